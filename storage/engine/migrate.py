@@ -1,15 +1,18 @@
 """Forward-only migrations: `migrations/NNNN_name.sql`, each in a transaction of its own.
 
-It keeps true: several processes that start at once apply each file once; a server older than 15 is
-refused before anything is applied; a file that was changed after it was applied, and a database
-that is newer than the code, are errors and never guessed at. A failed file leaves nothing behind.
+Invariants:
+- Processes that start at once apply each file once. A file that fails changes nothing.
+- A server older than PostgreSQL 15 and a database of a version before the baseline are refused
+  before any change.
+- A file that was changed after it was applied, and a database that is newer than the code, are
+  errors.
+- A violated guard of any pending file refuses the run before its first file is applied. A guard
+  that needs a table or column of an earlier pending file is checked directly before its own file.
 """
 
-import hashlib
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import psycopg
 import trio
@@ -18,7 +21,10 @@ from psycopg import sql
 from ..core.refusal import Unavailable
 from .connect import connect
 from .database_errors import renamed
+from .migration_files import CannotMigrate, Guard, Migration, read_folder
 from .trio_postgres import Connection, Cursor
+
+__all__ = ["FOLDER", "CannotMigrate", "ensure_database", "migrate"]
 
 FOLDER: Final = Path(__file__).parent / "migrations"
 OLDEST_SERVER: Final = 150000
@@ -27,6 +33,22 @@ WAIT_SECONDS: Final = 600
 RETRY_SECONDS: Final = 0.1
 # A migration waits no longer for a table in use, so that nobody queues behind it for long.
 LOCK_SECONDS: Final = 10
+# Every development version before the baseline recorded this file first.
+_BEFORE_BASELINE: Final = "0001_accounts"
+_PREDATES_BASELINE: Final = (
+    "the schema of this database predates the first release, and this version cannot upgrade it;"
+    " nothing was changed. Start the version that made the database and export each project"
+    " with `leadline bundle export --project PROJECT > PROJECT.yaml`. Then start this version on an"
+    " empty database and apply each file with `leadline bundle apply PROJECT.yaml`"
+    " (docs/operating.md, Upgrade)"
+)
+# A guard of a later file can name a table or a column that an earlier pending file creates.
+_NOT_YET: Final = (
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedFunction,
+    psycopg.errors.UndefinedObject,
+)
 # Any number, the same in all versions: "lead" in ASCII.
 _LOCK_KEY: Final = 0x6C656164
 
@@ -40,20 +62,6 @@ create table if not exists schema_migrations (
   checksum text not null,
   applied_at timestamptz not null default clock_timestamp()
 )"""
-
-
-class CannotMigrate(Exception):
-    """The message tells the operator what stands in the way."""
-
-
-class Migration(NamedTuple):
-    version: int
-    name: str
-    text: bytes
-
-    @property
-    def checksum(self) -> str:
-        return hashlib.sha256(self.text).hexdigest()
 
 
 async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
@@ -95,18 +103,6 @@ async def ensure_database(dsn: str, name: str) -> None:
         connection.discard()
 
 
-def read_folder(folder: Path) -> list[Migration]:
-    """The files of a folder in their order; CannotMigrate when two have one number."""
-    files = [
-        Migration(int(path.name[:4]), path.stem, path.read_bytes())
-        for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
-    ]
-    for before, after in pairwise(files):
-        if before.version == after.version:
-            raise CannotMigrate(f"{before.name} and {after.name} have the same number")
-    return files
-
-
 def _refuse_old_server(connection: Connection) -> None:
     version = connection.info.server_version
     if version < OLDEST_SERVER:
@@ -117,6 +113,8 @@ def _refuse_old_server(connection: Connection) -> None:
 
 
 def _pending(files: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
+    if any(name == _BEFORE_BASELINE for name, _ in applied.values()):
+        raise CannotMigrate(_PREDATES_BASELINE)
     by_version = {file.version: file for file in files}
     for version, (name, checksum) in sorted(applied.items()):
         file = by_version.get(version)
@@ -154,6 +152,7 @@ async def _apply_next(connection: Connection, files: Sequence[Migration]) -> str
         pending = _pending(files, await _applied(connection))
         if not pending:
             return None
+        await _check_guards(connection, pending)
         file = pending[0]
         try:
             await connection.command(file.text)
@@ -170,6 +169,36 @@ async def _apply_next(connection: Connection, files: Sequence[Migration]) -> str
             file.checksum,
         )
     return file.name
+
+
+async def _check_guards(connection: Connection, pending: Sequence[Migration]) -> None:
+    """Raises CannotMigrate with the table and count of every violated guard."""
+    violated = [
+        f"{file.name} was not applied: {guard.table} has {count} row{'s' if count > 1 else ''}"
+        " that it cannot explain"
+        for file in pending
+        for guard in file.guards
+        if (count := await _count(connection, file, guard, is_next=file is pending[0]))
+    ]
+    if violated:
+        raise CannotMigrate("; ".join(violated))
+
+
+async def _count(connection: Connection, file: Migration, guard: Guard, *, is_next: bool) -> int:
+    """Returns the rows that violate a guard; 0 if it can only be evaluated later in the run."""
+    await connection.command(b"savepoint guard")
+    try:
+        ((count,),) = await _rows(connection, guard.query)
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        if is_next or not isinstance(error, _NOT_YET):
+            raise CannotMigrate(
+                f"{file.name}: the guard of {guard.table}: {str(error).strip()}"
+            ) from error
+        await connection.command(b"rollback to savepoint guard")
+        return 0
+    return int(count)
 
 
 async def _rows(connection: Connection, query: bytes, *parameters: object) -> list[tuple[Any, ...]]:
