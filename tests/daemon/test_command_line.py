@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -33,6 +34,22 @@ def test_faults_of_the_configuration_end_with_2_before_anything_is_done(tmp_path
 @pytest.mark.parametrize("arguments", [["run", "--role", "king"], ["nonsense"], ["run", "--what"]])
 def test_a_wrong_call_ends_with_2(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "--role", "api"], ["migrate"]])
+def test_a_database_from_before_the_baseline_ends_with_1(
+    empty_dsn: str, tmp_path: Path, command: list[str]
+) -> None:
+    with psycopg.connect(empty_dsn, autocommit=True) as connection:
+        connection.execute(
+            "create table schema_migrations (version integer, name text, checksum text)"
+        )
+        connection.execute("insert into schema_migrations values (1, '0001_accounts', '')")
+    given = {"LEADLINE_DATABASE__DSN": empty_dsn, "LEADLINE_DATA_DIR": str(tmp_path)}
+    done = CliRunner().invoke(main, command, env=given)
+    assert done.exit_code == 1
+    assert done.output.startswith("leadline: the schema of this database predates the first rel")
+    assert done.output.count("\n") == 1
 
 
 def test_an_import_is_not_paid_before_a_command_is_called() -> None:
