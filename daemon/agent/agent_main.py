@@ -6,7 +6,6 @@ window to another.
 """
 
 import logging
-import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -24,8 +23,16 @@ from ..config.config_schema import Settings
 from ..config.egress_setup import make_egress
 from ..runtime import limits
 from ..runtime.gc_tuning import set_aside
-from ..runtime.sd_notify import keep_alive, notify
-from ..runtime.supervisor import LoopHeartbeats, Supervisor
+from ..runtime.sd_notify import notify
+from ..runtime.stop_signal import SIGNALS
+from ..runtime.supervisor import (
+    Child,
+    RunChild,
+    StopPhase,
+    Supervisor,
+    keep_watchdog,
+    supervising,
+)
 from .agent_config import AgentConfig
 from .connection_state import ConnectionTracker
 from .counters import AgentCounters
@@ -42,6 +49,13 @@ log = logging.getLogger("leadline.agent")
 SEND_FINISH_SECONDS: Final = 5.0
 TOLD_SECONDS: Final = 60.0
 
+ASKING: Final = StopPhase("asking")
+RUNS: Final = StopPhase("runs", limits.PROBES_FINISH_SECONDS)
+# What is not sent by then stays on disk.
+SENDING: Final = StopPhase("sending", SEND_FINISH_SECONDS)
+GROUND: Final = StopPhase("ground")
+STOP_ORDER: Final = (ASKING, RUNS, SENDING, GROUND)
+
 
 @dataclass(slots=True)
 class Agent:
@@ -55,28 +69,17 @@ class Agent:
     runs: JobRunner
     sender: ResultUploader
     puller: Puller
+    permits: trio.CapacityLimiter
     counts: AgentCounters
 
 
 async def run_agent(settings: Settings, place: AgentConfig) -> None:
     """Runs until SIGTERM or SIGINT. RingInUse or OSError where the ring cannot be had."""
     stopping = trio.Event()
-    async with trio.open_nursery() as watching:
-        watching.start_soon(_await_signal, stopping)
-        ring = await open_ring(place.folder, limits.ring())
-        async with ring:
-            await run_parts(build(settings, place, ring), stopping)
-        watching.cancel_scope.cancel()
-
-
-async def _await_signal(stopping: trio.Event) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            log.info("stopping", extra={"signal": signal.Signals(number).name})
-            notify("STOPPING=1")
-            if stopping.is_set():
-                raise KeyboardInterrupt
-            stopping.set()
+    async with supervising() as supervisor:
+        await supervisor.start([SIGNALS], stopping)
+        async with await open_ring(place.folder, limits.ring()) as ring:
+            await run_parts(build(settings, place, ring), supervisor, stopping)
 
 
 def version() -> str:
@@ -105,7 +108,7 @@ def build(
     puller = Puller(server, place.token, version(), clock, link, known, runs, ring, counts)
     sender = ResultUploader(server, ring, clock, counts, puller.standing, puller.greet)
     puller.on_back = sender.hurry.set
-    return Agent(place.region, reach, ring, known, clock, runs, sender, puller, counts)
+    return Agent(place.region, reach, ring, known, clock, runs, sender, puller, permits, counts)
 
 
 def _to_server(place: AgentConfig) -> Egress:
@@ -118,68 +121,82 @@ def _to_server(place: AgentConfig) -> Egress:
     )
 
 
-async def run_parts(agent: Agent, stopping: trio.Event) -> None:
+async def run_parts(agent: Agent, supervisor: Supervisor, stopping: trio.Event) -> None:
     """Until `stopping` is set, and then until all has ended in order."""
-    beats, supervisor = LoopHeartbeats(), Supervisor()
-    async with trio.open_nursery() as ground:
-        await ground.start(agent.reach.lag.watch)
-        ground.start_soon(supervisor.keep, "ring", agent.ring.run)
-        async with trio.open_nursery() as sending:
-            report = REPORT_SECONDS + REFUSED_SECONDS
-            _keep(sending, supervisor, beats, "sender", agent.sender.run, report)
-            async with trio.open_nursery() as probing:
-                probing.start_soon(agent.runs.run)
-                await _ask_until(agent, beats, supervisor, stopping)
-                agent.runs.close()
-                probing.cancel_scope.deadline = trio.current_time() + limits.PROBES_FINISH_SECONDS
-            await _send_the_last(agent)
-            sending.cancel_scope.cancel()
-        ground.cancel_scope.cancel()
-    _tell(agent, "stopped")
-
-
-async def _ask_until(
-    agent: Agent, beats: LoopHeartbeats, supervisor: Supervisor, stopping: trio.Event
-) -> None:
-    async with trio.open_nursery() as asking:
-        touch = HEARTBEAT_SECONDS + max(HEARTBEAT_PAUSE_SECONDS, REFUSED_SECONDS)
-        claim = CLAIM_WAIT_SECONDS + CLAIM_SECONDS_MORE + REFUSED_SECONDS
-        _keep(asking, supervisor, beats, "heartbeat", agent.puller.keep_in_touch, touch)
-        _keep(asking, supervisor, beats, "claim", agent.puller.keep_claiming, claim)
-        _keep(asking, supervisor, beats, "alone", agent.puller.keep_going_alone, 1.0)
-        asking.start_soon(_tell_often, agent)
-        asking.start_soon(keep_alive, lambda: not beats.stale())
+    async with supervisor.stopping_after(STOP_ORDER):
+        await supervisor.start(CHILDREN, agent)
         set_aside()
         log.info("the agent is running", extra={"region": agent.region, "version": version()})
         # Cut off from its server it is well, and says in the log how it stands.
         notify("READY=1")
         await stopping.wait()
-        asking.cancel_scope.cancel()
+    _tell(agent, "stopped")
 
 
-def _keep(
-    nursery: trio.Nursery,
-    supervisor: Supervisor,
-    beats: LoopHeartbeats,
+def _loop(
     name: str,
-    loop: Callable[[Callable[[], None]], Awaitable[None]],
-    seconds: float,
-) -> None:
-    """A loop that is begun again when it fails, and that the watchdog wants to see move."""
-    beats.expect(name, seconds)
+    loop_of: Callable[[Agent], Callable[[Callable[[], None]], Awaitable[None]]],
+    pass_seconds: float,
+    *,
+    phase: StopPhase = ASKING,
+    limiter: Callable[[Agent], trio.CapacityLimiter] | None = None,
+    close: Callable[[Agent], None] | None = None,
+) -> Child[Agent]:
+    """A loop that is restarted when it fails, and that the watchdog expects to move."""
 
-    async def child() -> None:
-        await loop(lambda: beats.beat(name))
+    def bind(agent: Agent) -> RunChild:
+        loop = loop_of(agent)
+        return lambda task: loop(task.beat)
 
-    nursery.start_soon(supervisor.keep, name, child)
+    return Child(
+        name,
+        phase,
+        bind,
+        limiter=limiter,
+        close=close,
+        restarts=True,
+        pass_seconds=pass_seconds,
+    )
 
 
-async def _send_the_last(agent: Agent) -> None:
-    """What is not sent by then stays on disk."""
-    with trio.move_on_after(SEND_FINISH_SECONDS):
-        while len(agent.ring) and agent.clock.is_set:
-            agent.sender.hurry.set()
-            await trio.sleep(0.05)
+def _watch_lag(agent: Agent) -> RunChild:
+    return lambda task: agent.reach.lag.watch(task_status=task)
+
+
+# In the order of their start.
+CHILDREN: Final[tuple[Child[Agent], ...]] = (
+    Child("lag", GROUND, _watch_lag, reports_start=True),
+    Child("ring", GROUND, lambda a: lambda _: a.ring.run(), restarts=True),
+    _loop(
+        "sender",
+        lambda a: a.sender.run,
+        REPORT_SECONDS + REFUSED_SECONDS,
+        phase=SENDING,
+        close=lambda a: a.sender.close(),
+    ),
+    Child(
+        "runs",
+        RUNS,
+        lambda a: a.runs.run,
+        limiter=lambda a: a.permits,
+        close=lambda a: a.runs.close(),
+        reports_start=True,
+    ),
+    _loop(
+        "heartbeat",
+        lambda a: a.puller.keep_in_touch,
+        HEARTBEAT_SECONDS + max(HEARTBEAT_PAUSE_SECONDS, REFUSED_SECONDS),
+    ),
+    _loop(
+        "claim",
+        lambda a: a.puller.keep_claiming,
+        CLAIM_WAIT_SECONDS + CLAIM_SECONDS_MORE + REFUSED_SECONDS,
+        limiter=lambda a: a.permits,
+    ),
+    _loop("alone", lambda a: a.puller.keep_going_alone, 1.0),
+    Child("report", ASKING, lambda a: lambda _: _tell_often(a)),
+    Child("watchdog", ASKING, lambda _: keep_watchdog),
+)
 
 
 async def _tell_often(agent: Agent) -> None:

@@ -56,19 +56,30 @@ class ResultUploader:
         self._welcome = welcome
         self._most = RESULTS_MOST
         self._backoff = Backoff()
+        self._is_closed = False
         # Ends a pause after trouble: the server is back.
         self.hurry = WakeEvent()
 
     async def run(self, beat: Callable[[], None]) -> None:
-        """Sends until cancelled; `beat` after each look."""
-        while True:
+        """Sends until cancelled; after `close` until the ring is empty. `beat` after each look."""
+        while not self._is_closed or self._can_send_more():
             if not len(self._ring):
                 await self._ring.news.wait(IDLE_SECONDS)
                 await trio.sleep(LINGER_SECONDS)
             pause = await self.pass_once()
             beat()
             if pause:
-                await self.hurry.wait(pause)
+                await self.hurry.wait(LINGER_SECONDS if self._is_closed else pause)
+
+    def close(self) -> None:
+        """No more results come: `run` tries to send what the ring holds, without long pauses."""
+        self._is_closed = True
+        self._ring.news.set()
+        self.hurry.set()
+
+    def _can_send_more(self) -> bool:
+        """A clock that was never set does not allow to send anything."""
+        return len(self._ring) > 0 and self._clock.is_set
 
     async def pass_once(self) -> float:
         """Sends one batch; how many seconds to wait before another, 0 where all is well."""

@@ -1,4 +1,4 @@
-"""Which role runs which children."""
+"""Which role has which parts of the daemon."""
 
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ class ProcessRole(StrEnum):
 
 
 class DaemonPart(StrEnum):
-    """A child of the supervisor, by the name it is logged and counted under."""
+    """`process/children` declares what each part runs."""
 
     HTTP = "http"
     OPS = "ops"

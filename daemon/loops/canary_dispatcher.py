@@ -53,6 +53,7 @@ class CanaryDispatcher:
     recorder: Recorder
     reach: Egress
     clock: Callable[[], Instant]
+    permits: trio.CapacityLimiter
     refuses: bool
     refused: Counter[str] = field(default_factory=Counter)
     stages: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -97,12 +98,8 @@ class CanaryDispatcher:
 
     async def _run(self, item: ClaimedRun) -> None:
         try:
-            self.catalogue.forget(item.key)
-            entry = (await self.catalogue.find([item.key])).get(item.key)
-            if entry is not None and entry.check is not None:
-                await self._probe(item, entry)
-            elif entry is not None:
-                await self._note_unready(item, entry, entry.trouble.partition(":")[0])
+            async with self.permits:
+                await self._run_or_note(item)
         except Unavailable:
             log.warning("what came of a canary was not stored: the store is away")
         try:
@@ -113,6 +110,14 @@ class CanaryDispatcher:
         finally:
             # Not before: until then nobody may begin it anew, here least of all.
             self._in_hand.discard(item.key)
+
+    async def _run_or_note(self, item: ClaimedRun) -> None:
+        self.catalogue.forget(item.key)
+        entry = (await self.catalogue.find([item.key])).get(item.key)
+        if entry is not None and entry.check is not None:
+            await self._probe(item, entry)
+        elif entry is not None:
+            await self._note_unready(item, entry, entry.trouble.partition(":")[0])
 
     async def _note_unready(self, item: ClaimedRun, entry: CachedCheck, reason: str) -> None:
         log.warning(

@@ -63,6 +63,7 @@ class OutboxLeaser:
         max_attempts: int,
         base_url: str,
         random: Callable[[], float],
+        permits: trio.CapacityLimiter,
     ) -> None:
         self._pool = pool
         self._keyring = keyring
@@ -70,6 +71,7 @@ class OutboxLeaser:
         self._max_attempts = max_attempts
         self._base_url = base_url
         self._random = random
+        self._permits = permits
         # In hand since when: on its way, or sent and not settled.
         self._held: dict[LeasedDelivery, float] = {}
         self._ended: list[tuple[LeasedDelivery, DeliveryOutcome]] = []
@@ -165,7 +167,8 @@ class OutboxLeaser:
     async def _send(self, delivery: LeasedDelivery, mailing: Mailing, deadline: float) -> None:
         outcome = DeliveryOutcome("timeout")
         with trio.CancelScope(deadline=deadline):
-            outcome = await self._carry(delivery, mailing)
+            async with self._permits:
+                outcome = await self._carry(delivery, mailing)
         self._ended.append((delivery, outcome))
         self.wake.set()
 

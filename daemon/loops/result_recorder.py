@@ -167,9 +167,9 @@ class Recorder:
         finally:
             self._give_up()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """No more results come. What waits is stored; `run` ends."""
-        await self._send.aclose()
+        self._send.close()
 
     def forget(self, key: tuple[int, int]) -> None:
         """A monitor was edited or is gone: what was known of its state is not any more."""

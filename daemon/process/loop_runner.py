@@ -6,7 +6,10 @@ else is a fault of ours and goes up to the supervisor.
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Final
+
+import trio
 
 from ...storage.core.refusal import Unavailable
 from ..runtime.wake_event import WakeEvent
@@ -23,13 +26,16 @@ async def run_loop(
     pause_seconds: float,
     beat: Callable[[str], None],
     wake: WakeEvent | None = None,
+    limiter: trio.CapacityLimiter | None = None,
 ) -> None:
-    """Calls `pass_once` until cancelled, and `beat` after each pass: the watchdog asks for it."""
+    """Calls `pass_once` until cancelled, and `beat` after each pass: the watchdog asks for it. A
+    pass holds one token of `limiter`."""
     wake = wake or WakeEvent()
     away_seconds = 0.0
     while True:
         try:
-            await pass_once()
+            async with limiter or nullcontext():
+                await pass_once()
         except Unavailable as error:
             if not away_seconds:
                 log.warning("the store is away", extra={"loop": name, "cause": str(error)})

@@ -25,7 +25,7 @@ from ...http.wire.request_metrics import BOUNDS, ChangeCounts, GateCounts
 from ...probes.check.loop_lag import LATENESS_US
 from ...storage.engine.pools import Pool, TransactionOutcome
 from ..config.roles import PARTS, DaemonPart
-from ..runtime.supervisor import LoopHeartbeats, Supervisor
+from ..runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from .wiring import Components
@@ -65,9 +65,9 @@ class Metrics:
             counter = self._counters[name, outcome] = self._outcomes.labels(name, outcome.value)
         counter.inc()
 
-    def watch(self, house: "Components", beats: LoopHeartbeats, supervisor: Supervisor) -> None:
+    def watch(self, house: "Components", supervisor: Supervisor) -> None:
         """From now on what the parts of the house keep is told too."""
-        self._registry.register(_HouseCollector(house, beats, supervisor))
+        self._registry.register(_HouseCollector(house, supervisor))
 
     def watch_asked(self, context: AppContext) -> None:
         """From now on what people and pipelines ask is told too."""
@@ -82,9 +82,8 @@ Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 
 
 class _HouseCollector(Collector):
-    def __init__(self, house: "Components", beats: LoopHeartbeats, supervisor: Supervisor) -> None:
+    def __init__(self, house: "Components", supervisor: Supervisor) -> None:
         self._house = house
-        self._beats = beats
         self._supervisor = supervisor
 
     def collect(self) -> Iterator[Family]:
@@ -98,7 +97,8 @@ class _HouseCollector(Collector):
             house.clock.skew_us / 1e6,
         )
         yield _counter("leadline_restarts_total", "Parts begun again.", self._supervisor.restarts)
-        yield _gauge("leadline_loops_stale", "Loops that stand still.", len(self._beats.stale()))
+        stale = len(self._supervisor.heartbeats.stale())
+        yield _gauge("leadline_loops_stale", "Loops that stand still.", stale)
         yield from self._loop()
         yield from self._scheduling()
         yield from self._probing()

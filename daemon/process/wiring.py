@@ -3,13 +3,14 @@
 import platform
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from uuid import UUID
 
+import trio
 from uuid_utils.compat import uuid7
 
 from ...http.auth.passwords import Passwords
@@ -24,6 +25,7 @@ from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
 from ...storage.engine.product_clock import ProductClock, Reading
 from ...storage.notifications.queries.mail_settings import server_of
+from ...storage.notifications.rules.delivery_retry import ROOMS
 from ...storage.results.event_bus import Bus
 from ...storage.scheduling.tables import presences
 from ..config.config_schema import Settings
@@ -68,6 +70,17 @@ class Pools:
     http: Pool
 
 
+@dataclass(frozen=True, slots=True)
+class Limiters:
+    """How much each part of one process does at once."""
+
+    requests: trio.CapacityLimiter
+    ticker: trio.CapacityLimiter
+    prober: trio.CapacityLimiter
+    dispatcher: trio.CapacityLimiter
+    leaser: trio.CapacityLimiter
+
+
 @dataclass(slots=True)
 class Components:
     """The parts of one process; those that its role does not run are None."""
@@ -76,6 +89,7 @@ class Components:
     role: ProcessRole
     process: UUID
     pools: Pools
+    limiters: Limiters
     clock: ProductClock
     bus: Bus
     keyring: Keyring
@@ -118,7 +132,7 @@ def build(
 ) -> Components:
     parts = PARTS[role]
     process = uuid7()
-    bus = Bus()
+    bus, limiters = Bus(), _limiters(settings, parts)
     recorder = Recorder(pools.loops, bus, clock.now)
     attendance = _attendance(settings, role, process, pools.loops, clock, recorder)
     recorder.on_deadline_waiting = attendance.ask
@@ -127,14 +141,13 @@ def build(
     catalogue = CheckCache(pools.loops, keyring, clock.now)
     prober = None
     if DaemonPart.PROBER in parts:
-        prober = _prober(settings, process, pools.loops, clock, keyring, recorder, reach, catalogue)
-    resets = (
-        _resets(settings, pools.loops, keyring, means, clock)
-        if DaemonPart.LEASER in parts
-        else None
-    )
-    leaser = _leaser(settings, pools.loops, keyring, means) if DaemonPart.LEASER in parts else None
-    watcher = None
+        prober = _prober(
+            settings, process, pools.loops, clock, keyring, recorder, reach, catalogue, limiters
+        )
+    leaser, resets, watcher = None, None, None
+    if DaemonPart.LEASER in parts:
+        leaser = _leaser(settings, pools.loops, keyring, means, limiters)
+        resets = _resets(settings, pools.loops, keyring, means, clock)
     if DaemonPart.WATCHER in parts:
         watcher = AlertProcessor(
             pools.loops,
@@ -149,6 +162,7 @@ def build(
         role=role,
         process=process,
         pools=pools,
+        limiters=limiters,
         clock=clock,
         bus=bus,
         keyring=keyring,
@@ -173,7 +187,7 @@ def build(
         repairer=Repairer(pools.loops) if DaemonPart.REPAIRER in parts else None,
         prober=prober,
         dispatcher=_dispatcher(
-            settings, role, process, pools.loops, clock, recorder, reach, catalogue
+            settings, role, process, pools.loops, clock, recorder, reach, catalogue, limiters
         ),
         leaser=leaser,
         resets=resets,
@@ -181,6 +195,17 @@ def build(
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
         providers=_providers(settings, role, pools.loops, process, keyring, prober),
+    )
+
+
+def _limiters(settings: Settings, parts: Collection[DaemonPart]) -> Limiters:
+    regions = settings.prober.regions if DaemonPart.PROBER in parts else ()
+    return Limiters(
+        requests=limits.serving(),
+        ticker=limits.ticking(),
+        prober=limits.probing(settings.prober.concurrency),
+        dispatcher=limits.running_canaries(settings.canary.concurrency_per_region, len(regions)),
+        leaser=limits.sending(ROOMS.whole.both),
     )
 
 
@@ -201,8 +226,9 @@ def _prober(
     recorder: Recorder,
     reach: Egress,
     catalogue: CheckCache,
+    limiters: Limiters,
 ) -> Prober:
-    regions, permits = settings.prober.regions, limits.probing(settings.prober.concurrency)
+    regions, permits = settings.prober.regions, limiters.prober
     return Prober(
         pool,
         process,
@@ -225,6 +251,7 @@ def _dispatcher(
     recorder: Recorder,
     reach: Egress,
     catalogue: CheckCache,
+    limiters: Limiters,
 ) -> CanaryDispatcher | None:
     parts = PARTS[role]
     if DaemonPart.DISPATCHER not in parts:
@@ -238,6 +265,7 @@ def _dispatcher(
         recorder,
         reach,
         clock.now,
+        limiters.dispatcher,
         refuses=DaemonPart.TICKER in parts,
     )
 
@@ -289,6 +317,7 @@ def context_of(
         to_providers=house.means.to_mail_server,
         passwords=passwords,
         options=options_of(house.settings, probes=house.prober is not None, version=version()),
+        requests=house.limiters.requests,
         test_permits=limits.testing(),
         readers=limits.reading_bundles(),
         gate=AdmissionControl(gate_bounds(house.settings.gate)),
@@ -384,7 +413,9 @@ def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
     )
 
 
-def _leaser(settings: Settings, pool: Pool, keyring: Keyring, means: SendContext) -> OutboxLeaser:
+def _leaser(
+    settings: Settings, pool: Pool, keyring: Keyring, means: SendContext, limiters: Limiters
+) -> OutboxLeaser:
     return OutboxLeaser(
         pool,
         keyring,
@@ -392,6 +423,7 @@ def _leaser(settings: Settings, pool: Pool, keyring: Keyring, means: SendContext
         max_attempts=settings.outbox.max_attempts,
         base_url=settings.server.public_base_url,
         random=random.random,
+        permits=limiters.leaser,
     )
 
 

@@ -19,6 +19,9 @@ HASHING_THREADS: Final = 2
 # Connections by what they are for, so that pages cannot starve results.
 HTTP_SHARE: Final = 0.5
 
+# More requests than these are answered 503: what one holds of memory is bounded, all is not.
+REQUESTS_AT_ONCE: Final = 6_000
+
 # Tests before saving: they are probes too, but nobody's schedule.
 TESTS_AT_ONCE: Final = 8
 
@@ -29,6 +32,27 @@ THREADS_LEFT_ALONE: Final = 32
 DELIVERY_THREADS: Final = 16
 
 WATCHDOG_STALE_SECONDS: Final = 60.0
+
+
+def serving() -> trio.CapacityLimiter:
+    """The requests that the HTTP app works on, open event streams included."""
+    return trio.CapacityLimiter(REQUESTS_AT_ONCE)
+
+
+def ticking() -> trio.CapacityLimiter:
+    """The passes of the ticker: the plans of its shards are changed by one pass at a time."""
+    return trio.CapacityLimiter(1)
+
+
+def sending(deliveries: int) -> trio.CapacityLimiter:
+    """The deliveries that the outbox leaser sends."""
+    return trio.CapacityLimiter(deliveries)
+
+
+def running_canaries(places: int, regions: int) -> trio.CapacityLimiter:
+    """The canaries that the dispatcher runs: all places of the regions that this process probes in,
+    or none."""
+    return trio.CapacityLimiter(places * regions)
 
 
 def probing(concurrency: int) -> trio.CapacityLimiter:

@@ -21,7 +21,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-REQUESTS_MOST: Final = 6_000
 BODY_LARGEST: Final = 2 << 20
 # So long an answer that needs no body waits for the rest of it.
 LINGER_SECONDS: Final = 2.0
@@ -38,9 +37,11 @@ _NOT_THERE: Final = b'{"error":"not_found"}'
 
 
 class RequestMiddleware:
-    def __init__(self, app: App) -> None:
+    """`requests` limits how many requests the application works on at once."""
+
+    def __init__(self, app: App, requests: trio.CapacityLimiter) -> None:
         self._app = app
-        self.active = 0
+        self._requests = requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -50,10 +51,12 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         body = _Body(scope, receive)
-        if self.active >= REQUESTS_MOST:
+        permit = object()
+        try:
+            self._requests.acquire_on_behalf_of_nowait(permit)
+        except trio.WouldBlock:
             await _turn_away(body, send)
             return
-        self.active += 1
         began, status = time.monotonic(), 0
 
         async def note(message: Message) -> None:
@@ -69,7 +72,7 @@ class RequestMiddleware:
         try:
             await self._app(scope, body.next_message, note)
         finally:
-            self.active -= 1
+            self._requests.release_on_behalf_of(permit)
             _log(scope, status, time.monotonic() - began)
 
 

@@ -31,7 +31,8 @@ async def serve(
     """Serves until `context.stopping`; started with the address it listens on."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
     app = cast("Any", make_app(context, routes))
-    front = RequestMiddleware(PageDomains(app, context.domains) if with_api else app)
+    domains = PageDomains(app, context.domains) if with_api else app
+    front = RequestMiddleware(domains, context.requests)
     listening = _listen(address)
     host, port = listening.getsockname()[:2]
     config = Config()

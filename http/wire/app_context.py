@@ -60,6 +60,7 @@ class AppContext:
     means: SendContext
     passwords: Passwords
     options: HttpOptions
+    requests: trio.CapacityLimiter
     test_permits: trio.CapacityLimiter
     # The threads that read bundles: a large one takes seconds.
     readers: trio.CapacityLimiter

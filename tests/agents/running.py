@@ -12,6 +12,7 @@ from leadline.daemon.agent.ring_buffer import open_ring
 from leadline.daemon.agent.server_clock import ServerClock
 from leadline.daemon.config.config_schema import ProberConfig, Pull, Settings
 from leadline.daemon.runtime import limits
+from leadline.daemon.runtime.supervisor import supervising
 from leadline.probes.check.loop_lag import LoopLag
 from tests.agents.making import REGION, T0, TOKEN
 
@@ -61,9 +62,14 @@ async def agent(
     stopping = trio.Event()
     async with not_running(folder, url, count, concurrency=concurrency) as made:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(run_parts, made, stopping)
+            nursery.start_soon(_run, made, stopping)
             yield made
             stopping.set()
+
+
+async def _run(made: Agent, stopping: trio.Event) -> None:
+    async with supervising() as supervisor:
+        await run_parts(made, supervisor, stopping)
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -184,7 +184,7 @@ async def test_six_writers_in_any_order_leave_the_state_of_the_newest_result(
             for n, result in enumerate(results):
                 bringing.start_soon(recorders[n % 6].record, result)
         for recorder in recorders:
-            await recorder.close()
+            recorder.close()
     newest = max(results, key=lambda r: r.ts)
     status, _ = await world.state(row)
     assert status == ("up" if newest.up else "down")
@@ -201,7 +201,7 @@ async def test_in_order_the_recorder_folds_as_the_rule_does(world: World) -> Non
         for ts, up in results:
             answer = await recorder.record(world.result(row, ts, up))
             assert answer.fate is StoreOutcome.LIVE
-        await recorder.close()
+        recorder.close()
     expected = fold_all(NOTHING_YET, results, 3)
     assert await world.state(row) == (expected.status, expected.failures)
 
@@ -311,7 +311,7 @@ async def recording(world: World) -> AsyncIterator[Recorder]:
     async with trio.open_nursery() as nursery:
         await nursery.start(recorder.run)
         yield recorder
-        await recorder.close()
+        recorder.close()
 
 
 async def test_who_waited_for_an_edit_judges_by_what_it_wrote(world: World) -> None:

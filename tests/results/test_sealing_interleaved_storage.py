@@ -186,7 +186,7 @@ async def test_of_five_hundred_results_the_one_that_is_refused_is_told_so_alone(
                 bringing.start_soon(bring, arrival)
                 if n % 50 == 0:
                     await trio.lowlevel.checkpoint()
-        await recorder.close()
+        recorder.close()
     assert fates.pop(bad.ts) is StoreOutcome.REFUSED
     assert set(fates.values()) == {StoreOutcome.LIVE}
     assert len(await world.beats(row)) == 500
@@ -202,5 +202,5 @@ async def test_two_first_pushes_of_the_same_moment_are_both_kept(world: World) -
             for recorder in recorders:
                 bringing.start_soon(recorder.record, world.result(row, START, True))
         for recorder in recorders:
-            await recorder.close()
+            recorder.close()
     assert len(await world.beats(row)) == 2

@@ -15,6 +15,7 @@ from leadline.daemon.loops.canary_dispatcher import CanaryDispatcher
 from leadline.daemon.loops.check_cache import CheckCache
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import Ticker
+from leadline.daemon.runtime import limits
 from leadline.probes.check.check import Check
 from leadline.probes.check.result import Phases, Result, RunOutcome, UnknownReason, unobtained
 from leadline.probes.net.egress import make_reach
@@ -80,6 +81,7 @@ class Fleet:
             self.recorder,
             make_reach(probe_policy(), nameservers=()),
             lambda: world.now,
+            limits.running_canaries(4, 1 if probes else 0),
             refuses=refuses,
         )
         await self.nursery.start(member.run)

@@ -106,7 +106,7 @@ async def test_while_a_push_waits_to_be_stored_we_have_not_heard_past_it(
         world.now = Instant(START + 80 * SECOND)
         assert ears.recorder.committed_through() < received
         await nursery.start(ears.recorder.run)
-        await ears.recorder.close()
+        ears.recorder.close()
     assert ears.recorder.committed_through() == world.now
 
 

@@ -58,7 +58,7 @@ async def probing(
             await running.start(prober.run)
             yield prober
             prober.close()
-        await recorder.close()
+        recorder.close()
 
 
 async def settled(world: World, query: str, expected: list[tuple[Any, ...]]) -> None:

@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 import pytest
+import trio
 
 from leadline.http.server import asgi_middleware as front
 from leadline.http.server.asgi_middleware import RequestMiddleware
@@ -16,7 +17,9 @@ def scope(**given: Any) -> dict[str, Any]:
     return {"type": "http", "method": "GET", "path": "/secret-path", "headers": [], **given}
 
 
-async def ask(app: Any, *bodies: bytes, **given: Any) -> tuple[list[Message], list[Message]]:
+async def ask(
+    app: Any, *bodies: bytes, requests: int = 1, **given: Any
+) -> tuple[list[Message], list[Message]]:
     """What was sent back, and what the application received."""
     sent: list[Message] = []
     received: list[Message] = []
@@ -41,7 +44,8 @@ async def ask(app: Any, *bodies: bytes, **given: Any) -> tuple[list[Message], li
         await inner_send({"type": "http.response.start", "status": 200, "headers": []})
         await inner_send({"type": "http.response.body", "body": b"ok"})
 
-    await RequestMiddleware(app or inner)(scope(**given), receive, send)
+    permits = trio.CapacityLimiter(requests)
+    await RequestMiddleware(app or inner, permits)(scope(**given), receive, send)
     return sent, received
 
 
@@ -62,11 +66,8 @@ async def test_a_body_is_counted_while_it_comes_whatever_it_claims(
     assert sum(len(m.get("body", b"")) for m in received) == 10
 
 
-async def test_more_requests_than_we_hold_are_told_so_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(front, "REQUESTS_MOST", 0)
-    sent, received = await ask(None)
+async def test_more_requests_than_we_hold_are_told_so_at_once() -> None:
+    sent, received = await ask(None, requests=0)
     assert sent[0]["status"] == 503
     assert (b"retry-after", b"1") in sent[0]["headers"]
     assert received == []
@@ -87,10 +88,11 @@ async def test_a_failing_application_gives_its_place_back() -> None:
     async def fails(*_: Any) -> None:
         raise RuntimeError("on purpose")
 
-    layer = RequestMiddleware(fails)
+    permits = trio.CapacityLimiter(1)
+    layer = RequestMiddleware(fails, permits)
     with pytest.raises(RuntimeError):
         await layer(scope(), None, None)  # type: ignore[arg-type]
-    assert layer.active == 0
+    assert permits.borrowed_tokens == 0
 
 
 async def test_a_page_that_is_not_there_is_told_to_people_in_a_page(api: Api) -> None:
@@ -117,7 +119,8 @@ async def test_a_websocket_is_told_that_there_is_none(answers: bool) -> None:
         raise AssertionError("the application is not asked")
 
     extensions: dict[str, Any] = {"websocket.http.response": {}} if answers else {}
-    await RequestMiddleware(never)(scope(type="websocket", extensions=extensions), receive, send)
+    layer = RequestMiddleware(never, trio.CapacityLimiter(1))
+    await layer(scope(type="websocket", extensions=extensions), receive, send)
     if answers:
         assert [m.get("status", m.get("body")) for m in sent] == [404, b'{"error":"not_found"}']
     else:

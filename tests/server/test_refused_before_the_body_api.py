@@ -115,10 +115,8 @@ async def test_a_body_that_is_longer_than_any_may_be_is_not_waited_for(port: int
         assert await is_over(stream)
 
 
-async def test_who_is_turned_away_with_a_long_body_is_cut_off(
-    port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(front, "REQUESTS_MOST", 0)
+async def test_who_is_turned_away_with_a_long_body_is_cut_off(port: int, api: Api) -> None:
+    api.context.requests.total_tokens = 0
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         length = f"Content-Length: {front.BODY_LARGEST}"
         await stream.send_all(head("POST", "/api/v1/organizations", TYPED, length))

@@ -19,6 +19,7 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.composite_evaluator import CompositeEvaluator
 from leadline.daemon.loops.result_recorder import Recorder
+from leadline.daemon.runtime import limits
 from leadline.http.auth.passwords import Passwords
 from leadline.http.server.app import make_app
 from leadline.http.server.route_table import ROUTES
@@ -520,6 +521,7 @@ async def open_api(
             agents=configured_agents(AGENT_TOKEN),
             has_agents=True,
         ),
+        requests=limits.serving(),
         test_permits=trio.CapacityLimiter(4),
         readers=trio.CapacityLimiter(1),
     )

@@ -12,11 +12,13 @@ import trio
 
 from leadline.daemon.loops.outbox_leaser import OutboxLeaser
 from leadline.daemon.process.loop_runner import run_loop
+from leadline.daemon.runtime import limits
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.senders import SendContext
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool
+from leadline.storage.notifications.rules.delivery_retry import ROOMS
 from tests.support.peers.servers import answer, read_head, serving
 from tests.support.worlds.telling_world import Telling
 
@@ -109,7 +111,11 @@ async def receiving() -> AsyncIterator[Receiver]:
 
 
 def leaser_of(pool: Pool, keyring: Keyring, max_attempts: int = 24, **given: Any) -> OutboxLeaser:
-    values: dict[str, Any] = {"base_url": "https://up.example.com", "random": Random(7).random}
+    values: dict[str, Any] = {
+        "base_url": "https://up.example.com",
+        "random": Random(7).random,
+        "permits": limits.sending(ROOMS.whole.both),
+    }
     return OutboxLeaser(pool, keyring, means(), max_attempts=max_attempts, **{**values, **given})
 
 

@@ -12,6 +12,7 @@ import trio
 
 from leadline.daemon.loops.outbox_leaser import OutboxLeaser
 from leadline.daemon.process.loop_runner import run_loop
+from leadline.daemon.runtime import limits
 from leadline.probes.senders.send_result import SendContext
 from leadline.storage.accounts.rules.access import CredentialKind as PrincipalKind
 from leadline.storage.accounts.rules.access import Membership, Principal, Role
@@ -25,6 +26,7 @@ from leadline.storage.incidents.transactions.write_incident import (
     write_entry,
 )
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.notifications.rules.delivery_retry import ROOMS
 from leadline.storage.status_pages.queries.status_pages import select_page
 from leadline.storage.status_pages.rules.status_page import Visibility
 from leadline.storage.status_pages.rules.status_page_edit import (
@@ -164,6 +166,7 @@ class Readers:
             max_attempts=3,
             base_url=BASE,
             random=lambda: 0.0,
+            permits=limits.sending(ROOMS.whole.both),
         )
         async with trio.open_nursery() as nursery:
             await nursery.start(leaser.run)

@@ -1,0 +1,241 @@
+"""The children of the daemon in the order of their start, and the phases in which they stop.
+
+HTTP stops first: it ends event streams and finishes requests. Then the loops, so that nothing new
+begins; the runs in flight; the recorder, which stores what it was given; the renewal of presence
+and the clock; and the watch over the embedded PostgreSQL last.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+import trio
+
+from ...http.server.hypercorn_server import serve
+from ...http.wire.app_context import AppContext
+from ...storage.engine.edit_notify import EDITED
+from ...storage.engine.embedded_postgres import EmbeddedServer
+from ...storage.scheduling.tables import presences
+from ..config.config_schema import ServerConfig, split_address
+from ..config.roles import DaemonPart
+from ..loops import (
+    alert_processor,
+    cache_invalidator,
+    canary_dispatcher,
+    composite_evaluator,
+    figure_repairer,
+    file_provider_syncer,
+    janitor,
+    monitor_sealer,
+    outbox_leaser,
+    password_reset_mailer,
+    presence_renewer,
+    prober,
+    push_deadline_checker,
+    region_load_sampler,
+    schedule_ticker,
+    service_evaluator,
+    service_sealer,
+)
+from ..runtime import limits
+from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase, keep_watchdog
+from ..runtime.wake_event import WakeEvent
+from .loop_runner import run_loop
+from .wiring import Components
+
+log = logging.getLogger("leadline.daemon")
+
+SERVING: Final = StopPhase("serving", limits.HTTP_FINISH_SECONDS)
+LOOPS: Final = StopPhase("loops")
+RUNS: Final = StopPhase("runs", limits.PROBES_FINISH_SECONDS)
+RECORDING: Final = StopPhase("recording", limits.RECORDER_DRAIN_SECONDS)
+PRESENCE: Final = StopPhase("presence")
+STORE: Final = StopPhase("store")
+STOP_ORDER: Final = (SERVING, LOOPS, RUNS, RECORDING, PRESENCE, STORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """The parts of a daemon that its children run. `server` is None with an external PostgreSQL."""
+
+    house: Components
+    context: AppContext
+    listen_dsn: str
+    server: EmbeddedServer | None
+
+
+class Loop(Protocol):
+    async def pass_once(self) -> object: ...
+
+
+@runtime_checkable
+class Wakeable(Protocol):
+    wake: WakeEvent
+
+
+class Runner(Protocol):
+    """Runs until `close`, and then until what it has begun has ended."""
+
+    async def run(self, task_status: trio.TaskStatus[None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _loop(
+    name: str,
+    part: DaemonPart | None,
+    loop_of: Callable[[Components], Loop | None],
+    pause_seconds: float,
+    *,
+    phase: StopPhase = LOOPS,
+    limiter: Callable[[Daemon], trio.CapacityLimiter] | None = None,
+) -> Child[Daemon]:
+    def bind(daemon: Daemon) -> RunChild | None:
+        loop = loop_of(daemon.house)
+        if loop is None:
+            return None
+        pass_once, wake = loop.pass_once, loop.wake if isinstance(loop, Wakeable) else None
+        limit = None if limiter is None else limiter(daemon)
+        return lambda task: run_loop(
+            name, pass_once, pause_seconds, lambda _: task.beat(), wake, limit
+        )
+
+    return Child(name, phase, bind, part or "", limiter, restarts=True, pass_seconds=pause_seconds)
+
+
+def _runner(
+    name: str,
+    part: DaemonPart,
+    runner_of: Callable[[Components], Runner | None],
+    phase: StopPhase,
+    limiter: Callable[[Daemon], trio.CapacityLimiter] | None = None,
+) -> Child[Daemon]:
+    def bind(daemon: Daemon) -> RunChild | None:
+        runner = runner_of(daemon.house)
+        return None if runner is None else runner.run
+
+    def close(daemon: Daemon) -> None:
+        runner = runner_of(daemon.house)
+        if runner is not None:
+            runner.close()
+
+    return Child(name, phase, bind, part, limiter, close, reports_start=True)
+
+
+def _server(
+    part: DaemonPart, listen_of: Callable[[ServerConfig], str], *, with_api: bool
+) -> Child[Daemon]:
+    """Reports the address that it listens on."""
+
+    def bind(daemon: Daemon) -> RunChild | None:
+        listen = listen_of(daemon.house.settings.server)
+        if not listen:
+            return None
+        return lambda task: serve(daemon.context, split_address(listen), with_api, task)
+
+    def close(daemon: Daemon) -> None:
+        daemon.house.recorder.stop_hearing()
+        daemon.house.bus.close()
+        daemon.context.stopping.set()
+
+    return Child(part, SERVING, bind, part, lambda d: d.context.requests, close, reports_start=True)
+
+
+def _keep_server(daemon: Daemon) -> RunChild | None:
+    server = daemon.server
+    if server is None:
+        return None
+
+    async def restart_once(_: ChildTask) -> None:
+        # It returns, which counts as a failure of the child: so the restarts are bounded.
+        status = await server.died()
+        log.error("the embedded PostgreSQL ended", extra={"status": status})
+        await server.start()
+
+    return restart_once
+
+
+def _hear(daemon: Daemon) -> RunChild:
+    forget = daemon.context.forget
+    heard = {presences.ASKED: daemon.house.attendance.wake.set, EDITED: forget}
+    return lambda _: cache_invalidator.hear(daemon.listen_dsn, heard, forget)
+
+
+def _watch_lag(daemon: Daemon) -> RunChild:
+    return lambda task: daemon.house.reach.lag.watch(task_status=task)
+
+
+CHILDREN: Final[tuple[Child[Daemon], ...]] = (
+    Child("postgres", STORE, _keep_server, restarts=True),
+    Child("clock", PRESENCE, lambda d: d.house.clock.run, reports_start=True),
+    Child("lag", PRESENCE, _watch_lag, reports_start=True),
+    Child("notices", PRESENCE, _hear, DaemonPart.HTTP),
+    _loop(
+        "attendance",
+        None,
+        lambda h: h.attendance,
+        presence_renewer.PAUSE_SECONDS,
+        phase=PRESENCE,
+    ),
+    _runner("recorder", DaemonPart.RECORDER, lambda h: h.recorder, RECORDING),
+    _runner("runs", DaemonPart.PROBER, lambda h: h.prober, RUNS, lambda d: d.house.limiters.prober),
+    _runner(
+        "canaries",
+        DaemonPart.DISPATCHER,
+        lambda h: h.dispatcher,
+        RUNS,
+        lambda d: d.house.limiters.dispatcher,
+    ),
+    _runner(
+        "deliveries",
+        DaemonPart.LEASER,
+        lambda h: h.leaser,
+        RUNS,
+        lambda d: d.house.limiters.leaser,
+    ),
+    _loop(
+        "ticker",
+        DaemonPart.TICKER,
+        lambda h: h.ticker,
+        schedule_ticker.PAUSE_SECONDS,
+        limiter=lambda d: d.house.limiters.ticker,
+    ),
+    _loop("composer", DaemonPart.TICKER, lambda h: h.composer, composite_evaluator.PAUSE_SECONDS),
+    _loop(
+        "listener", DaemonPart.LISTENER, lambda h: h.listener, push_deadline_checker.PAUSE_SECONDS
+    ),
+    _loop("prober", DaemonPart.PROBER, lambda h: h.prober, prober.PAUSE_SECONDS),
+    _loop(
+        "dispatcher",
+        DaemonPart.DISPATCHER,
+        lambda h: h.dispatcher,
+        canary_dispatcher.PAUSE_SECONDS,
+    ),
+    _loop("sealer", DaemonPart.SEALER, lambda h: h.sealer, monitor_sealer.PAUSE_SECONDS),
+    _loop(
+        "service_sealer",
+        DaemonPart.SERVICE_SEALER,
+        lambda h: h.service_sealer,
+        service_sealer.PAUSE_SECONDS,
+    ),
+    _loop("repairer", DaemonPart.REPAIRER, lambda h: h.repairer, figure_repairer.PAUSE_SECONDS),
+    _loop("leaser", DaemonPart.LEASER, lambda h: h.leaser, outbox_leaser.PAUSE_SECONDS),
+    _loop("resets", DaemonPart.LEASER, lambda h: h.resets, password_reset_mailer.PAUSE_SECONDS),
+    _loop("watcher", DaemonPart.WATCHER, lambda h: h.watcher, alert_processor.PAUSE_SECONDS),
+    _loop(
+        "evaluator", DaemonPart.EVALUATOR, lambda h: h.evaluator, service_evaluator.PAUSE_SECONDS
+    ),
+    _loop("edits", DaemonPart.HTTP, lambda h: h.edits, cache_invalidator.PAUSE_SECONDS),
+    _loop("surveyor", DaemonPart.SURVEYOR, lambda h: h.surveyor, region_load_sampler.PAUSE_SECONDS),
+    _loop(
+        "providers",
+        DaemonPart.PROVIDERS,
+        lambda h: h.providers,
+        file_provider_syncer.PAUSE_SECONDS,
+    ),
+    _loop("janitor", DaemonPart.JANITOR, lambda h: h.janitor, janitor.PAUSE_SECONDS),
+    Child("watchdog", LOOPS, lambda _: keep_watchdog),
+    _server(DaemonPart.HTTP, lambda server: server.listen, with_api=True),
+    _server(DaemonPart.OPS, lambda server: server.ops_listen, with_api=False),
+)

@@ -1,0 +1,70 @@
+"""The declared children of the daemon and of the agent: one list each, in one order."""
+
+from typing import Any
+
+import pytest
+
+from leadline.daemon.agent import agent_main
+from leadline.daemon.config.roles import PARTS, DaemonPart, ProcessRole
+from leadline.daemon.process import children
+from leadline.daemon.runtime.supervisor import Child
+
+LISTS: list[Any] = [
+    pytest.param(children.CHILDREN, children.STOP_ORDER, id="daemon"),
+    pytest.param(agent_main.CHILDREN, agent_main.STOP_ORDER, id="agent"),
+]
+
+
+@pytest.mark.parametrize(("declared", "stop_order"), LISTS)
+def test_children_stop_in_the_reverse_order_of_their_start(
+    declared: tuple[Child[Any], ...], stop_order: tuple[Any, ...]
+) -> None:
+    ranks = [stop_order.index(child.phase) for child in declared]
+    assert ranks == sorted(ranks, reverse=True)
+    assert set(ranks) == set(range(len(stop_order)))
+
+
+@pytest.mark.parametrize(("declared", "stop_order"), LISTS)
+def test_names_are_unique_and_only_phases_with_a_bound_wait(
+    declared: tuple[Child[Any], ...], stop_order: tuple[Any, ...]
+) -> None:
+    names = [child.name for child in declared]
+    assert len(set(names)) == len(names)
+    for child in declared:
+        assert (child.close is not None) == (child.phase.seconds > 0), child.name
+
+
+def test_every_part_of_a_role_has_a_child() -> None:
+    parts = {child.part for child in children.CHILDREN if child.part}
+    assert parts == set(DaemonPart) == set().union(*PARTS.values())
+
+
+def test_the_http_app_ticker_leaser_dispatcher_and_puller_have_a_limiter() -> None:
+    limited = {child.part for child in children.CHILDREN if child.limiter is not None}
+    assert limited == {
+        DaemonPart.HTTP,
+        DaemonPart.OPS,
+        DaemonPart.TICKER,
+        DaemonPart.LEASER,
+        DaemonPart.DISPATCHER,
+        DaemonPart.PROBER,
+    }
+    assert {child.name for child in agent_main.CHILDREN if child.limiter} == {"runs", "claim"}
+
+
+def test_a_worker_runs_probes_and_keeps_no_schedule() -> None:
+    parts = PARTS[ProcessRole.WORKER]
+    names = [one.name for one in children.CHILDREN if not one.part or one.part in parts]
+    assert names == [
+        "postgres",
+        "clock",
+        "lag",
+        "attendance",
+        "recorder",
+        "runs",
+        "canaries",
+        "prober",
+        "dispatcher",
+        "watchdog",
+        "ops",
+    ]
