@@ -5,16 +5,17 @@ it acknowledges nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
+import httpx
 import msgspec
 import trio
 
 from ...probes.check.failure import LocalFailure, TargetFailure
-from ...probes.check.phase_timer import Stopwatch
+from ...probes.check.target import Url
 from ...probes.jobs.agent_protocol import (
     INSTANCE_HEADER,
     KINDS_HEADER,
@@ -23,7 +24,7 @@ from ...probes.jobs.agent_protocol import (
     ResultsResponse,
 )
 from ...probes.net.egress import Egress
-from ...probes.net.http_client import HttpRequest, HttpResponse, fetch
+from ...probes.net.egress_httpx import is_whole, send_request
 from .agent_config import AgentConfig
 
 HEARTBEAT_SECONDS: Final = 10.0
@@ -78,11 +79,11 @@ class ServerClient:
         self._base = place.server
         self._region = place.region
         self._kinds = list(kinds)
-        self._headers = [
-            ("authorization", f"Bearer {place.token}"),
-            ("accept", "application/json"),
-            (INSTANCE_HEADER, instance),
-        ]
+        self._headers = {
+            "authorization": f"Bearer {place.token}",
+            "accept": "application/json",
+            INSTANCE_HEADER: instance,
+        }
 
     async def heartbeat(self, carrier: int, version: str) -> AgentHeartbeatResponse:
         """Says that we are there, and hears the server's time."""
@@ -96,13 +97,11 @@ class ServerClient:
     async def claim(self, most: int, wait_seconds: int) -> list[dict[str, Any]]:
         """Jobs as they were received; the server waits so long for the first of them."""
         data = await self._ask(
-            self._request(
-                "GET",
-                f"jobs?max={most}&wait={wait_seconds}&region={self._region}",
-                CLAIM_BYTES_MOST,
-                (KINDS_HEADER, ",".join(self._kinds)),
-            ),
-            wait_seconds + CLAIM_SECONDS_MORE,
+            "GET",
+            f"jobs?max={most}&wait={wait_seconds}&region={self._region}",
+            {KINDS_HEADER: ",".join(self._kinds)},
+            bytes_most=CLAIM_BYTES_MOST,
+            seconds=wait_seconds + CLAIM_SECONDS_MORE,
         )
         return _read(data, _Claimed).jobs
 
@@ -115,32 +114,41 @@ class ServerClient:
         return accounted
 
     async def _post(self, path: str, body: bytes, seconds: float, shape: type[T]) -> T:
-        request = self._request(
+        data = await self._ask(
             "POST",
             f"{path}?region={self._region}",
-            ANSWER_BYTES_MOST,
-            ("content-type", "application/json"),
+            {"content-type": "application/json"},
             body,
+            bytes_most=ANSWER_BYTES_MOST,
+            seconds=seconds,
         )
-        return _read(await self._ask(request, seconds), shape)
+        return _read(data, shape)
 
-    def _request(
-        self, method: str, path: str, bytes_most: int, header: tuple[str, str], body: bytes = b""
-    ) -> HttpRequest:
+    def _url(self, path: str) -> Url:
         base = self._base.path.rstrip("/")
-        return HttpRequest(
-            method=method,
-            url=replace(self._base, path=f"{base}/api/v1/agent/{path}"),
-            headers=[*self._headers, header],
-            body=body,
-            redirects=0,
-            body_bytes_most=bytes_most,
-        )
+        return replace(self._base, path=f"{base}/api/v1/agent/{path}")
 
-    async def _ask(self, request: HttpRequest, seconds: float) -> bytes:
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        bytes_most: int,
+        seconds: float,
+    ) -> bytes:
         try:
             with trio.fail_after(seconds):
-                response = await fetch(self._reach, request, Stopwatch())
+                response = await send_request(
+                    self._reach,
+                    method,
+                    self._url(path),
+                    headers={**self._headers, **headers},
+                    body=body,
+                    bytes_most=bytes_most,
+                    seconds=seconds,
+                )
         except trio.TooSlowError:
             raise NoAnswer(f"there was no answer within {seconds:g} s") from None
         except TargetFailure as failed:
@@ -150,15 +158,16 @@ class ServerClient:
         return _body(response)
 
 
-def _body(response: HttpResponse) -> bytes:
+def _body(response: httpx.Response) -> bytes:
     """Of a success; whatever else there is, is raised."""
-    if not response.whole:
+    if not is_whole(response):
         raise ResponseTooLarge("the answer is too large")
-    if response.status == 200:
-        return response.body
-    if response.status in _REFUSALS:
-        raise RequestRefused(response.status, _said(response.body))
-    raise NoAnswer(f"the answer was {response.status} {_said(response.body)}".strip())
+    status, body = response.status_code, response.content
+    if status == 200:
+        return body
+    if status in _REFUSALS:
+        raise RequestRefused(status, _said(body))
+    raise NoAnswer(f"the answer was {status} {_said(body)}".strip())
 
 
 def _read(data: bytes, shape: type[T]) -> T:

@@ -18,12 +18,11 @@ import trio
 
 from ...probes.check.durations import read_duration
 from ...probes.check.failure import LocalFailure, TargetFailure
-from ...probes.check.phase_timer import Stopwatch
 from ...probes.check.result import FailureClass, UnknownReason
 from ...probes.check.target import BadTarget, Url, read_url
 from ...probes.net.egress import Egress, make_reach
+from ...probes.net.egress_httpx import is_whole, location_of, send_request
 from ...probes.net.egress_policy import EgressPolicy
-from ...probes.net.http_client import HttpRequest, fetch
 from ...probes.net.system_resolver import SystemNames
 from ...probes.net.tls_contexts import TlsContexts
 from .safe_text import shown
@@ -74,7 +73,8 @@ class ApiResponse:
 
     status: int
     body: bytes = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
+    location: str = field(default="", repr=False)
+    retry_after: str = ""
 
     @property
     def error(self) -> str | None:
@@ -113,29 +113,34 @@ class ApiClient:
     async def ask(self, method: str, path: str, body: object = None) -> ApiResponse:
         """The answer to a path under /api/v1; `NoResponse` where there is none."""
         base = self.server.base
-        headers = [("authorization", f"Bearer {self.server.token}"), ("accept", "application/json")]
+        headers = {"authorization": f"Bearer {self.server.token}", "accept": "application/json"}
         data = b""
         if method == "POST":
             data = msgspec.json.encode(body)
-            headers.append(("content-type", "application/json"))
-        request = HttpRequest(
-            method=method,
-            url=replace(base, path=f"{base.path.rstrip('/')}/api/v1{path}"),
-            headers=headers,
-            body=data,
-            redirects=0,
-            body_bytes_most=ANSWER_BYTES_MOST,
-        )
+            headers["content-type"] = "application/json"
         try:
-            response = await fetch(self.reach, request, Stopwatch())
+            response = await send_request(
+                self.reach,
+                method,
+                replace(base, path=f"{base.path.rstrip('/')}/api/v1{path}"),
+                headers=headers,
+                body=data,
+                bytes_most=ANSWER_BYTES_MOST,
+                seconds=TIMEOUT_MOST_US / 1_000_000,
+            )
         except TargetFailure as failed:
             raise NoResponse(self._said(_why_failed(failed))) from failed
         except LocalFailure as failure:
             why = _TROUBLES.get(failure.reason, failure.reason.value)
             raise NoResponse(self._said(why)) from failure
-        if not response.whole:
+        if not is_whole(response):
             raise NoResponse(self._said(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
-        return ApiResponse(response.status, response.body, response.headers)
+        return ApiResponse(
+            status=response.status_code,
+            body=response.content,
+            location=location_of(response),
+            retry_after=response.headers.get("retry-after", ""),
+        )
 
     async def listed(self, path: str) -> list[dict[str, Any]]:
         """A list that slugs are looked up in."""
@@ -161,7 +166,8 @@ def _why_failed(failed: TargetFailure) -> str:
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"its certificate is not to be trusted: {shown(error.verify_message)}"
-        error = error.__cause__
+        # httpcore raises again `from None`, which clears the cause and leaves the context.
+        error = error.__cause__ or error.__context__
     return why
 
 
@@ -181,7 +187,7 @@ def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
 def refusal(answer: ApiResponse) -> str:
     """What an answer that is no success says, with what can be done about it."""
     if 300 <= answer.status < 400:
-        place = shown(answer.headers.get("location", ""), 200)
+        place = shown(answer.location, 200)
         return f"{answer.status}: a redirect to {place or 'nowhere'}, which is not followed"
     error = answer.error
     if error is None:
@@ -193,7 +199,7 @@ def refusal(answer: ApiResponse) -> str:
         return f"{said}: the token may not do this"
     if answer.status == 404:
         return f"{said}: there is no such project or service, or the token does not see it"
-    after = answer.headers.get("retry-after", "")
+    after = answer.retry_after
     if after.isascii() and after.isdigit() and len(after) < 10:
         return f"{said}: to be tried again after {after} s"
     return said

@@ -22,9 +22,9 @@ from .http_exchange import (
 # Lines of a head before the one read in which it ends: each costs one or two microseconds.
 LINES_MOST = 2_000
 # What is read and handled without a pause: of chunks of one byte it holds some seven hundred.
-_CHUNK = 4_096
+CHUNK = 4_096
 # A body that comes as it is has nothing in it that is handled piece by piece.
-_PLAIN_CHUNK = 65_536
+PLAIN_CHUNK = 65_536
 
 
 async def exchange(
@@ -34,7 +34,7 @@ async def exchange(
     with _failures_named():
         http, head = await _begin(stream, request, watch, user_agent)
         chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
-        body, whole = await _read_body(http, stream, request, _CHUNK if chunked else _PLAIN_CHUNK)
+        body, whole = await _read_body(http, stream, request, CHUNK if chunked else PLAIN_CHUNK)
     return RawResponse(head.status_code, list(head.headers), body, whole)
 
 
@@ -63,7 +63,7 @@ class Http1Response:
             while True:
                 event = self._http.next_event()
                 if event is h11.NEED_DATA:
-                    data = bytes(await self._stream.receive_some(_CHUNK))
+                    data = bytes(await self._stream.receive_some(CHUNK))
                     self.received_bytes += len(data)
                     self._http.receive_data(data)
                 elif isinstance(event, h11.EndOfMessage):
@@ -134,7 +134,7 @@ async def _read_head(
         if event is h11.NEED_DATA:
             if lines > LINES_MOST:
                 raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
-            data = await stream.receive_some(_CHUNK)
+            data = await stream.receive_some(CHUNK)
             if data:
                 watch.done()
             http.receive_data(bytes(data))

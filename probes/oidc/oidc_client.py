@@ -5,19 +5,19 @@ words, perhaps with a status, and holds nothing of what was said.
 """
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+import httpx
 import msgspec
 import trio
 
 from ..check.failure import LocalFailure, TargetFailure
-from ..check.phase_timer import Stopwatch
 from ..check.target import BadTarget, Url, read_url
 from ..net.egress import Egress
-from ..net.http_client import HttpRequest, HttpResponse, fetch
-from ..net.http_exchange import Header
+from ..net.egress_httpx import is_whole, send_request
 from .oidc_settings import LOOPBACK
 
 ASK_SECONDS: Final = 10.0
@@ -60,7 +60,7 @@ class Client:
 async def discover(reach: Egress, issuer: str) -> Metadata:
     """What the issuer says of itself; it must be the issuer that was asked, letter by letter
     (Discovery 1.0, section 4.3)."""
-    document = await _get(reach, issuer.removesuffix("/") + _WELL_KNOWN)
+    document = await _ask(reach, "GET", issuer.removesuffix("/") + _WELL_KNOWN)
     if document.get("issuer") != issuer:
         raise ProviderFault("issuer_differs")
     methods = document.get("token_endpoint_auth_methods_supported")
@@ -80,7 +80,7 @@ async def discover(reach: Egress, issuer: str) -> Metadata:
 
 async def fetch_keys(reach: Egress, metadata: Metadata) -> list[dict[str, Any]]:
     """The provider's keys as they are told (RFC 7517, section 5)."""
-    keys = (await _get(reach, metadata.jwks_uri)).get("keys")
+    keys = (await _ask(reach, "GET", metadata.jwks_uri)).get("keys")
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
         raise ProviderFault("bad_keys")
     return keys[:KEYS_MOST]
@@ -104,27 +104,17 @@ async def redeem(
         "redirect_uri": client.redirect_url,
         "code_verifier": verifier,
     }
-    headers = [
-        ("Content-Type", "application/x-www-form-urlencoded"),
-        ("Accept", "application/json"),
-    ]
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
     if client.secret and "client_secret_basic" in metadata.token_methods:
         # RFC 6749, section 2.3.1: each is encoded as in a form, and then both in base64.
         pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"
-        headers.append(("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"))
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
         form["client_id"] = client.id
         if client.secret:
             form["client_secret"] = client.secret
-    request = HttpRequest(
-        method="POST",
-        url=_url(metadata.token_endpoint),
-        headers=tuple(headers),
-        body=urlencode(form).encode(),
-        redirects=0,
-        body_bytes_most=ANSWER_BYTES_MOST,
-    )
-    found = _document(await _ask(reach, request))
+    body = urlencode(form).encode()
+    found = await _ask(reach, "POST", metadata.token_endpoint, headers, body)
     token, access = found.get("id_token"), found.get("access_token")
     if not isinstance(token, str):
         raise ProviderFault("no_id_token")
@@ -138,8 +128,8 @@ async def ask_about(reach: Egress, metadata: Metadata, tokens: Tokens) -> dict[s
     is_one = bool(token) and token.isascii() and token.isprintable()
     if not metadata.userinfo_endpoint or not is_one:
         return {}
-    headers = (("Authorization", f"Bearer {token}"),)
-    return await _get(reach, metadata.userinfo_endpoint, headers)
+    headers = {"Authorization": f"Bearer {token}"}
+    return await _ask(reach, "GET", metadata.userinfo_endpoint, headers)
 
 
 def authorization_address(
@@ -176,37 +166,41 @@ def sign_out_address(metadata: Metadata, client_id: str, to: str) -> str:
     return metadata.end_session_endpoint + separator + urlencode(given)
 
 
-async def _get(reach: Egress, url: str, headers: tuple[Header, ...] = ()) -> dict[str, Any]:
-    request = HttpRequest(
-        method="GET",
-        url=_url(url),
-        headers=(("Accept", "application/json"), *headers),
-        redirects=0,
-        body_bytes_most=ANSWER_BYTES_MOST,
-    )
-    return _document(await _ask(reach, request))
-
-
-async def _ask(reach: Egress, request: HttpRequest) -> HttpResponse:
+async def _ask(
+    reach: Egress,
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+) -> dict[str, Any]:
+    """Returns the JSON object that the provider answers with. Raises `ProviderFault`."""
     with trio.move_on_after(ASK_SECONDS):
         try:
-            response = await fetch(reach, request, Stopwatch())
+            response = await send_request(
+                reach,
+                method,
+                _url(url),
+                headers={"Accept": "application/json", **(headers or {})},
+                body=body,
+                bytes_most=ANSWER_BYTES_MOST,
+                seconds=ASK_SECONDS,
+            )
         except TargetFailure as failure:
             raise ProviderFault(failure.failure.value) from None
         except LocalFailure as failure:
             raise ProviderFault(failure.reason.value) from None
-        if response.status != 200:
-            raise ProviderFault(f"http_status {response.status}")
-        return response
+        if response.status_code != 200:
+            raise ProviderFault(f"http_status {response.status_code}")
+        return _document(response)
     raise ProviderFault("timeout")
 
 
-def _document(response: HttpResponse) -> dict[str, Any]:
+def _document(response: httpx.Response) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(response.body)
+        found = msgspec.json.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ProviderFault("bad_document") from None
-    if not isinstance(found, dict) or not response.whole:
+    if not isinstance(found, dict) or not is_whole(response):
         raise ProviderFault("bad_document")
     return found
 

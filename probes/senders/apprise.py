@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import httpx
 import trio
 
 from ..check.failure import LocalFailure, TargetFailure
-from ..check.phase_timer import Stopwatch
 from ..check.target import BadTarget, read_url
-from ..net.http_client import HttpRequest, HttpResponse, fetch
+from ..net.egress_httpx import send_request
 from .channel_spec import ChannelSetting, ChannelSpec, Config, SettingFault
 from .message import Message, NotificationStatus, body_lines, title_line
 from .send_result import (
     ANSWER_BYTES_MOST,
+    SEND_SECONDS,
     Delivered,
     NotDelivered,
     SendContext,
@@ -106,7 +107,7 @@ class _Way:
 
     async def go(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes
-    ) -> HttpResponse:
+    ) -> httpx.Response:
         try:
             where = read_url(url, ("https",))
         except BadTarget:
@@ -114,20 +115,20 @@ class _Way:
         if where.host not in self.hosts or self.left < 1:
             raise NotDelivered(SendFailure.BLOCKED, "target_blocked")
         self.left -= 1
-        request = HttpRequest(
-            method=method,
-            url=where,
-            headers=tuple((n, v) for n, v in headers.items() if n.lower() not in _FRAMING),
-            body=body,
-            redirects=0,
-            body_bytes_most=ANSWER_BYTES_MOST,
-        )
         try:
-            response = await fetch(self.means.reach, request, Stopwatch())
+            response = await send_request(
+                self.means.reach,
+                method,
+                where,
+                headers={n: v for n, v in headers.items() if n.lower() not in _FRAMING},
+                body=body,
+                bytes_most=ANSWER_BYTES_MOST,
+                seconds=SEND_SECONDS,
+            )
         except (TargetFailure, LocalFailure) as failure:
             raise renamed(failure) from None
-        if not 200 <= response.status <= 299:
-            self.ended = by_status(response.status, response.headers.get("retry-after", ""))
+        if not response.is_success:
+            self.ended = by_status(response.status_code, response.headers.get("retry-after", ""))
         return response
 
 
@@ -150,12 +151,12 @@ def _send_prepared(_adapter: object, request: Any, **_options: Any) -> "requests
         way.ended = why
         raise requests.ConnectionError(why.reason) from None
     found = requests.Response()
-    found.status_code = came.status
+    found.status_code = came.status_code
     found.url = request.url
     found.request = request
-    # Without a location, there is no redirect to follow.
-    found.headers.update({n: v for n, v in came.headers.items() if n != "location"})
-    found._content = came.body
+    # These hold no location, so that there is no redirect to follow.
+    found.headers.update(came.headers)
+    found._content = came.content
     return found
 
 

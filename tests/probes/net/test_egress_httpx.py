@@ -1,0 +1,330 @@
+"""httpx on the egress: addresses, redirects, bounds, cancellation, TLS, and the environment."""
+
+import gzip
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+import trustme
+from trio.testing import wait_all_tasks_blocked
+
+from leadline.probes.check.failure import TargetFailure
+from leadline.probes.check.result import FailureClass
+from leadline.probes.check.target import read_url
+from leadline.probes.net.egress import Egress
+from leadline.probes.net.egress_httpx import is_whole, location_of, make_client, send_request
+from leadline.probes.net.egress_policy import notify_policy
+from tests.support.peers.leaks import leaves_nothing, nothing_left_behind
+from tests.support.peers.servers import (
+    HANGS_SECONDS,
+    Handler,
+    Names,
+    Prober,
+    answer,
+    answering,
+    read_head,
+    serving,
+)
+
+BOUND = 10_000
+
+
+async def get(
+    egress: Egress,
+    url: str,
+    *,
+    headers: dict[str, str] | None = None,
+    body: bytes = b"",
+    seconds: float = HANGS_SECONDS,
+) -> httpx.Response:
+    return await send_request(
+        egress,
+        "POST" if body else "GET",
+        read_url(url),
+        headers=headers or {},
+        body=body,
+        bytes_most=BOUND,
+        seconds=seconds,
+    )
+
+
+async def failure_of(egress: Egress, url: str, seconds: float = HANGS_SECONDS) -> FailureClass:
+    with trio.fail_after(HANGS_SECONDS), pytest.raises(TargetFailure) as caught:
+        await get(egress, url, seconds=seconds)
+    return caught.value.failure
+
+
+@asynccontextmanager
+async def heard_by(reply: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """The port of a server that gives one reply to everybody, and the heads that it was sent."""
+    heads: list[bytes] = []
+
+    async def handle(stream: trio.SocketStream) -> None:
+        heads.append(await read_head(stream))
+        await stream.send_all(reply)
+
+    async with serving(handle) as port:
+        yield port, heads
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
+async def test_a_name_of_a_forbidden_address_is_not_connected_to(
+    prober: Prober, names: Names, address: str
+) -> None:
+    names.records[("inside.example", "A")] = [[address]]
+    egress = replace(prober.reach, policy=notify_policy())
+    async with heard_by(answer()) as (port, heads):
+        assert await failure_of(egress, f"http://inside.example:{port}/") == "target_blocked"
+    assert heads == []
+
+
+async def test_the_address_is_checked_for_each_request_of_a_client(
+    prober: Prober, names: Names
+) -> None:
+    names.ttl = 0
+    names.records[("turning.example", "A")] = [["127.0.0.1"], ["169.254.169.254"]]
+    async with heard_by(answer()) as (port, heads):
+        url = f"http://turning.example:{port}/"
+        async with make_client(prober.reach, seconds=HANGS_SECONDS, bytes_most=BOUND) as client:
+            assert (await client.get(url)).status_code == 200
+            with pytest.raises(TargetFailure) as caught:
+                await client.get(url)
+    assert caught.value.failure is FailureClass.TARGET_BLOCKED
+    assert len(heads) == 1
+
+
+@pytest.mark.parametrize("place", ["http://169.254.169.254/", "http://inside.example/", "ftp://a/"])
+async def test_a_redirect_to_a_forbidden_place_is_not_followed(
+    prober: Prober, names: Names, place: str
+) -> None:
+    names.records[("inside.example", "A")] = [["169.254.169.254"]]
+    reply = answer(b"", "302 Found", f"Location: {place}")
+    async with heard_by(reply) as (port, heads):
+        async with make_client(
+            prober.reach, seconds=HANGS_SECONDS, bytes_most=BOUND, redirects=3
+        ) as client:
+            with pytest.raises(TargetFailure) as caught:
+                await client.get(f"http://127.0.0.1:{port}/")
+    assert caught.value.failure is FailureClass.TARGET_BLOCKED
+    assert len(heads) == 1
+
+
+async def test_redirects_are_counted_where_they_are_followed(prober: Prober) -> None:
+    reply = answer(b"", "302 Found", "Location: /again")
+    async with heard_by(reply) as (port, heads):
+        async with make_client(
+            prober.reach, seconds=HANGS_SECONDS, bytes_most=BOUND, redirects=3
+        ) as client:
+            with pytest.raises(httpx.TooManyRedirects):
+                await client.get(f"http://127.0.0.1:{port}/")
+    assert len(heads) == 4
+
+
+@pytest.mark.parametrize("place", ["/again", "http://[::1", "http://h:99999/", "//\xff:1"])
+async def test_no_redirect_is_followed_unless_asked_whatever_it_says(
+    prober: Prober, place: str
+) -> None:
+    head = f"HTTP/1.1 302 Found\r\ncontent-length: 0\r\nLocation: {place}\r\n\r\n"
+    async with heard_by(head.encode("latin-1")) as (port, heads):
+        response = await get(prober.reach, f"http://127.0.0.1:{port}/")
+    assert (response.status_code, location_of(response)) == (302, place)
+    assert "location" not in response.headers
+    assert len(heads) == 1
+
+
+def chunked(body: bytes) -> bytes:
+    pieces = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+    return b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n"
+
+
+def packed(body: bytes) -> bytes:
+    return answer(gzip.compress(body), "200 OK", "content-encoding: gzip")
+
+
+def unframed(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\n\r\n" + body
+
+
+FRAMINGS: list[Callable[[bytes], bytes]] = [answer, chunked, packed, unframed]
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+@pytest.mark.parametrize("size", [0, 1, BOUND, BOUND + 1, 50 * BOUND])
+async def test_a_body_is_read_up_to_the_bound(
+    prober: Prober, framing: Callable[[bytes], bytes], size: int
+) -> None:
+    async with serving(answering(framing(b"x" * size))) as port:
+        response = await get(prober.reach, f"http://127.0.0.1:{port}/")
+    assert response.content == b"x" * min(size, BOUND)
+    assert is_whole(response) == (size <= BOUND)
+    assert response.status_code == 200
+
+
+def sending(piece: bytes) -> Handler:
+    """A server that sends one piece again and again."""
+
+    async def handle(stream: trio.SocketStream) -> None:
+        while True:
+            await stream.send_all(piece)
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        sending(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        sending(b"HTTP/1.1 200 OK\r\nx: " + b"x" * 10_000),
+        answering(b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * 10_000 + b"\r\n"),
+    ],
+)
+async def test_a_head_over_its_bounds_is_too_large(prober: Prober, handler: Handler) -> None:
+    async with serving(handler) as port:
+        assert await failure_of(prober.reach, f"http://127.0.0.1:{port}/") == "response_too_large"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (b"", "protocol_error"),
+        (b"\x00\xff\r\n\r\n", "protocol_error"),
+        (b"HTTP/1.1 101 Switching\r\n\r\n", "protocol_error"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx", "protocol_error"),
+        (answer(b"x" * 99, "200 OK", "content-encoding: gzip"), "protocol_error"),
+        (answer(b"x", "200 OK", "content-encoding: br"), "protocol_error"),
+    ],
+)
+async def test_what_is_no_answer_has_its_class(prober: Prober, reply: bytes, expected: str) -> None:
+    async with serving(answering(reply)) as port:
+        assert await failure_of(prober.reach, f"http://127.0.0.1:{port}/") == expected
+
+
+async def test_where_there_is_no_server_the_connection_is_refused(prober: Prober) -> None:
+    assert await failure_of(prober.reach, "http://127.0.0.1:1/") == "connect_refused"
+
+
+async def silent(stream: trio.SocketStream) -> None:
+    """Waits until the client closes, so that both ends of a connection are open or neither is."""
+    while await stream.receive_some():
+        pass
+
+
+async def half_a_body(stream: trio.SocketStream) -> None:
+    await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx")
+    await silent(stream)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("handler", [silent, half_a_body])
+async def test_a_server_that_never_answers_is_left_with_nothing_open(
+    prober: Prober, handler: Handler, scheme: str
+) -> None:
+    async with serving(handler) as port:
+        url = f"{scheme}://127.0.0.1:{port}/"
+
+        async def ask() -> None:
+            # A plain answer is no handshake: that attempt fails at once.
+            with suppress(TargetFailure):
+                await get(prober.reach, url, body=b"x" * 99)
+            await wait_all_tasks_blocked(cushion=0.01)
+
+        with trio.move_on_after(0.2):
+            await ask()
+        await wait_all_tasks_blocked(cushion=0.01)
+        with nothing_left_behind():
+            with trio.move_on_after(0.2):
+                await ask()
+            await wait_all_tasks_blocked(cushion=0.01)
+
+
+async def test_each_step_has_a_bound_of_its_own(prober: Prober, names: Names) -> None:
+    names.records[("slow.example", "A")] = [None]
+    assert await failure_of(prober.reach, "http://slow.example/", 0.1) == "connect_timeout"
+    for handler, scheme in ((silent, "http"), (silent, "https"), (half_a_body, "http")):
+        async with serving(handler) as port:
+            url = f"{scheme}://127.0.0.1:{port}/"
+            assert await failure_of(prober.reach, url, 0.1) == "timeout"
+
+
+@asynccontextmanager
+async def serving_tls(certificate: trustme.LeafCert, reply: bytes) -> AsyncIterator[int]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.configure_cert(context)
+
+    async def handle(stream: trio.SocketStream) -> None:
+        wrapped = trio.SSLStream(stream, context, server_side=True)
+        await read_head(wrapped)
+        await wrapped.send_all(reply)
+
+    async with serving(handle) as port:
+        yield port
+
+
+async def test_tls_is_verified_by_the_authorities_of_the_egress(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    async with serving_tls(authority.issue_cert("127.0.0.1"), answer(b"safe")) as port:
+        response = await get(prober.reach, f"https://127.0.0.1:{port}/")
+    assert response.content == b"safe"
+    for certificate in (
+        authority.issue_cert("other.example"),
+        trustme.CA().issue_cert("127.0.0.1"),
+    ):
+        async with serving_tls(certificate, answer()) as port:
+            assert await failure_of(prober.reach, f"https://127.0.0.1:{port}/") == "tls_error"
+    async with serving(half_a_body) as port:
+        assert await failure_of(prober.reach, f"https://127.0.0.1:{port}/") == "tls_error"
+
+
+async def test_no_proxy_netrc_or_cookie_of_the_environment_is_used(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login a password b\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    reply = answer(b"", "200 OK", "Set-Cookie: kept=1; Path=/")
+    async with heard_by(reply) as (port, heads):
+        async with make_client(prober.reach, seconds=HANGS_SECONDS, bytes_most=BOUND) as client:
+            for _ in range(2):
+                assert (await client.get(f"http://127.0.0.1:{port}/")).status_code == 200
+    assert len(heads) == 2
+    for head in heads:
+        assert b"cookie" not in head.lower()
+        assert b"authorization" not in head.lower()
+        assert b"connection: close" in head
+
+
+async def test_a_request_is_sent_as_it_was_given(prober: Prober) -> None:
+    async with heard_by(answer()) as (port, heads):
+        url = f"http://127.0.0.1:{port}/a/../b%2F?q=[1]&r='%zz"
+        await get(prober.reach, url, headers={"x-text": "grün"}, body=b"said")
+    (head,) = heads
+    assert head.startswith(b"POST /a/../b%2F?q=[1]&r='%zz HTTP/1.1\r\n")
+    assert "x-text: grün".encode() in head
+    assert head.endswith(b"\r\n\r\nsaid"), "one segment"
+    assert f"host: 127.0.0.1:{port}".encode() in head.lower()
+    assert b"user-agent: leadline" in head.lower()
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+async def test_a_request_that_is_taken_back_leaves_nothing_open(
+    prober: Prober, framing: Callable[[bytes], bytes]
+) -> None:
+    async with serving(answering(framing(b"x" * 5 * BOUND))) as port:
+        url = f"http://127.0.0.1:{port}/"
+        await leaves_nothing(partial(get, prober.reach, url, body=b"said"))
+
+
+async def test_a_request_by_tls_that_is_taken_back_leaves_nothing_open(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    async with serving_tls(authority.issue_cert("127.0.0.1"), answer(b"safe")) as port:
+        await leaves_nothing(partial(get, prober.reach, f"https://127.0.0.1:{port}/", body=b"said"))
