@@ -126,7 +126,7 @@ async def run_parts(agent: Agent, supervisor: Supervisor, stopping: trio.Event) 
     async with supervisor.stopping_after(STOP_ORDER):
         await supervisor.start(CHILDREN, agent)
         set_aside()
-        log.info("the agent is running", extra={"region": agent.region, "version": version()})
+        log.info("agent started", extra={"region": agent.region, "version": version()})
         # Cut off from its server it is well, and says in the log how it stands.
         notify("READY=1")
         await stopping.wait()

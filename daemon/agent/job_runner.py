@@ -160,9 +160,9 @@ class JobRunner:
         self._give_back(task)
         extra = {"monitor": str(task.definition.monitor), "reason": reason}
         if result.bug:
-            log.error("a probe has a fault of ours", extra=extra | {"bug": result.bug})
+            log.error("probe raised an exception", extra=extra | {"bug": result.bug})
         else:
-            log.warning("a run could not be made", extra=extra)
+            log.warning("run could not be performed", extra=extra)
 
 
 def encoded(task: AgentJob, result: Result) -> bytes:

@@ -115,7 +115,7 @@ class Puller:
 
     def _hear(self, heard: TimeReading) -> None:
         if heard is TimeReading.DOUBTED:
-            log.warning("the server's time is not the one that was carried; results wait")
+            log.warning("server clock differs from the carried time: results wait")
             return
         if heard is TimeReading.LEAPT:
             dropped = self._ring.drop_after(self._sure_through)
@@ -123,7 +123,7 @@ class Puller:
             # Instants of the old era mean nothing any more, those of windows included.
             self._runs.clear()
             self._known.forget_all()
-            log.error("the server's time has leapt", extra={"dropped": dropped})
+            log.error("server clock jumped", extra={"dropped": dropped})
         self._sure_through = self._ring.last
 
     # -- the claim
@@ -175,7 +175,7 @@ class Puller:
         except RefusedJob as error:
             self._counts.refused[error.reason] += 1
             log.warning(
-                "a job cannot be run",
+                "job cannot be run",
                 extra={"reason": error.reason, "said": str(error), "monitor": _monitor(raw)},
             )
             return
@@ -205,7 +205,7 @@ class Puller:
             return WAITING_SECONDS / 2
         if self._link.silent_us(self._count_us()) > ALONE_US_MOST:
             if self._known.forget_all():
-                log.error("cut off for too long: what was known is forgotten")
+                log.error("disconnected for too long: offline schedule cleared")
             return WAITING_SECONDS
         now = self._clock.now()
         for definition, due in self._known.take_due(now):
@@ -219,7 +219,7 @@ class Puller:
         if standing is not self._told:
             level = logging.INFO if standing is ConnectionState.CONNECTED else logging.WARNING
             extra = {"was": self._told.value, "is": standing.value, "results": len(self._ring)}
-            log.log(level, "how we stand with the server", extra=extra)
+            log.log(level, "connection state changed", extra=extra)
             self._told = standing
         return standing
 
@@ -233,12 +233,12 @@ class Puller:
         return self._link.standing(self._count_us())
 
     def _failed(self, question: Question, error: NoAnswer | RequestRefused) -> None:
-        log.debug("a question failed", extra={"question": question.value, "cause": str(error)})
+        log.debug("request failed", extra={"question": question.value, "cause": str(error)})
         if isinstance(error, RequestRefused) and error.status in _UNWELCOME:
             self._link.refused()
             forgotten = self._known.forget_all() + self._runs.clear()
             if forgotten or self._told is not ConnectionState.REFUSED:
-                log.error("the server refuses us", extra={"cause": str(error)})
+                log.error("server refused the agent", extra={"cause": str(error)})
                 self._told = ConnectionState.REFUSED
             return
         self._link.failed(question)

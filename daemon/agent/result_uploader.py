@@ -128,7 +128,7 @@ class ResultUploader:
         self._ring.drop(rows)
         self._counts.dropped[f"refused_{error.status}"] += 1
         log.warning(
-            "the server refuses a result",
+            "server refused a result",
             extra={"monitor": _monitor(rows[0]), "status": error.status, "said": error.said},
         )
         return 0.0

@@ -140,7 +140,7 @@ class RingBuffer:
             del self._cuts[: len(cuts)]
         if self.is_failing:
             self.is_failing = False
-            log.info("the ring is written again")
+            log.info("ring buffer is written again")
         return True
 
     async def __aenter__(self) -> "RingBuffer":
@@ -156,7 +156,8 @@ class RingBuffer:
         if not self.is_failing:
             self.is_failing = True
             log.error(
-                "the ring cannot be written: results are in memory", extra={"cause": str(error)}
+                "ring buffer cannot be written: results are kept in memory",
+                extra={"cause": str(error)},
             )
         # A file that was closed for good has no code: it is begun anew as well.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_NOTADB) & 0xFF in _UNREADABLE:
@@ -174,7 +175,7 @@ async def open_ring(folder: Path, limiter: trio.CapacityLimiter) -> RingBuffer:
     ring = await trio.to_thread.run_sync(
         partial(RingBuffer, folder / FILE, limiter), limiter=limiter
     )
-    log.info("the ring is open", extra={"path": str(folder / FILE), "results": len(ring)})
+    log.info("ring buffer opened", extra={"path": str(folder / FILE), "results": len(ring)})
     return ring
 
 
@@ -187,7 +188,7 @@ def _open_or_set_aside(path: Path) -> tuple[sqlite3.Connection, list[BufferedRes
 
 def _replace(path: Path, cause: str) -> sqlite3.Connection:
     aside = _set_aside(path)
-    log.error("a ring cannot be read: set aside", extra={"path": str(aside), "cause": cause})
+    log.error("ring buffer cannot be read: moved aside", extra={"path": str(aside), "cause": cause})
     return _open(path)[0]
 
 

@@ -152,7 +152,7 @@ class AlertProcessor:
         except Exception as error:
             # Most likely what its evaluator fails at too: pages of others do not wait for it.
             if len(services) == 1:
-                log.error("an episode cannot be ended", extra={"key": services[0]}, exc_info=error)
+                log.error("episode cannot be ended", extra={"key": services[0]}, exc_info=error)
                 return 0
         middle = len(services) // 2
         return await self._end_batch(services[:middle]) + await self._end_batch(services[middle:])
@@ -170,7 +170,7 @@ class AlertProcessor:
         except Exception as error:
             if len(keys) == 1:
                 log.error(
-                    "an outage cannot be decided about",
+                    "outage processing failed",
                     extra={"cause": str(error), "key": keys[0]},
                     exc_info=None if isinstance(error, Rejected) else error,
                 )
@@ -207,9 +207,7 @@ class AlertProcessor:
         except Unavailable:
             raise
         except Exception as error:
-            log.error(
-                "a ladder cannot be climbed", extra={"cause": str(error), "incident": incident}
-            )
+            log.error("escalation failed", extra={"cause": str(error), "incident": incident})
             until = Instant(self._clock() + PUT_OFF_US)
             async with self._pool.transaction("postpone_escalation") as tx:
                 await ladders.postpone_escalation(tx, incident, until)

@@ -101,12 +101,12 @@ class CanaryDispatcher:
             async with self.permits:
                 await self._run_or_note(item)
         except Unavailable:
-            log.warning("what came of a canary was not stored: the store is away")
+            log.warning("canary result not stored: database unavailable")
         try:
             async with self.pool.statement("end_canary") as tx:
                 await canary_runs.end_run(tx, item.key, self.process)
         except Unavailable:
-            log.warning("a canary's place is given back when the store is there again")
+            log.warning("canary slot is released when the database is available again")
         finally:
             # Not before: until then nobody may begin it anew, here least of all.
             self._in_hand.discard(item.key)
@@ -120,9 +120,7 @@ class CanaryDispatcher:
             await self._note_unready(item, entry, entry.trouble.partition(":")[0])
 
     async def _note_unready(self, item: ClaimedRun, entry: CachedCheck, reason: str) -> None:
-        log.warning(
-            "a canary could not be run", extra={"monitor": str(entry.uid), "reason": reason}
-        )
+        log.warning("canary could not be run", extra={"monitor": str(entry.uid), "reason": reason})
         if reason in _TROUBLES:
             async with self.pool.transaction("note_troubles") as tx:
                 await note_troubles(tx, {item.key: (ProbeErrorReason(reason), self.clock())})
@@ -138,7 +136,7 @@ class CanaryDispatcher:
         arrival = arrival_of(item.key, item.shard, entry, result, item.due)
         recorded = await self.recorder.record(arrival)
         if recorded.fate is StoreOutcome.REFUSED:
-            log.error("a canary's result was not stored", extra={"cause": recorded.reason})
+            log.error("canary result not stored", extra={"cause": recorded.reason})
 
     def _count(self, stage: Stage, end: StageEnd) -> None:
         self.stages[stage.value, end.value] += 1

@@ -113,7 +113,9 @@ class CheckCache:
         try:
             material = open_material(self._keyring, definition)
         except CannotOpen as error:
-            log.error("a monitor's secrets do not open", extra={"monitor": str(definition.uid)})
+            log.error(
+                "secrets of a monitor cannot be decrypted", extra={"monitor": str(definition.uid)}
+            )
             return None, f"decrypt_failed: {error}"
         # A value that is not there is left for the probe to miss.
         return make_check(

@@ -57,7 +57,7 @@ class CheckTestWorker:
             async with self.pool.statement("answer_trial") as tx:
                 await answer_trial(tx, trial.uid, msgspec.json.encode(result).decode())
         except Unavailable:
-            log.warning("a trial was not answered: the store is away")
+            log.warning("check test not answered: database unavailable")
 
     async def _run(self, trial: CheckTest) -> Result:
         try:

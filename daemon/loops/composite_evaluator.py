@@ -81,7 +81,7 @@ class CompositeEvaluator:
         except Rejected as error:
             if len(keys) == 1:
                 log.error(
-                    "a composite cannot be evaluated",
+                    "composite evaluation failed",
                     extra={"cause": str(error), "key": keys[0]},
                 )
                 self._put_off[keys[0]] = Instant(now + PUT_OFF_US)

@@ -59,7 +59,7 @@ async def carry(
         return DeliveryOutcome("bad_payload", is_ours=True)
     except Exception as bug:
         # One event must not end the deliveries of all others.
-        _tell(delivery, "a sender has a fault of ours", repr(bug))
+        _tell(delivery, "sender raised an exception", repr(bug))
         return DeliveryOutcome("internal_error", is_ours=True)
     return DeliveryOutcome(external_id=one_line(external_id, THREAD_LONGEST))
 

@@ -53,4 +53,4 @@ class Repairer:
                 await figures.put_off_restatement(tx, item.org, item.id, str(failed)[:200])
         if isinstance(failed, Unavailable):
             raise failed
-        log.error("figures could not be restated", extra={"cause": str(failed)})
+        log.error("figure repair failed", extra={"cause": str(failed)})

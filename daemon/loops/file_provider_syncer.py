@@ -156,12 +156,12 @@ class FileProviderSyncer:
         elif before is not None and before.digest == one.digest:
             status, error = await self._apply(source, one, one.bundle, named, generation)
         if status is FileStatus.APPLIED:
-            log.info("a bundle is applied", extra={"provider": source.name, "path": one.path})
+            log.info("bundle applied", extra={"provider": source.name, "path": one.path})
             self._on_edit()
             return True
         if error and (before is None or before.last_error != error):
             extra = {"provider": source.name, "path": one.path, "why": error}
-            log.warning("a bundle is not applied", extra=extra)
+            log.warning("bundle rejected", extra=extra)
         async with self._pool.statement("put_bundle_file") as tx:
             await put_file(
                 tx,
@@ -211,7 +211,7 @@ class FileProviderSyncer:
             raise
         except Exception:
             extra = {"provider": source.name, "path": path}
-            log.exception("a bundle cannot be applied for a reason of ours", extra=extra)
+            log.exception("bundle could not be applied: internal error", extra=extra)
             return False
         return True
 
@@ -238,7 +238,7 @@ class FileProviderSyncer:
         except Refused as why:
             await self._note_gone(row, wrong(row.generation), f"is gone, and {why}")
             return
-        log.info("a bundle is gone", extra={"provider": source.name, "path": row.path})
+        log.info("bundle file removed", extra={"provider": source.name, "path": row.path})
         self._on_edit()
 
     async def _note_gone(self, row: FileRow, status: FileStatus, error: str) -> None:

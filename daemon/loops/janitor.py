@@ -150,4 +150,4 @@ class Janitor:
 
 def _tell(dropped: list[str]) -> None:
     for name in dropped:
-        log.info("dropped what was kept long enough", extra={"partition": name})
+        log.info("retention deleted rows", extra={"partition": name})

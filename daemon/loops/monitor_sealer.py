@@ -54,7 +54,7 @@ class MonitorSealer:
         async with self._pool.transaction("finish_sealing") as tx:
             await seals.finish(tx, shard.id, fence)
         if missed:
-            log.warning("runs were missed", extra={"region": shard.region, "missed": missed})
+            log.warning("runs missed", extra={"region": shard.region, "missed": missed})
         return missed
 
     async def roll_up(self, shard: int) -> int:

@@ -111,7 +111,7 @@ class OutboxLeaser:
                 await self._settle()
         except Unavailable as error:
             # It is sent once more when the leases have ended.
-            log.warning("deliveries are not settled", extra={"cause": str(error)})
+            log.warning("deliveries not settled", extra={"cause": str(error)})
 
     def close(self) -> None:
         """Takes nothing up any more; what is on its way is finished."""
@@ -136,7 +136,7 @@ class OutboxLeaser:
         )
         if claim.lost:
             self.counts[LEASE_LOST, "dead"] += claim.lost
-            log.error("events were given up without an answer", extra={"count": claim.lost})
+            log.error("events failed without an answer", extra={"count": claim.lost})
         self._is_busy = bool(claim.deliveries)
         for delivery in claim.deliveries:
             if self._sending is None:
@@ -206,7 +206,7 @@ class OutboxLeaser:
             # It is leased again, and given up after its last attempt.
             uid = str(one[0].event.uid)
             extra = {"outbox_event": uid, "cause": str(refusal)}
-            log.error("what became of a delivery cannot be stored", extra=extra)
+            log.error("delivery result not stored", extra=extra)
             del self._held[one[0]]
 
     async def _settle_some(self, batch: list[tuple[LeasedDelivery, DeliveryOutcome]]) -> None:
@@ -235,7 +235,7 @@ class OutboxLeaser:
         if became is DeliveryStatus.DEAD:
             self.counts[kind, "dead"] += 1
             extra = {"outbox_event": str(delivery.event.uid), "reason": outcome.reason}
-            log.error("an event was given up", extra=extra | {"kind": kind})
+            log.error("event moved to the dead letters", extra=extra | {"kind": kind})
 
     async def _wake_soon(self) -> None:
         with trio.move_on_after(BUSY_SECONDS):

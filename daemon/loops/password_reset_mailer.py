@@ -83,7 +83,7 @@ class PasswordResetMailer:
     async def _put_off(self, request: ResetRequestRow, reason: str) -> None:
         at = tried_again_at(request.attempts, self._clock())
         extra = {"reason": reason, "attempts": request.attempts}
-        log.warning("a letter for a new password was not sent", extra=extra)
+        log.warning("password reset mail failed", extra=extra)
         change = (
             partial(drop_request, address=request.address)
             if at is None

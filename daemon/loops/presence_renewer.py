@@ -104,7 +104,9 @@ class PresenceRenewer:
             accepts_pushes=who.accepts_pushes,
         )
         if self._from_at is not None:
-            log.warning("a new presence begins", extra={"was": self._from_at, "begins": begun})
+            log.warning(
+                "presence renewed after a gap", extra={"was": self._from_at, "begins": begun}
+            )
         self._from_at = self.renewed_through = begun
         self._lost_before = lost
 
@@ -120,4 +122,4 @@ class PresenceRenewer:
                         tx, self._identity.process, self._from_at, self._heard_through()
                     )
             except Unavailable:
-                log.warning("the store is away: this end will count as unclean")
+                log.warning("database unavailable: this stop will count as unclean")

@@ -316,7 +316,7 @@ class Prober:
             async with self._pool.transaction("finish_job") as tx:
                 await queues.delete_jobs(tx, [job])
         except Unavailable:
-            log.warning("a job stays until its claim runs out")
+            log.warning("job stays leased until its lease expires")
 
     async def _run_beside(self, job: LeasedJob, entry: CachedCheck | None) -> bool:
         """A run without a window; False where it was begun by an old definition."""
@@ -366,7 +366,7 @@ class Prober:
     def _note_stored(self, entry: CachedCheck, recorded: StoreResult) -> None:
         if recorded.fate is StoreOutcome.REFUSED:
             log.error(
-                "a result was not stored",
+                "result not stored",
                 extra={"monitor": str(entry.uid), "cause": recorded.reason},
             )
         else:
@@ -402,9 +402,9 @@ class Prober:
         self._note_trouble(key, reason)
         extra = {"monitor": str(entry.uid), "reason": reason}
         if result.bug:
-            log.error("a probe has a fault of ours", extra=extra | {"bug": result.bug})
+            log.error("probe raised an exception", extra=extra | {"bug": result.bug})
         else:
-            log.warning("a run could not be made", extra=extra)
+            log.warning("run could not be performed", extra=extra)
 
 
 def _stalled(result: Result) -> bool:

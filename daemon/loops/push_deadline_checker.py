@@ -87,7 +87,7 @@ class PushDeadlineChecker:
             await self._judge_together(keys, now)
         except Rejected as error:
             if len(keys) == 1:
-                log.error("silence cannot be stored", extra={"cause": str(error), "key": keys[0]})
+                log.error("missed push not stored", extra={"cause": str(error), "key": keys[0]})
                 return
             middle = len(keys) // 2
             await self._judge(keys[:middle], now)

@@ -141,7 +141,7 @@ class ServiceEvaluator:
         if len(keys) > 1:
             middle = len(keys) // 2
             return await again(keys[:middle]) + await again(keys[middle:])
-        log.error("it cannot be evaluated", extra={"step": name, "key": keys[0]}, exc_info=fault)
+        log.error("service evaluation failed", extra={"step": name, "key": keys[0]}, exc_info=fault)
         self.failed += 1
         text = f"{type(fault).__name__}: {fault}".replace("\0", "")
         await self._note(name, keys[0], text[:ERROR_LONGEST])

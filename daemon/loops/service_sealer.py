@@ -77,7 +77,7 @@ class ServiceSealer:
             self._not_before[keys[0]] = Instant(part[0].fence + PUT_OFF_US)
             if isinstance(failed, Unavailable):
                 raise failed
-            log.error("a service cannot be sealed", extra={"cause": str(failed), "key": keys[0]})
+            log.error("service cannot be sealed", extra={"cause": str(failed), "key": keys[0]})
         return self._moved(part, done)
 
     def _moved(self, part: Sequence[UnsealedService], done: Mapping[Key, SealedService]) -> int:
@@ -109,7 +109,7 @@ class ServiceSealer:
             self._pasts_put_off[key] = self._passes + PASSES_PUT_OFF
             if isinstance(error, Unavailable):
                 raise
-            log.error("a past cannot be told", extra={"cause": str(error), "key": key})
+            log.error("service history cannot be computed", extra={"cause": str(error), "key": key})
 
     def _forget_gone(self, behind: Sequence[UnsealedService]) -> None:
         known = {one.key for one in behind}

@@ -63,7 +63,7 @@ async def pass_on_all(pool: Pool, delivery: LeasedDelivery) -> DeliveryOutcome:
         return DeliveryOutcome("lease_lost", is_ours=True)
     except BadPayload as fault:
         extra = {"outbox_event": str(event.uid), "cause": str(fault)[:500]}
-        log.error("what a page tells cannot be read", extra=extra)
+        log.error("status page content cannot be read", extra=extra)
         return DeliveryOutcome("bad_payload", is_ours=True)
     except Unavailable:
         return DeliveryOutcome(_OURS, is_ours=True)
@@ -130,7 +130,7 @@ async def note_end(
         if outcome.is_over and outcome.reason != NOT_PUBLIC:
             if await pool.transact("note_bounce", lambda tx: note_bounce(tx, to)):
                 extra = {"subscriber": str(to.uid), "reason": outcome.reason}
-                log.warning("a subscriber is left alone: its address refuses", extra=extra)
+                log.warning("subscriber disabled: its address refuses mail", extra=extra)
         elif outcome.is_delivered:
             if to.bounces:
                 await pool.transact("note_reached", lambda tx: note_reached(tx, to))

@@ -150,7 +150,7 @@ def _keep_server(daemon: Daemon) -> RunChild | None:
     async def restart_once(_: ChildTask) -> None:
         # It returns, which counts as a failure of the child: so the restarts are bounded.
         status = await server.died()
-        log.error("the embedded PostgreSQL ended", extra={"status": status})
+        log.error("embedded PostgreSQL ended", extra={"status": status})
         await server.start()
 
     return restart_once

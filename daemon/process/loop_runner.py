@@ -38,11 +38,11 @@ async def run_loop(
                 await pass_once()
         except Unavailable as error:
             if not away_seconds:
-                log.warning("the store is away", extra={"loop": name, "cause": str(error)})
+                log.warning("database unavailable", extra={"loop": name, "cause": str(error)})
             away_seconds = min(max(away_seconds * 2, AWAY_FIRST_SECONDS), AWAY_LAST_SECONDS)
         else:
             if away_seconds:
-                log.info("the store is back", extra={"loop": name})
+                log.info("database available again", extra={"loop": name})
             away_seconds = 0.0
         beat(name)
         await wake.wait(away_seconds or pause_seconds)

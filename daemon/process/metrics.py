@@ -88,17 +88,23 @@ class _HouseCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         house = self._house
-        yield _gauge("leadline_recorder_waiting", "Results not yet stored.", house.recorder.waiting)
+        yield _gauge(
+            "leadline_recorder_queue_length", "Results not yet stored.", house.recorder.waiting
+        )
         if DaemonPart.HTTP in PARTS[house.role]:
-            yield _gauge("leadline_event_listeners", "Open event streams.", len(house.bus))
+            yield _gauge("leadline_event_streams", "Open event streams.", len(house.bus))
         yield _gauge(
             "leadline_clock_ahead_seconds",
-            "How far the product's clock is ahead of the database's.",
+            "Lead of the product's clock over the database's clock, in seconds.",
             house.clock.skew_us / 1e6,
         )
-        yield _counter("leadline_restarts_total", "Parts begun again.", self._supervisor.restarts)
+        yield _counter(
+            "leadline_component_restarts_total",
+            "Restarts of components that failed.",
+            self._supervisor.restarts,
+        )
         stale = len(self._supervisor.heartbeats.stale())
-        yield _gauge("leadline_loops_stale", "Loops that stand still.", stale)
+        yield _gauge("leadline_loops_stalled", "Loops without a recent pass.", stale)
         yield from self._loop()
         yield from self._scheduling()
         yield from self._probing()
@@ -116,7 +122,7 @@ class _HouseCollector(Collector):
             return
         stages = CounterMetricFamily(
             "leadline_canary_stages_total",
-            "Stages of canaries that have ended.",
+            "Finished stages of canary runs.",
             labels=["stage", "outcome"],
         )
         for (stage, end), count in sorted(dispatcher.stages.items()):
@@ -136,8 +142,8 @@ class _HouseCollector(Collector):
             seen += count
             buckets.append(("+Inf" if bound is None else str(bound / 1e6), seen))
         yield HistogramMetricFamily(
-            "leadline_loop_late_seconds",
-            "How late the event loop wakes, of twenty times a second.",
+            "leadline_event_loop_lag_seconds",
+            "Delay of the event loop's timer, in seconds, sampled 20 times a second.",
             buckets=buckets,
             sum_value=lag.late_us / 1e6,
         )
@@ -150,12 +156,14 @@ class _HouseCollector(Collector):
             )
             yield _gauge(
                 "leadline_reservation_lag_seconds",
-                "How far reservation is behind the clock.",
+                "Age of the oldest due window that is not reserved, in seconds.",
                 house.ticker.lag_us / 1e6,
             )
         if house.sealer is not None:
             missed = CounterMetricFamily(
-                "leadline_windows_missed_total", "Windows without a result.", labels=["reason"]
+                "leadline_windows_missed_total",
+                "Windows settled without a result.",
+                labels=["reason"],
             )
             for reason, count in sorted(house.sealer.missed.items()):
                 missed.add_metric([reason], count)
@@ -163,28 +171,32 @@ class _HouseCollector(Collector):
         if house.composer is not None:
             evaluator = house.composer.evaluator
             yield _counter(
-                "leadline_composites_evaluated_total",
+                "leadline_composite_results_total",
                 "Results of composites.",
                 evaluator.evaluated,
             )
             yield _counter(
                 "leadline_composites_withheld_total",
-                "Windows of composites whose members left them open.",
+                "Windows of composites withheld because a member had no result.",
                 evaluator.withheld,
             )
         if house.listener is not None:
             yield _counter(
-                "leadline_pushes_missed_total", "Deadlines of pushes missed.", house.listener.missed
+                "leadline_pushes_missed_total",
+                "Push deadlines that passed without a report.",
+                house.listener.missed,
             )
         if house.service_sealer is not None:
             yield _counter(
-                "leadline_service_seals_total",
-                "How often a service's time was told further.",
+                "leadline_service_seal_advances_total",
+                "Advances of the sealed time of services.",
                 house.service_sealer.sealed,
             )
         if house.repairer is not None:
             yield _counter(
-                "leadline_restatements_total", "Stretches restated.", house.repairer.repaired
+                "leadline_figure_repairs_total",
+                "Repairs of figures after late data.",
+                house.repairer.repaired,
             )
 
     def _probing(self) -> Iterator[Family]:
@@ -192,10 +204,10 @@ class _HouseCollector(Collector):
         if prober is None:
             return
         counts = prober.counts
-        yield _counter("leadline_runs_started_total", "Probes begun.", counts.started)
+        yield _counter("leadline_runs_started_total", "Runs started.", counts.started)
         yield _counter("leadline_runs_stored_total", "Results stored.", counts.stored)
         unknown = CounterMetricFamily(
-            "leadline_runs_unknown_total", "Runs that could not be made.", labels=["reason"]
+            "leadline_runs_unknown_total", "Runs that failed for a local reason.", labels=["reason"]
         )
         for reason, count in sorted(counts.unknown.items()):
             unknown.add_metric([reason], count)
@@ -207,19 +219,23 @@ class _HouseCollector(Collector):
             return
         counts = watcher.counts
         outages = CounterMetricFamily(
-            "leadline_outages_told_total", "Times people were told of outages.", labels=["what"]
+            "leadline_outage_notifications_total",
+            "Notifications of outages.",
+            labels=["kind"],
         )
-        for what in ("announced", "recovered", "reminded"):
-            outages.add_metric([what], getattr(counts, what))
+        for kind in ("announced", "recovered", "reminded"):
+            outages.add_metric([kind], getattr(counts, kind))
         yield outages
         held = CounterMetricFamily(
-            "leadline_outages_held_total", "Looks that left people untold.", labels=["reason"]
+            "leadline_outage_suppressions_total",
+            "Passes that left an outage without a notification.",
+            labels=["reason"],
         )
         for reason, count in sorted(counts.held.items()):
             held.add_metric([reason], count)
         yield held
         steps = CounterMetricFamily(
-            "leadline_escalation_steps_total", "Steps of ladders taken.", labels=["subject"]
+            "leadline_escalation_steps_total", "Escalation steps taken.", labels=["subject"]
         )
         for subject, count in sorted(counts.escalated.items()):
             steps.add_metric([subject], count)
@@ -235,16 +251,16 @@ class _HouseCollector(Collector):
         if evaluator is None:
             return
         yield _counter(
-            "leadline_services_evaluated_total", "Looks at services.", evaluator.evaluated
+            "leadline_service_evaluations_total", "Evaluations of services.", evaluator.evaluated
         )
         yield _counter(
             "leadline_service_evaluation_errors_total",
-            "Looks at services that failed.",
+            "Evaluations of services that raised an error.",
             evaluator.failed,
         )
         withheld = CounterMetricFamily(
             "leadline_service_alert_withheld_total",
-            "Looks at services in trouble that paged nobody.",
+            "Evaluations of unhealthy services that sent no page.",
             labels=["signal", "reason"],
         )
         for (signal, reason), count in sorted(evaluator.withheld.items()):
@@ -265,12 +281,12 @@ class _HouseCollector(Collector):
             return
         yield _gauge(
             "leadline_gate_ledger_ahead_seconds",
-            "For how long there is room for decisions of the gate.",
+            "Time for which partitions of gate decisions exist, in seconds.",
             (kept.until - now) / 1e6,
         )
         yield _gauge(
             "leadline_gate_ledger_kept_seconds",
-            "How far back decisions of the gate are kept.",
+            "Age of the oldest gate decision that is kept, in seconds.",
             (now - kept.from_) / 1e6,
         )
 
@@ -282,16 +298,16 @@ class _HouseCollector(Collector):
         seen = surveyor.seen
         pending = GaugeMetricFamily(
             "leadline_pull_pending_jobs",
-            "Runs that are due and claimed by nobody.",
+            "Due runs that no agent has claimed.",
             labels=["region"],
         )
         lag = GaugeMetricFamily(
             "leadline_pull_agent_lag_seconds",
-            "How long the oldest run has waited that is due and claimed by nobody.",
+            "Age of the oldest due run that no agent has claimed, in seconds.",
             labels=["region"],
         )
         probing = GaugeMetricFamily(
-            "leadline_region_probing",
+            "leadline_region_live_probers",
             "Processes and agents that probe in a region.",
             labels=["region", "kind"],
         )
@@ -310,7 +326,7 @@ class _HouseCollector(Collector):
             return
         ended = CounterMetricFamily(
             "leadline_deliveries_total",
-            "Tries to deliver by kind and by how they ended, and what was given up (dead).",
+            "Delivery attempts by outcome; dead counts events that failed for the last time.",
             labels=["kind", "outcome"],
         )
         for (kind, outcome), count in sorted(leaser.counts.items()):
@@ -319,8 +335,8 @@ class _HouseCollector(Collector):
         backlog = leaser.backlog
         if backlog is None:
             return
-        yield _gauge("leadline_outbox_pending", "Events not yet delivered.", backlog.pending)
-        yield _gauge("leadline_outbox_dead", "Events given up.", backlog.dead)
+        yield _gauge("leadline_outbox_pending", "Events waiting for delivery.", backlog.pending)
+        yield _gauge("leadline_outbox_dead", "Events that failed for the last time.", backlog.dead)
         yield _gauge(
             "leadline_outbox_destinations_failing",
             "Destinations whose last delivery failed.",
@@ -328,7 +344,7 @@ class _HouseCollector(Collector):
         )
         yield _gauge(
             "leadline_outbox_oldest_due_seconds",
-            "How long the oldest event has been due that nothing but us keeps from going.",
+            "Age of the oldest event that is due and not blocked by its destination, in seconds.",
             backlog.oldest_us / 1e6,
         )
 
@@ -345,7 +361,7 @@ class _AskedCollector(Collector):
 def _gate(counts: GateCounts) -> Iterator[Family]:
     decisions = CounterMetricFamily(
         "leadline_gate_decisions_total",
-        "Decisions of the gate, and whether an override changed what is to be done.",
+        "Gate decisions, and whether an override changed the action.",
         labels=["state", "action", "overridden"],
     )
     for (state, action, overridden), count in sorted(
@@ -359,7 +375,7 @@ def _gate(counts: GateCounts) -> Iterator[Family]:
         buckets.append((bound, float(sum_so_far)))
     yield HistogramMetricFamily(
         "leadline_gate_decision_duration_seconds",
-        "Time that a decision of the gate took, kept row and all.",
+        "Duration of a gate decision, including its stored row, in seconds.",
         buckets=buckets,
         sum_value=counts.took_seconds,
     )
@@ -395,7 +411,7 @@ def _changes(counts: ChangeCounts) -> Iterator[Family]:
     )
     yield _counter(
         "leadline_change_correlations_total",
-        "Changes and incidents that were told beside each other.",
+        "Changes and incidents shown with each other.",
         counts.correlations,
     )
 

@@ -289,11 +289,11 @@ async def _await_end(children: Iterable[_Running]) -> None:
 
 
 def _log_failure(name: str, error: Exception) -> None:
-    log.error("a part of the daemon failed", exc_info=error, extra={"part": name})
+    log.error("component failed", exc_info=error, extra={"part": name})
 
 
 def _log_unfinished(running: _Running) -> None:
     extra: dict[str, object] = {"part": running.name, "seconds": running.phase.seconds}
     if running.limiter is not None:
         extra["at_once"] = running.limiter.borrowed_tokens
-    log.warning("a part of the daemon did not end in time", extra=extra)
+    log.warning("component did not stop in time", extra=extra)

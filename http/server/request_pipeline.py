@@ -56,11 +56,13 @@ async def answer(
     except Refused as refused:
         problem = problem_of(refused)
     except Unavailable as error:
-        log.warning("the store is away", extra={"route": route.path, "cause": str(error)})
+        log.warning("database unavailable", extra={"route": route.path, "cause": str(error)})
         problem = Problem("not_ready", headers={"Retry-After": "1"})
     except Exception:
         # Logged before anything is awaited: a client that went away would take the error with it.
-        log.exception("a request failed", extra={"route": route.path, "method": route.method})
+        log.exception(
+            "request raised an exception", extra={"route": route.path, "method": route.method}
+        )
         problem = Problem("internal_error")
     if route.page and problem.code == SECOND_FACTOR_OWED:
         return _respond(route, redirect(PROFILE))

@@ -55,7 +55,7 @@ class Domains:
             async with self.pool.statement("page_domains") as tx:
                 self._slugs = await select_domains(tx)
         except Unavailable as error:
-            log.warning("the host names of pages are not read", extra={"cause": str(error)})
+            log.warning("custom domains cannot be read", extra={"cause": str(error)})
 
 
 class PageDomains:

@@ -76,7 +76,7 @@ class ProductClock:
                 away = False
             except Unavailable as error:
                 if not away:
-                    _log.warning("the clock is carried without the database: %s", error)
+                    _log.warning("database clock unavailable, time is carried: %s", error)
                 away = True
 
     async def refresh(self) -> None:

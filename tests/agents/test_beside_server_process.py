@@ -107,7 +107,7 @@ def test_what_an_agent_runs_is_in_the_ledger_through_a_cut_and_until_it_is_revok
                 made = len(shown)
                 eventually(lambda: covered(api, project, up) >= made - 1)
                 api.api("DELETE", f"/agent-tokens/{token['id']}")
-                eventually(lambda: "the server refuses us" in log.read_text())
+                eventually(lambda: "server refused the agent" in log.read_text())
                 running.send_signal(signal.SIGTERM)
                 running.wait(60)
     assert PASSWORD not in log.read_text()

@@ -227,7 +227,7 @@ def test_a_second_agent_in_one_folder_is_told_so(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with process(folder, "http://127.0.0.1:1"):
         deadline = time.monotonic() + 60
-        while "the ring is open" not in (tmp_path / "log").read_text():
+        while "ring buffer opened" not in (tmp_path / "log").read_text():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         status, said = said_of(folder)

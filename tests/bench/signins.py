@@ -1,7 +1,7 @@
 """Who asks is found out: reads by a session, a token and a client's JWT; and fifty who sign in at
 once, while monitors are checked and others read.
 
-How late the loop is while they do is told by the daemon itself (`leadline_loop_late_seconds`).
+How late the loop is while they do is told by the daemon itself (`leadline_event_loop_lag_seconds`).
 """
 
 import json

@@ -68,7 +68,7 @@ async def test_a_push_that_the_store_would_not_take_is_not_the_senders_silence(
     ears = Ears(world)
     await ears.listen(65)
     with pytest.raises(Unavailable), ears.recorder.receiving():
-        raise Unavailable("the store is away")
+        raise Unavailable("database unavailable")
     await ears.listen(130)
     assert await missed(world, job) == []
     await ears.listen(160)

@@ -31,7 +31,7 @@ class Shelf:
         number = self.reads
         await trio.sleep(self.takes_seconds)
         if self.fails:
-            raise OSError("the store is away")
+            raise OSError("database unavailable")
         return LoadedContent(said, f"{said} {number}".encode)
 
 

@@ -129,7 +129,7 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
         try:
             material = open_material(ask.context.keyring, run.definition)
         except CannotOpen:
-            log.exception("a monitor's secrets do not open", extra=_named(run))
+            log.exception("secrets of a monitor cannot be decrypted", extra=_named(run))
             trouble = ProbeErrorReason.DECRYPT_FAILED
         else:
             if not material.missing:
@@ -218,7 +218,7 @@ async def _record(context: AppContext, arrivals: list[IncomingResult]) -> list[S
             if recorded.reason == RECORDER_STOPPED:
                 raise Problem("not_ready", headers={"Retry-After": "1"})
             extra = {"monitor": arrival.monitor, "cause": recorded.reason}
-            log.error("an agent's result was not stored", extra=extra)
+            log.error("agent result not stored", extra=extra)
     return found
 
 

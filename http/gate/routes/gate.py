@@ -75,9 +75,7 @@ async def _decide(ask: Request) -> EvaluatedDecision:
         except Refused as refused:
             if refused.code != "ledger_unwritable":
                 raise
-            log.error(
-                "a decision of the gate has no place", extra={"cause": repr(refused.__cause__)}
-            )
+            log.error("gate decision cannot be stored", extra={"cause": repr(refused.__cause__)})
             raise _later(refused.code) from refused
     raise _later("timeout")
 

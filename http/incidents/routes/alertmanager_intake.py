@@ -45,7 +45,7 @@ async def take_alertmanager(ask: Request) -> AlertmanagerResult:
         counts[what] += 1
     if payload.truncated_alerts:
         log.warning(
-            "part of a group of alerts was left out by its sender",
+            "Alertmanager truncated a group of alerts",
             extra={"project": str(ask.ids["projectID"]), "left_out": payload.truncated_alerts},
         )
     return AlertmanagerResult(
