@@ -15,12 +15,13 @@ from pamqp import commands, frame
 from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
-from leadline.probes.net.amqp_session import HEADER, AmqpSession
+from leadline.probes.net.amqp_session import FRAME_BYTES_MOST, AmqpSession
 from leadline.probes.net.bounded_reader import Reader
 from tests.probes.kinds.test_http import serving_tls
 from tests.support.peers.real_servers import HOST
 from tests.support.peers.servers import Prober, answer, answering, serving
 
+HEADER = b"AMQP\x00\x00\x09\x01"
 PASSWORD = "canary-50f1c2"
 WATCHER: dict[str, object] = {"username": "watcher", "password": PASSWORD}
 
@@ -58,6 +59,25 @@ def closing_channel(code: int) -> bytes:
 
 def raw(channel: int, payload: bytes) -> bytes:
     return struct.pack("!BHI", 1, channel, len(payload)) + payload + b"\xce"
+
+
+def started(properties: bytes) -> bytes:
+    """A Start whose table of properties has that content."""
+    table = len(properties).to_bytes(4, "big") + properties
+    return raw(0, b"\x00\x0a\x00\x0a\x00\x09" + table + b"\x00\x00\x00\x05PLAIN" + bytes(4))
+
+
+def nested(kind: bytes, size: int) -> bytes:
+    """Tables, or arrays, that hold one another, in at most so many bytes."""
+    name = b"\x00" if kind == b"F" else b""
+    held = b""
+    while len(held) < size - 10:
+        held = name + kind + len(held).to_bytes(4, "big") + held
+    return held if kind == b"F" else b"\x00" + held
+
+
+# Beside the table, a Start has 26 bytes.
+PROPERTIES_MOST = FRAME_BYTES_MOST - 26
 
 
 class Peer:
@@ -129,6 +149,16 @@ async def test_what_is_said_is_what_another_codec_understands(prober: Prober) ->
         ([b"\x01\x00\x00\x00\x00\x00\x00\xce"], FailureClass.PROTOCOL_ERROR, None),
         ([b"\x01\x00\x00\x7f\xff\xff\xff"], FailureClass.PROTOCOL_ERROR, None),
         ([b"\x03" + START[1:]], FailureClass.PROTOCOL_ERROR, None),
+        ([started(nested(b"F", PROPERTIES_MOST))], FailureClass.PROTOCOL_ERROR, None),
+        ([started(nested(b"A", PROPERTIES_MOST))], FailureClass.PROTOCOL_ERROR, None),
+        ([started(b"\x00D\xff\x7f\xff\xff\xff"), TUNE, closing(530)],
+         FailureClass.AUTH_FAILED, 530),
+        ([started(b"\x00V" * (PROPERTIES_MOST // 2)), TUNE, closing(530)],
+         FailureClass.AUTH_FAILED, 530),
+        ([started(b"\x00V" * PROPERTIES_MOST), TUNE, closing(530)],
+         FailureClass.PROTOCOL_ERROR, None),
+        ([started(b"\x01")], FailureClass.PROTOCOL_ERROR, None),
+        ([started(b"\x00T" + b"\xff" * 8)], FailureClass.PROTOCOL_ERROR, None),
         ([TUNE], FailureClass.PROTOCOL_ERROR, None),
         ([HEARTBEAT * 40_000], FailureClass.RESPONSE_TOO_LARGE, None),
         ([said(commands.Connection.Start(mechanisms="EXTERNAL"))], FailureClass.AUTH_FAILED, None),
@@ -143,7 +173,7 @@ async def test_what_is_said_is_what_another_codec_understands(prober: Prober) ->
         ([*LOGIN, CHANNEL_OK, raw(1, b"\x00\x32\x00\x0b")], FailureClass.PROTOCOL_ERROR, None),
         ([*LOGIN, CHANNEL_OK, raw(1, b"\x00\x32\x00\x0b\xff")], FailureClass.PROTOCOL_ERROR, None),
     ],
-)
+)  # fmt: skip
 async def test_an_odd_answer_gets_its_class(
     prober: Prober, script: list[bytes], failure: FailureClass | None, code: int | None
 ) -> None:
