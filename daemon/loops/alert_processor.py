@@ -24,6 +24,7 @@ from ...storage.alerting.tables import service_episodes as episodes
 from ...storage.alerting.transactions.evaluate_services import end_forgotten_episodes
 from ...storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from ...storage.core.instant import SECOND, Instant
+from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.incidents.tables import incident_escalations as ladders
@@ -43,8 +44,6 @@ PASS_SECONDS: Final = 10
 # What no signal told of is looked for this often.
 ASTRAY_EVERY_US: Final = 30 * SECOND
 PUT_OFF_US: Final = 30 * SECOND
-
-Key = tuple[int, int]
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from ...probes.check.check import Check, make_check
 from ...storage.core.instant import SECOND, Instant
+from ...storage.core.key import Key
 from ...storage.engine.keyring import CannotOpen, Keyring
 from ...storage.engine.pools import Pool
 from ...storage.monitors.queries.check_definitions import (
@@ -27,8 +28,6 @@ log = logging.getLogger("leadline.check_cache")
 # An edit commits after the instant it is stamped with, at most a statement's time-out later.
 OVERLAP_US: Final = 15 * SECOND
 CHECKS_MOST: Final = 200_000
-
-Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)

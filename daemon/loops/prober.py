@@ -19,6 +19,7 @@ from ...probes.check.result import Result, RunOutcome, UnknownReason
 from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import LATEST, Instant
+from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
 from ...storage.monitors.rows import ProbeErrorReason
@@ -65,7 +66,7 @@ class QueuedRun:
     due: Instant
     number: int
     batch: ActiveBatch = field(compare=False)
-    key: tuple[int, int] = field(compare=False)
+    key: Key = field(compare=False)
     claim_until: Instant = field(compare=False)
 
 
@@ -117,7 +118,7 @@ class Prober:
         self._done: list[int] = []
         self._shards: tuple[int, ...] = ()
         # Of monitors that could not be made ready; told at the next pass.
-        self._troubles: dict[tuple[int, int], tuple[ProbeErrorReason, Instant]] = {}
+        self._troubles: dict[Key, tuple[ProbeErrorReason, Instant]] = {}
         self._running: trio.Nursery | None = None
         self.wake = WakeEvent()
         self.counts = ProbeCounters()
@@ -254,7 +255,7 @@ class Prober:
         self,
         permit: object,
         batch: ActiveBatch,
-        key: tuple[int, int],
+        key: Key,
         entry: CachedCheck,
         due: Instant,
     ) -> None:
@@ -375,12 +376,12 @@ class Prober:
     def _count_unknown(self, reason: str) -> None:
         self.counts.unknown[reason] = self.counts.unknown.get(reason, 0) + 1
 
-    def _note_unready(self, key: tuple[int, int], entry: CachedCheck) -> None:
+    def _note_unready(self, key: Key, entry: CachedCheck) -> None:
         reason = entry.trouble.partition(":")[0]
         self._count_unknown(reason)
         self._note_trouble(key, reason)
 
-    def _note_trouble(self, key: tuple[int, int], reason: str) -> None:
+    def _note_trouble(self, key: Key, reason: str) -> None:
         if reason in _TROUBLES:
             self._troubles[key] = ProbeErrorReason(reason), self._clock()
 
@@ -396,7 +397,7 @@ class Prober:
             self._troubles = troubles | self._troubles
             raise
 
-    def _note_unknown(self, key: tuple[int, int], entry: CachedCheck, result: Result) -> None:
+    def _note_unknown(self, key: Key, entry: CachedCheck, result: Result) -> None:
         reason = str(result.unknown_reason)
         self._count_unknown(reason)
         self._note_trouble(key, reason)
@@ -412,7 +413,7 @@ def _stalled(result: Result) -> bool:
 
 
 def arrival_of(
-    key: tuple[int, int], shard: int, entry: CachedCheck, result: Result, due: Instant | None
+    key: Key, shard: int, entry: CachedCheck, result: Result, due: Instant | None
 ) -> IncomingResult:
     instant = Instant(result.started_at)
     phases = result.phases

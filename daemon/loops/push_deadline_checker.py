@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from ...storage.core.instant import SECOND, Instant
+from ...storage.core.key import Key
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.monitors.rules.monitor_state import StatusChange
 from ...storage.results.event_bus import Bus, StatusEvent
@@ -29,8 +30,6 @@ AT_ONCE: Final = 50
 # New, edited and resumed monitors are found this soon.
 REFRESH_US: Final = 5 * SECOND
 UNDECIDED_US: Final = SECOND // 10
-
-Key = tuple[int, int]
 
 
 class PushDeadlineChecker:

@@ -9,10 +9,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ...storage.core.instant import Instant
+from ...storage.core.key import Key
 from ...storage.results.rules.incoming_result import IncomingResult, StoreResult
 
 # Evaluates one composite, given as (organization, monitor), and commits its result.
-EvaluateComposite = Callable[[tuple[int, int]], Awaitable[None]]
+EvaluateComposite = Callable[[Key], Awaitable[None]]
 
 
 class ResultSink(Protocol):
@@ -27,5 +28,5 @@ class ResultSink(Protocol):
     async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
         """Stores results and waits until all are committed; returns their fates in their order."""
 
-    def forget(self, key: tuple[int, int]) -> None:
+    def forget(self, key: Key) -> None:
         """Drops what it knows of the state of a monitor that was edited or deleted."""

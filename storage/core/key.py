@@ -1,3 +1,13 @@
-"""The key of a row: project and number."""
+"""The key of a row, and how a statement takes many keys."""
 
+from collections.abc import Iterable
+
+# (organization, id)
 Key = tuple[int, int]
+
+
+def key_arrays(keys: Iterable[Key], ids: str) -> dict[str, list[int]]:
+    """Returns the parameters of `unnest(%(orgs)s::int[], %(ids)s::int[])`, where `ids` is the name
+    of the second one."""
+    found = list(keys)
+    return {"orgs": [key[0] for key in found], ids: [key[1] for key in found]}

@@ -5,6 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
+from ..core.key import Key
 from .rules.run_schedule import ScheduleTerm
 
 
@@ -44,7 +45,7 @@ class NewTerm(msgspec.Struct, frozen=True):
     enabled: bool
 
     @classmethod
-    def of(cls, key: tuple[int, int], term: ScheduleTerm, from_at: Instant) -> "NewTerm":
+    def of(cls, key: Key, term: ScheduleTerm, from_at: Instant) -> "NewTerm":
         return cls(
             *key,
             from_at,

@@ -39,6 +39,7 @@ from ....storage.agents.transactions.accept_results import take_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from ....storage.agents.transactions.record_agent_contact import note_troubles
 from ....storage.core.instant import SECOND, Instant, to_datetime
+from ....storage.core.key import Key
 from ....storage.engine.keyring import CannotOpen
 from ....storage.monitors.rows import ProbeErrorReason
 from ....storage.monitors.transactions.config_secrets import join
@@ -123,8 +124,8 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
     leased, and its reason is noted at the monitor; a canary gives its place back."""
     token = bearer_of(ask.headers.get("authorization", ""))
     jobs: list[Job] = []
-    troubles: dict[tuple[int, int], tuple[ProbeErrorReason, Instant]] = {}
-    unready: list[tuple[tuple[int, int], Instant]] = []
+    troubles: dict[Key, tuple[ProbeErrorReason, Instant]] = {}
+    unready: list[tuple[Key, Instant]] = []
     for run in runs:
         try:
             material = open_material(ask.context.keyring, run.definition)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ....storage.core.instant import HOUR, MINUTE, Instant
+from ....storage.core.key import Key
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import NOTHING, Days, add, select_days
 from ....storage.figures.queries.monitor_time import MonitorTime
@@ -26,7 +27,6 @@ from ...wire.route import Request
 SLOTS = 30
 SLOT_US = 2 * MINUTE
 DAYS = 30
-Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)

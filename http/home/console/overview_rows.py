@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ....storage.core.instant import Instant
+from ....storage.core.key import Key
 from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ...monitors.console.monitor_data import held_us
 from ...ui.formatting import NOTHING, Moment, ago, count, coverage, milliseconds, percent
 from ...ui.monitor_status import WORDS, MonitorStatusText
 from ...ui.plots.heartbeat_strip import strip
 from ...ui.time_slots import Axis, beats
-from .overview_data import Key, MonitorData, ThirtyDays
+from .overview_data import MonitorData, ThirtyDays
 
 ATTENTION_MOST = 10
 

@@ -60,6 +60,6 @@ async def _arrival(
     return None if revision is None else arrival_beside(item, monitor, revision, source)
 
 
-async def end_window(tx: Tx, key: tuple[int, int], due: Instant) -> None:
+async def end_window(tx: Tx, key: Key, due: Instant) -> None:
     """The window has its result, whoever brought it."""
     await canary_runs_table.end_window(tx, key, due)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ...services.rows import ServiceRow
 from ...services.tables.services import select_services
@@ -123,9 +123,7 @@ async def select_delegations(
 
 
 async def _select_left(tx: Tx, monitors: Collection[Key]) -> dict[Key, tuple[str | None, Instant]]:
-    rows = await tx.rows(
-        _LEFT, orgs=[key[0] for key in monitors], monitors=[key[1] for key in monitors]
-    )
+    rows = await tx.rows(_LEFT, **key_arrays(monitors, "monitors"))
     return {(org, monitor): (failed_open, since) for org, monitor, failed_open, since in rows}
 
 

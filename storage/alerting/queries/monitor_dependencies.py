@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import held_until, status_of
@@ -120,7 +120,7 @@ async def select_due_subjects(
     tx: Tx, now: Instant, most: int, but: Sequence[Key] = ()
 ) -> list[Key]:
     """Monitors whose status has changed, or whose outage is to be looked at; `but` not these."""
-    rows = await tx.rows(_DUE, now=now, most=most, **_those(but))
+    rows = await tx.rows(_DUE, now=now, most=most, **key_arrays(but, "monitors"))
     return [(org, monitor) for org, monitor in rows]
 
 
@@ -131,14 +131,16 @@ async def select_astray_subjects(tx: Tx, now: Instant, most: int) -> list[Key]:
 
 async def select_surroundings(tx: Tx, keys: Sequence[Key], now: Instant) -> DependencyState:
     wanted: dict[Key, set[Key]] = {key: set() for key in keys}
-    for org, monitor, upstream in await tx.rows(_EDGES, **_those(keys)):
+    for org, monitor, upstream in await tx.rows(_EDGES, **key_arrays(keys, "monitors")):
         wanted[org, monitor].add((org, upstream))
     direct = set().union(*wanted.values()) if wanted else set()
     beneath = await _select_beneath(tx, direct, now)
     everybody = sorted({*keys, *direct, *(leaf for found in beneath.values() for leaf in found)})
     kinds = {
         row.key: row
-        for row in await tx.structs(DependencyRow, _KINDS, **_those(everybody), now=now)
+        for row in await tx.structs(
+            DependencyRow, _KINDS, **key_arrays(everybody, "monitors"), now=now
+        )
     }
     health = await select_health(tx, everybody, now)
     upstreams = {key: _upstreams_of(found, beneath, kinds, health) for key, found in wanted.items()}
@@ -201,7 +203,3 @@ def _upstream(kind: DependencyRow, health: MemberHealth, *, counts: bool) -> Ups
 def _status(health: MemberHealth, kind: DependencyRow) -> MonitorStatus:
     spans = health.maintenance.get(kind.id, ())
     return status_of(health.standings.get(kind.key), kind.type, health.now, spans)
-
-
-def _those(keys: Sequence[Key]) -> dict[str, list[int]]:
-    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import Revision, governs
@@ -80,7 +80,7 @@ async def select_owning(tx: Tx, monitors: Collection[Key], now: Instant) -> dict
     """The services whose settings say that they speak for these monitors: by the revision that
     governs, and where none does yet, by any."""
     declaring: dict[Key, list[Key]] = defaultdict(list)
-    for org, monitor, service in await tx.rows(_DECLARING, **_those(monitors)):
+    for org, monitor, service in await tx.rows(_DECLARING, **key_arrays(monitors, "keys")):
         declaring[org, service].append((org, monitor))
     if not declaring:
         return {}
@@ -105,7 +105,7 @@ async def select_owners(
     revisions = await select_revisions(tx, keys)
     reach = await select_reach(tx, keys, now)
     latches = await select_latches(tx, keys)
-    burning = {(org, key) for org, key in await tx.rows(_BURNING, **_those(keys))}
+    burning = {(org, key) for org, key in await tx.rows(_BURNING, **key_arrays(keys, "keys"))}
     return {
         key: _owner(
             row,
@@ -120,7 +120,7 @@ async def select_owners(
 
 async def select_latches(tx: Tx, services: Iterable[Key]) -> dict[Key, EpisodeLatch]:
     """Of those that have an open episode: whether anybody heard of it."""
-    rows = await tx.structs(_LatchRow, _LATCHES, **_those(list(services)))
+    rows = await tx.structs(_LatchRow, _LATCHES, **key_arrays(list(services), "keys"))
     return {(row.org, row.service): row.latch for row in rows}
 
 
@@ -178,7 +178,3 @@ def _burn(row: AlertingRow) -> PagingSignal:
         lease_holds=row.burn_lease_holds,
         undecided=row.burn_reason is not None,
     )
-
-
-def _those(keys: Collection[Key]) -> dict[str, list[int]]:
-    return {"orgs": [key[0] for key in keys], "keys": [key[1] for key in keys]}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ...oncall.queries.oncall_schedules import select_rosters
 from ...oncall.rules.oncall_schedule import stretch
@@ -43,7 +43,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[Key, RouteState]:
     """Of every step of a ladder: who is paged late is paged."""
-    those = {"orgs": [key[0] for key in services], "services": [key[1] for key in services]}
+    those = key_arrays(services, "services")
     routed = {(org, service) for org, service in await tx.rows(_ROUTED, **those)}
     named: dict[int, list[_Named]] = defaultdict(list)
     if routed:

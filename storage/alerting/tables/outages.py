@@ -11,7 +11,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rules.suppression import Suppression, SuppressionReason
 
@@ -205,35 +205,41 @@ async def lock_free_subjects(
     missing = [key for key in keys if key not in found]
     if not missing:
         return found, []
-    there = {(row[0], row[1]) for row in await tx.rows(_ARE_THERE, **_those(missing))}
+    there = {
+        (row[0], row[1]) for row in await tx.rows(_ARE_THERE, **key_arrays(missing, "monitors"))
+    }
     return found, [key for key in missing if key not in there]
 
 
 async def _lock(tx: Tx, keys: Sequence[Key], hold: str, lock: str) -> dict[Key, LockedMonitor]:
     tx.lock_rank(LockRank.MONITOR, "the monitors that outages are of")
-    held = [(row[0], row[1]) for row in await tx.rows(hold, **_those(keys))]
+    held = [(row[0], row[1]) for row in await tx.rows(hold, **key_arrays(keys, "monitors"))]
     tx.lock_rank(LockRank.STATE, "the states that outages follow from")
-    locked = [(row[0], row[1]) for row in await tx.rows(lock, **_those(held))]
-    return {row.key: row for row in await tx.structs(LockedMonitor, _SUBJECTS, **_those(locked))}
+    locked = [(row[0], row[1]) for row in await tx.rows(lock, **key_arrays(held, "monitors"))]
+    return {
+        row.key: row
+        for row in await tx.structs(LockedMonitor, _SUBJECTS, **key_arrays(locked, "monitors"))
+    }
 
 
 async def pop_status_changes(tx: Tx, keys: Sequence[Key]) -> dict[Key, list[tuple[Instant, str]]]:
     """The changes of status that nobody looked at, (instant, new_status) in their order; they are
     gone with the commit."""
     found: dict[Key, list[tuple[Instant, str]]] = {}
-    for org, monitor, at, new_status in await tx.rows(_TAKE_SIGNALS, **_those(keys)):
+    rows = await tx.rows(_TAKE_SIGNALS, **key_arrays(keys, "monitors"))
+    for org, monitor, at, new_status in rows:
         found.setdefault((org, monitor), []).append((at, new_status))
     return found
 
 
 async def select_open_outages(tx: Tx, keys: Sequence[Key]) -> dict[Key, OutageRow]:
-    rows = await tx.structs(OutageRow, _OPEN, **_those(keys))
+    rows = await tx.structs(OutageRow, _OPEN, **key_arrays(keys, "monitors"))
     return {(row.org, row.monitor): row for row in rows}
 
 
 async def select_notifiers(tx: Tx, keys: Sequence[Key]) -> dict[Key, Key]:
     """Of those whose open outage a service told of, that service."""
-    rows = await tx.rows(_TELLERS, **_those(keys))
+    rows = await tx.rows(_TELLERS, **key_arrays(keys, "monitors"))
     return {(org, monitor): (org, service) for org, monitor, service in rows}
 
 
@@ -308,7 +314,3 @@ async def reschedule_outage(
 
 async def reschedule_outages_now(tx: Tx, orgs: Iterable[int]) -> None:
     await tx.execute(_HASTEN, orgs=sorted(set(orgs)), now=tx.now)
-
-
-def _those(keys: Sequence[Key]) -> dict[str, list[int]]:
-    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}

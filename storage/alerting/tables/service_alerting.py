@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import LEASE_SECONDS, AlertingRow
 
@@ -92,7 +92,7 @@ class EvaluationRow(msgspec.Struct, frozen=True):
 
 
 async def select_alertings(tx: Tx, keys: Collection[Key]) -> dict[Key, AlertingRow]:
-    rows = await tx.structs(AlertingRow, _SELECT, **_those(keys))
+    rows = await tx.structs(AlertingRow, _SELECT, **key_arrays(sorted(keys), "services"))
     return {row.key: row for row in rows}
 
 
@@ -106,8 +106,14 @@ async def lock_alertings(
     """Those that are there; with `skip_locked` those that nobody else holds."""
     tx.lock_rank(LockRank.SERVICE, "how services speak")
     tail = " skip locked" if skip_locked else ""
-    held = [(row[0], row[1]) for row in await tx.rows(_HOLD_SERVICES + tail, **_those(keys))]
-    locked = [(row[0], row[1]) for row in await tx.rows(_LOCK + tail, **_those(held))]
+    held = [
+        (row[0], row[1])
+        for row in await tx.rows(_HOLD_SERVICES + tail, **key_arrays(sorted(keys), "services"))
+    ]
+    locked = [
+        (row[0], row[1])
+        for row in await tx.rows(_LOCK + tail, **key_arrays(sorted(held), "services"))
+    ]
     # In a statement of its own: who has waited reads what its holder left.
     return await select_alertings(tx, locked)
 
@@ -171,8 +177,3 @@ async def write_burn_seen(tx: Tx, reasons: Mapping[Key, str | None]) -> None:
 
 async def write_burn_failed(tx: Tx, key: Key, error: str) -> None:
     await tx.execute(_BURN_FAILED, org=key[0], service=key[1], error=error)
-
-
-def _those(keys: Collection[Key]) -> dict[str, list[int]]:
-    ordered = sorted(keys)
-    return {"orgs": [key[0] for key in ordered], "services": [key[1] for key in ordered]}

@@ -7,7 +7,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 
 _OPEN = """
@@ -67,12 +67,7 @@ class EpisodeRow(msgspec.Struct, frozen=True):
 
 
 async def select_open_episodes(tx: Tx, services: Collection[Key]) -> dict[Key, EpisodeRow]:
-    rows = await tx.structs(
-        EpisodeRow,
-        _OPEN,
-        orgs=[key[0] for key in services],
-        services=[key[1] for key in services],
-    )
+    rows = await tx.structs(EpisodeRow, _OPEN, **key_arrays(services, "services"))
     return {row.key: row for row in rows}
 
 

@@ -1,13 +1,13 @@
 """Incidents and how far their ladders are. What moves under a lock is written whole, with it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import IncidentRow
 
@@ -133,9 +133,11 @@ async def lock_of_outages(
     tx.lock_rank(LockRank.INCIDENT, "the incidents of outages")
     found = []
     if named:
-        found += await tx.rows(_LOCK_OF_OUTAGES, **_those(named), ids=list(named.values()))
+        found += await tx.rows(
+            _LOCK_OF_OUTAGES, **key_arrays(named, "monitors"), ids=list(named.values())
+        )
     if unnamed:
-        found += await tx.rows(_LOCK_OPEN_OF_MONITORS, **_those(unnamed))
+        found += await tx.rows(_LOCK_OPEN_OF_MONITORS, **key_arrays(unnamed, "monitors"))
     return await _read_several(tx, found)
 
 
@@ -148,9 +150,9 @@ async def lock_of_episodes(
     found = []
     if named:
         ids = list(named.values())
-        found += await tx.rows(_LOCK_OF_EPISODES, **_services(named), ids=ids)
+        found += await tx.rows(_LOCK_OF_EPISODES, **key_arrays(named, "services"), ids=ids)
     if unnamed:
-        found += await tx.rows(_LOCK_OPEN_OF_SERVICES, **_services(unnamed))
+        found += await tx.rows(_LOCK_OPEN_OF_SERVICES, **key_arrays(unnamed, "services"))
     return await _read_several(tx, found)
 
 
@@ -170,7 +172,7 @@ async def _read_several(tx: Tx, found: Sequence[tuple[int, ...]]) -> dict[Key, I
     return {(org, other): rows[org, key] for org, other, key in found}
 
 
-async def _read_locked(tx: Tx, found: tuple[int, int] | None) -> IncidentRow | None:
+async def _read_locked(tx: Tx, found: Key | None) -> IncidentRow | None:
     return None if found is None else await tx.one(IncidentRow, _BY_ID, org=found[0], id=found[1])
 
 
@@ -250,11 +252,3 @@ async def start_escalation(tx: Tx, row: IncidentRow, policy: int) -> IncidentRow
     found = await tx.one(IncidentRow, _BY_ID, org=row.org, id=row.id)
     assert found is not None, "the incident is locked and there"
     return found
-
-
-def _services(keys: Collection[Key]) -> dict[str, list[int]]:
-    return {"orgs": [key[0] for key in keys], "services": [key[1] for key in keys]}
-
-
-def _those(keys: Collection[Key]) -> dict[str, list[int]]:
-    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 
 # The first condition is decided once a monitor: most refer to nothing.
@@ -65,9 +66,7 @@ class Definition(msgspec.Struct, frozen=True):
     secret_values: list[bytes]
 
 
-async def select_definitions(
-    tx: Tx, keys: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], Definition]:
+async def select_definitions(tx: Tx, keys: Sequence[Key]) -> dict[Key, Definition]:
     """Those of the monitors that are still there."""
     if not keys:
         return {}
@@ -97,7 +96,7 @@ class Carried(msgspec.Struct, frozen=True):
     has_secrets: bool
 
 
-async def select_carried(tx: Tx, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Carried]:
+async def select_carried(tx: Tx, keys: Sequence[Key]) -> dict[Key, Carried]:
     """Those of the monitors that are still there."""
     rows = await tx.structs(
         Carried, _CARRIED, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ..rows import ProbeErrorRow
 
@@ -13,7 +13,5 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
 
 
 async def select_troubles(tx: Tx, keys: Sequence[Key]) -> dict[Key, ProbeErrorRow]:
-    rows = await tx.structs(
-        ProbeErrorRow, _OF, orgs=[key[0] for key in keys], monitors=[key[1] for key in keys]
-    )
+    rows = await tx.structs(ProbeErrorRow, _OF, **key_arrays(keys, "monitors"))
     return {(row.org, row.monitor): row for row in rows}

@@ -5,6 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ...core.instant import Instant
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import MonitorRef, MonitorRow
 from ..rules.fields import FIELDS, LISTS
@@ -135,12 +136,9 @@ select id, depends_on from monitors where org = %(org)s and project = %(project)
 """
 
 
-async def select_monitors_by_key(
-    tx: Tx, keys: Collection[tuple[int, int]]
-) -> dict[tuple[int, int], MonitorRow]:
+async def select_monitors_by_key(tx: Tx, keys: Collection[Key]) -> dict[Key, MonitorRow]:
     """Those that are still there."""
-    orgs, ids = [key[0] for key in keys], [key[1] for key in keys]
-    rows = await tx.structs(MonitorRow, _BY_KEYS, orgs=orgs, monitors=ids)
+    rows = await tx.structs(MonitorRow, _BY_KEYS, **key_arrays(keys, "monitors"))
     return {(row.org, row.id): row for row in rows}
 
 
@@ -165,9 +163,9 @@ async def hold_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
     await tx.rows(_HOLD_KEYS, org=org, ids=sorted(keys))
 
 
-async def lock_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+async def lock_states(tx: Tx, keys: Sequence[Key]) -> None:
     tx.lock_rank(LockRank.STATE, "states of monitors that change")
-    await tx.rows(_LOCK_STATES, **_those(keys))
+    await tx.rows(_LOCK_STATES, **key_arrays(keys, "monitors"))
 
 
 async def select_names(tx: Tx, org: int, project: int) -> list[MonitorRef]:
@@ -186,10 +184,10 @@ async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
     return monitor
 
 
-async def insert_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+async def insert_states(tx: Tx, keys: Sequence[Key]) -> None:
     """Pending ones, of new monitors."""
     if keys:
-        await tx.execute(_INSERT_STATES, **_those(keys), now=tx.now)
+        await tx.execute(_INSERT_STATES, **key_arrays(keys, "monitors"), now=tx.now)
 
 
 async def update_monitor(tx: Tx, values: dict[str, Any]) -> None:
@@ -198,15 +196,11 @@ async def update_monitor(tx: Tx, values: dict[str, Any]) -> None:
     assert count == 1, "the monitor is locked and there"
 
 
-async def touch_states(tx: Tx, keys: Sequence[tuple[int, int]]) -> None:
+async def touch_states(tx: Tx, keys: Sequence[Key]) -> None:
     """Makes every fold that was begun before begin again."""
     if keys:
         await lock_states(tx, keys)
-        await tx.execute(_TOUCH_STATES, **_those(keys))
-
-
-def _those(keys: Sequence[tuple[int, int]]) -> dict[str, list[int]]:
-    return {"orgs": [key[0] for key in keys], "monitors": [key[1] for key in keys]}
+        await tx.execute(_TOUCH_STATES, **key_arrays(keys, "monitors"))
 
 
 async def set_push_token(

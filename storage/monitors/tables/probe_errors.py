@@ -7,7 +7,7 @@ comes back after a result is no repetition.
 from collections.abc import Mapping
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ..rows import ProbeErrorReason
 
@@ -30,8 +30,7 @@ where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
 async def note_troubles(tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]) -> None:
     await tx.execute(
         _NOTE,
-        orgs=[key[0] for key in found],
-        monitors=[key[1] for key in found],
+        **key_arrays(found, "monitors"),
         reasons=[reason.value for reason, _ in found.values()],
         ats=[at for _, at in found.values()],
     )

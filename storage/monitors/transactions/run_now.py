@@ -8,6 +8,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import audit
 from ...core.instant import Instant
+from ...core.key import Key
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
@@ -25,7 +26,7 @@ EDIT = Permission(Need.EDITOR)
 class RequestedRun:
     """A run that was asked for; of a composite there is no job, but it is called for."""
 
-    key: tuple[int, int]
+    key: Key
     type: str
     job: UUID
 

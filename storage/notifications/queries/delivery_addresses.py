@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 
 _COLUMNS: Final = """
@@ -49,9 +50,8 @@ class SubscriberRow(msgspec.Struct, frozen=True):
     created_at: Instant
 
 
-async def select_subscribers_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[SubscriberRow]:
+async def select_subscribers_by_key(tx: Tx, keys: Sequence[Key]) -> list[SubscriberRow]:
     """Those that are still there."""
     if not keys:
         return []
-    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
-    return await tx.structs(SubscriberRow, _BY_KEY, orgs=orgs, ids=ids)
+    return await tx.structs(SubscriberRow, _BY_KEY, **key_arrays(keys, "ids"))

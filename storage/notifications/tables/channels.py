@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import ChannelRow
 
@@ -59,12 +60,11 @@ async def lock_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
     return await tx.one(ChannelRow, _LOCK, uid=uid)
 
 
-async def select_channels_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[ChannelRow]:
+async def select_channels_by_key(tx: Tx, keys: Sequence[Key]) -> list[ChannelRow]:
     """By (organization, id), in no order; those that are gone are left out."""
     if not keys:
         return []
-    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
-    return await tx.structs(ChannelRow, _BY_KEY, orgs=orgs, ids=ids)
+    return await tx.structs(ChannelRow, _BY_KEY, **key_arrays(keys, "ids"))
 
 
 async def count_channels(tx: Tx, org: int, project: int) -> int:

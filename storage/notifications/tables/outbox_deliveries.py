@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import Backlog, Leased
 from ..rules.delivery_retry import (
@@ -271,12 +271,12 @@ async def lock_due(tx: Tx, wanted: Sequence[tuple[DestinationDemand, int]]) -> l
 
 async def lease(tx: Tx, due: Sequence[Due], name: UUID) -> list[Leased]:
     """Counts an attempt of each; all are locked."""
-    keys = _keys([(item.org, item.id) for item in due])
+    keys = key_arrays([(item.org, item.id) for item in due], "ids")
     return await tx.structs(Leased, _LEASE, **keys, lease=name, now=tx.now)
 
 
 async def give_up(tx: Tx, due: Sequence[Due], why: str) -> None:
-    keys = _keys([(item.org, item.id) for item in due])
+    keys = key_arrays([(item.org, item.id) for item in due], "ids")
     await tx.execute(_GIVE_UP, **keys, why=why, now=tx.now)
 
 
@@ -290,7 +290,7 @@ async def note_told(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
 async def hold_destinations(tx: Tx, destinations: Collection[Key]) -> dict[Key, DestinationState]:
     """How they stand; that may change, but none goes until we are done."""
     tx.lock_rank(LockRank.OUTBOX, "destinations whose events are settled")
-    rows = await tx.rows(_HOLD_DESTINATIONS, **_keys(sorted(destinations)))
+    rows = await tx.rows(_HOLD_DESTINATIONS, **key_arrays(sorted(destinations), "ids"))
     return {(row[0], row[1]): DestinationState(row[2], row[3]) for row in rows}
 
 
@@ -298,12 +298,14 @@ async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[
     """Those whose lease still stands, and which of the others have one too but are held by
     somebody else just now."""
     tx.lock_rank(LockRank.OUTBOX, "events that are settled")
-    given = _keys([(item.org, item.id) for item, _ in items])
-    given["leases"] = [name for _, name in items]
-    found = await tx.structs(Held, _LOCK_HELD, **given)
+    given = key_arrays([(item.org, item.id) for item, _ in items], "ids")
+    leases = [name for _, name in items]
+    found = await tx.structs(Held, _LOCK_HELD, **given, leases=leases)
     if len(found) == len(items):
         return found, set()
-    still: set[Key] = {(row[0], row[1]) for row in await tx.rows(_STILL_HELD, **given)}
+    still: set[Key] = {
+        (row[0], row[1]) for row in await tx.rows(_STILL_HELD, **given, leases=leases)
+    }
     return found, still - {(held.org, held.id) for held in found}
 
 
@@ -311,7 +313,7 @@ async def settle(tx: Tx, settled: Sequence[tuple[Held, DeliveryDecision, str]]) 
     """Each with its last error; how many may go now that what went before them is delivered."""
     found = await tx.row(
         _SETTLE,
-        **_keys([(held.org, held.id) for held, _, _ in settled]),
+        **key_arrays([(held.org, held.id) for held, _, _ in settled], "ids"),
         statuses=[verdict.status.value for _, verdict, _ in settled],
         dues=[verdict.due for _, verdict, _ in settled],
         errors=[error for _, _, error in settled],
@@ -352,14 +354,14 @@ async def name_threads(tx: Tx, named: Sequence[tuple[Held, str]]) -> None:
 
 async def lock_standings(tx: Tx, destinations: Collection[Key]) -> dict[Key, DestinationState]:
     tx.lock_rank(LockRank.OUTBOX, "destinations that failed or were reached")
-    rows = await tx.rows(_LOCK_STANDINGS, **_keys(sorted(destinations)))
+    rows = await tx.rows(_LOCK_STANDINGS, **key_arrays(sorted(destinations), "ids"))
     return {(row[0], row[1]): DestinationState(row[2], row[3]) for row in rows}
 
 
 async def set_standings(tx: Tx, standings: dict[Key, DestinationState]) -> None:
     await tx.execute(
         _SET_STANDINGS,
-        **_keys(list(standings)),
+        **key_arrays(list(standings), "ids"),
         failures=[standing.failures for standing in standings.values()],
         untils=[standing.backoff_until for standing in standings.values()],
     )
@@ -369,10 +371,6 @@ def _demand(
     org: int, destination: int, is_page: bool, failures: int, held: int, due: int
 ) -> DestinationDemand:
     return DestinationDemand(org, destination, is_page, failures, held, due)
-
-
-def _keys(keys: Sequence[tuple[int, int]]) -> dict[str, list[int] | list[UUID]]:
-    return {"orgs": [org for org, _ in keys], "ids": [key for _, key in keys]}
 
 
 # A thread is deleted after its events: the last event still needs the thread's destinations and the

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import WebhookRow
 
@@ -41,12 +42,11 @@ async def lock_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
     return await tx.one(WebhookRow, _LOCK, uid=uid)
 
 
-async def select_webhooks_by_key(tx: Tx, keys: Sequence[tuple[int, int]]) -> list[WebhookRow]:
+async def select_webhooks_by_key(tx: Tx, keys: Sequence[Key]) -> list[WebhookRow]:
     """By (organization, id), in no order; those that are gone are left out."""
     if not keys:
         return []
-    orgs, ids = [org for org, _ in keys], [key for _, key in keys]
-    return await tx.structs(WebhookRow, _BY_KEY, orgs=orgs, ids=ids)
+    return await tx.structs(WebhookRow, _BY_KEY, **key_arrays(keys, "ids"))
 
 
 async def count_webhooks(tx: Tx, org: int) -> int:

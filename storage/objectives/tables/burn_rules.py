@@ -15,7 +15,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import BurnRuleRow
 from ..rules import BurnRule, BurnSeverity, BurnState
@@ -134,8 +134,7 @@ async def select_due_monitors(tx: Tx, before: Instant, most: int) -> list[Key]:
 async def lock_rules_of_monitors(tx: Tx, monitors: Sequence[Key], before: Instant) -> list[Key]:
     """Those whose rules nobody else holds, and nobody looked at since."""
     tx.lock_rank(LockRank.STATE, "burn rules of monitors")
-    orgs, ids = [key[0] for key in monitors], [key[1] for key in monitors]
-    rows = await tx.rows(_LOCK_OF_MONITORS, orgs=orgs, monitors=ids, before=before)
+    rows = await tx.rows(_LOCK_OF_MONITORS, **key_arrays(monitors, "monitors"), before=before)
     return [(org, monitor) for org, monitor in rows]
 
 
@@ -194,8 +193,7 @@ async def _insert(tx: Tx, aim: BurnTarget, place: int, rule: BurnRule) -> None:
 
 
 async def _select(tx: Tx, query: str, keys: Sequence[Key]) -> list[BurnRuleRow]:
-    orgs, owners = [key[0] for key in keys], [key[1] for key in keys]
-    return await tx.structs(_row, query, orgs=orgs, owners=owners)
+    return await tx.structs(_row, query, **key_arrays(keys, "owners"))
 
 
 def _row(

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import LATEST, Instant
+from ...core.key import Key
 from ...monitors.rules.monitor_state import MonitorStatus
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, ScheduleTerm
 from .push_deadline import newly_covered
@@ -57,7 +58,7 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
 
     @property
-    def key(self) -> tuple[int, int]:
+    def key(self) -> Key:
         return self.org, self.monitor
 
     def is_outdated(self, revision: int, updated_at: Instant) -> bool:

@@ -5,6 +5,7 @@ import msgspec
 from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import CAPABILITY, LIVE_SECONDS, Generation
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.canary_refusal import RefusalInputs
 
@@ -44,7 +45,7 @@ class Unclaimed(msgspec.Struct, frozen=True):
     timeout_seconds: int
 
     @property
-    def key(self) -> tuple[int, int]:
+    def key(self) -> Key:
         return self.org, self.monitor
 
 
@@ -56,7 +57,7 @@ async def select_unclaimed(tx: Tx, after: Instant, through: Instant, most: int) 
 class RegionCanaries(msgspec.Struct, frozen=True):
     """Of one region."""
 
-    running: set[tuple[int, int]]
+    running: set[Key]
     capabilities: set[str]
 
     def ground_of(self, window: Unclaimed, places: int) -> RefusalInputs:

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import Tx
 
 LEASE_GRACE_SECONDS: Final = 10
@@ -63,7 +64,7 @@ class CanaryRun(msgspec.Struct, frozen=True):
 async def acquire_slot(
     tx: Tx,
     region: str,
-    key: tuple[int, int],
+    key: Key,
     due: Instant | None,
     holder: UUID,
     places: int,
@@ -92,18 +93,18 @@ async def release_slots(tx: Tx, regions: Collection[str]) -> int:
     return await tx.execute(_FREE, regions=list(regions), now=tx.now)
 
 
-async def end_run(tx: Tx, key: tuple[int, int], holder: UUID) -> None:
+async def end_run(tx: Tx, key: Key, holder: UUID) -> None:
     await tx.execute(_END, org=key[0], monitor=key[1], holder=holder)
 
 
-async def end_all_but(tx: Tx, holder: UUID, keys: Collection[tuple[int, int]]) -> int:
+async def end_all_but(tx: Tx, holder: UUID, keys: Collection[Key]) -> int:
     """A holder says what it has in hand: what else stands under its name has ended."""
     return await tx.execute(
         _END_ALL_BUT, holder=holder, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
     )
 
 
-async def end_window(tx: Tx, key: tuple[int, int], due: Instant) -> None:
+async def end_window(tx: Tx, key: Key, due: Instant) -> None:
     """The window has its result, whoever brought it."""
     await tx.execute(_END_WINDOW, org=key[0], monitor=key[1], due=due)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key
 from ...engine.pools import LockRank, Tx
 from ..rows import NewTerm, Shard
 from ..rules.run_batch import RunBatch, WithheldWindow
@@ -133,7 +134,7 @@ async def select_reserved_through(tx: Tx, shard: int) -> Instant:
 
 async def add_terms(
     tx: Tx, terms: Sequence[NewTerm], shards: Collection[int]
-) -> dict[tuple[int, int], Instant]:
+) -> dict[Key, Instant]:
     """Writes new terms, raises the generation of all the shards, and returns the instants from
     which they govern. The caller holds the shards already, so that locks are taken in their
     order."""
@@ -161,13 +162,11 @@ async def select_terms_after(
     return [(org, monitor, kind, _term(*rest)) for org, monitor, kind, *rest in rows]
 
 
-async def select_terms_of(
-    tx: Tx, keys: Iterable[tuple[int, int]]
-) -> dict[tuple[int, int], list[ScheduleTerm]]:
+async def select_terms_of(tx: Tx, keys: Iterable[Key]) -> dict[Key, list[ScheduleTerm]]:
     """All terms of the monitors named, oldest first; also of those that have departed."""
     pairs = list(keys)
     rows = await tx.rows(_TERMS_OF, orgs=[k[0] for k in pairs], monitors=[k[1] for k in pairs])
-    found: dict[tuple[int, int], list[ScheduleTerm]] = {}
+    found: dict[Key, list[ScheduleTerm]] = {}
     for org, monitor, *rest in rows:
         found.setdefault((org, monitor), []).append(_term(*rest))
     return found

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ..rows import LeasedBatch, LeasedJob, NewJob, OpenBatch
 
@@ -346,10 +347,9 @@ async def end_leases(tx: Tx, holders: Sequence[UUID]) -> None:
     await tx.execute(_END_LEASES, holders=list(holders), now=tx.now)
 
 
-async def drop_jobs_of(tx: Tx, monitors: Sequence[tuple[int, int]]) -> None:
+async def drop_jobs_of(tx: Tx, monitors: Sequence[Key]) -> None:
     if monitors:
-        orgs, keys = [key[0] for key in monitors], [key[1] for key in monitors]
-        await tx.execute(_DROP_JOBS_OF, orgs=orgs, monitors=keys)
+        await tx.execute(_DROP_JOBS_OF, **key_arrays(monitors, "monitors"))
 
 
 async def drop_stale_jobs(tx: Tx, before: Instant) -> int:
