@@ -19,5 +19,11 @@ class Refused(Exception):
         return self.message or self.code
 
 
+def expect(field: str, fault: str | None) -> None:
+    """Raises Refused with the field if there is a fault."""
+    if fault is not None:
+        raise Refused("invalid", field, fault)
+
+
 class Unavailable(Exception):
     """The store cannot answer just now; the one fault that is worth trying again."""

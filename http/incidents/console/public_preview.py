@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ....storage.core.refusal import Refused
+from ....storage.core.refusal import Refused, expect
 from ....storage.engine.pools import Tx
 from ....storage.incidents.rows import IncidentRow
 from ....storage.incidents.rules.incident import (
@@ -67,9 +67,7 @@ _WHO: Final = {
 
 def expect_sayable(row: IncidentRow, status: IncidentStatus | None, body: str) -> None:
     """As writing it would. Refused invalid, status_backward, incident_resolved."""
-    fault = body_fault(normal_lines(body))
-    if fault is not None:
-        raise Refused("invalid", "body", fault)
+    expect("body", body_fault(normal_lines(body)))
     refusal = status_refusal(IncidentStatus(row.status), status)
     if refusal is not None:
         raise Refused(refusal)

@@ -1,11 +1,11 @@
-"""What every write to an organization begins with: may the principal, and is the text one."""
+"""What every write to an organization or a project begins with."""
 
 from uuid import UUID
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import projects as projects_queries
-from ..rows import OrganizationRow
+from ..rows import OrganizationRow, ProjectRow
 from ..rules.access import Permission, Principal, Scope
 from ..tables import tenant_deletion as removals
 from .authorize import NOT_FOUND, demand
@@ -33,7 +33,8 @@ async def project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
     return row.id
 
 
-def expect(field: str, fault: str | None) -> None:
-    """Refused with the field where there is a fault."""
-    if fault is not None:
-        raise Refused("invalid", field, fault)
+async def lock_project(tx: Tx, project: ProjectRow) -> None:
+    """Locks a project, so that its quotas are counted and its rows deleted by one transaction at a
+    time. Raises Refused not_found if it is gone."""
+    if not await removals.lock_project(tx, project.org, project.id):
+        raise Refused(NOT_FOUND)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import users as users_queries
 from ..rows import MembershipRow, UserRow
@@ -91,6 +91,4 @@ async def _locked(tx: Tx, org: int, membership: UUID) -> MembershipRow:
 
 
 def _expect_fit(role: Role, project: int | None) -> None:
-    fault = membership_fault(role, project)
-    if fault is not None:
-        raise Refused("invalid", "", fault)
+    expect("", membership_fault(role, project))

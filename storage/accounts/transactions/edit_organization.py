@@ -5,7 +5,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...core.naming import name_fault, slug_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import projects as projects_queries
 from ..rows import INSTANCE, OrganizationRow
@@ -13,7 +13,7 @@ from ..rules.access import Need, Permission, Principal, Role, Scope
 from ..tables import projects, users
 from ..tables import tenant_deletion as removals
 from .authorize import NOT_FOUND, audit, demand
-from .authorize_tenant_write import demand_organization, expect
+from .authorize_tenant_write import demand_organization
 
 CREATE = DELETE = Permission(Need.GLOBAL_ADMIN)
 RENAME = Permission(Need.ORG_ADMIN)

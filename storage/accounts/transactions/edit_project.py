@@ -5,15 +5,15 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...core.naming import name_fault, slug_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import projects as projects_queries
 from ..rows import ProjectRow
 from ..rules.access import Need, Permission, Principal
 from ..tables import projects
 from ..tables import tenant_deletion as removals
-from .authorize import NOT_FOUND, audit, demand_project
-from .authorize_tenant_write import demand_organization, expect
+from .authorize import audit, demand_project
+from .authorize_tenant_write import demand_organization, lock_project
 
 EDIT = Permission(Need.ORG_ADMIN)
 
@@ -36,8 +36,7 @@ async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str)
     """Refused not_found, forbidden, invalid."""
     before = await demand_project(tx, principal, EDIT, project)
     expect("name", name_fault(name))
-    if not await removals.lock_project(tx, before.org, before.id):
-        raise Refused(NOT_FOUND)
+    await lock_project(tx, before)
     await projects.rename_project(tx, before.org, before.id, name)
     target = f"project:{before.uid} slug={before.slug}"
     await audit(tx, principal, before.org, "project.update", target)
@@ -48,8 +47,7 @@ async def delete_project(tx: Tx, principal: Principal, project: UUID) -> None:
     """Memberships, tokens, maintenance and status pages of it go with it. Refused not_found,
     forbidden, in_use while it has monitors."""
     row = await demand_project(tx, principal, EDIT, project)
-    if not await removals.lock_project(tx, row.org, row.id):
-        raise Refused(NOT_FOUND)
+    await lock_project(tx, row)
     if await removals.has_monitors(tx, row.org, row.id):
         raise Refused("in_use")
     await projects.delete_project(tx, row.org, row.id)

@@ -6,13 +6,13 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...core.naming import name_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..rows import TokenRow
 from ..rules.access import Need, Permission, Principal, Role, Scope, actions_fault, membership_fault
 from ..tables import api_tokens as tokens
 from .authorize import NOT_FOUND, audit, demand
-from .authorize_tenant_write import demand_organization, expect, project_of
+from .authorize_tenant_write import demand_organization, project_of
 
 CREATE = Permission(Need.ORG_ADMIN, tokenless=True)
 DELETE = Permission(Need.ORG_ADMIN)
@@ -32,9 +32,7 @@ async def create_token(
     home = await demand_organization(tx, principal, CREATE, organization)
     expect("name", name_fault(name))
     key = await project_of(tx, home.id, project)
-    fault = membership_fault(role, key)
-    if fault is not None:
-        raise Refused("invalid", "", fault)
+    expect("", membership_fault(role, key))
     fault = actions_fault(None if actions is None else list(actions), role)
     if fault is not None:
         raise Refused(fault)

@@ -6,13 +6,12 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...core.naming import email_fault, words_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..rows import INSTANCE, UserRow
 from ..rules.access import Need, Permission, Principal, Role
 from ..tables import users
 from .authorize import NOT_FOUND, audit, demand
-from .authorize_tenant_write import expect
 from .edit_members import LAST_ORG_ADMIN
 
 EDIT = Permission(Need.GLOBAL_ADMIN)

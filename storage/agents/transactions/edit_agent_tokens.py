@@ -12,9 +12,8 @@ from uuid_utils.compat import uuid7
 from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
-from ...accounts.transactions.authorize_tenant_write import expect
 from ...core.naming import name_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...scheduling.tables import work_queues as queues
 from ..rows import AgentTokenRow

@@ -12,7 +12,7 @@ from ...accounts.transactions.authorize import audit
 from ...alerting.tables.service_alerting import select_alertings
 from ...alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...core.naming import name_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...objectives.queries.burn_rules import select_rules_of_services
 from ...objectives.queries.service_targets import select_service_targets
@@ -252,8 +252,7 @@ class _Write:
         name = entry.name if isinstance(entry.name, str) else uid
         faults = {"name": name_fault(name), "description": description_fault(entry.description)}
         for field_, fault in faults.items():
-            if fault is not None:
-                raise Refused("invalid", field_, fault)
+            expect(field_, fault)
         home = self.place.home
         await update_service(
             self.tx,

@@ -11,7 +11,7 @@ from uuid import UUID
 from ...accounts.rules.access import CredentialKind, Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governed_within
@@ -53,9 +53,9 @@ async def create_incident(
     """About a monitor that has a ladder, it climbs it. Refused not_found, forbidden, invalid where
     title or body cannot be, or where there is no such monitor in the project."""
     home = await demand_project(tx, principal, EDIT, project)
-    _expect("title", title_fault(draft.title))
+    expect("title", title_fault(draft.title))
     body = normal_lines(draft.body)
-    _expect("body", body_fault(body))
+    expect("body", body_fault(body))
     if not await removals.hold_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     monitor, policy = None, None
@@ -98,7 +98,7 @@ async def add_update(
     forbidden, invalid, status_backward, incident_resolved, update_quota."""
     before = await _lock(tx, principal, incident)
     body = normal_lines(body)
-    _expect("body", body_fault(body))
+    expect("body", body_fault(body))
     refusal = status_refusal(IncidentStatus(before.status), status)
     if refusal is not None:
         raise Refused(refusal)
@@ -140,8 +140,8 @@ async def put_postmortem(
     revision_foreign, not_resolved."""
     row = await _lock(tx, principal, incident)
     body = normal_lines(body)
-    _expect("body", "must not be blank" if not body.strip() else None)
-    _expect("body", body_fault(body, POSTMORTEM_LONGEST))
+    expect("body", "must not be blank" if not body.strip() else None)
+    expect("body", body_fault(body, POSTMORTEM_LONGEST))
     await _expect_governed(tx, row, revision)
     if row.status != IncidentStatus.RESOLVED:
         raise Refused("not_resolved")
@@ -182,11 +182,6 @@ async def _lock(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
         raise Refused(NOT_FOUND)
     demand(principal, EDIT, Scope(row.org, row.project))
     return row
-
-
-def _expect(field: str, fault: str | None) -> None:
-    if fault is not None:
-        raise Refused("invalid", field, fault)
 
 
 def target_of_new(row: IncidentRow) -> str:

@@ -14,7 +14,7 @@ from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import DAY, SECOND, Instant
 from ...core.naming import text_rule_broken
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...scheduling.rules.maintenance_window import REASON_LONGEST
 from ..rows import SeriesRow
@@ -119,9 +119,7 @@ def _check(plan: SeriesPlan, now: Instant) -> None:
         raise Refused("invalid", "starts_at", "must not be before now")
     if len(plan.reason) > REASON_LONGEST:
         raise Refused("invalid", "reason", f"must be at most {REASON_LONGEST} characters")
-    broken = text_rule_broken(plan.reason)
-    if broken is not None:
-        raise Refused("invalid", "reason", broken)
+    expect("reason", text_rule_broken(plan.reason))
 
 
 def _target(row: SeriesRow) -> str:

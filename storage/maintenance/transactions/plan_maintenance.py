@@ -16,7 +16,7 @@ from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import Instant, to_text
 from ...core.naming import text_rule_broken
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...core.time_span import TimeSpan, by_day
 from ...engine.pools import Tx
 from ...figures.queries.monitor_time import AssumedMaintenance
@@ -277,9 +277,7 @@ def _check(plan: Plan, now: Instant) -> None:
     fault = plan_fault(plan.starts_at, plan.ends_at, plan.reason, now)
     if fault is not None:
         raise Refused("invalid", *fault)
-    broken = text_rule_broken(plan.reason)
-    if broken is not None:
-        raise Refused("invalid", "reason", broken)
+    expect("reason", text_rule_broken(plan.reason))
 
 
 def _target(row: MaintenanceRow) -> str:

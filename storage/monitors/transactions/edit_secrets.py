@@ -6,9 +6,9 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
-from ...core.refusal import Refused
+from ...accounts.transactions.authorize_tenant_write import lock_project
+from ...core.refusal import Refused, expect
 from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries.secret_list import is_referred_to
@@ -29,11 +29,9 @@ async def create_secret(
     """Refused not_found, forbidden, invalid, secret_exists, secret_quota,
     encryption_key_missing."""
     home = await demand_project(tx, principal, EDIT, project)
-    _expect("name", secret_name_fault(name))
-    _expect("value", secret_value_fault(value))
-    # One at a time in a project, so that the quota is one.
-    if not await removals.lock_project(tx, home.org, home.id):
-        raise Refused(NOT_FOUND)
+    expect("name", secret_name_fault(name))
+    expect("value", secret_value_fault(value))
+    await lock_project(tx, home)
     if await secrets.select_secret(tx, home.org, home.id, name) is not None:
         raise Refused("secret_exists")
     if await secrets.count_secrets(tx, home.org, home.id) >= SECRETS_OF_PROJECT_MOST:
@@ -62,9 +60,9 @@ async def edit_secret(
     if new_name is None and value is None:
         raise Refused("invalid", "value", "or name is required")
     if new_name is not None:
-        _expect("name", secret_name_fault(new_name))
+        expect("name", secret_name_fault(new_name))
     if value is not None:
-        _expect("value", secret_value_fault(value))
+        expect("value", secret_value_fault(value))
     row = await _lock(tx, home, name)
     did = []
     if value is not None:
@@ -96,11 +94,6 @@ async def _lock(tx: Tx, home: ProjectRow, name: str) -> SecretRow:
     if row is None:
         raise Refused(NOT_FOUND)
     return row
-
-
-def _expect(field: str, fault: str | None) -> None:
-    if fault is not None:
-        raise Refused("invalid", field, fault)
 
 
 def _target(home: ProjectRow, uid: UUID, name: str) -> str:

@@ -7,10 +7,10 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.naming import name_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ..queries import channel_uses
@@ -36,12 +36,10 @@ async def create_channel(
 ) -> ChannelRow:
     """Refused not_found, forbidden, invalid, channel_quota, encryption_key_missing."""
     home = await demand_project(tx, principal, EDIT, project)
-    _expect_name(name)
+    expect("name", name_fault(name))
     spec = spec_of(kind)
     whole = checked(spec, config)
-    # One at a time in a project, so that the quota is one.
-    if not await removals.lock_project(tx, home.org, home.id):
-        raise Refused(NOT_FOUND)
+    await lock_project(tx, home)
     if await channels.count_channels(tx, home.org, home.id) >= CHANNELS_OF_PROJECT_MOST:
         raise Refused("channel_quota")
     uid = uuid7()
@@ -67,7 +65,7 @@ async def edit_channel(
     encryption_key_missing."""
     before = await _lock(tx, principal, channel)
     if name is not None:
-        _expect_name(name)
+        expect("name", name_fault(name))
     plain, sealed = before.config, before.config_ciphertext
     if config is not None:
         spec = spec_of(before.type)
@@ -120,12 +118,6 @@ async def _written(tx: Tx, channel: UUID) -> ChannelRow:
     row = await channels_queries.select_channel(tx, channel)
     assert row is not None, "it was just written"
     return row
-
-
-def _expect_name(name: str) -> None:
-    fault = name_fault(name)
-    if fault is not None:
-        raise Refused("invalid", "name", fault)
 
 
 def _target(row: ChannelRow) -> str:

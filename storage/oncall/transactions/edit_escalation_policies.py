@@ -8,11 +8,11 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.instant import SECOND
 from ...core.naming import name_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import escalation_policies, oncall_uses
 from ..rows import EscalationPolicyRow
@@ -45,9 +45,7 @@ async def create_policy(
     """Refused not_found, forbidden, invalid with its field, policy_quota."""
     home = await demand_project(tx, principal, EDIT, project)
     _check(draft)
-    # One at a time in a project, so that the quota is one.
-    if not await removals.lock_project(tx, home.org, home.id):
-        raise Refused(NOT_FOUND)
+    await lock_project(tx, home)
     if await policies.count_policies(tx, home.org, home.id) >= POLICIES_OF_PROJECT_MOST:
         raise Refused("policy_quota")
     ladder = await _ladder(tx, home.org, home.id, draft)
@@ -83,9 +81,7 @@ async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
 
 
 def _check(draft: PolicyDraft) -> None:
-    fault = name_fault(draft.name)
-    if fault is not None:
-        raise Refused("invalid", "name", fault)
+    expect("name", name_fault(draft.name))
     wrong = ladder_fault(
         [step.after_seconds for step in draft.steps], [len(step.targets) for step in draft.steps]
     )

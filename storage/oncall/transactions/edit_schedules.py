@@ -10,11 +10,11 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.instant import SECOND, Instant
 from ...core.naming import name_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import oncall_schedules, oncall_uses
 from ..rows import ScheduleRow
@@ -44,9 +44,7 @@ async def create_schedule(
     """Refused not_found, forbidden, invalid with its field, schedule_quota."""
     home = await demand_project(tx, principal, EDIT, project)
     _check(draft)
-    # One at a time in a project, so that the quota is one.
-    if not await removals.lock_project(tx, home.org, home.id):
-        raise Refused(NOT_FOUND)
+    await lock_project(tx, home)
     if await oncall.count_schedules(tx, home.org, home.id) >= SCHEDULES_OF_PROJECT_MOST:
         raise Refused("schedule_quota")
     roster = await _roster(tx, home.org, home.id, draft)
@@ -107,9 +105,7 @@ def target_of(row: ScheduleRow) -> str:
 
 
 def _check(draft: ScheduleDraft) -> None:
-    fault = name_fault(draft.name)
-    if fault is not None:
-        raise Refused("invalid", "name", fault)
+    expect("name", name_fault(draft.name))
     wrong = roster_fault(
         draft.anchor_at, draft.shift_seconds, len(draft.participants), draft.timezone
     )

@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
 from ...core.naming import name_fault, slug_fault
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...core.slug import free_slug, slug_of
 from ...engine.pools import Tx
 from ..rows import ServiceRow
@@ -81,5 +81,4 @@ def _check(draft: ServiceDraft) -> None:
         "description": description_fault(draft.description),
     }
     for field, fault in faults.items():
-        if fault is not None:
-            raise Refused("invalid", field, fault)
+        expect(field, fault)

@@ -13,8 +13,8 @@ from ...accounts.queries import projects as projects_queries
 from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
-from ...accounts.transactions.authorize_tenant_write import expect, project_of
-from ...core.refusal import Refused
+from ...accounts.transactions.authorize_tenant_write import project_of
+from ...core.refusal import Refused, expect
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx

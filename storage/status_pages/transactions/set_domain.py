@@ -4,7 +4,7 @@ from uuid import UUID
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
-from ...core.refusal import Refused
+from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..rows import PageRow
 from ..rules.status_page_edit import domain_fault
@@ -20,9 +20,7 @@ async def set_domain(
     forbidden, invalid, domain_taken."""
     row = await hold_page(tx, await find_page(tx, principal, page))
     name = domain.strip().lower()
-    fault = domain_fault(name, own_host) if name else None
-    if fault is not None:
-        raise Refused("invalid", "domain", fault)
+    expect("domain", domain_fault(name, own_host) if name else None)
     if (row.domain or "") == name:
         return row
     if not await page_domains.set_domain(tx, row.org, row.id, name):
