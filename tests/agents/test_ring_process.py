@@ -118,7 +118,7 @@ async def test_a_file_that_cannot_be_read_is_set_aside(
     aside = tmp_path / f"{rings.FILE}.unreadable-1"
     # A file that is empty is a new one.
     assert aside.exists() is (damage != b"")
-    assert ("set aside" in caplog.text) is (damage != b"")
+    assert ("moved aside" in caplog.text) is (damage != b"")
     async with opened(tmp_path) as ring:
         assert len(ring) == 1
 

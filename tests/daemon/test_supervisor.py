@@ -259,7 +259,7 @@ async def supervise(plans: list[Plan], bounds: list[float], stop_at: float) -> H
             )
             peer.history.raised = {child_of(one) for one in errors}
     peer.history.failed = records.parts("failed")
-    peer.history.unfinished = records.parts("did not end in time")
+    peer.history.unfinished = records.parts("did not stop in time")
     return peer.history
 
 

@@ -145,7 +145,7 @@ def test_of_a_group_that_is_cut_what_is_told_is_taken_and_the_rest_is_counted(pl
     with alertmanager(place, most=1) as port:
         post(port, alert("A"), alert("B"), alert("C"))
         eventually(lambda: len(place.incidents()) == 1)
-        line = "left out by its sender"
+        line = "truncated a group"
         eventually(lambda: line in place.leadline.log.read_text())
 
 
