@@ -6,13 +6,13 @@ The rows name the fields; a new field needs a row. What the API refuses is shown
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 
 from ...storage.core.refusal import Refused
 from ...storage.incidents.rules.incident import normal_lines
+from ..wire.errors import Problem
 from ..wire.route import Request, Response, Route
 from .form_routes import admin_route
 from .render import page, redirect
@@ -21,21 +21,25 @@ _DIGITS_MOST: Final = 9
 
 
 class Of(StrEnum):
-    """What a row is typed as."""
+    """The control of a row, and what its text means."""
 
     NUMBER = "number"
     TEXT = "text"
     LINES = "lines"
-    # One word a line, or several with commas.
+    # A list: one word a line, or several with commas.
     WORDS = "words"
+    # A list in one line.
+    WORD_LINE = "word_line"
     CHECK = "check"
     CHOICE = "choice"
+    # It is not shown, and blank keeps the one that is stored.
+    SECRET = "secret"
 
 
 @dataclass(frozen=True, slots=True)
 class SettingField:
     """A field of the API's body. `path` leads to a field of an inner object (`announcement.text`);
-    `choices` are those of a choice."""
+    `choices` are those of a choice; `is_stored` returns whether what was read has the secret."""
 
     name: str
     label: str
@@ -43,19 +47,24 @@ class SettingField:
     hint: str = ""
     choices: Sequence[tuple[str, str]] = ()
     path: str = ""
+    is_stored: Callable[[Any], bool] | None = None
 
     @property
     def keys(self) -> list[str]:
         return (self.path or self.name).split(".")
 
-    def typed_of(self, found: Any) -> str:
-        """Returns the value of a body as a person would type it."""
-        value = attrgetter(".".join(self.keys))(found)
+    def typed_of(self, body: Mapping[str, Any]) -> str:
+        """Returns the value of a JSON body as a person would type it."""
+        value: Any = body
+        for key in self.keys:
+            value = value[key]
         match self.of:
             case Of.CHECK:
                 return "on" if value else ""
             case Of.WORDS:
                 return "\n".join(value)
+            case Of.WORD_LINE:
+                return " ".join(value)
             case _:
                 return str(value)
 
@@ -72,11 +81,11 @@ class SettingField:
                 if text not in (value for value, _ in self.choices):
                     raise Refused("invalid", self.name, "must be one of those named")
                 return text
-            case Of.WORDS:
+            case Of.WORDS | Of.WORD_LINE:
                 return text.replace(",", " ").split()
             case Of.LINES:
                 return normal_lines(text)
-            case Of.TEXT:
+            case Of.TEXT | Of.SECRET:
                 return text
 
 
@@ -87,7 +96,8 @@ Typed = Mapping[str, str]
 class SettingForm:
     """`read` and `put` are the handlers of the API, `body` is what `put` takes. `says` returns a
     sentence about the present setting. `otherwise` gives, for codes other than invalid, the row and
-    the message."""
+    the message. `unset` states what holds while nothing is set, `after_save` what follows a save.
+    """
 
     path: str
     title: str
@@ -97,6 +107,8 @@ class SettingForm:
     body: type
     says: Callable[[Any], str]
     otherwise: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    unset: str = "As Leadline has it"
+    after_save: str = ""
 
     def routes(self) -> tuple[Route, ...]:
         return (
@@ -107,7 +119,8 @@ class SettingForm:
         )
 
     def _typed_of(self, found: Any) -> Typed:
-        return {row.name: row.typed_of(found) for row in self.rows}
+        body = msgspec.to_builtins(found)
+        return {row.name: row.typed_of(body) for row in self.rows if row.of is not Of.SECRET}
 
     def _body_of(self, typed: Typed) -> Any:
         given: dict[str, Any] = {}
@@ -123,24 +136,26 @@ class SettingForm:
         return self._page(found, self._typed_of(found), saved=bool(ask.query.saved))
 
     async def _act(self, ask: Request) -> Response:
-        typed = {row.name: ask.form.get(row.name, [""])[0].strip() for row in self.rows}
+        typed = {row.name: _typed(ask, row) for row in self.rows}
         try:
             await self.put(replace(ask, body=self._body_of(typed)))
-        except Refused as refused:
+        except (Refused, Problem) as refused:
             wrong = self._wrong(refused)
             if wrong is None:
                 raise
             return self._page(await self.read(ask), typed, wrong=wrong, status=400)
         return redirect(f"{self.path}?saved=yes")
 
-    def _wrong(self, refused: Refused) -> dict[str, str] | None:
+    def _wrong(self, refused: Refused | Problem) -> dict[str, str] | None:
         if refused.code in self.otherwise:
             return dict([self.otherwise[refused.code]])
         labels = {row.name: row.label for row in self.rows}
-        name = refused.field.partition("[")[0].replace(".", "_")
-        if refused.code != "invalid" or name not in labels:
-            return None
-        return {name: f"{labels[name]}: {refused.message}."}
+        if isinstance(refused, Problem):
+            field_, _, message = refused.code.partition(": ")
+        else:
+            field_, message = refused.field if refused.code == "invalid" else "", refused.message
+        name = field_.partition("[")[0].replace(".", "_")
+        return {name: f"{labels[name]}: {message}."} if name in labels else None
 
     def _page(
         self,
@@ -155,8 +170,9 @@ class SettingForm:
             "ui/settings_form.html",
             status=status,
             form=self,
+            found=found,
             typed=typed,
-            wrong={**dict.fromkeys(typed, ""), **(wrong or {})},
+            wrong={**dict.fromkeys((row.name for row in self.rows), ""), **(wrong or {})},
             says=self.says(found),
             configured=found.configured,
             saved=saved,
@@ -167,3 +183,8 @@ class _SettingQuery(msgspec.Struct, frozen=True):
     """`saved` is there after it was."""
 
     saved: str = ""
+
+
+def _typed(ask: Request, row: SettingField) -> str:
+    text = ask.form.get(row.name, [""])[0]
+    return text if row.of is Of.SECRET else text.strip()

@@ -111,3 +111,40 @@ class Route:
     @property
     def parameters(self) -> list[str]:
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
+
+
+def setting_routes(
+    path: str,
+    read: Handler,
+    put: Handler,
+    action: Permission,
+    *,
+    tag: str,
+    body: Any,
+    answer: Any,
+    summaries: tuple[str, str],
+) -> tuple[Route, Route]:
+    """Returns the routes that read a setting of the installation and replace it. `action` is the
+    permission that the transaction of `put` enforces; `summaries` are those of GET and PUT."""
+    read_summary, put_summary = summaries
+    return (
+        Route(
+            method="GET",
+            path=path,
+            action=action,
+            handler=read,
+            summary=read_summary,
+            tag=tag,
+            answer=answer,
+        ),
+        Route(
+            method="PUT",
+            path=path,
+            action=action,
+            handler=put,
+            summary=put_summary,
+            tag=tag,
+            body=body,
+            answer=answer,
+        ),
+    )

@@ -9,7 +9,7 @@ from ....storage.accounts.rules.auth_policy import AuthPolicy as Policy
 from ....storage.accounts.rules.auth_policy import plain_domains
 from ....storage.accounts.transactions.put_auth_policy import EDIT, put_auth_policy
 from ...wire.options import HttpOptions
-from ...wire.route import Request, Route
+from ...wire.route import Request, setting_routes
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
 
 _OWN: Final = "/api/v1/settings/auth-policy"
@@ -58,24 +58,16 @@ def _shape(found: Policy, *, configured: bool) -> AuthPolicy:
     )
 
 
-ROUTES: Final = (
-    Route(
-        method="GET",
-        path=_OWN,
-        action=EDIT,
-        handler=read,
-        summary="How people sign in, and whether anybody has set it.",
-        tag="auth_policy",
-        answer=AuthPolicy,
-    ),
-    Route(
-        method="PUT",
-        path=_OWN,
-        action=EDIT,
-        handler=put,
-        summary="Set how people sign in, the whole of it.",
-        tag="auth_policy",
-        body=PutAuthPolicy,
-        answer=AuthPolicy,
+ROUTES: Final = setting_routes(
+    _OWN,
+    read,
+    put,
+    EDIT,
+    tag="auth_policy",
+    body=PutAuthPolicy,
+    answer=AuthPolicy,
+    summaries=(
+        "How people sign in, and whether anybody has set it.",
+        "Set how people sign in, the whole of it.",
     ),
 )

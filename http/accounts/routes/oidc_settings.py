@@ -12,7 +12,7 @@ from ....storage.accounts.transactions.put_oidc import EDIT, merged_sign_on, put
 from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_now
-from ...wire.route import Request, Route
+from ...wire.route import Request, setting_routes
 from ...wire.schema import given
 from ..schemas.settings import OIDCSettingsView, SetOIDCSettings
 from .oidc_login import CALLBACK
@@ -97,24 +97,16 @@ async def _view(context: AppContext) -> OIDCSettingsView:
     )
 
 
-ROUTES: Final = (
-    Route(
-        method="GET",
-        path=_OWN,
-        action=EDIT,
-        handler=read,
-        summary="How people sign in elsewhere, and whether the provider answers.",
-        tag="sign_on_settings",
-        answer=OIDCSettingsView,
-    ),
-    Route(
-        method="PUT",
-        path=_OWN,
-        action=EDIT,
-        handler=put,
-        summary="Set how people sign in elsewhere; the provider is asked before anything is kept.",
-        tag="sign_on_settings",
-        body=SetOIDCSettings,
-        answer=OIDCSettingsView,
+ROUTES: Final = setting_routes(
+    _OWN,
+    read,
+    put,
+    EDIT,
+    tag="sign_on_settings",
+    body=SetOIDCSettings,
+    answer=OIDCSettingsView,
+    summaries=(
+        "How people sign in elsewhere, and whether the provider answers.",
+        "Set how people sign in elsewhere; the provider is asked before anything is kept.",
     ),
 )

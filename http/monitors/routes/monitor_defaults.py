@@ -10,7 +10,7 @@ from ....storage.monitors.queries.monitor_defaults import select_monitor_default
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults as Defaults
 from ....storage.monitors.transactions.put_monitor_defaults import EDIT, put_monitor_defaults
-from ...wire.route import Request, Route
+from ...wire.route import Request, Route, setting_routes
 from ..schemas.defaults import MonitorDefaults, PutMonitorDefaults
 
 _OWN: Final = "/api/v1/settings/monitor-defaults"
@@ -45,23 +45,17 @@ ROUTES: Final = (
         tag="monitor_defaults",
         answer=MonitorDefaults,
     ),
-    Route(
-        method="GET",
-        path=_OWN,
-        action=EDIT,
-        handler=read,
-        summary="The defaults of new monitors, and whether anybody has set them.",
-        tag="monitor_defaults",
-        answer=MonitorDefaults,
-    ),
-    Route(
-        method="PUT",
-        path=_OWN,
-        action=EDIT,
-        handler=put,
-        summary="Set the defaults of new monitors, all of them.",
+    *setting_routes(
+        _OWN,
+        read,
+        put,
+        EDIT,
         tag="monitor_defaults",
         body=PutMonitorDefaults,
         answer=MonitorDefaults,
+        summaries=(
+            "The defaults of new monitors, and whether anybody has set them.",
+            "Set the defaults of new monitors, all of them.",
+        ),
     ),
 )

@@ -1,109 +1,78 @@
-"""By which server letters go, and where links lead: a form over the setting of the API."""
+"""By which server letters go, and where links lead."""
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
-import msgspec
-
-from ....storage.core.refusal import Refused
-from ...ui.form_routes import admin_route
-from ...ui.render import page, redirect
-from ...wire.route import Request, Response, Route
+from ...ui.settings_form import Of, SettingField, SettingForm
+from ...wire.route import Route
 from ..routes import mail_settings as api
 from ..schemas.mail import MailSettingsView, SetMailSettings
 
-PATH: Final = "/admin/mail"
-_TEXTS: Final = {
-    "smtp_host": "Server:",
-    "smtp_port": "Port:",
-    "smtp_username": "Account:",
-    "smtp_password": "Password:",
-    "from": "From:",
-    "public_base_url": "Address of this installation:",
-}
-_SAID: Final = {"encryption_key_missing": "No encryption key is configured, so none can be kept."}
-
-
-class MailQuery(msgspec.Struct, frozen=True):
-    """`saved` is there after it was."""
-
-    saved: str = ""
-
-
-async def render_mail_settings(ask: Request) -> Response:
-    found = await api.read(ask)
-    return _page(found, _values(found), is_on=found.enabled, saved=bool(ask.query.saved))
-
-
-async def submit_mail_settings(ask: Request) -> Response:
-    """What was typed into a form that is refused stands in it again, but for the password."""
-    typed = {name: _first(ask, name) for name in _TEXTS}
-    is_on = bool(_first(ask, "enabled"))
-    try:
-        await api.put(replace(ask, body=_parse_form(typed, is_on=is_on)))
-    except Refused as refused:
-        if refused.code == "forbidden":
-            raise
-        field = refused.field or "smtp_password"
-        said = _SAID.get(refused.code) or f"{_TEXTS[field]} {refused.message}."
-        wrong = {field: said}
-        return _page(await api.read(ask), typed, is_on=is_on, wrong=wrong, status=400)
-    return redirect(f"{PATH}?saved=yes")
-
-
-def _parse_form(typed: Mapping[str, str], *, is_on: bool) -> SetMailSettings:
-    port = typed["smtp_port"]
-    if not (port.isascii() and port.isdigit() and len(port) <= 5):
-        raise Refused("invalid", "smtp_port", "must be a whole number")
-    return SetMailSettings(
-        enabled=is_on,
-        smtp_host=typed["smtp_host"],
-        smtp_port=int(port),
-        smtp_username=typed["smtp_username"],
-        smtp_password=typed["smtp_password"],
-        from_=typed["from"],
-        public_base_url=typed["public_base_url"],
-    )
-
-
-def _values(found: MailSettingsView) -> dict[str, str]:
-    return {
-        "smtp_host": found.smtp_host,
-        "smtp_port": str(found.smtp_port),
-        "smtp_username": found.smtp_username,
-        "from": found.from_,
-        "public_base_url": found.public_base_url,
-    }
-
-
-def _first(ask: Request, name: str) -> str:
-    text = ask.form.get(name, [""])[0]
-    return text if name == "smtp_password" else text.strip()
-
-
-def _page(
-    found: MailSettingsView,
-    values: Mapping[str, str],
-    *,
-    is_on: bool,
-    wrong: Mapping[str, str] | None = None,
-    saved: bool = False,
-    status: int = 200,
-) -> Response:
-    return page(
-        "notifications/console/mail_settings.html",
-        status=status,
-        path=PATH,
-        found=found,
-        values=values,
-        is_on=is_on,
-        wrong={**dict.fromkeys(_TEXTS, ""), **(wrong or {})},
-        saved=saved,
-    )
-
-
-ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, render_mail_settings, "By which server letters go.", MailQuery),
-    admin_route("POST", PATH, submit_mail_settings, "Sets by which server letters go."),
+_ROWS: Final = (
+    SettingField("enabled", "Send letters", Of.CHECK),
+    SettingField("smtp_host", "Server", Of.TEXT, "Its name or address."),
+    SettingField(
+        "smtp_port",
+        "Port",
+        Of.NUMBER,
+        "465: TLS before the first word; 587 or 25: TLS where it is offered, and always before a"
+        " password.",
+    ),
+    SettingField(
+        "smtp_username", "Account", Of.TEXT, "None where the server asks for no password."
+    ),
+    SettingField(
+        "smtp_password",
+        "Password",
+        Of.SECRET,
+        "blank keeps it, as long as server, port and account stay.",
+        is_stored=lambda found: bool(found.smtp_password_set),
+    ),
+    SettingField(
+        "from",
+        "From",
+        Of.TEXT,
+        "An address, or a name and the address: Leadline <up@example.com>",
+    ),
+    SettingField(
+        "public_base_url",
+        "Address of this installation",
+        Of.TEXT,
+        "As others reach it, such as https://up.example.com: links in letters and messages are made"
+        " of it, and of nothing that a request says.",
+    ),
 )
+
+
+def _says(found: MailSettingsView) -> str:
+    if found.deliverable:
+        return (
+            f"Letters are sent by {found.smtp_host}, from {found.from_}, and lead to"
+            f" {found.public_base_url}."
+        )
+    if not found.enabled:
+        return "No letters are sent."
+    if not found.public_base_url:
+        return (
+            "No letters with links are sent: this installation has no address that they could lead"
+            " to."
+        )
+    return "No letters are sent: no key opens the password of the server."
+
+
+ROUTES: Final[tuple[Route, ...]] = SettingForm(
+    path="/admin/mail",
+    title="Mail",
+    rows=_ROWS,
+    read=api.read,
+    put=api.put,
+    body=SetMailSettings,
+    says=_says,
+    otherwise={
+        "encryption_key_missing": (
+            "smtp_password",
+            "No encryption key is configured, so none can be kept.",
+        )
+    },
+    unset="As it is configured",
+    after_save="The next letter goes that way.",
+).routes()

@@ -9,7 +9,7 @@ from ....storage.notifications.queries.global_silence import select_global_silen
 from ....storage.notifications.rules.global_silence import NO_SILENCE
 from ....storage.notifications.rules.global_silence import GlobalSilence as Silence
 from ....storage.notifications.transactions.put_global_silence import EDIT, put_global_silence
-from ...wire.route import Request, Route
+from ...wire.route import Request, setting_routes
 from ...wire.schema import instant_text
 from ...wire.time_params import instant_given
 from ..schemas.mute import Alerting, GlobalSilence, PutAlerting
@@ -51,24 +51,16 @@ def _shape(found: Silence | None, now: Instant) -> Alerting:
     )
 
 
-ROUTES: Final = (
-    Route(
-        method="GET",
-        path=_OWN,
-        action=EDIT,
-        handler=read,
-        summary="Whether all alerts are silenced, and until when.",
-        tag="alerting",
-        answer=Alerting,
-    ),
-    Route(
-        method="PUT",
-        path=_OWN,
-        action=EDIT,
-        handler=put,
-        summary="Silence all alerts, or lift that.",
-        tag="alerting",
-        body=PutAlerting,
-        answer=Alerting,
+ROUTES: Final = setting_routes(
+    _OWN,
+    read,
+    put,
+    EDIT,
+    tag="alerting",
+    body=PutAlerting,
+    answer=Alerting,
+    summaries=(
+        "Whether all alerts are silenced, and until when.",
+        "Silence all alerts, or lift that.",
     ),
 )

@@ -10,7 +10,7 @@ from ....storage.notifications.queries.mail_settings import select_mail_shown
 from ....storage.notifications.transactions.put_mail import EDIT, put_mail
 from ...wire.app_context import AppContext
 from ...wire.mail_config import mailing_in
-from ...wire.route import Request, Route
+from ...wire.route import Request, setting_routes
 from ...wire.schema import given
 from ..schemas.mail import MailSettingsView, SetMailSettings
 
@@ -62,24 +62,16 @@ async def _view(context: AppContext) -> MailSettingsView:
     )
 
 
-ROUTES: Final = (
-    Route(
-        method="GET",
-        path=_OWN,
-        action=EDIT,
-        handler=read,
-        summary="By which server letters go, and where their links lead.",
-        tag="mail_settings",
-        answer=MailSettingsView,
-    ),
-    Route(
-        method="PUT",
-        path=_OWN,
-        action=EDIT,
-        handler=put,
-        summary="Set by which server letters go; it holds from the next letter on.",
-        tag="mail_settings",
-        body=SetMailSettings,
-        answer=MailSettingsView,
+ROUTES: Final = setting_routes(
+    _OWN,
+    read,
+    put,
+    EDIT,
+    tag="mail_settings",
+    body=SetMailSettings,
+    answer=MailSettingsView,
+    summaries=(
+        "By which server letters go, and where their links lead.",
+        "Set by which server letters go; it holds from the next letter on.",
     ),
 )

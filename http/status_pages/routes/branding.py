@@ -7,7 +7,7 @@ from ....storage.status_pages.queries.branding import select_branding, shown_bra
 from ....storage.status_pages.rules import branding as rules
 from ....storage.status_pages.transactions.put_branding import EDIT, put_branding
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response, Route, setting_routes
 from ...wire.schema import given
 from ..schemas.branding import Announcement, Branding, PublicBranding, PutBranding
 
@@ -98,24 +98,18 @@ ROUTES: Final = (
         tag="branding",
         answer=PublicBranding,
     ),
-    Route(
-        method="GET",
-        path=_OWN,
-        action=EDIT,
-        handler=read,
-        summary="The branding, and whether anybody has set it.",
-        tag="branding",
-        answer=Branding,
-    ),
-    Route(
-        method="PUT",
-        path=_OWN,
-        action=EDIT,
-        handler=put,
-        summary="Set the branding, the whole of it.",
+    *setting_routes(
+        _OWN,
+        read,
+        put,
+        EDIT,
         tag="branding",
         body=PutBranding,
         answer=Branding,
+        summaries=(
+            "The branding, and whether anybody has set it.",
+            "Set the branding, the whole of it.",
+        ),
     ),
     Route(
         method="GET",
