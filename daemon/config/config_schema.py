@@ -263,8 +263,9 @@ def _provider_faults(providers: ProvidersConfig) -> list[str]:
     return found
 
 
-def _mail_faults(mail: MailConfig) -> list[str]:
-    given = MailSettings(
+def mail_settings_of(mail: MailConfig) -> MailSettings:
+    """Without the address of this installation."""
+    return MailSettings(
         enabled=mail.enabled,
         smtp_host=mail.smtp_host,
         smtp_port=mail.smtp_port,
@@ -272,7 +273,10 @@ def _mail_faults(mail: MailConfig) -> list[str]:
         smtp_password=mail.smtp_password,
         from_=mail.from_,
     )
-    return [f"mail.{field}: {rule}" for field, rule in mail_faults(given)]
+
+
+def _mail_faults(mail: MailConfig) -> list[str]:
+    return [f"mail.{field}: {rule}" for field, rule in mail_faults(mail_settings_of(mail))]
 
 
 def sign_on_of(oidc: Oidc, server: ServerConfig) -> OidcSettings:

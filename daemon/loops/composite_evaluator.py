@@ -16,13 +16,12 @@ from ...storage.core.time_span import TimeSpan
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.monitors.rules.composite import by_height
 from ...storage.monitors.tables import compositions
-from ...storage.results.event_bus import Bus, StatusEvent
+from ...storage.results.event_bus import Bus, status_event
 from ...storage.results.queries.composites import (
     DueCompositeWindow,
     select_due_calls,
     select_due_windows,
 )
-from ...storage.results.rules.incoming_result import StoreOutcome
 from ...storage.results.transactions.evaluate_composites import (
     CompositeEvaluations,
     evaluate_composites,
@@ -101,22 +100,10 @@ class CompositeEvaluator:
     def _tell(self, done: CompositeEvaluations) -> None:
         flipped = {(flip.org, flip.monitor, flip.at) for flip in done.flips}
         for arrival, recorded in done.results:
-            standing = recorded.standing
-            if recorded.fate is not StoreOutcome.LIVE or standing is None:
-                continue
-            self._bus.publish(
-                StatusEvent(
-                    monitor_uid=standing.monitor_uid,
-                    project_uid=standing.project_uid,
-                    org=arrival.org,
-                    project=standing.project,
-                    status=standing.status,
-                    up=arrival.up,
-                    latency_ms=0,
-                    ts=recorded.ts,
-                    changed=(*arrival.key, recorded.ts) in flipped,
-                )
-            )
+            changed = (*arrival.key, recorded.ts) in flipped
+            event = status_event(arrival, recorded, changed=changed)
+            if event is not None:
+                self._bus.publish(event)
 
 
 class CompositeScheduler:

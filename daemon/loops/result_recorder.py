@@ -18,7 +18,7 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, holding_connection
-from ...storage.results.event_bus import Bus, StatusEvent
+from ...storage.results.event_bus import Bus, status_event
 from ...storage.results.rules.incoming_result import (
     RECORDER_STOPPED,
     CachedState,
@@ -333,22 +333,9 @@ class Recorder:
         self._unanswered.discard(pending)
         self._hearing.pop(pending, None)
         pending.answer(recorded)
-        standing = recorded.standing
-        if recorded.fate is StoreOutcome.LIVE and standing is not None:
-            arrival = pending.arrival
-            self._bus.publish(
-                StatusEvent(
-                    monitor_uid=standing.monitor_uid,
-                    project_uid=standing.project_uid,
-                    org=arrival.org,
-                    project=standing.project,
-                    status=standing.status,
-                    up=arrival.up,
-                    latency_ms=arrival.latency_ms,
-                    ts=recorded.ts,
-                    changed=changed,
-                )
-            )
+        event = status_event(pending.arrival, recorded, changed=changed)
+        if event is not None:
+            self._bus.publish(event)
 
     def _refuse(self, batch: Sequence[Pending], reason: str) -> None:
         for pending in batch:

@@ -2,11 +2,13 @@
 
 import ipaddress
 
+from msgspec.structs import replace
+
 from ...http.wire.admission_control import RateLimits
 from ...http.wire.agent_credential import configured_agents
 from ...http.wire.options import HttpOptions
 from ...probes.senders.mail_settings import MailSettings
-from ..config.config_schema import ChangeConfig, Gate, Pull, Settings, sign_on_of
+from ..config.config_schema import ChangeConfig, Gate, Pull, Settings, mail_settings_of, sign_on_of
 
 
 def gate_bounds(gate: Gate) -> RateLimits:
@@ -40,16 +42,8 @@ def reserved_regions(pull: Pull) -> dict[str, frozenset[str]]:
 
 
 def mail_of(settings: Settings) -> MailSettings:
-    mail = settings.mail
-    return MailSettings(
-        enabled=mail.enabled,
-        smtp_host=mail.smtp_host,
-        smtp_port=mail.smtp_port,
-        smtp_username=mail.smtp_username,
-        smtp_password=mail.smtp_password,
-        from_=mail.from_,
-        public_base_url=settings.server.public_base_url.rstrip("/"),
-    )
+    base_url = settings.server.public_base_url.rstrip("/")
+    return replace(mail_settings_of(settings.mail), public_base_url=base_url)
 
 
 def options_of(settings: Settings, *, probes: bool, version: str) -> HttpOptions:

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.maintenance.rules import DURATION_SECONDS, RRULE_LONGEST
 from ...storage.scheduling.rules.maintenance_window import REASON_LONGEST
+from ..services.schemas.reliability import ReliabilityDurations
 from ..wire.schema import InstantText, RequestSchema, Schema
 
 Reason = Annotated[str, Meta(max_length=REASON_LONGEST)]
@@ -75,15 +76,8 @@ class PreviewMaintenance(RequestSchema, frozen=True, kw_only=True):
     ends_at: InstantText
 
 
-class ReliabilitySplit(Schema, frozen=True, kw_only=True):
-    good_us: int
-    bad_us: int
-    unknown_us: int
-    excluded_us: int
-    healthy_us: int
-    degraded_us: int
-    down_us: int
-    health_unknown_us: int
+class ReliabilitySplit(ReliabilityDurations, frozen=True, kw_only=True):
+    pass
 
 
 class PreviewedService(Schema, frozen=True, kw_only=True):

@@ -3,21 +3,8 @@ would be refused.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
-from ...storage.bundles.rules.bundle_diff import API
-from ...storage.core.instant import Instant
-
-
-class FromBundle(Protocol):
-    @property
-    def managed_by(self) -> str: ...
-    @property
-    def bundle_uid(self) -> str | None: ...
-    @property
-    def bundle_path(self) -> str: ...
-    @property
-    def orphaned_at(self) -> Instant | None: ...
+from ...storage.bundles.rules.bundle_diff import API, FromBundle
 
 
 @dataclass(frozen=True, slots=True)

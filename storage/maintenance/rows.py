@@ -8,7 +8,7 @@ from ..core.instant import SECOND, Instant
 from .rules import Recurrence
 
 
-class SeriesRow(msgspec.Struct, frozen=True):
+class _Row(msgspec.Struct, frozen=True):
     """`monitor` is None where it is of the whole project."""
 
     org: int
@@ -18,6 +18,9 @@ class SeriesRow(msgspec.Struct, frozen=True):
     project_uid: UUID
     monitor: int | None
     monitor_uid: UUID | None
+
+
+class SeriesRow(_Row, frozen=True):
     rrule: str
     starts_at: Instant
     duration_seconds: int
@@ -32,16 +35,7 @@ class SeriesRow(msgspec.Struct, frozen=True):
         return Recurrence(self.rrule, self.starts_at, self.duration_seconds * SECOND, self.timezone)
 
 
-class MaintenanceRow(msgspec.Struct, frozen=True):
-    """`monitor` is None where it is of the whole project."""
-
-    org: int
-    id: int
-    uid: UUID
-    project: int
-    project_uid: UUID
-    monitor: int | None
-    monitor_uid: UUID | None
+class MaintenanceRow(_Row, frozen=True):
     starts_at: Instant
     ends_at: Instant
     reason: str

@@ -12,6 +12,7 @@ import trio
 
 from ..core.instant import Instant
 from ..monitors.rules.monitor_state import MonitorStatus
+from .rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
 
 QUEUE_MOST = 1_000
 LISTENERS_MOST = 5_000
@@ -29,6 +30,26 @@ class StatusEvent(msgspec.Struct, frozen=True):
     latency_ms: int
     ts: Instant
     changed: bool
+
+
+def status_event(
+    arrival: IncomingResult, recorded: StoreResult, *, changed: bool
+) -> StatusEvent | None:
+    """Returns the event of a stored result; None if the result is not live."""
+    standing = recorded.standing
+    if recorded.fate is not StoreOutcome.LIVE or standing is None:
+        return None
+    return StatusEvent(
+        monitor_uid=standing.monitor_uid,
+        project_uid=standing.project_uid,
+        org=arrival.org,
+        project=standing.project,
+        status=standing.status,
+        up=arrival.up,
+        latency_ms=arrival.latency_ms,
+        ts=recorded.ts,
+        changed=changed,
+    )
 
 
 class TooManyListeners(Exception):

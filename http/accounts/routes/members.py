@@ -1,5 +1,6 @@
 """Who is a member of an organization or of one project of it."""
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -76,49 +77,40 @@ async def remove(ask: Request) -> None:
         await remove_member(tx, ask.who, ask.ids["orgID"], ask.ids["membershipID"])
 
 
+_all: Final = partial(Route, path=_ALL, scope=_IN_ORG, tag="members")
+_one: Final = partial(Route, path=_ONE, scope=_IN_ORG, tag="members")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=EDIT,
-        scope=_IN_ORG,
         handler=list_members,
         summary="The members of an organization.",
-        tag="members",
         answer=list[Member],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_IN_ORG,
         handler=add,
         summary="Make somebody who has an account a member.",
-        tag="members",
         body=AddMember,
         answer=Membership,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="PATCH",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_ORG,
         handler=update,
         summary="Change a member's role.",
-        tag="members",
         body=UpdateMember,
         answer=Membership,
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_ORG,
         handler=remove,
         summary="End a membership; the last org_admin's stays.",
-        tag="members",
         status=204,
     ),
 )

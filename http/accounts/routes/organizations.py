@@ -1,5 +1,6 @@
 """Organizations: listed to whoever is in them, made and removed by a global admin."""
 
+from functools import partial
 from typing import Final
 
 from ....storage.accounts.queries.projects import select_organization
@@ -64,57 +65,47 @@ async def delete(ask: Request) -> None:
         await delete_organization(tx, ask.who, ask.ids["orgID"])
 
 
+_all: Final = partial(Route, path=_ALL, tag="organizations")
+_one: Final = partial(Route, path=_ONE, scope=_IN_IT, tag="organizations")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=Permission(Need.ANYONE),
         handler=list_all,
         summary="The organizations that the caller is in.",
-        tag="organizations",
         answer=list[Organization],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=CREATE,
         handler=create,
         summary="Make an organization; its maker is its first org_admin.",
-        tag="organizations",
         body=CreateOrganization,
         answer=Organization,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="GET",
-        path=_ONE,
         action=Permission(Need.VIEWER),
-        scope=_IN_IT,
         handler=read,
         summary="An organization.",
-        tag="organizations",
         answer=Organization,
     ),
-    Route(
+    _one(
         method="PATCH",
-        path=_ONE,
         action=RENAME,
-        scope=_IN_IT,
         handler=rename,
         summary="Rename an organization; its slug stays.",
-        tag="organizations",
         body=Rename,
         answer=Organization,
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=DELETE,
-        scope=_IN_IT,
         handler=delete,
         summary="Remove an organization that has no projects.",
-        tag="organizations",
         status=204,
         also=(409,),
     ),

@@ -1,5 +1,6 @@
 """Projects of an organization; whoever is in a single one is shown that one."""
 
+from functools import partial
 from typing import Final
 
 from ....storage.accounts.queries.projects import select_project
@@ -66,59 +67,47 @@ async def delete(ask: Request) -> None:
         await delete_project(tx, ask.who, ask.ids["projectID"])
 
 
+_all: Final = partial(Route, path=_ALL, scope=_IN_ORG, tag="projects")
+_one: Final = partial(Route, path=_ONE, scope=_IN_IT, tag="projects")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=Permission(Need.VIEWER),
-        scope=_IN_ORG,
         handler=list_of_organization,
         summary="The projects of an organization that the caller sees.",
-        tag="projects",
         answer=list[Project],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_IN_ORG,
         handler=create,
         summary="Make a project.",
-        tag="projects",
         body=CreateProject,
         answer=Project,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="GET",
-        path=_ONE,
         action=Permission(Need.VIEWER),
-        scope=_IN_IT,
         handler=read,
         summary="A project.",
-        tag="projects",
         answer=Project,
     ),
-    Route(
+    _one(
         method="PATCH",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_IT,
         handler=rename,
         summary="Rename a project; its slug stays.",
-        tag="projects",
         body=Rename,
         answer=Project,
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_IT,
         handler=delete,
         summary="Remove a project that has no monitors.",
-        tag="projects",
         status=204,
         also=(409,),
     ),

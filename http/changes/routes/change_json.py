@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Final, Literal
 from uuid import UUID
 
+import msgspec
+
 from ....storage.changes.queries.change_comparison import Comparison
 from ....storage.changes.queries.change_timeline import ChangeGroup
 from ....storage.changes.rows import ChangeRow, PhaseRow
@@ -39,16 +41,7 @@ def phase_json(row: PhaseRow) -> shapes.ChangePhase:
 
 def row_json(service: UUID, change: ChangeRow, row: PhaseRow) -> shapes.ChangeRow:
     return shapes.ChangeRow(
-        id=row.uid,
-        phase=row.phase,
-        occurred_at=to_text(row.occurred_at),
-        ref=row.ref,
-        url=row.url,
-        decision_id=known(row.decision),
-        actor_label=row.actor_label,
-        actor_user_id=row.actor_user,
-        via_token=row.via_token,
-        recorded_at=to_text(row.recorded_at),
+        **msgspec.structs.asdict(phase_json(row)),
         service_id=service,
         source=change.source,
         external_id=change.external_id,

@@ -6,6 +6,8 @@ whenever it is read.
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ....storage.core.availability import OBJECTIVE_SCALE, ErrorBudget, percent
 from ....storage.core.instant import SECOND, to_text
 from ....storage.core.sli import Split
@@ -136,17 +138,7 @@ def decision_json(row: DecisionRow, evidence: Evidence) -> GateDecision:
     windows = looked_at(document, facts)
     lag_us = facts.seal_lag_us
     return GateDecision(
-        schema_version=row.schema_version,
-        decision_id=row.uid,
-        evaluated_at=to_text(row.evaluated_at),
-        service_id=row.service_uid,
-        service_slug=row.service_slug,
-        service_name=row.service_name,
-        state=row.state,
-        action=known(row.action),
-        reasons=_reasons(row.reasons),
-        policy_revision=known(row.policy_revision),
-        override_id=known(row.override_uid),
+        **msgspec.structs.asdict(summary_json(row)),
         actor_label=row.actor_label,
         unoverridden_action=known(row.unoverridden_action),
         policy_source=known(None if governing is None else governing.source),

@@ -1,5 +1,6 @@
 """Secrets of a project: written by editors, used by its monitors, shown to nobody."""
 
+from functools import partial
 from typing import Final
 
 from ....storage.accounts.rules.access import Need, Permission
@@ -73,50 +74,41 @@ async def delete(ask: Request) -> None:
         await delete_secret(tx, ask.who, ask.ids["projectID"], ask.words["name"])
 
 
+_all: Final = partial(Route, path=_ALL, scope=_IN_PROJECT, tag="secrets")
+_one: Final = partial(Route, path=_ONE, scope=_IN_PROJECT, tag="secrets")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=Permission(Need.VIEWER),
-        scope=_IN_PROJECT,
         handler=list_secrets,
         summary="The project's secrets, by name, and how many monitors refer to each.",
-        tag="secrets",
         answer=list[ProjectSecret],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_IN_PROJECT,
         handler=create,
         summary="Stores a secret; its value is never returned.",
-        tag="secrets",
         body=CreateSecretRequest,
         answer=CreatedSecret,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="PATCH",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_PROJECT,
         handler=update,
         summary="Replaces a secret's value, or renames one that no monitor refers to.",
-        tag="secrets",
         body=UpdateSecretRequest,
         status=204,
         also=(409,),
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_PROJECT,
         handler=delete,
         summary="Deletes a secret that no monitor refers to.",
-        tag="secrets",
         status=204,
         also=(409,),
     ),

@@ -1,5 +1,6 @@
 """Channels of a project, a test message to one, and which monitors tell which."""
 
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -156,49 +157,40 @@ _PROJECT: Final = ("project", "projectID")
 _CHANNEL: Final = ("channel", "channelID")
 _MONITOR: Final = ("monitor", "monitorID")
 
+_all: Final = partial(Route, path=_ALL, scope=_PROJECT, tag="channels")
+_one: Final = partial(Route, path=_ONE, scope=_CHANNEL, tag="channels")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=_VIEW,
-        scope=_PROJECT,
         handler=list_channels,
         summary="The project's notification channels, their secrets masked.",
-        tag="channels",
         answer=list[NotificationChannel],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_PROJECT,
         handler=create,
         summary="Make a notification channel.",
-        tag="channels",
         body=CreateNotificationChannel,
         answer=NotificationChannel,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="PATCH",
-        path=_ONE,
         action=EDIT,
-        scope=_CHANNEL,
         handler=update,
         summary="Change a channel; a secret that is blank or the mask keeps its stored value.",
-        tag="channels",
         body=PatchNotificationChannel,
         answer=NotificationChannel,
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_CHANNEL,
         handler=delete,
         summary="Remove a channel that no ladder or schedule names; monitors tell it no more.",
-        tag="channels",
         status=204,
         also=(409,),
     ),

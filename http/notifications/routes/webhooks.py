@@ -1,6 +1,7 @@
 """Webhooks of an organization. The secret is in the answer to its making, and nowhere else."""
 
 import os
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -105,49 +106,40 @@ async def test(ask: Request) -> Tested:
 _IN_ORG: Final = ("organization", "orgID")
 _WEBHOOK: Final = ("webhook", "webhookID")
 
+_all: Final = partial(Route, path=_ALL, scope=_IN_ORG, tag="webhooks")
+_one: Final = partial(Route, path=_ONE, scope=_WEBHOOK, tag="webhooks")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=EDIT,
-        scope=_IN_ORG,
         handler=list_webhooks,
         summary="The organization's webhooks, without their secrets.",
-        tag="webhooks",
         answer=list[Webhook],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_IN_ORG,
         handler=create,
         summary="Make a webhook; the secret that signs its deliveries is shown this once.",
-        tag="webhooks",
         body=CreateWebhook,
         answer=Webhook,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="PATCH",
-        path=_ONE,
         action=EDIT,
-        scope=_WEBHOOK,
         handler=update,
         summary="Turn a webhook on or off.",
-        tag="webhooks",
         body=ToggleEnabled,
         answer=Webhook,
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_WEBHOOK,
         handler=delete,
         summary="Remove a webhook.",
-        tag="webhooks",
         status=204,
     ),
     Route(

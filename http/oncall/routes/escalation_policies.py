@@ -1,6 +1,7 @@
 """Escalation policies of a project: whom an incident pages, and when. A PUT replaces the whole."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from ....storage.accounts.rules.access import Need, Permission
@@ -88,49 +89,40 @@ _VIEW: Final = Permission(Need.VIEWER)
 _PROJECT: Final = ("project", "projectID")
 _POLICY: Final = ("policy", "policyID")
 
+_all: Final = partial(Route, path=_ALL, scope=_PROJECT, tag="escalation_policies")
+_one: Final = partial(Route, path=_ONE, scope=_POLICY, tag="escalation_policies")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=_VIEW,
-        scope=_PROJECT,
         handler=list_policies,
         summary="The project's escalation policies.",
-        tag="escalation_policies",
         answer=list[EscalationPolicy],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_PROJECT,
         handler=create,
         summary="Make an escalation policy.",
-        tag="escalation_policies",
         body=CreateEscalationPolicy,
         answer=EscalationPolicy,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="PUT",
-        path=_ONE,
         action=EDIT,
-        scope=_POLICY,
         handler=replace,
         summary="Replace an escalation policy; open incidents go on by the new one.",
-        tag="escalation_policies",
         body=CreateEscalationPolicy,
         answer=EscalationPolicy,
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_POLICY,
         handler=delete,
         summary="Remove an escalation policy that no monitor names.",
-        tag="escalation_policies",
         status=204,
         also=(409,),
     ),

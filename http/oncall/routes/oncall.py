@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -216,49 +217,40 @@ _VIEW: Final = Permission(Need.VIEWER)
 _PROJECT: Final = ("project", "projectID")
 _SCHEDULE: Final = ("schedule", "scheduleID")
 
+_all: Final = partial(Route, path=_ALL, scope=_PROJECT, tag="oncall")
+_one: Final = partial(Route, path=_ONE, scope=_SCHEDULE, tag="oncall")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=_VIEW,
-        scope=_PROJECT,
         handler=list_schedules,
         summary="The project's on-call schedules.",
-        tag="oncall",
         answer=list[OnCallSchedule],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_PROJECT,
         handler=create,
         summary="Make an on-call schedule.",
-        tag="oncall",
         body=CreateOnCallSchedule,
         answer=OnCallSchedule,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="PUT",
-        path=_ONE,
         action=EDIT,
-        scope=_SCHEDULE,
         handler=replace,
         summary="Replace an on-call schedule; its overrides and its calendar's token stay.",
-        tag="oncall",
         body=CreateOnCallSchedule,
         answer=OnCallSchedule,
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_SCHEDULE,
         handler=delete,
         summary="Remove an on-call schedule that no escalation policy names.",
-        tag="oncall",
         status=204,
         also=(409,),
     ),

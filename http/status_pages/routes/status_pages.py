@@ -1,5 +1,6 @@
 """Status pages and their components, as those who run them edit them."""
 
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -252,48 +253,39 @@ _IN_ORG: Final = ("organization", "orgID")
 _IN_PAGE: Final = ("page", "pageID")
 _IN_COMPONENT: Final = ("component", "componentID")
 
+_all: Final = partial(Route, path=_ALL, scope=_IN_ORG, tag="status_pages")
+_one: Final = partial(Route, path=_ONE, scope=_IN_PAGE, tag="status_pages")
+
 ROUTES: Final = (
-    Route(
+    _all(
         method="GET",
-        path=_ALL,
         action=_VIEW,
-        scope=_IN_ORG,
         handler=list_pages,
         summary="The organization's status pages that the caller sees.",
-        tag="status_pages",
         answer=list[StatusPage],
     ),
-    Route(
+    _all(
         method="POST",
-        path=_ALL,
         action=EDIT,
-        scope=_IN_ORG,
         handler=create,
         summary="Make a status page, of the organization or of one of its projects.",
-        tag="status_pages",
         body=CreateStatusPage,
         answer=StatusPage,
         status=201,
         also=(409,),
     ),
-    Route(
+    _one(
         method="GET",
-        path=_ONE,
         action=_VIEW,
-        scope=_IN_PAGE,
         handler=read,
         summary="A status page.",
-        tag="status_pages",
         answer=StatusPage,
     ),
-    Route(
+    _one(
         method="PATCH",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_PAGE,
         handler=update,
         summary="Retitle a status page, or show it to others; becoming unlisted renews its token.",
-        tag="status_pages",
         body=UpdateStatusPage,
         answer=StatusPage,
     ),
@@ -309,14 +301,11 @@ ROUTES: Final = (
         answer=StatusPage,
         also=(409,),
     ),
-    Route(
+    _one(
         method="DELETE",
-        path=_ONE,
         action=EDIT,
-        scope=_IN_PAGE,
         handler=delete,
         summary="Remove a status page with its components.",
-        tag="status_pages",
         status=204,
     ),
     Route(

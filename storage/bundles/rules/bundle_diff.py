@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,19 @@ API: Final = "api"
 Kind = Literal["monitor", "service"]
 # What an entry takes over that people edited, where its settings are told.
 MANAGED_BY: Final = "managed_by"
+
+
+class FromBundle(Protocol):
+    """What may come from a bundle: a monitor or a service."""
+
+    @property
+    def managed_by(self) -> str: ...
+    @property
+    def bundle_uid(self) -> str | None: ...
+    @property
+    def bundle_path(self) -> str: ...
+    @property
+    def orphaned_at(self) -> Instant | None: ...
 
 
 class BundleAction(StrEnum):

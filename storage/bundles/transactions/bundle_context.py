@@ -23,7 +23,7 @@ from ...oncall.queries.oncall_schedules import select_schedules_of
 from ...services.queries.services import select_services_of_project
 from ...services.rows import ServiceRow
 from ..rules.bundle import Bundle, MonitorEntry, ServiceEntry
-from ..rules.bundle_diff import MANAGED_BY, FieldChange, Kind, OwnershipMark
+from ..rules.bundle_diff import MANAGED_BY, FieldChange, FromBundle, Kind, OwnershipMark
 
 CONFLICT: Final = "bundle_conflict"
 # What another writer's doing refuses, beside what is wrong with the bundle itself.
@@ -106,21 +106,13 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
         raise Refused("invalid", "project", "is another than the one it is applied to")
 
 
-class ManagedObject(Protocol):
+class ManagedObject(FromBundle, Protocol):
     """What a bundle may name: a monitor or a service."""
 
     @property
     def id(self) -> int: ...
     @property
     def slug(self) -> str: ...
-    @property
-    def managed_by(self) -> str: ...
-    @property
-    def bundle_uid(self) -> str | None: ...
-    @property
-    def bundle_path(self) -> str: ...
-    @property
-    def orphaned_at(self) -> Instant | None: ...
 
 
 M = TypeVar("M", bound=ManagedObject)

@@ -67,11 +67,7 @@ class ChangeFault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeDraft:
-    """As it was sent; None is left out."""
-
-    kind: str
-    phase: str
+class _Given:
     source: str
     external_id: str
     ref: str | None = None
@@ -81,18 +77,20 @@ class ChangeDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ChangeDraft(_Given):
+    """As it was sent; None is left out."""
+
+    kind: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(_Given):
     """A draft that may be stored, its texts as they are kept; None was left out. Instants of
     changes are whole milliseconds, as they are told: who repeats what was told repeats it."""
 
     kind: ChangeKind
     phase: ChangePhaseName
-    source: str
-    external_id: str
-    ref: str | None = None
-    url: str | None = None
-    occurred_at: Instant | None = None
-    decision: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
