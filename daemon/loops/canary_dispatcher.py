@@ -24,7 +24,7 @@ from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
 from ...storage.monitors.rows import ProbeErrorReason
-from ...storage.monitors.tables.probe_errors import note_troubles
+from ...storage.monitors.tables.probe_errors import record_probe_errors
 from ...storage.results.rules.incoming_result import StoreOutcome
 from ...storage.results.transactions.find_refused_canaries import find_refused
 from ...storage.scheduling.queries import shards as shards_queries
@@ -123,8 +123,8 @@ class CanaryDispatcher:
     async def _note_unready(self, item: ClaimedRun, entry: CachedCheck, reason: str) -> None:
         log.warning("canary could not be run", extra={"monitor": str(entry.uid), "reason": reason})
         if reason in _TROUBLES:
-            async with self.pool.transaction("note_troubles") as tx:
-                await note_troubles(tx, {item.key: (ProbeErrorReason(reason), self.clock())})
+            async with self.pool.transaction("record_probe_errors") as tx:
+                await record_probe_errors(tx, {item.key: (ProbeErrorReason(reason), self.clock())})
 
     async def _probe(self, item: ClaimedRun, entry: CachedCheck) -> None:
         assert entry.check is not None

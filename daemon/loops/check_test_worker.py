@@ -23,7 +23,7 @@ from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import CannotOpen, Keyring
 from ...storage.engine.pools import Pool
 from ...storage.monitors.rows import CheckTest
-from ...storage.monitors.tables.check_tests import answer_trial, lease_trials
+from ...storage.monitors.tables.check_tests import answer_check_test, lease_check_tests
 from ...storage.monitors.transactions.check_test_document import CheckTestDocument, open_document
 
 log = logging.getLogger("leadline.check_test_worker")
@@ -46,16 +46,16 @@ class CheckTestWorker:
         most = min(AT_ONCE, int(self.permits.available_tokens))
         if most <= 0:
             return []
-        async with self.pool.statement("lease_trials") as tx:
-            return await lease_trials(tx, self.process, self.regions, most)
+        async with self.pool.statement("lease_check_tests") as tx:
+            return await lease_check_tests(tx, self.process, self.regions, most)
 
     async def answer(self, trial: CheckTest) -> None:
         """Runs it, and says what was found."""
         async with self.permits:
             result = await self._run(trial)
         try:
-            async with self.pool.statement("answer_trial") as tx:
-                await answer_trial(tx, trial.uid, msgspec.json.encode(result).decode())
+            async with self.pool.statement("answer_check_test") as tx:
+                await answer_check_test(tx, trial.uid, msgspec.json.encode(result).decode())
         except Unavailable:
             log.warning("check test not answered: database unavailable")
 

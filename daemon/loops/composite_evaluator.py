@@ -19,7 +19,7 @@ from ...storage.monitors.tables import compositions
 from ...storage.results.event_bus import Bus, status_event
 from ...storage.results.queries.composites import (
     DueCompositeWindow,
-    select_due_calls,
+    select_due_wakeups,
     select_due_windows,
 )
 from ...storage.results.transactions.evaluate_composites import (
@@ -54,7 +54,7 @@ class CompositeEvaluator:
         self._put_off = {key: until for key, until in self._put_off.items() if until > now}
         async with self._pool.transaction("due_composites", read_only=True) as tx:
             windows = await select_due_windows(tx, now, WINDOWS_AT_ONCE)
-            called = await select_due_calls(tx, now, WINDOWS_AT_ONCE)
+            called = await select_due_wakeups(tx, now, WINDOWS_AT_ONCE)
             keys = sorted({*called, *(window.key for window in windows)} - self._put_off.keys())
             # Whatever lies beneath counts for the order, due or not.
             stretch = TimeSpan(now, Instant(now + 1))

@@ -36,7 +36,7 @@ class Repairer:
         try:
             async with self._pool.transaction("restate") as tx:
                 shards = {shard.id: shard for shard in await shards_queries.select_shards(tx)}
-                leased = await figures.lease_restatements(tx, list(shards), 1)
+                leased = await figures.lease_repairs(tx, list(shards), 1)
                 for item in leased:
                     await restate(tx, item)
         except (Rejected, Unavailable) as error:
@@ -49,8 +49,8 @@ class Repairer:
     async def _put_off(self, leased: Sequence[DueRepair], failed: Rejected | Unavailable) -> None:
         """Also one that takes longer than a statement may: it is not to be the first for ever."""
         for item in leased:
-            async with self._pool.transaction("put_off_restatement") as tx:
-                await figures.put_off_restatement(tx, item.org, item.id, str(failed)[:200])
+            async with self._pool.transaction("postpone_repair") as tx:
+                await figures.postpone_repair(tx, item.org, item.id, str(failed)[:200])
         if isinstance(failed, Unavailable):
             raise failed
         log.error("figure repair failed", extra={"cause": str(failed)})

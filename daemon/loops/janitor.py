@@ -112,11 +112,11 @@ class Janitor:
         _tell(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
         async with self._pool.transaction("sweep") as tx:
             await queues.drop_stale_jobs(tx, Instant(now - HOUR))
-            await trials.drop_trials(tx, Instant(now - HOUR))
+            await trials.drop_check_tests(tx, Instant(now - HOUR))
             await agents.drop_agents(tx, Instant(now - agents.KEPT_DAYS * DAY))
             await presences.drop_presences(tx, Instant(now - PRESENCES_KEPT_US))
             raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
-            await push_events.drop_marks(tx, raw_from)
+            await push_events.drop_push_events(tx, raw_from)
             # Figures are made from results: what governed before the oldest that is kept, or that
             # is still to be rolled up, is done with.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)

@@ -1,4 +1,4 @@
-"""Runs what is due: takes slices and jobs, probes, and hands the results to the recorder.
+"""Runs what is due: takes batches and jobs, probes, and hands the results to the recorder.
 
 A permit is taken before a run is started, so that our own load waits here and is never measured as
 the target's latency. What could not be obtained for a reason of ours is not stored: the window
@@ -23,7 +23,7 @@ from ...storage.core.key import Key
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
 from ...storage.monitors.rows import ProbeErrorReason
-from ...storage.monitors.tables.probe_errors import note_troubles
+from ...storage.monitors.tables.probe_errors import record_probe_errors
 from ...storage.results.rules.incoming_result import IncomingResult, StoreOutcome, StoreResult
 from ...storage.scheduling.queries import shards
 from ...storage.scheduling.rows import LeasedBatch, LeasedJob
@@ -42,7 +42,7 @@ PAUSE_SECONDS: Final = 1.0
 # and the ledger says why.
 WINDOWS_WAITING: Final = 5_000
 # What a worker takes at a time for each 25 permits that are free, and how often in one pass.
-PERMITS_A_SLICE: Final = 25
+PERMITS_A_BATCH: Final = 25
 LEASES_A_PASS: Final = 5
 # So many runs are begun before others have their turn: all at once would falsify each other.
 STARTS_AT_ONCE: Final = 5
@@ -51,7 +51,7 @@ JOBS_AT_ONCE: Final = 20
 
 @dataclass(eq=False, slots=True)
 class ActiveBatch:
-    """A slice in hand: it may be dropped once every window of it has its row in the ledger."""
+    """A run batch in hand: it may be dropped once every window of it has its row in the ledger."""
 
     key: int
     shard: int
@@ -82,8 +82,8 @@ class ProbeCounters:
 
 
 class Prober:
-    """Slices are brought by a ticker of this process, or taken from the table: those of tickers
-    elsewhere, of the dead, and our own that got lost between the ticker and us."""
+    """Runs the batches that a ticker of this process hands over, and those that it leases: of other
+    tickers, of processes that died, and of this process if a handover failed."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Prober:
         self.counts = ProbeCounters()
 
     async def hand_out(self, key: int, shard: int, item: RunBatch) -> None:
-        """A slice of our own, straight from the ticker; waits while too many wait already."""
+        """A run batch of our own, straight from the ticker; waits while too many wait already."""
         await self._take(
             LeasedBatch(key, shard, item.orgs, item.monitors, item.due_ats, item.claim_untils)
         )
@@ -170,7 +170,7 @@ class Prober:
         self._news.set()
 
     async def pass_once(self) -> None:
-        """Reads what was edited, takes jobs and slices, and drops what is done."""
+        """Reads what was edited, takes jobs and batches, and drops what is done."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             found = await shards.select_shards(tx, self._regions)
         self._shards = tuple(shard.id for shard in found)
@@ -189,18 +189,19 @@ class Prober:
                 self._running.start_soon(self._trials.answer, trial)
 
     async def _lease(self) -> None:
-        """Some slices at a time, for as long as there are more and nothing waits for a permit. What
-        is not due yet waits for its instant and is in nobody's way; but others may want some too.
+        """Leases some batches at a time, while there are more and no run waits for a permit.
+
+        A window that is not due yet occupies no permit, but other processes can run it too.
         """
         for _ in range(LEASES_A_PASS):
             free = int(self._permits.available_tokens) - self._count_due()
             if free <= 0 or not self._shards or len(self._waiting) >= WINDOWS_WAITING:
                 self._wants_more = True
                 return
-            # Rounded up: who has few permits takes a slice too, and its windows wait for them.
-            most = -(-free // PERMITS_A_SLICE)
-            async with self._pool.transaction("lease_slices") as tx:
-                leased = await queues.lease_slices(
+            # Rounded up: who has few permits takes a run batch too, and its windows wait for them.
+            most = -(-free // PERMITS_A_BATCH)
+            async with self._pool.transaction("lease_batches") as tx:
+                leased = await queues.lease_batches(
                     tx, self._process, self._shards, [*self._in_hand, *self._done], most
                 )
                 settled = await queues.select_settled(tx, [item.id for item in leased])
@@ -359,7 +360,7 @@ class Prober:
             return
         try:
             async with self._pool.transaction("drop_slices") as tx:
-                await queues.delete_slices(tx, done)
+                await queues.delete_batches(tx, done)
         except Unavailable:
             self._done += done
             raise
@@ -390,8 +391,8 @@ class Prober:
             return
         troubles, self._troubles = self._troubles, {}
         try:
-            async with self._pool.transaction("note_troubles") as tx:
-                await note_troubles(tx, troubles)
+            async with self._pool.transaction("record_probe_errors") as tx:
+                await record_probe_errors(tx, troubles)
         except BaseException:
             # The next run that would find them again may be a day away.
             self._troubles = troubles | self._troubles
@@ -447,7 +448,7 @@ def arrival_of(
 
 
 def _without(leased: LeasedBatch, settled: set[tuple[int, int, Instant]]) -> LeasedBatch:
-    """The slice without the windows that have their row already."""
+    """The run batch without the windows that have their row already."""
     keep = [
         n
         for n, window in enumerate(zip(leased.orgs, leased.monitors, leased.due_ats, strict=True))

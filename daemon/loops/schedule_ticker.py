@@ -67,7 +67,7 @@ class SchedulePlan:
 
 
 class Ticker:
-    """`holder` is this process where it also probes: then slices of the `regions` it probes in are
+    """`holder` is this process where it also probes: then batches of the `regions` it probes in are
     its own at once, and are given to `hand_out`; all others wait for workers."""
 
     def __init__(

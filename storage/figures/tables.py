@@ -77,12 +77,12 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join shards s on s.id = m.shard
 """
 
-_LEASE_RESTATEMENTS = """
+_LEASE_REPAIRS = """
 select org, id, shard, monitor, from_at, to_at, attempts from repairs
 where due_at <= at(%(now)s) and shard = any(%(shards)s)
 order by due_at limit %(most)s for update skip locked
 """
-_DELETE_RESTATEMENT = "delete from repairs where org = %(org)s and id = %(id)s"
+_DELETE_REPAIR = "delete from repairs where org = %(org)s and id = %(id)s"
 # What another process has in hand stays its own.
 _DELETE_COVERED = """
 delete from repairs where (org, id) in (
@@ -163,17 +163,15 @@ async def select_figured_of(tx: Tx, keys: Sequence[Key], since: Instant) -> dict
     return {(org, monitor): max(shards, own or shards) for org, monitor, shards, own in rows}
 
 
-async def lease_restatements(tx: Tx, shards: Sequence[int], most: int) -> list[DueRepair]:
-    return await tx.structs(
-        DueRepair, _LEASE_RESTATEMENTS, shards=list(shards), most=most, now=tx.now
-    )
+async def lease_repairs(tx: Tx, shards: Sequence[int], most: int) -> list[DueRepair]:
+    return await tx.structs(DueRepair, _LEASE_REPAIRS, shards=list(shards), most=most, now=tx.now)
 
 
-async def delete_restatement(tx: Tx, org: int, restatement: int) -> None:
-    await tx.execute(_DELETE_RESTATEMENT, org=org, id=restatement)
+async def delete_repair(tx: Tx, org: int, repair: int) -> None:
+    await tx.execute(_DELETE_REPAIR, org=org, id=repair)
 
 
-async def delete_covered_restatements(tx: Tx, key: Key, from_at: Instant, to_at: Instant) -> int:
+async def delete_covered_repairs(tx: Tx, key: Key, from_at: Instant, to_at: Instant) -> int:
     """Those of a monitor that lie in a range which is being made again. What they are about is
     committed, and whoever deletes them reads it after this."""
     return await tx.execute(
@@ -181,5 +179,5 @@ async def delete_covered_restatements(tx: Tx, key: Key, from_at: Instant, to_at:
     )
 
 
-async def put_off_restatement(tx: Tx, org: int, restatement: int, error: str) -> None:
-    await tx.execute(_PUT_OFF, org=org, id=restatement, error=error, now=tx.now)
+async def postpone_repair(tx: Tx, org: int, repair: int, error: str) -> None:
+    await tx.execute(_PUT_OFF, org=org, id=repair, error=error, now=tx.now)

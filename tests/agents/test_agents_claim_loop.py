@@ -47,7 +47,7 @@ async def claim(
 async def lease(world: World, process: UUID, have: list[int], most: int = 5) -> list[Any]:
     async with world.pool.transaction("lease") as tx:
         shards = [shard.id for shard in await shards_queries.select_shards(tx, [REGION])]
-        return await queues.lease_slices(tx, process, shards, have, most)
+        return await queues.lease_batches(tx, process, shards, have, most)
 
 
 async def present(world: World, process: UUID) -> None:

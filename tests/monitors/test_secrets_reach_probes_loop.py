@@ -15,9 +15,9 @@ from leadline.probes.net.egress import Egress
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.monitors.queries.monitors import select_standings, still_troubled
-from leadline.storage.monitors.queries.probe_errors import select_troubles
+from leadline.storage.monitors.queries.probe_errors import select_probe_errors
 from leadline.storage.monitors.rows import MonitorRow, ProbeErrorReason
-from leadline.storage.monitors.tables.probe_errors import note_troubles
+from leadline.storage.monitors.tables.probe_errors import record_probe_errors
 from leadline.storage.monitors.transactions.edit_secrets import create_secret, edit_secret
 from leadline.storage.monitors.transactions.run_now import run_now
 from tests.scheduling.test_prober_loop import probing
@@ -98,7 +98,7 @@ async def test_one_that_no_key_opens_makes_no_check(world: World) -> None:
 async def shown_trouble(world: World, row: MonitorRow) -> str | None:
     key = (row.org, row.id)
     async with world.pool.transaction("look", read_only=True) as tx:
-        found = (await select_troubles(tx, [key])).get(key)
+        found = (await select_probe_errors(tx, [key])).get(key)
         standing = (await select_standings(tx, [key])).get(key)
     trouble = still_troubled(found, standing)
     return trouble.reason if trouble is not None else None
@@ -156,10 +156,12 @@ async def test_a_repetition_is_written_once_a_minute(world: World) -> None:
     for seconds in (0, 20, 59, 61, 100):
         at = Instant(world.now + seconds * SECOND)
         async with world.pool.transaction("note") as tx:
-            await note_troubles(tx, {key: (ProbeErrorReason.DECRYPT_FAILED, at)})
+            await record_probe_errors(tx, {key: (ProbeErrorReason.DECRYPT_FAILED, at)})
         written.append((await world.rows("select at from probe_errors"))[0][0])
     assert written[0] == written[1] == written[2] != written[3] == written[4]
     async with world.pool.transaction("note") as tx:
         other = {(9, 9): (ProbeErrorReason.DECRYPT_FAILED, world.now)}
-        await note_troubles(tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now), **other})
+        await record_probe_errors(
+            tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now), **other}
+        )
     assert await world.rows("select reason from probe_errors") == [("missing_reference",)]

@@ -6,7 +6,7 @@ import pytest
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.monitors.rows import ProbeErrorReason
-from leadline.storage.monitors.tables.probe_errors import note_troubles
+from leadline.storage.monitors.tables.probe_errors import record_probe_errors
 from leadline.storage.results.transactions.record_results import record_results
 from tests.monitors.test_secrets_reach_probes_loop import redis_with, shown_trouble
 from tests.scheduling.test_prober_loop import probing
@@ -20,7 +20,7 @@ async def test_what_comes_back_after_a_result_is_told_at_once(world: World) -> N
 
     async def note() -> None:
         async with world.pool.transaction("note") as tx:
-            await note_troubles(tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now)})
+            await record_probe_errors(tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now)})
 
     await note()
     world.now = Instant(began + 10 * SECOND)
@@ -38,7 +38,7 @@ async def test_what_the_store_could_not_take_is_told_at_the_next_pass(world: Wor
     async with probing(world, row.uid) as prober:
         prober._note_trouble((row.org, row.id), "decrypt_failed")
         flaky = FlakyPool(world.pool)
-        flaky.fail_before.add("note_troubles")
+        flaky.fail_before.add("record_probe_errors")
         prober._pool = flaky  # type: ignore[assignment]
         with pytest.raises(Unavailable):
             await prober.pass_once()

@@ -54,7 +54,7 @@ async def test_figures_that_cannot_be_made_again_delay_no_others(
     rows = [await world.monitor() for _ in range(2)]
     async with world.pool.transaction("ask") as tx:
         until = Instant(START + HOUR)
-        await results.insert_restatements(
+        await results.insert_repairs(
             tx, [RepairRequest(row.org, row.shard, row.id, START, until) for row in rows]
         )
 

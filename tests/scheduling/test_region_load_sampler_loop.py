@@ -65,7 +65,7 @@ async def test_a_window_waits_until_somebody_claims_it_or_nobody_may(world: Worl
     assert (await loads(world))["attic"] == RegionLoad("attic", 0, 0, 0, None)
     process = await present(world, world.now)
     async with world.pool.transaction("lease") as tx:
-        assert len(await queues.lease_slices(tx, process, [row.shard], [], 10)) == 1
+        assert len(await queues.lease_batches(tx, process, [row.shard], [], 10)) == 1
     assert (await loads(world))["core"] == RegionLoad("core", 1, 0, 0, None)
     # Its holder is gone: it waits again, as long as it may be claimed.
     world.now = Instant(world.now + 16 * SECOND)

@@ -33,7 +33,7 @@ from leadline.storage.maintenance.transactions.plan_maintenance import (
     preview_annulment,
 )
 from leadline.storage.results.rows import RepairRequest
-from leadline.storage.results.tables.results import insert_restatements
+from leadline.storage.results.tables.results import insert_repairs
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.queries.service_reports import (
     select_burns,
@@ -674,7 +674,7 @@ async def test_who_knows_no_jump_of_the_clock_yet_tells_time_by_what_governs_it(
     world.now = late
     again = RepairRequest(*_place(life, leaf), began, Instant(began + HOUR), "late_result")
     async with world.pool.transaction("late") as tx:
-        await insert_restatements(tx, [again])
+        await insert_repairs(tx, [again])
     assert await Repairer(world.pool).pass_once()
     world.now = ahead
     await expect_all_as_painted(life)
@@ -713,7 +713,7 @@ async def test_however_much_is_made_again_every_hour_of_it_says_so(world: World)
         for at in (*(HOUR + n * SECOND for n in range(150)), 2 * HOUR)
     ]
     async with world.pool.transaction("late") as tx:
-        await insert_restatements(tx, late)
+        await insert_repairs(tx, late)
         service = await services.select_service(tx, life.services[0])
         assert service is not None
         points = await select_series(tx, service, Instant(START), Instant(START + DAY), "hour")

@@ -37,7 +37,7 @@ from ....storage.agents.rows import AgentRow
 from ....storage.agents.transactions import accept_results, record_agent_contact
 from ....storage.agents.transactions.accept_results import take_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
-from ....storage.agents.transactions.record_agent_contact import note_troubles
+from ....storage.agents.transactions.record_agent_contact import record_probe_errors
 from ....storage.core.instant import SECOND, Instant, to_datetime
 from ....storage.core.key import Key
 from ....storage.engine.keyring import CannotOpen
@@ -141,8 +141,8 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
         troubles[key] = trouble, ask.context.clock()
         unready.append((key, run.due))
     if troubles:
-        async with ask.context.pool.transaction("note_troubles") as tx:
-            await note_troubles(tx, troubles)
+        async with ask.context.pool.transaction("record_probe_errors") as tx:
+            await record_probe_errors(tx, troubles)
             for key, due in unready:
                 # Else the region would have a place less, and the next window be refused for it.
                 await accept_results.end_window(tx, key, due)

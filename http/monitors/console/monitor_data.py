@@ -19,7 +19,7 @@ from ....storage.monitors.queries.monitors import (
     select_uids,
     still_troubled,
 )
-from ....storage.monitors.queries.probe_errors import select_troubles
+from ....storage.monitors.queries.probe_errors import select_probe_errors
 from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import hold_us
@@ -105,7 +105,7 @@ async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> Moni
     standing = (await select_standings(tx, [key])).get(key)
     latency_axis = axis_of_latency(row, range_name, now)
     maintenance = await select_maintenance(tx, [key], latency_axis.from_at)
-    troubled = (await select_troubles(tx, [key])).get(key)
+    troubled = (await select_probe_errors(tx, [key])).get(key)
     trouble = still_troubled(troubled, standing)
     newest = await select_heartbeats(tx, key, 1)
     uids = await select_uids(tx, row.org, row.depends_on) if row.depends_on else {}

@@ -83,7 +83,7 @@ async def _try_elsewhere(
         if not await has_worker(tx, draft.region):
             return _nobody(context, draft)
         until = Instant(tx.now + BEGIN_SECONDS * SECOND)
-        await run_check_test.insert_trial(tx, uid, draft.region, text, sealed, until)
+        await run_check_test.insert_check_test(tx, uid, draft.region, text, sealed, until)
     try:
         seconds = min(BEGIN_SECONDS + draft.timeout_seconds, ANSWER_SECONDS_MOST)
         with trio.move_on_after(seconds):
@@ -98,7 +98,7 @@ async def _try_elsewhere(
         # Whoever keeps house finds it too: what was found is not lost for a row that stays.
         with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
             async with context.pool.statement("forget_trial") as tx:
-                await run_check_test.delete_trial(tx, uid)
+                await run_check_test.delete_check_test(tx, uid)
 
 
 def _nobody(context: AppContext, draft: MonitorDraft) -> Result:

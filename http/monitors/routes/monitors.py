@@ -28,7 +28,7 @@ from ....storage.monitors.queries.monitors import (
     status_of,
     still_troubled,
 )
-from ....storage.monitors.queries.probe_errors import select_troubles
+from ....storage.monitors.queries.probe_errors import select_probe_errors
 from ....storage.monitors.rows import MonitorRow, ProbeErrorReason, ProbeErrorRow
 from ....storage.monitors.rules.fields import FIELDS
 from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
@@ -188,7 +188,7 @@ async def shapes_of_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -
     climbed = {row.escalation_policy for row in rows if row.escalation_policy is not None}
     policies = await select_policy_uids(tx, rows[0].org, climbed) if climbed else {}
     may_write = ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
-    troubles = await select_troubles(tx, [(row.org, row.id) for row in rows])
+    troubles = await select_probe_errors(tx, [(row.org, row.id) for row in rows])
     delegations = await select_delegations(tx, [(row.org, row.id) for row in rows], tx.now)
     return [
         _shape(

@@ -11,7 +11,7 @@ from ....storage.core.token import TokenKind, digest, kind_of
 from ....storage.results.queries.push_targets import PushTarget, select_push_target
 from ....storage.results.rules.incoming_result import IncomingResult, ResultSource, StoreOutcome
 from ....storage.results.rules.push_request import BadPush, Push, read_push
-from ....storage.results.transactions.record_push_event import insert_mark
+from ....storage.results.transactions.record_push_event import insert_push_event
 from ...wire.app_context import AppContext
 from ...wire.errors import Problem
 from ...wire.route import PUBLIC_BODY_LARGEST, Request, Route
@@ -60,7 +60,7 @@ async def push(ask: Request) -> PushAnswer:
             await _record(ask.context, target, said, received)
         elif target.enabled:
             async with ask.context.pool.transaction("mark_push") as tx:
-                await insert_mark(tx, target.org, target.monitor, said.mark, said.message)
+                await insert_push_event(tx, target.org, target.monitor, said.mark, said.message)
     return PushAnswer(ok=True, monitor_id=target.uid, up=said.up)
 
 

@@ -15,7 +15,7 @@ from ...engine.pools import Tx
 from ...scheduling.rows import PresenceRow
 from ...scheduling.tables import presences
 
-# A slice that was published holds only what could be claimed then, and a claim ends two minutes
+# A run batch that was published holds only what could be claimed then, and a claim ends two minutes
 # after its window was due at the latest: older ones hold nothing that waits, and are not read.
 FIRST_DUE_BACK_MINUTES: Final = 10
 _PROBING: Final = frozenset({"all", "worker"})

@@ -22,7 +22,7 @@ from ...monitors.queries.check_definitions import (
     select_definitions,
 )
 from ...monitors.rows import ProbeErrorReason
-from ...monitors.tables.probe_errors import note_troubles
+from ...monitors.tables.probe_errors import record_probe_errors
 from ...scheduling.queries.region_workers import has_worker
 from ...scheduling.rows import OpenBatch
 from ...scheduling.tables import work_queues as queues
@@ -32,8 +32,8 @@ from ...scheduling.transactions.split_batch import split_batch
 from ..rows import AgentRow
 from ..tables import agents
 
-# Slices looked through at a time, and how often in one claim.
-SLICES_AT_ONCE: Final = 4
+# Run batches looked through at a time, and how often in one claim.
+BATCHES_AT_ONCE: Final = 4
 LOOKS_MOST: Final = 10
 
 
@@ -70,7 +70,7 @@ async def claim_jobs(
     for _ in range(LOOKS_MOST):
         if len(runs) >= most:
             break
-        found = await queues.lock_open_slices(tx, shards, after, SLICES_AT_ONCE)
+        found = await queues.lock_open_batches(tx, shards, after, BATCHES_AT_ONCE)
         settled = await queues.select_settled(tx, [item.id for item in found])
         carried = await select_carried(tx, sorted({key for item in found for key in _keys(item)}))
         for item in found:
@@ -78,7 +78,7 @@ async def claim_jobs(
             fit = [w for w in open_ if _fits(carried.get(w.key), agent.carrier, kinds)]
             await _note_too_old(tx, agent, [w for w in open_ if w not in fit], carried)
             runs += await _lease_windows(tx, agent, item, fit[: most - len(runs)], carried)
-        if len(found) < SLICES_AT_ONCE:
+        if len(found) < BATCHES_AT_ONCE:
             break
         after = found[-1].id
     return runs
@@ -166,7 +166,7 @@ async def _note_too_old(
         if _generation(carried[key]) > newest
     }
     if troubles:
-        await note_troubles(tx, troubles)
+        await record_probe_errors(tx, troubles)
 
 
 async def _lease_windows(

@@ -23,5 +23,7 @@ async def tell(tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier
     await agents.tell(tx, holder, version, kinds, carrier)
 
 
-async def note_troubles(tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]) -> None:
-    await probe_errors.note_troubles(tx, found)
+async def record_probe_errors(
+    tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]
+) -> None:
+    await probe_errors.record_probe_errors(tx, found)

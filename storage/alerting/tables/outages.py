@@ -45,7 +45,7 @@ from {_KEYS} join monitor_states s on s.org = k.org and s.monitor = k.monitor
   join projects p on p.org = m.org and p.id = m.project
 """
 
-_TAKE_SIGNALS = f"""
+_POP_STATUS_CHANGES = f"""
 with taken as (
   delete from status_changes g using {_KEYS} where g.org = k.org and g.monitor = k.monitor
   returning g.org, g.monitor, g.id, g.at, g.new_status)
@@ -226,7 +226,7 @@ async def pop_status_changes(tx: Tx, keys: Sequence[Key]) -> dict[Key, list[tupl
     """The changes of status that nobody looked at, (instant, new_status) in their order; they are
     gone with the commit."""
     found: dict[Key, list[tuple[Instant, str]]] = {}
-    rows = await tx.rows(_TAKE_SIGNALS, **key_arrays(keys, "monitors"))
+    rows = await tx.rows(_POP_STATUS_CHANGES, **key_arrays(keys, "monitors"))
     for org, monitor, at, new_status in rows:
         found.setdefault((org, monitor), []).append((at, new_status))
     return found

@@ -233,7 +233,7 @@ async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
                 TimeSpan(row.starts_at, Instant(past_until + holds.get((row.org, monitor), 0)))
             )
         ]
-        await results.insert_restatements(tx, ranges)
+        await results.insert_repairs(tx, ranges)
     await follow(tx, row.org, row.project, row.monitor)
 
 
@@ -247,7 +247,7 @@ async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
 
 async def _call_composites(tx: Tx, org: int, covered: list[Covered]) -> None:
     """What is made of them is looked at, as after any change of a member."""
-    await compositions.call_parents_of(tx, [(org, one.id) for one in covered])
+    await compositions.wake_parents_of(tx, [(org, one.id) for one in covered])
 
 
 async def monitor_of(tx: Tx, org: int, project: int, monitor: UUID | None) -> int | None:

@@ -21,7 +21,7 @@ async def resume_after(tx: Tx) -> int:
     for row in over:
         covered = await maintenances.select_covered(tx, row.org, row.project, row.monitor)
         keys = [(row.org, one.id) for one in covered]
-        await compositions.call_parents_of(tx, keys)
+        await compositions.wake_parents_of(tx, keys)
         for one in covered:
             if one.type == MonitorType.COMPOSITE and one.enabled:
                 await compositions.wake_composites(tx, (row.org, one.id), tx.now)

@@ -12,6 +12,6 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
 """
 
 
-async def select_troubles(tx: Tx, keys: Sequence[Key]) -> dict[Key, ProbeErrorRow]:
+async def select_probe_errors(tx: Tx, keys: Sequence[Key]) -> dict[Key, ProbeErrorRow]:
     rows = await tx.structs(ProbeErrorRow, _OF, **key_arrays(keys, "monitors"))
     return {(row.org, row.monitor): row for row in rows}

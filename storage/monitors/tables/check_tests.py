@@ -32,7 +32,7 @@ def place_of(trial: UUID) -> CipherContext:
     return CipherContext("check_tests", "document_ciphertext", trial)
 
 
-async def insert_trial(
+async def insert_check_test(
     tx: Tx, uid: UUID, region: str, document: str | None, sealed: bytes | None, until: Instant
 ) -> None:
     await tx.execute(
@@ -40,13 +40,15 @@ async def insert_trial(
     )
 
 
-async def lease_trials(tx: Tx, process: UUID, regions: Sequence[str], most: int) -> list[CheckTest]:
+async def lease_check_tests(
+    tx: Tx, process: UUID, regions: Sequence[str], most: int
+) -> list[CheckTest]:
     return await tx.structs(
         CheckTest, _LEASE, process=process, regions=list(regions), most=most, now=tx.now
     )
 
 
-async def answer_trial(tx: Tx, uid: UUID, answer: str) -> None:
+async def answer_check_test(tx: Tx, uid: UUID, answer: str) -> None:
     """Nothing where nobody waits for it any more."""
     await tx.execute(_ANSWER, uid=uid, answer=answer)
 
@@ -57,9 +59,9 @@ async def take_answer(tx: Tx, uid: UUID) -> str | None:
     return found
 
 
-async def delete_trial(tx: Tx, uid: UUID) -> None:
+async def delete_check_test(tx: Tx, uid: UUID) -> None:
     await tx.execute(_DELETE, uid=uid)
 
 
-async def drop_trials(tx: Tx, before: Instant) -> int:
+async def drop_check_tests(tx: Tx, before: Instant) -> int:
     return await tx.execute(_DROP, before=before)

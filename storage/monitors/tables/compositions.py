@@ -81,13 +81,13 @@ select org, id, type from known_monitors
 where (org, id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
 
-_CALL = """
+_WAKE = """
 insert into composite_wakeups (org, monitor, due_at)
 values (%(org)s, %(monitor)s, at(%(due)s))
 on conflict (org, monitor) do update set
   due_at = least(composite_wakeups.due_at, excluded.due_at)
 """
-_CALL_PARENTS = """
+_WAKE_PARENTS = """
 insert into composite_wakeups (org, monitor, due_at)
 select distinct c.org, c.monitor, at(%(now)s)
 from composite_terms c
@@ -98,7 +98,7 @@ on conflict (org, monitor) do update set
   due_at = least(composite_wakeups.due_at, excluded.due_at)
 """
 # Never waits: a call that another process holds is that process's to answer.
-_TAKE_CALLS = """
+_POP_WAKEUPS = """
 delete from composite_wakeups where (org, monitor) in (
   select c.org, c.monitor from composite_wakeups c
     join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
@@ -107,7 +107,7 @@ delete from composite_wakeups where (org, monitor) in (
   order by c.org, c.monitor for update of c skip locked)
 returning org, monitor
 """
-_DROP_CALL = "delete from composite_wakeups where org = %(org)s and monitor = %(monitor)s"
+_DROP_WAKEUP = "delete from composite_wakeups where org = %(org)s and monitor = %(monitor)s"
 
 _DROP_SETTLED = """
 delete from run_batches s
@@ -134,7 +134,7 @@ select t.org, t.monitor, t.from_at, t.shard, t.anchor, t.interval_seconds, t.tim
 from gone join monitor_terms t on t.org = gone.org and t.monitor = gone.id
 """
 _FORGET_TERMS = "delete from composite_terms where until_at < at(%(before)s)"
-_FORGET_DEPARTED = """
+_FORGET_DELETED = """
 delete from deleted_monitors d where d.deleted_at < at(%(before)s)
   and not exists (select from composite_terms c where c.org = d.org
     and c.children @> array[d.id])
@@ -237,45 +237,45 @@ async def select_types(tx: Tx, keys: Iterable[Key]) -> dict[Key, str]:
 
 async def wake_composites(tx: Tx, key: Key, due: Instant) -> None:
     """Asks for a composite to be looked at without a window. What locks its state comes later."""
-    await tx.execute(_CALL, org=key[0], monitor=key[1], due=due)
+    await tx.execute(_WAKE, org=key[0], monitor=key[1], due=due)
 
 
 async def wake_parents(tx: Tx, flips: Sequence[StatusChange]) -> None:
     """Asks for whatever is made of monitors whose status has changed."""
-    await call_parents_of(tx, [(flip.org, flip.monitor) for flip in flips])
+    await wake_parents_of(tx, [(flip.org, flip.monitor) for flip in flips])
 
 
-async def call_parents_of(tx: Tx, keys: Sequence[Key]) -> None:
+async def wake_parents_of(tx: Tx, keys: Sequence[Key]) -> None:
     orgs, monitors = {org for org, _ in keys}, {monitor for _, monitor in keys}
     if orgs:
         given = {"orgs": sorted(orgs), "monitors": sorted(monitors)}
-        await tx.execute(_CALL_PARENTS, **given, now=tx.now)
+        await tx.execute(_WAKE_PARENTS, **given, now=tx.now)
 
 
 async def pop_wakeups(tx: Tx, keys: Sequence[Key]) -> set[Key]:
     """Of these, whoever is called for by now; a change that is committed after this calls again."""
     rows = await tx.rows(
-        _TAKE_CALLS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], now=tx.now
+        _POP_WAKEUPS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], now=tx.now
     )
     return set(rows)
 
 
-async def drop_settled_slices(tx: Tx, slices: Sequence[int]) -> int:
+async def drop_settled_batches(tx: Tx, batches: Sequence[int]) -> int:
     """Of these, those whose every window has its row in the ledger."""
-    return await tx.execute(_DROP_SETTLED, ids=list(slices))
+    return await tx.execute(_DROP_SETTLED, ids=list(batches))
 
 
 async def archive_monitor(tx: Tx, key: Key, now: Instant) -> None:
     """Before a monitor is deleted: what is made of it no longer keeps what it was made of."""
     await tx.execute(_DEPART, org=key[0], monitor=key[1], now=now)
     await tx.execute(_END, org=key[0], monitor=key[1], at=now)
-    await tx.execute(_DROP_CALL, org=key[0], monitor=key[1])
+    await tx.execute(_DROP_WAKEUP, org=key[0], monitor=key[1])
 
 
 async def forget(tx: Tx, before: Instant) -> int:
     """Drops what governed nothing later, and who departed before and is part of nothing kept."""
     count = await tx.execute(_FORGET_TERMS, before=before)
-    return count + await tx.execute(_FORGET_DEPARTED, before=before)
+    return count + await tx.execute(_FORGET_DELETED, before=before)
 
 
 def children_of(made: Mapping[Key, Sequence[Composition]]) -> dict[Key, list[Key]]:

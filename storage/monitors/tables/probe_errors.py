@@ -27,7 +27,9 @@ where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
 """
 
 
-async def note_troubles(tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]) -> None:
+async def record_probe_errors(
+    tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]
+) -> None:
     await tx.execute(
         _NOTE,
         **key_arrays(found, "monitors"),

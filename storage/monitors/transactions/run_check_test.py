@@ -7,14 +7,14 @@ from ...engine.pools import Tx
 from ..tables import check_tests
 
 
-async def delete_trial(tx: Tx, uid: UUID) -> None:
-    await check_tests.delete_trial(tx, uid)
+async def delete_check_test(tx: Tx, uid: UUID) -> None:
+    await check_tests.delete_check_test(tx, uid)
 
 
-async def insert_trial(
+async def insert_check_test(
     tx: Tx, uid: UUID, region: str, document: str | None, sealed: bytes | None, until: Instant
 ) -> None:
-    await check_tests.insert_trial(tx, uid, region, document, sealed, until)
+    await check_tests.insert_check_test(tx, uid, region, document, sealed, until)
 
 
 async def take_answer(tx: Tx, uid: UUID) -> str | None:

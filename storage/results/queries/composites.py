@@ -28,7 +28,7 @@ where s.kind = 'composite' and s.published and s.first_due <= at(%(now)s)
     and r.due_at = w.due)
 order by w.due, w.monitor limit %(most)s
 """
-_DUE_CALLS = """
+_DUE_WAKEUPS = """
 select org, monitor from composite_wakeups where due_at <= at(%(now)s)
 order by due_at, org, monitor limit %(most)s
 """
@@ -46,7 +46,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 class DueCompositeWindow(msgspec.Struct, frozen=True):
     """A composite's window that waits to be answered."""
 
-    slice: int
+    batch: int
     org: int
     monitor: int
     due: Instant
@@ -105,8 +105,8 @@ async def select_due_windows(tx: Tx, now: Instant, most: int) -> list[DueComposi
     return await tx.structs(DueCompositeWindow, _DUE_WINDOWS, now=now, most=most)
 
 
-async def select_due_calls(tx: Tx, now: Instant, most: int) -> list[Key]:
-    return [(org, monitor) for org, monitor in await tx.rows(_DUE_CALLS, now=now, most=most)]
+async def select_due_wakeups(tx: Tx, now: Instant, most: int) -> list[Key]:
+    return [(org, monitor) for org, monitor in await tx.rows(_DUE_WAKEUPS, now=now, most=most)]
 
 
 async def select_composites(tx: Tx, keys: Sequence[Key]) -> dict[Key, Composite]:

@@ -37,7 +37,7 @@ where org = %(org)s and monitor = %(monitor)s and up
 group by 1 order by 1
 """
 
-# Reserved is whatever stands in a slice and has no row yet: one question answers for both.
+# Reserved is whatever stands in a run batch and has no row yet: one question answers for both.
 _LEDGER = """
 select due_at, verdict, reason, settled_at from (
   select due_at, verdict::text, reason, settled_at from expected_runs

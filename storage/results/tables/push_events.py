@@ -14,10 +14,10 @@ on conflict do nothing
 _DROP = "delete from push_events where at < at(%(before)s)"
 
 
-async def insert_mark(tx: Tx, org: int, monitor: int, kind: str, msg: str) -> bool:
+async def insert_push_event(tx: Tx, org: int, monitor: int, kind: str, msg: str) -> bool:
     """False where the very microsecond is taken, or the monitor is gone."""
     return bool(await tx.execute(_INSERT, org=org, monitor=monitor, kind=kind, msg=msg, now=tx.now))
 
 
-async def drop_marks(tx: Tx, before: Instant) -> int:
+async def drop_push_events(tx: Tx, before: Instant) -> int:
     return await tx.execute(_DROP, before=before)

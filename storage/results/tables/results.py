@@ -145,14 +145,14 @@ where s.org = i.org and s.monitor = i.monitor
 """
 
 
-_INSERT_SIGNALS = """
+_INSERT_STATUS_CHANGES = """
 insert into status_changes (org, monitor, at, old_status, new_status, committed_at)
 select i.org, i.monitor, at(i.at), i.old_status, i.new_status, at(%(now)s)
 from json_to_recordset(%(items)s::json)
   as i(org int, monitor int, at bigint, old_status text, new_status text)
 """
 
-_INSERT_RESTATEMENTS = """
+_INSERT_REPAIRS = """
 insert into repairs (org, shard, monitor, from_at, to_at, reason, created_at, due_at)
 select i.org, i.shard, i.monitor, at(i.from_at), at(i.to_at), i.reason, at(%(now)s), at(%(now)s)
 from json_to_recordset(%(items)s::json)
@@ -268,15 +268,17 @@ async def is_stored(tx: Tx, arrival: IncomingResult) -> bool:
     return found
 
 
-async def insert_signals(tx: Tx, flips: Sequence[StatusChange]) -> None:
+async def insert_status_changes(tx: Tx, flips: Sequence[StatusChange]) -> None:
     if flips:
-        await tx.execute(_INSERT_SIGNALS, items=msgspec.json.encode(flips).decode(), now=tx.now)
+        await tx.execute(
+            _INSERT_STATUS_CHANGES, items=msgspec.json.encode(flips).decode(), now=tx.now
+        )
 
 
-async def insert_restatements(tx: Tx, ranges: Sequence[RepairRequest]) -> None:
+async def insert_repairs(tx: Tx, ranges: Sequence[RepairRequest]) -> None:
     if ranges:
         items = msgspec.json.encode(ranges).decode()
-        await tx.execute(_INSERT_RESTATEMENTS, items=items, now=tx.now)
+        await tx.execute(_INSERT_REPAIRS, items=items, now=tx.now)
 
 
 async def update_states(tx: Tx, states: Sequence[StateWrite]) -> None:

@@ -39,13 +39,13 @@ on conflict do nothing
 returning org, monitor, due_at, reason
 """
 
-_DUE_SLICES = """
+_DUE_BATCHES = """
 select id, kind, last_seal from run_batches
 where shard = %(shard)s and first_seal <= at(%(fence)s) and id > %(after)s
 order by id limit %(most)s
 """
 
-# What a slice of pushes still has to be judged on: no row yet, and its promise has ended.
+# What a run batch of pushes still has to be judged on: no row yet, and its promise has ended.
 _OPEN_WINDOWS = """
 select w.org, w.monitor, w.due
 from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
@@ -76,7 +76,7 @@ order by i.org, i.monitor, i.due
 on conflict do nothing
 """
 
-_DELETE_SLICES = "delete from run_batches where id = any(%(ids)s)"
+_DELETE_BATCHES = "delete from run_batches where id = any(%(ids)s)"
 
 # When a term ended: where the next one of its monitor begins.
 _END = """
@@ -142,24 +142,26 @@ async def move_fence(tx: Tx, shard: int, to: Instant) -> Instant:
     return Instant(fence)
 
 
-async def select_due_slices(
+async def select_due_batches(
     tx: Tx, shard: int, fence: Instant, after: int, most: int
 ) -> list[DueBatch]:
-    """Slices with a window to be sealed by this fence, by id."""
-    return await tx.structs(DueBatch, _DUE_SLICES, shard=shard, fence=fence, after=after, most=most)
+    """Run batches with a window to be sealed by this fence, by id."""
+    return await tx.structs(
+        DueBatch, _DUE_BATCHES, shard=shard, fence=fence, after=after, most=most
+    )
 
 
 async def seal_runs(
-    tx: Tx, slices: Sequence[int], fence: Instant
+    tx: Tx, batches: Sequence[int], fence: Instant
 ) -> list[tuple[int, int, Instant, str]]:
     """Calls missed what has no row by now, with the reason where it stopped; what was called so."""
-    return [tuple(r) for r in await tx.rows(_SEAL_RUNS, ids=list(slices), fence=fence, now=tx.now)]
+    return [tuple(r) for r in await tx.rows(_SEAL_RUNS, ids=list(batches), fence=fence, now=tx.now)]
 
 
 async def select_open_windows(
-    tx: Tx, slices: Sequence[int], kind: str, fence: Instant
+    tx: Tx, batches: Sequence[int], kind: str, fence: Instant
 ) -> list[tuple[int, int, Instant]]:
-    rows = await tx.rows(_OPEN_WINDOWS, ids=list(slices), kind=kind, fence=fence)
+    rows = await tx.rows(_OPEN_WINDOWS, ids=list(batches), kind=kind, fence=fence)
     return [(org, monitor, due) for org, monitor, due in rows]
 
 
@@ -179,8 +181,8 @@ async def write_verdicts(tx: Tx, verdicts: Sequence[VerdictWrite]) -> int:
     return await tx.execute(_WRITE_VERDICTS, items=items, now=tx.now)
 
 
-async def delete_slices(tx: Tx, slices: Sequence[int]) -> int:
-    return await tx.execute(_DELETE_SLICES, ids=list(slices))
+async def delete_batches(tx: Tx, batches: Sequence[int]) -> int:
+    return await tx.execute(_DELETE_BATCHES, ids=list(batches))
 
 
 async def finish(tx: Tx, shard: int, to: Instant) -> None:

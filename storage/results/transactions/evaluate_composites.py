@@ -76,7 +76,7 @@ async def evaluate_composites(
             # Taking the call ends only with an answer to it.
             await compositions.wake_composites(tx, arrival.key, now)
     await seals.write_verdicts(tx, withheld)
-    await compositions.drop_settled_slices(tx, sorted({window.slice for window in windows}))
+    await compositions.drop_settled_batches(tx, sorted({window.batch for window in windows}))
     results = list(zip(arrivals, recorded, strict=True))
     return CompositeEvaluations(results, flips, len(calls), len(withheld))
 

@@ -10,7 +10,7 @@ from ...monitors.rules.monitor_state import StatusChange
 from ..rules.incoming_result import IncomingResult
 from ..tables import results
 from .push_expectations import PushExpectation, missed_arrival
-from .request_repairs import ask_restatements, passed
+from .request_repairs import passed, request_repairs
 from .state_update import StateUpdate, begin_courses, write_courses
 
 
@@ -42,7 +42,7 @@ async def record_missed_pushes(
     found = [pair for pair in due if (*pair[0].key, pair[0].ts) in stored]
     for arrival, course in sorted(found, key=lambda pair: pair[0].ts):
         course.take(arrival)
-    await ask_restatements(tx, passed((arrival for arrival, _ in found), fences))
+    await request_repairs(tx, passed((arrival for arrival, _ in found), fences))
     last = {arrival.key: arrival.ts for arrival, _ in due}
     judged = {
         key: _judged(course.promise, last.get(key), tx.now)

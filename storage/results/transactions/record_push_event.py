@@ -4,6 +4,6 @@ from ...engine.pools import Tx
 from ..tables import push_events
 
 
-async def insert_mark(tx: Tx, org: int, monitor: int, kind: str, msg: str) -> bool:
+async def insert_push_event(tx: Tx, org: int, monitor: int, kind: str, msg: str) -> bool:
     """False where the very microsecond is taken, or the monitor is gone."""
-    return await push_events.insert_mark(tx, org, monitor, kind, msg)
+    return await push_events.insert_push_event(tx, org, monitor, kind, msg)

@@ -24,7 +24,7 @@ from ..rules.incoming_result import (
 from ..rules.push_deadline import newly_covered
 from ..tables import results
 from .push_expectations import missed_arrival
-from .request_repairs import ask_restatements, passed
+from .request_repairs import passed, request_repairs
 from .state_update import StateUpdate, begin_courses, write_courses
 
 # How often an instant that is taken is moved on by a microsecond.
@@ -51,7 +51,7 @@ async def record_results(
     arrived = dict(zip(stored, moved[len(silences) :], strict=True))
     _fold(moved[: len(silences)], arrived, fates, courses)
     late = [a for n, a in arrived.items() if fates[n] is StoreOutcome.HISTORY]
-    await ask_restatements(tx, [*late, *passed(moved[: len(silences)], fences)])
+    await request_repairs(tx, [*late, *passed(moved[: len(silences)], fences)])
     flips = await write_courses(tx, courses)
     return [
         StoreResult(fate, arrived.get(n, arrivals[n]).ts, _standing(courses.get(arrivals[n].key)))

@@ -22,7 +22,7 @@ def passed(
     return [arrival for arrival in arrivals if arrival.is_history(fences[arrival.shard])]
 
 
-async def ask_restatements(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
+async def request_repairs(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
     """What an arrival changes ends with the next result; else where its hold ends, or that of the
     result before it, which it has cut short."""
     if not arrivals:
@@ -34,7 +34,7 @@ async def ask_restatements(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
         following = await results.select_following(tx, arrival.key, arrival.ts)
         until = min(until, following or until)
         ranges.append(RepairRequest(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
-    await results.insert_restatements(tx, ranges)
+    await results.insert_repairs(tx, ranges)
 
 
 async def select_longest_holds(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:

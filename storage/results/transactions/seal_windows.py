@@ -1,4 +1,4 @@
-"""Gives every window behind the fence its verdict, and drops the slices that are done."""
+"""Gives every window behind the fence its verdict, and drops the batches that are done."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from ..rules.push_deadline import ruling
 from ..tables import sealing as seals
 from ..tables.sealing import DueBatch, VerdictWrite
 
-SLICES_AT_ONCE = 200
+BATCHES_AT_ONCE = 200
 
 
 @dataclass(slots=True)
@@ -31,15 +31,15 @@ class SealPassResult:
 
 
 async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> SealPassResult:
-    """Settles up to SLICES_AT_ONCE slices after a cursor. Repeating it changes nothing."""
-    due = await seals.select_due_slices(tx, shard, fence, after, SLICES_AT_ONCE)
-    sealed = SealPassResult(cursor=due[-1].id if len(due) == SLICES_AT_ONCE else None)
+    """Settles up to BATCHES_AT_ONCE batches after a cursor. Repeating it changes nothing."""
+    due = await seals.select_due_batches(tx, shard, fence, after, BATCHES_AT_ONCE)
+    sealed = SealPassResult(cursor=due[-1].id if len(due) == BATCHES_AT_ONCE else None)
     # A composite that was looked at has its row already, whatever its members left open.
     runs = [item.id for item in due if item.kind != "push"]
     for _, _, _, reason in await seals.seal_runs(tx, runs, fence):
         sealed.count(reason)
     await _seal_pushes(tx, [item for item in due if item.kind == "push"], fence, sealed)
-    await seals.delete_slices(tx, [item.id for item in due if item.last_seal <= fence])
+    await seals.delete_batches(tx, [item.id for item in due if item.last_seal <= fence])
     return sealed
 
 

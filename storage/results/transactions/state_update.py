@@ -123,7 +123,7 @@ async def write_courses(tx: Tx, courses: Mapping[Key, StateUpdate]) -> list[Stat
     changed = [course for course in courses.values() if course.is_changed]
     await results.update_states(tx, [_write(course) for course in changed])
     flips = [flip for course in courses.values() for flip in course.flips]
-    await results.insert_signals(tx, flips)
+    await results.insert_status_changes(tx, flips)
     await compositions.wake_parents(tx, flips)
     await _confirm(tx, [course for course in courses.values() if course.wants_confirming])
     return flips

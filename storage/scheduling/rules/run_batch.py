@@ -1,8 +1,8 @@
 """Windows that are due together, cut into run batches of at most 50 to be handed out and sealed.
 
-Windows of one kind stand together, in the order they are due. What cannot be claimed any more when
-it is reserved is still reserved, in slices that are never published: the ledger will say so. Of one
-monitor's windows at most the newest is run.
+A batch has windows of one kind, in the order they are due. A window that cannot be claimed any more
+when it is reserved is still reserved, in a batch that is never published, so that the ledger shows
+it. Of the windows of one monitor only the newest is run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ class WithheldWindow(msgspec.Struct, frozen=True):
 
 
 def cut(due: Sequence[DueWindow], now: Instant) -> tuple[list[RunBatch], list[WithheldWindow]]:
-    """Slices and withheld windows; every window given is in exactly one of the two."""
+    """Run batches and withheld windows; every window given is in exactly one of the two."""
     spared: list[WithheldWindow] = []
     waiting: list[DueWindow] = []
     for item in due:
@@ -75,11 +75,11 @@ def cut(due: Sequence[DueWindow], now: Instant) -> tuple[list[RunBatch], list[Wi
     newest: dict[int, Instant] = {}
     for item in waiting:
         newest[item.monitor] = max(item.window.due, newest.get(item.monitor, item.window.due))
-    slices: list[RunBatch] = []
+    batches: list[RunBatch] = []
     waiting.sort(key=lambda item: _sort_key(item, newest, now))
     for (kind, published), group in groupby(waiting, key=lambda i: _group_key(i, newest, now)):
-        slices.extend(_slices(kind, published, list(group)))
-    return slices, spared
+        batches.extend(_batches(kind, published, list(group)))
+    return batches, spared
 
 
 def is_runnable(item: DueWindow, newest: dict[int, Instant], now: Instant) -> bool:
@@ -98,7 +98,7 @@ def _sort_key(
     return (*_group_key(item, newest, now), item.window.due, item.monitor)
 
 
-def _slices(kind: str, published: bool, items: list[DueWindow]) -> Iterable[RunBatch]:
+def _batches(kind: str, published: bool, items: list[DueWindow]) -> Iterable[RunBatch]:
     for start in range(0, len(items), MOST_WINDOWS):
         part = items[start : start + MOST_WINDOWS]
         due_ats = [item.window.due for item in part]

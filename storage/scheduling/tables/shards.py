@@ -106,7 +106,7 @@ sliced as (
     at(s.first_due), at(s.claim_until), at(s.first_seal), at(s.last_seal),
     case when s.kind = 'run' and s.published then %(holder)s::uuid end,
     s.kind = 'run' and s.published and %(holder)s::uuid is not null
-  from moved, json_to_recordset(%(slices)s::json) as s(kind text, orgs int[], monitors int[],
+  from moved, json_to_recordset(%(batches)s::json) as s(kind text, orgs int[], monitors int[],
     due_ats bigint[], seal_ats bigint[], claim_untils bigint[], published boolean, first_due bigint,
     claim_until bigint, first_seal bigint, last_seal bigint)
   returning id, first_due, orgs, monitors)
@@ -176,11 +176,11 @@ async def reserve(
     tx: Tx,
     shard: Shard,
     through: Instant,
-    slices: Sequence[RunBatch],
+    batches: Sequence[RunBatch],
     spared: Sequence[WithheldWindow],
     holder: UUID | None,
 ) -> list[int] | None:
-    """Moves the cursor and writes what lies behind it; the new slices' ids in the order given, or
+    """Moves the cursor and writes what lies behind it; the new batches' ids in the order given, or
     None where the cursor or the generation is no longer what was read."""
     row = await tx.row(
         _RESERVE,
@@ -188,7 +188,7 @@ async def reserve(
         after=shard.reserved_through,
         through=through,
         generation=shard.generation,
-        slices=msgspec.json.encode(slices).decode(),
+        batches=msgspec.json.encode(batches).decode(),
         withheld=msgspec.json.encode(spared).decode(),
         holder=holder,
         now=tx.now,

@@ -1,4 +1,4 @@
-"""Work that waits: slices of windows, and jobs without one. A lease is held by a presence.
+"""Work that waits: batches of windows, and jobs without one. A lease is held by a presence.
 
 What a process holds is its own until 15 s after its last presence; then anyone takes it. No lease
 is renewed row by row. Presences are written by the product's clock, and so they are judged by it:
@@ -29,7 +29,7 @@ _HELD = """
 or coalesce({row}.lease_until > at(%(now)s), false))
 """
 
-_LEASE_SLICES = f"""
+_LEASE_BATCHES = f"""
 update run_batches set holder = %(process)s, claimed = true,
   lease_until = at(%(now)s) + interval '{AGAIN_AFTER_SECONDS} seconds'
 where id = any(array(
@@ -53,7 +53,7 @@ from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats) as w(org, mo
 where s.id = any(%(ids)s)
 """
 
-_DELETE_SLICES = "delete from run_batches where id = any(%(ids)s)"
+_DELETE_BATCHES = "delete from run_batches where id = any(%(ids)s)"
 
 _ADD_JOB = """
 insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
@@ -126,8 +126,8 @@ where m.org = jobs.org and m.id = jobs.monitor and (jobs.org, jobs.id) in (
   for update of j skip locked)
 returning jobs.org, jobs.id, jobs.uid, jobs.shard, jobs.monitor, jobs.reason, jobs.due_at
 """
-# Slices with windows that an agent might take, oldest first.
-_LOCK_OPEN_SLICES = f"""
+# Run batches with windows that an agent might take, oldest first.
+_LOCK_OPEN_BATCHES = f"""
 select s.id, s.shard, s.orgs, s.monitors, s.due_ats, s.seal_ats, s.claim_untils
 from run_batches s
 where s.shard = any(%(shards)s) and s.kind = %(kind)s and s.published
@@ -136,7 +136,7 @@ where s.shard = any(%(shards)s) and s.kind = %(kind)s and s.published
 order by s.id limit %(most)s
 for update skip locked
 """
-_PUT_SLICE = """
+_PUT_BATCH = """
 insert into run_batches (shard, kind, orgs, monitors, due_ats, seal_ats, claim_untils, published,
   first_due, claim_until, first_seal, last_seal, holder, lease_until, claimed)
 select shard, kind, %(orgs)s, %(monitors)s,
@@ -147,7 +147,7 @@ select shard, kind, %(orgs)s, %(monitors)s,
 from run_batches where id = %(id)s
 returning id
 """
-_KEEP_OF_SLICE = """
+_KEEP_OF_BATCH = """
 update run_batches set orgs = %(orgs)s, monitors = %(monitors)s,
   due_ats = array(select at(x) from unnest(%(due_ats)s::bigint[]) x),
   seal_ats = array(select at(x) from unnest(%(seal_ats)s::bigint[]) x),
@@ -182,13 +182,13 @@ delete from jobs where (org, monitor) in (
 """
 
 
-async def lease_slices(
+async def lease_batches(
     tx: Tx, process: UUID, shards: Sequence[int], have: Sequence[int], most: int
 ) -> list[LeasedBatch]:
-    """Takes slices that nobody holds, oldest first; never waits for another's lock."""
+    """Takes batches that nobody holds, oldest first; never waits for another's lock."""
     return await tx.structs(
         LeasedBatch,
-        _LEASE_SLICES,
+        _LEASE_BATCHES,
         process=process,
         shards=list(shards),
         have=list(have),
@@ -197,13 +197,13 @@ async def lease_slices(
     )
 
 
-async def select_settled(tx: Tx, slices: Sequence[int]) -> set[tuple[int, int, Instant]]:
-    """The windows of these slices that have their row in the ledger already."""
-    return {(o, m, d) for o, m, d in await tx.rows(_SETTLED, ids=list(slices))}
+async def select_settled(tx: Tx, batches: Sequence[int]) -> set[tuple[int, int, Instant]]:
+    """The windows of these batches that have their row in the ledger already."""
+    return {(o, m, d) for o, m, d in await tx.rows(_SETTLED, ids=list(batches))}
 
 
-async def delete_slices(tx: Tx, slices: Sequence[int]) -> int:
-    return await tx.execute(_DELETE_SLICES, ids=list(slices))
+async def delete_batches(tx: Tx, batches: Sequence[int]) -> int:
+    return await tx.execute(_DELETE_BATCHES, ids=list(batches))
 
 
 async def add_job(
@@ -284,13 +284,13 @@ async def take_job(tx: Tx, uid: UUID, org: int, monitor: int) -> int | None:
     return revision
 
 
-async def lock_open_slices(
+async def lock_open_batches(
     tx: Tx, shards: Sequence[int], after: int, most: int, kind: str = "run"
 ) -> list[OpenBatch]:
-    """Slices that nobody holds and in which something can still be claimed, after an id."""
+    """Run batches that nobody holds and in which something can still be claimed, after an id."""
     return await tx.structs(
         OpenBatch,
-        _LOCK_OPEN_SLICES,
+        _LOCK_OPEN_BATCHES,
         shards=list(shards),
         after=after,
         most=most,
@@ -309,12 +309,12 @@ async def lock_canary_jobs(tx: Tx, shards: Sequence[int], most: int) -> list[Lea
 async def split_batch(
     tx: Tx, taken: OpenBatch, left: OpenBatch | None, holder: UUID, lease_until: Instant
 ) -> None:
-    """What was taken of a slice stands in a new one, which is claimed; what is left, in its own."""
-    await tx.value(_PUT_SLICE, **_windows(taken), holder=holder, lease_until=lease_until)
+    """Writes the taken windows as a new batch, which is claimed. The old one keeps the others."""
+    await tx.value(_PUT_BATCH, **_windows(taken), holder=holder, lease_until=lease_until)
     if left is None:
-        await delete_slices(tx, [taken.id])
+        await delete_batches(tx, [taken.id])
     else:
-        await tx.execute(_KEEP_OF_SLICE, **_windows(left))
+        await tx.execute(_KEEP_OF_BATCH, **_windows(left))
 
 
 def _windows(item: OpenBatch) -> dict[str, object]:

@@ -16,8 +16,8 @@ from ..tables import canary_runs
 from ..tables import work_queues as queues
 from .split_batch import split_batch
 
-# Slices looked through at a time, and how often: those that cannot be taken stand before others.
-SLICES_AT_ONCE: Final = 8
+# Batches read at a time, and how often: some that cannot be claimed precede those that can.
+BATCHES_AT_ONCE: Final = 8
 LOOKS_MOST: Final = 10
 JOBS_AT_ONCE: Final = 20
 # Longer than anything can be claimed: a run that has begun is not begun again by another.
@@ -53,7 +53,7 @@ async def take_runs(
     for _ in range(LOOKS_MOST):
         if len(taken) >= room:
             break
-        found = await queues.lock_open_slices(tx, shards, after, SLICES_AT_ONCE, CANARY)
+        found = await queues.lock_open_batches(tx, shards, after, BATCHES_AT_ONCE, CANARY)
         settled = await queues.select_settled(tx, [item.id for item in found])
         for item in found:
             positions = []
@@ -69,7 +69,7 @@ async def take_runs(
             if positions:
                 chosen, left = split_batch(item, positions)
                 await queues.split_batch(tx, chosen, left, holder, Instant(tx.now + HELD_US))
-        if len(found) < SLICES_AT_ONCE:
+        if len(found) < BATCHES_AT_ONCE:
             break
         after = found[-1].id
     return taken

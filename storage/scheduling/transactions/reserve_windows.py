@@ -21,10 +21,10 @@ def step_end(reserved_through: Instant, now: Instant) -> Instant:
 async def reserve_windows(
     tx: Tx, shard: Shard, through: Instant, due: Sequence[DueWindow], holder: UUID | None
 ) -> list[tuple[int, RunBatch]] | None:
-    """The slices that were written, with their keys; None where another scheduler was here first
-    or an edit has changed what is due. `holder` takes the runnable slices at once."""
-    slices, spared = cut(due, tx.now)
-    keys = await schedules.reserve(tx, shard, through, slices, spared, holder)
+    """The batches that were written, with their keys; None where another scheduler was here first
+    or an edit has changed what is due. `holder` takes the runnable batches at once."""
+    batches, spared = cut(due, tx.now)
+    keys = await schedules.reserve(tx, shard, through, batches, spared, holder)
     if keys is None:
         return None
-    return list(zip(keys, slices, strict=True))
+    return list(zip(keys, batches, strict=True))

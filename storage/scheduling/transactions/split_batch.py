@@ -1,4 +1,4 @@
-"""A slice in two: what is handed out of it, and what is left."""
+"""A run batch in two: what is handed out of it, and what is left."""
 
 from collections.abc import Collection, Sequence
 

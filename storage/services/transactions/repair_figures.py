@@ -28,7 +28,7 @@ async def restate(tx: Tx, item: DueRepair) -> None:
     part = [monitor for _, monitor in (key, *above)]
     told = await services.lock_services(tx, await declarations.select_declaring(tx, item.org, part))
     types = await figures.lock_types(tx, sorted([key, *above]))
-    await figures.delete_covered_restatements(tx, key, start, whole)
+    await figures.delete_covered_repairs(tx, key, start, whole)
     by_figured: dict[Instant, dict[Key, str]] = {}
     for one, figured in (await figures.select_figured_of(tx, list(types), start)).items():
         by_figured.setdefault(figured, {})[one] = types[one]
@@ -37,7 +37,7 @@ async def restate(tx: Tx, item: DueRepair) -> None:
         if start < end:
             await _restate(tx, group, start, end, figured)
     await restate_services(tx, told, TimeSpan(start, whole))
-    await figures.delete_restatement(tx, item.org, item.id)
+    await figures.delete_repair(tx, item.org, item.id)
 
 
 async def _restate(

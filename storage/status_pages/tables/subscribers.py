@@ -55,7 +55,7 @@ update subscribers set bounces = 0 where org = %(org)s and id = %(id)s and bounc
 _DROP_UNCONFIRMED: Final = f"""
 delete from subscribers where confirmed_at is null and requested_at <= at(%(now)s - {CONFIRM_US})
 """
-_DROP_ASKINGS: Final = f"""
+_DROP_REQUESTS: Final = f"""
 delete from subscription_requests where requested_at <= at(%(now)s - {MAIL_PAUSE_US})
 """
 
@@ -133,4 +133,4 @@ async def note_reached(tx: Tx, org: int, subscriber: int) -> None:
 async def drop_unconfirmed(tx: Tx) -> None:
     """Who was asked and said nothing, and when addresses were written to longer ago than counts."""
     await tx.execute(_DROP_UNCONFIRMED, now=tx.now)
-    await tx.execute(_DROP_ASKINGS, now=tx.now)
+    await tx.execute(_DROP_REQUESTS, now=tx.now)
