@@ -4,7 +4,7 @@ It keeps true: of every outage people are told once, or it stands beside it why 
 told of it is told of its end; what was told after it began is told in that order. All of it is
 written with what it tells, and nobody is told of what was not committed.
 
-It goes by what is, under the lock of the states: signals only say where to look, and that an
+It goes by what is, under the lock of the states: status changes only say where to look, and that an
 outage lay between two looks.
 """
 
@@ -73,12 +73,12 @@ async def process_outages(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True
     owning, waiting = await lock_owning_services(tx, sorted(keys))
     subjects, gone = await outages.lock_free_subjects(tx, sorted(set(keys) - set(waiting)))
     done.busy = sorted(set(keys) - subjects.keys() - set(gone))
-    signals = await outages.pop_status_changes(tx, sorted([*subjects, *gone]))
+    changes = await outages.pop_status_changes(tx, sorted([*subjects, *gone]))
     open_ = await outages.select_open_outages(tx, sorted(subjects))
     opened = await _lock_incidents(tx, subjects, open_)
     recovered_orgs = set()
     for key, subject in sorted(subjects.items()):
-        row, ended = await _follow(tx, subject, signals.get(key, ()), open_.get(key))
+        row, ended = await _follow(tx, subject, changes.get(key, ()), open_.get(key))
         for past, at in ended:
             # Of what nobody was told, nobody is told that it is over.
             # Where a service told of it, it tells of the end as well.
@@ -119,12 +119,12 @@ async def _lock_incidents(
 
 
 async def _follow(
-    tx: Tx, subject: LockedMonitor, signals: Sequence[tuple[Instant, str]], row: OutageRow | None
+    tx: Tx, subject: LockedMonitor, changes: Sequence[tuple[Instant, str]], row: OutageRow | None
 ) -> tuple[OutageRow | None, list[tuple[OutageRow, Instant]]]:
     """The outage that is open now, and those that ended with when they did."""
     ended: list[tuple[OutageRow, Instant]] = []
-    # The state has the last word: a signal that was lost changes nothing about it.
-    for at, new_status in [*signals, (subject.since, subject.status)]:
+    # The state has the last word: a lost status change changes nothing about it.
+    for at, new_status in [*changes, (subject.since, subject.status)]:
         if new_status == MonitorStatus.DOWN and row is None:
             row = await outages.begin_outage(tx, subject.key, at)
         elif new_status == MonitorStatus.UP and row is not None:

@@ -1,6 +1,6 @@
 """Time by condition, from the results themselves: the one place where raw rows become a split.
 
-Rollups, restatements and the unsealed edge of every figure all come from here, so they cannot
+Rollups, repairs and the unsealed edge of every figure all come from here, so they cannot
 disagree. Time before a monitor's first term is no time of its own: it is neither range nor gap.
 
 A composite's time comes from the lines of what it was made of then; its own results are samples,
