@@ -17,7 +17,8 @@ from ...storage.oncall.rows import EscalationPolicyRow
 from ...storage.services.queries.services import select_service
 from ...storage.services.rows import ServiceRow
 from ...storage.services.transactions.set_paging_target import put_escalation_policy
-from ..ui.form_inputs import NONE, FieldFault, fault_of, first, typed_of, whole
+from ..ui.form_inputs import NONE, FieldFault, fault_of, typed_of
+from ..ui.form_values import stripped, whole_number
 from ..ui.page_layout import PageLayout, frame_of
 from ..ui.render import page, redirect
 from ..wire.errors import Problem
@@ -45,12 +46,14 @@ async def send_alerting(ask: Request) -> Response:
             owns_paging="owns" in ask.form,
             page_on=frozenset(one for one in ("down", "degraded") if one in ask.form),
             page_on_unknown="unknown" in ask.form,
-            confirm_evaluations=whole("confirm_evaluations", first(ask, "confirm")),
-            renotify_seconds=whole("renotify_seconds", first(ask, "renotify") or "0"),
+            confirm_evaluations=whole_number("confirm_evaluations", stripped(ask, "confirm")),
+            renotify_seconds=whole_number("renotify_seconds", stripped(ask, "renotify") or "0"),
         )
         async with ask.context.pool.transaction("console_edit_alerting") as tx:
             await edit_alerting(tx, ask.who, row.project_uid, row.uid, edit)
-            await put_escalation_policy(tx, ask.who, row.project_uid, row.uid, first(ask, "policy"))
+            await put_escalation_policy(
+                tx, ask.who, row.project_uid, row.uid, stripped(ask, "policy")
+            )
     except Refused as refused:
         return _alerting(voice, typed_of(ask), fault_of(refused))
     return redirect(f"/services/{row.uid}")

@@ -19,6 +19,8 @@ from ...storage.bundles.transactions.apply_bundle import APPLY
 from ...storage.bundles.transactions.export_bundle import EXPORT, export_bundle
 from ...storage.core.instant import Instant
 from ...storage.core.refusal import Refused
+from ..ui.form_routes import page_route
+from ..ui.form_values import value_of
 from ..ui.formatting import Moment, count, moment
 from ..ui.page_layout import frame_of
 from ..ui.render import page
@@ -81,8 +83,8 @@ async def render_bundle(ask: Request) -> Response:
 
 async def submit_bundle(ask: Request) -> Response:
     # A browser sends line breaks of its own, whatever was typed.
-    typed = ask.form.get("bundle", [""])[0].replace("\r\n", "\n")
-    verb = ask.form.get("act", [""])[0]
+    typed = value_of(ask, "bundle").replace("\r\n", "\n")
+    verb = value_of(ask, "act")
     if verb not in ("plan", "apply"):
         raise Problem("the form names nothing to do")
     try:
@@ -182,15 +184,13 @@ _PATH: Final = "/projects/{projectID}/bundle"
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path=_PATH,
         action=EXPORT,
         scope=_PROJECT,
         handler=render_bundle,
         summary="A project as a bundle.",
-        page=True,
-        in_document=False,
     ),
     Route(
         method="POST",

@@ -15,6 +15,7 @@ from ...storage.services.queries.services import select_services_of_project
 from ...storage.services.rows import ServiceRow
 from ..ui.bundle_notice import Managed, managed
 from ..ui.form_routes import form_route
+from ..ui.form_values import value_of
 from ..ui.formatting import Moment, moment
 from ..ui.page_layout import PageLayout, frame_of
 from ..ui.render import page, redirect
@@ -51,7 +52,7 @@ async def render_successor(ask: Request) -> Response:
 
 async def submit_successor(ask: Request) -> Response:
     """One of the buttons; a form that names none changes nothing."""
-    done = _ACTS.get(_first(ask, "act"))
+    done = _ACTS.get(value_of(ask, "act"))
     if done is None:
         raise Problem("the form names nothing to do")
     try:
@@ -66,7 +67,7 @@ async def submit_successor(ask: Request) -> Response:
 
 
 async def _succeed(ask: Request) -> None:
-    chosen = _first(ask, "service")
+    chosen = value_of(ask, "service")
     service = _uuids("service_id", [chosen])[0] if chosen else None
     await api.write_successor(replace(ask, body=SetSuccessor(service_id=service)))
 
@@ -89,10 +90,6 @@ def _uuids(field: str, texts: Sequence[str]) -> list[UUID]:
         return [UUID(text) for text in texts]
     except ValueError:
         raise Refused("invalid", field, "must be one of those named") from None
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
 
 
 async def _ground(ask: Request) -> _Ground:

@@ -79,16 +79,6 @@ def fault_of(refused: Refused) -> FieldFault:
     return FieldFault(field, f"{label}: {refused.message}.")
 
 
-def first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0].strip()
-
-
-def whole(field: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise Refused("invalid", field, "must be a whole number")
-    return int(text)
-
-
 def decimal(field: str, text: str) -> float:
     """A number as people write it, with a point or a comma."""
     try:

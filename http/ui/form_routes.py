@@ -1,9 +1,34 @@
-"""The routes of a form: it is shown by GET, and sent by POST to where it was shown."""
+"""The routes of screens: a form is shown by GET, and sent by POST to where it was shown."""
 
 import msgspec
 
 from ...storage.accounts.rules.access import Need, Permission
 from ..wire.route import Handler, NoQuery, Route
+
+
+def page_route(
+    *,
+    method: str,
+    path: str,
+    action: Permission,
+    handler: Handler,
+    summary: str,
+    scope: tuple[str, str] | None = None,
+    query: type[msgspec.Struct] = NoQuery,
+) -> Route:
+    """Returns a route whose answer is a page; the body of a POST is a form."""
+    return Route(
+        method=method,
+        path=path,
+        action=action,
+        scope=scope,
+        handler=handler,
+        summary=summary,
+        query=query,
+        form=method == "POST",
+        page=True,
+        in_document=False,
+    )
 
 
 def form_route(
@@ -17,7 +42,7 @@ def form_route(
     need: Need = Need.EDITOR,
 ) -> Route:
     """An editor's where nobody else is named."""
-    return Route(
+    return page_route(
         method=method,
         path=path,
         action=Permission(need),
@@ -25,9 +50,6 @@ def form_route(
         handler=handler,
         summary=summary,
         query=query,
-        form=method == "POST",
-        page=True,
-        in_document=False,
     )
 
 

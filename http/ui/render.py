@@ -31,12 +31,14 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",
 }
 HTML: Final = "text/html; charset=utf-8"
+_TEMPLATES: Final = Path(__file__).parents[1]
 
 
 @cache
-def _environment() -> Environment:
+def environment_of(folder: Path) -> Environment:
+    """Returns the environment of the templates in a folder."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parents[1]),
+        loader=FileSystemLoader(folder),
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -47,7 +49,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(**values)
+    return environment_of(_TEMPLATES).get_template(template).render(**values)
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:

@@ -6,7 +6,7 @@ The rows name the fields; a new field needs a row. What the API refuses is shown
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -15,9 +15,8 @@ from ...storage.incidents.rules.incident import normal_lines
 from ..wire.errors import Problem
 from ..wire.route import Request, Response, Route
 from .form_routes import admin_route
+from .form_values import stripped, value_of, whole_number
 from .render import page, redirect
-
-_DIGITS_MOST: Final = 9
 
 
 class Of(StrEnum):
@@ -72,9 +71,7 @@ class SettingField:
         """Returns what the API takes for the input. Refused invalid, with the field."""
         match self.of:
             case Of.NUMBER:
-                if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MOST):
-                    raise Refused("invalid", self.name, "must be a whole number")
-                return int(text)
+                return whole_number(self.name, text)
             case Of.CHECK:
                 return text == "on"
             case Of.CHOICE:
@@ -186,5 +183,4 @@ class _SettingQuery(msgspec.Struct, frozen=True):
 
 
 def _typed(ask: Request, row: SettingField) -> str:
-    text = ask.form.get(row.name, [""])[0]
-    return text if row.of is Of.SECRET else text.strip()
+    return value_of(ask, row.name) if row.of is Of.SECRET else stripped(ask, row.name)

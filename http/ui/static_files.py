@@ -5,9 +5,10 @@ from typing import Final
 import msgspec
 
 from ...storage.accounts.rules.access import Need, Permission
+from ..ui.form_routes import page_route
 from ..wire.errors import Problem
 from ..wire.etags import is_known
-from ..wire.route import Request, Response, Route
+from ..wire.route import Request, Response
 from .render import static_file
 
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
@@ -35,14 +36,12 @@ async def read(ask: Request) -> Response:
 
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/static/{file}",
         action=Permission(Need.NOBODY),
         handler=read,
         summary="A style sheet, a script or a picture of the console.",
         query=VersionQuery,
-        page=True,
-        in_document=False,
     ),
 )

@@ -17,6 +17,8 @@ from ....storage.accounts.transactions.edit_members import EDIT
 from ....storage.accounts.transactions.edit_tokens import CREATE
 from ....storage.core.instant import Instant, from_text
 from ....storage.core.refusal import Refused
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, uuid_given, value_of
 from ...ui.formatting import Moment, count, moment
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
@@ -80,7 +82,7 @@ async def render_organization(ask: Request) -> Response:
 
 async def submit_organization(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
-    verb = _first(ask, "act")
+    verb = value_of(ask, "act")
     try:
         match verb:
             case "add":
@@ -118,13 +120,13 @@ def _path(ask: Request) -> str:
 
 
 def _about(ask: Request, name: str, body: object = None) -> Request:
-    return replace(ask, ids={**ask.ids, name: _uid(_first(ask, "uid"))}, body=body)
+    return replace(ask, ids={**ask.ids, name: uuid_given(value_of(ask, "uid"))}, body=body)
 
 
 def _new_member(ask: Request) -> AddMember:
     project = _place(ask)
     return AddMember(
-        email=_first(ask, "email").strip(),
+        email=stripped(ask, "email"),
         role=_role(ask),
         project_id=msgspec.UNSET if project is None else project,
     )
@@ -133,7 +135,7 @@ def _new_member(ask: Request) -> AddMember:
 def _new_token(ask: Request) -> CreateApiToken:
     actions = [one for one in ask.form.get("action", []) if one]
     return CreateApiToken(
-        name=_first(ask, "name").strip(),
+        name=stripped(ask, "name"),
         role=_role(ask),
         project_id=_place(ask),
         actions=actions or None,
@@ -142,25 +144,14 @@ def _new_token(ask: Request) -> CreateApiToken:
 
 def _role(ask: Request) -> Role:
     try:
-        return Role(_first(ask, "role"))
+        return Role(value_of(ask, "role"))
     except ValueError:
         raise Refused("invalid", "role", "is none that there is") from None
 
 
 def _place(ask: Request) -> UUID | None:
-    text = _first(ask, "project")
-    return _uid(text) if text else None
-
-
-def _uid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Refused("not_found") from None
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
+    text = value_of(ask, "project")
+    return uuid_given(text) if text else None
 
 
 async def _page(ask: Request, said: OrganizationFormResult) -> Response:
@@ -231,25 +222,20 @@ _IN_ORG: Final = ("organization", "orgID")
 PATH: Final = "/organizations/{orgID}/people"
 
 ROUTES: Final[tuple[Route, ...]] = (
-    Route(
+    page_route(
         method="GET",
         path=PATH,
         action=EDIT,
         scope=_IN_ORG,
         handler=render_organization,
         summary="An organization's members and tokens.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=PATH,
         action=CREATE,
         scope=_IN_ORG,
         handler=submit_organization,
         summary="Adds, changes or removes members and tokens.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

@@ -9,10 +9,12 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.naming import email_fault
 from ....storage.core.refusal import Refused
 from ...auth.csrf import is_cross_site
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, value_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem, problem_of
 from ...wire.mail_config import mailing_now
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ..routes import password_resets as api
 from ..routes.auth_policy import configured_policy
 from ..schemas.accounts import ResetConfirm, ResetRequest
@@ -30,7 +32,7 @@ async def show_asking(ask: Request) -> Response:
 
 async def request_letter(ask: Request) -> Response:
     _expect_own_form(ask)
-    email = _parse_form(ask, "email").strip()
+    email = stripped(ask, "email")
     if email_fault(email) is not None:
         return _asking(email[:254], "This is no e-mail address.", 400)
     try:
@@ -50,7 +52,7 @@ async def show_link(ask: Request) -> Response:
 
 async def choose(ask: Request) -> Response:
     _expect_own_form(ask)
-    new, again = _parse_form(ask, "new"), _parse_form(ask, "again")
+    new, again = value_of(ask, "new"), value_of(ask, "again")
     if new != again:
         return await _choosing(ask, "The two are not the same.", 400)
     if len(new) > _LONGEST:
@@ -119,49 +121,35 @@ async def _choosing(ask: Request, error: str = "", status: int = 200) -> Respons
     )
 
 
-def _parse_form(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
-
-
 _NOBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path=ASK,
         action=_NOBODY,
         handler=show_asking,
         summary="Where a letter for a new password is asked for.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=ASK,
         action=_NOBODY,
         handler=request_letter,
         summary="Asks for a letter for a new password.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path=LINK,
         action=_NOBODY,
         handler=show_link,
         summary="What the letter leads to.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=LINK,
         action=_NOBODY,
         handler=choose,
         summary="Sets a new password by the letter's link.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

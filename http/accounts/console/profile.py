@@ -8,7 +8,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
-from uuid import UUID
 
 import msgspec
 import segno
@@ -21,6 +20,8 @@ from ....storage.accounts.queries.totp_factors import is_enabled
 from ....storage.accounts.rules.totp import CODE_LONGEST, RECOVERY_CODES
 from ....storage.accounts.transactions.edit_totp import OWN
 from ....storage.core.refusal import Refused
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, uuid_given, value_of
 from ...ui.formatting import exactly
 from ...ui.render import page, redirect
 from ...wire.errors import Problem, problem_of
@@ -77,7 +78,7 @@ async def render_profile(ask: Request) -> Response:
 
 
 async def submit_profile(ask: Request) -> Response:
-    form = _first(ask, "act")
+    form = value_of(ask, "act")
     try:
         return await _do(ask, form)
     except Refused as refused:
@@ -118,7 +119,7 @@ async def _do(ask: Request, form: str) -> Response:
         case "enrol":
             return await _page(ask, ProfileFormResult(form, enrolling=await api.enrol_factor(ask)))
         case "enable":
-            code = _first(ask, "code").strip()[: CODE_LONGEST + 1]
+            code = stripped(ask, "code")[: CODE_LONGEST + 1]
             if not code or len(code) > CODE_LONGEST:
                 raise Problem("code: is not what the generator shows now")
             made = await api.enable_factor(replace(ask, body=TOTPEnableRequest(code=code)))
@@ -129,7 +130,7 @@ async def _do(ask: Request, form: str) -> Response:
         case "link":
             return await _to_provider(ask)
         case "end":
-            ids = {"sessionID": _uuid(_first(ask, "session"))}
+            ids = {"sessionID": uuid_given(value_of(ask, "session"))}
             await api.delete_session(replace(ask, ids=ids))
         case _:
             raise Problem("the form names nothing to do")
@@ -150,22 +151,11 @@ async def _to_provider(ask: Request) -> Response:
     return replace(answer, headers={**answer.headers, "Set-Cookie": begun.cookie})
 
 
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
-
-
 def _secret(ask: Request, name: str) -> str:
-    text = _first(ask, name)
+    text = value_of(ask, name)
     if len(text) > _LONGEST:
         raise Problem("password: is too long")
     return text
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Refused("not_found") from None
 
 
 async def _page(ask: Request, said: ProfileFormResult, *, status: int = 200) -> Response:
@@ -218,24 +208,19 @@ def qr_code(text: str) -> Markup:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    Route(
+    page_route(
         method="GET",
         path=PATH,
         action=OWN,
         handler=render_profile,
         summary="One's own account.",
         query=ProfileQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=PATH,
         action=OWN,
         handler=submit_profile,
         summary="Changes one's own account.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

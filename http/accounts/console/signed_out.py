@@ -5,8 +5,9 @@ from typing import Final
 
 from ....probes.oidc.oidc_client import ProviderFault, sign_out_address
 from ....storage.accounts.rules.access import Need, Permission
+from ...ui.form_routes import page_route
 from ...ui.render import page
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ..routes.local_login import SIGNED_OUT
 from ..routes.oidc_login import Stopped, settings_in_force
 
@@ -26,13 +27,11 @@ async def _onward(ask: Request) -> str:
 
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path=SIGNED_OUT,
         action=Permission(Need.NOBODY),
         handler=render_signed_out,
         summary="After the sign-out of who came by single sign-on.",
-        page=True,
-        in_document=False,
     ),
 )

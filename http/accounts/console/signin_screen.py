@@ -12,9 +12,11 @@ from ....storage.accounts.rules.totp import CODE_LONGEST
 from ....storage.accounts.transactions.sign_in import UNAUTHORIZED
 from ....storage.core.refusal import Refused, Unavailable
 from ...auth.csrf import is_cross_site
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, value_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem, problem_of
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.safe_redirect import local_path
 from ..routes.local_login import TOTP_REQUIRED, log_in, read_auth_config
 from ..schemas.accounts import AuthConfig, LoginRequest
@@ -52,9 +54,9 @@ async def enter(ask: Request) -> Response:
     """The rate limit and the time that a wrong password costs are those of the API's sign-in."""
     if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
         raise Problem("forbidden")
-    to = local_path(_parse_form(ask, "next"))
-    email, password = _parse_form(ask, "email").strip(), _parse_form(ask, "password")
-    code = _parse_form(ask, "code").strip()
+    to = local_path(value_of(ask, "next"))
+    email, password = stripped(ask, "email"), value_of(ask, "password")
+    code = stripped(ask, "code")
     if len(email) > 254 or len(password) > _LONGEST or len(code) > CODE_LONGEST:
         return await _form(ask, to, email=email[:254], error=_WRONG, status=401)
     body = LoginRequest(username=email, password=password, totp=code or UNSET)
@@ -97,10 +99,6 @@ async def home(ask: Request) -> Response:
     )
 
 
-def _parse_form(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
-
-
 async def _form(
     ask: Request,
     to: str,
@@ -141,33 +139,26 @@ async def _ways(ask: Request) -> AuthConfig:
 _NOBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/",
         action=Permission(Need.ANYONE),
         handler=home,
         summary="Leads to a project.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path="/sign-in",
         action=_NOBODY,
         handler=render_signin,
         summary="The sign-in page.",
         query=SignInQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/sign-in",
         action=_NOBODY,
         handler=enter,
         summary="Signs in by the form.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta
 from ....storage.core.instant import Instant, from_text
 from ....storage.core.refusal import Refused
 from ...ui.form_routes import admin_route
+from ...ui.form_values import stripped, value_of
 from ...ui.formatting import Moment, count, moment
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
@@ -56,7 +57,7 @@ async def render_users(ask: Request) -> Response:
 
 async def submit_users(ask: Request) -> Response:
     try:
-        match _first(ask, "act"):
+        match value_of(ask, "act"):
             case "create":
                 await api.create(replace(ask, body=_parse_form(ask)))
             case "promote" | "demote" as verb:
@@ -80,25 +81,21 @@ async def submit_users(ask: Request) -> Response:
 
 
 def _parse_form(ask: Request) -> CreateUser:
-    password = _first(ask, "password")
+    password = value_of(ask, "password")
     return CreateUser(
-        email=_first(ask, "email").strip(),
-        display_name=_first(ask, "display_name").strip(),
+        email=stripped(ask, "email"),
+        display_name=stripped(ask, "display_name"),
         password=password or UNSET,
-        is_global_admin=bool(_first(ask, "admin")),
+        is_global_admin=bool(value_of(ask, "admin")),
     )
 
 
 def _about(ask: Request, body: object = None) -> Request:
     try:
-        uid = UUID(_first(ask, "uid"))
+        uid = UUID(value_of(ask, "uid"))
     except ValueError:
         raise Refused("not_found") from None
     return replace(ask, ids={"userID": uid}, body=body)
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
 
 
 async def _page(ask: Request, q: str = "", *, error: str = "") -> Response:
@@ -112,7 +109,7 @@ async def _page(ask: Request, q: str = "", *, error: str = "") -> Response:
         lines=[_line(one, ask.who.user, now) for one in found],
         q=q,
         error=error,
-        typed=_first(ask, "email") if error else "",
+        typed=value_of(ask, "email") if error else "",
     )
 
 

@@ -6,7 +6,6 @@ to its form, and on no page that can be asked for again.
 
 from dataclasses import replace
 from typing import Final
-from uuid import UUID
 
 from ....storage.agents.queries.agent_tokens import select_agent_tokens
 from ....storage.agents.queries.agents import select_agents
@@ -14,6 +13,7 @@ from ....storage.agents.queries.fleet import count_watched, select_fleet
 from ....storage.agents.transactions.edit_agent_tokens import LIVE_MOST
 from ....storage.core.refusal import Refused
 from ...ui.form_routes import admin_route
+from ...ui.form_values import stripped, uuid_given, value_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -37,11 +37,11 @@ async def submit_fleet(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     made = None
     try:
-        match _first(ask, "act"):
+        match value_of(ask, "act"):
             case "make":
-                made = await api.make(ask, _first(ask, "name").strip(), _first(ask, "region"))
+                made = await api.make(ask, stripped(ask, "name"), value_of(ask, "region"))
             case "revoke":
-                await api.revoke(replace(ask, ids={"tokenID": _token(_first(ask, "token"))}))
+                await api.revoke(replace(ask, ids={"tokenID": uuid_given(value_of(ask, "token"))}))
             case _:
                 raise Problem("the form names nothing to do")
     except Refused as refused:
@@ -50,17 +50,6 @@ async def submit_fleet(ask: Request) -> Response:
         said = _SAID.get(refused.code) or f"{refused.field.capitalize()}: {refused.message}."
         return await _page(ask, error=said, field=refused.field)
     return redirect(PATH) if made is None else await _page(ask, made=made)
-
-
-def _token(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Refused("not_found") from None
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
 
 
 async def _page(
@@ -87,8 +76,8 @@ async def _page(
         made=made,
         error=error,
         field=field,
-        typed=_first(ask, "name").strip() if error else "",
-        chosen=_first(ask, "region") if error else "",
+        typed=stripped(ask, "name") if error else "",
+        chosen=value_of(ask, "region") if error else "",
     )
 
 

@@ -19,12 +19,13 @@ from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ...ui.change_text import difference, gated, sentence_of, side, sign_of
 from ...ui.data_table import MaintenanceTable, exact
+from ...ui.form_routes import page_route
 from ...ui.formatting import NOTHING, Moment, duration, moment
 from ...ui.page_layout import frame_of
 from ...ui.reliability_text import ReliabilityText, precisely
 from ...ui.render import page
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from .change_list import follow_of
 
 HORIZON_WORDS: Final = {"15m": "15 min", "1h": "1 h", "6h": "6 h", "24h": "24 h"}
@@ -127,7 +128,7 @@ def _phase(one: PhaseRow, now: Instant) -> PhaseItem:
 
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/services/{serviceID}/changes/{changeID}",
         action=Permission(Need.VIEWER),
@@ -135,7 +136,5 @@ ROUTES: Final = (
         handler=render_change,
         summary="A change of a service.",
         query=ChangeQuery,
-        page=True,
-        in_document=False,
     ),
 )

@@ -46,13 +46,14 @@ from ...ui.change_text import (
     short,
     sign_of,
 )
+from ...ui.form_routes import page_route
 from ...ui.formatting import Moment, ago, count, moment, number
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.plots.timeline_lanes import Lanes, lanes
 from ...ui.render import page
 from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 
 PAGE_ROWS: Final = 50
 # Beside each row; the page of the change has all of them.
@@ -270,7 +271,7 @@ def follow_of(one: Followed, titles: Mapping[UUID, str]) -> FollowingIncident:
 
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/services/{serviceID}/changes",
         action=Permission(Need.VIEWER),
@@ -278,7 +279,5 @@ ROUTES: Final = (
         handler=render_change_list,
         summary="The changes of a service.",
         query=ChangeListQuery,
-        page=True,
-        in_document=False,
     ),
 )

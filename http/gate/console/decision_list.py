@@ -16,13 +16,14 @@ from ....storage.gate.rules.gate import GateState
 from ....storage.gate.rules.gate_evidence import Evidence
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rows import ServiceRow
+from ...ui.form_routes import page_route
 from ...ui.formatting import GAP, Moment, coverage, duration, moment, setting
 from ...ui.gate_marks import MARKS, STATE_WORDS
 from ...ui.page_layout import frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from .gate_text import ACTION_MARKS, because, lines, objective_of, used
 
@@ -219,7 +220,7 @@ _VIEW: Final = Permission(Need.VIEWER)
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/gate",
         action=_VIEW,
@@ -227,17 +228,13 @@ ROUTES: Final = (
         handler=render_decision_list,
         summary="The ledger of the release gate.",
         query=LedgerQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/gate/decisions/{decisionID}",
         action=_VIEW,
         scope=_PROJECT,
         handler=show_one,
         summary="A decision of the release gate.",
-        page=True,
-        in_document=False,
     ),
 )

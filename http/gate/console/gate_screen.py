@@ -27,13 +27,15 @@ from ....storage.gate.transactions.edit_gate_overrides import (
 )
 from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
-from ...ui.form_inputs import NONE, FieldFault, first
+from ...ui.form_inputs import NONE, FieldFault
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped
 from ...ui.formatting import Moment, duration, moment
 from ...ui.gate_marks import MARKS
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ..routes.policy_replay import ReplayInputs, replayed, select_kept
 from .decision_list import row_of, said_of
 from .gate_text import document_lines
@@ -90,9 +92,9 @@ async def render_gate(ask: Request) -> Response:
 async def submit_gate(ask: Request) -> Response:
     """Overrides, or ends one."""
     service = ask.ids["serviceID"]
-    act = first(ask, "act")
+    act = stripped(ask, "act")
     # Browsers end lines by two characters, and one of them is none that a text may hold.
-    reason = first(ask, "reason").replace("\r\n", "\n")
+    reason = stripped(ask, "reason").replace("\r\n", "\n")
     try:
         async with ask.context.pool.transaction("console_gate_override") as tx:
             row = await _service(tx, service)
@@ -110,10 +112,10 @@ async def submit_gate(ask: Request) -> Response:
 async def _override(ask: Request, tx: Tx, row: ServiceRow, reason: str) -> None:
     if not 1 <= len(reason) <= REASON_MOST:
         raise Refused("invalid", "reason", f"must be 1–{REASON_MOST} characters")
-    until, revision = _UNTIL.get(first(ask, "until")), first(ask, "revision")
+    until, revision = _UNTIL.get(stripped(ask, "until")), stripped(ask, "revision")
     if until is None or not revision.isascii() or not revision.isdigit():
         raise Problem("the form names no end")
-    source = first(ask, "source")
+    source = stripped(ask, "source")
     if source not in list(PolicySource):
         raise Problem("the form names no policy")
     await create_override(
@@ -130,7 +132,7 @@ async def _override(ask: Request, tx: Tx, row: ServiceRow, reason: str) -> None:
 
 def _uid(ask: Request) -> UUID:
     try:
-        return UUID(first(ask, "override"))
+        return UUID(stripped(ask, "override"))
     except ValueError:
         raise Problem("the form names what is not there") from None
 
@@ -236,25 +238,20 @@ _GATE: Final = "/services/{serviceID}/gate"
 _SERVICE: Final = ("service", "serviceID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path=_GATE,
         action=Permission(Need.VIEWER),
         scope=_SERVICE,
         handler=render_gate,
         summary="A service at its release gate.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=_GATE,
         action=ADMIN,
         scope=_SERVICE,
         handler=submit_gate,
         summary="Overrides what the gate blocks, or ends an override.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

@@ -23,8 +23,9 @@ from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
 from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
-from ...ui.form_inputs import NONE, FieldFault, first, typed_of, whole
+from ...ui.form_inputs import NONE, FieldFault, typed_of
 from ...ui.form_routes import form_route
+from ...ui.form_values import stripped, whole_number
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page, redirect
@@ -104,7 +105,7 @@ async def render_policy_form(ask: Request) -> Response:
 
 async def submit_policy_form(ask: Request) -> Response:
     form = await _form(ask)
-    act = first(ask, "act")
+    act = stripped(ask, "act")
     try:
         if act == "delete":
             await _delete(ask, form)
@@ -168,17 +169,19 @@ def _uid(form: PolicyFormData) -> UUID | None:
 
 
 def _revision(ask: Request) -> int | None:
-    text = first(ask, "revision")
-    return whole("revision", text) if text else None
+    text = stripped(ask, "revision")
+    return whole_number("revision", text) if text else None
 
 
 def _read(ask: Request, form: PolicyFormData) -> Document:
-    windows = first(ask, "windows")
+    windows = stripped(ask, "windows")
     if windows != "all" and windows not in WINDOWS:
         raise Problem("the form names no window")
     try:
-        clauses = {clause: GateClauseAssignment(first(ask, clause.value)) for clause in GateClause}
-        unknown = UnknownBehavior(first(ask, "unknown"))
+        clauses = {
+            clause: GateClauseAssignment(stripped(ask, clause.value)) for clause in GateClause
+        }
+        unknown = UnknownBehavior(stripped(ask, "unknown"))
     except ValueError:
         raise Problem("the form names what is not there") from None
     return Document(
@@ -202,7 +205,7 @@ def _schema(form: PolicyFormData, windows: str) -> Literal[1, 2]:
 
 
 def _within(ask: Request, field: str, least: int, most: int) -> int:
-    value = whole(field, first(ask, _FIELDS[field][0]))
+    value = whole_number(field, stripped(ask, _FIELDS[field][0]))
     if not least <= value <= most:
         raise Refused("invalid", field, f"must be {least}–{most}")
     return value

@@ -11,6 +11,7 @@ from ....storage.core.refusal import Refused
 from ....storage.monitors.rules.monitor import MonitorType
 from ...monitors.routes import monitors as api
 from ...monitors.schemas.monitors import CreateMonitor
+from ...ui.form_values import stripped
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
@@ -32,7 +33,7 @@ def first_page(
 
 
 async def create_first(ask: Request) -> Response:
-    typed = ask.form.get("target", [""])[0].strip()
+    typed = stripped(ask, "target")
     try:
         address = read_address(typed)
         draft = CreateMonitor(name=address.host, type=address.type, target=address.target)

@@ -8,10 +8,11 @@ import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.monitors.transactions.create_monitor import CREATE
+from ...ui.form_routes import page_route
 from ...ui.monitor_status import MonitorStatusText
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from .first_monitor import create_first, first_page
 from .overview_data import (
     MonitorData,
@@ -125,7 +126,7 @@ def _summary(
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}",
         action=Permission(Need.VIEWER),
@@ -133,21 +134,16 @@ ROUTES: Final = (
         handler=overview,
         summary="The overview of a project.",
         query=OverviewQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/projects/{projectID}",
         action=CREATE,
         scope=_PROJECT,
         handler=create_first,
         summary="Watches a first address.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/rows",
         action=Permission(Need.VIEWER),
@@ -155,7 +151,5 @@ ROUTES: Final = (
         handler=part,
         summary="Rows of the overview that changed.",
         query=PartQuery,
-        page=True,
-        in_document=False,
     ),
 )

@@ -35,11 +35,13 @@ from ....storage.incidents.rules.incident import (
     statuses_from,
 )
 from ....storage.incidents.transactions.edit_incidents import EDIT
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, value_of
 from ...ui.formatting import ago, clock, count, duration, moment, number
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ..routes import incidents as api
 from ..schemas import AddIncidentUpdate, PutPostmortem
 from .duplicate_submit import said_already
@@ -100,11 +102,11 @@ async def render_incident(ask: Request) -> Response:
 
 async def submit_incident(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
-    what = _first(ask, "act")
+    what = value_of(ask, "act")
     typed = IncidentInput(
         form="postmortem" if what == "postmortem" else "update",
-        status=_first(ask, "status"),
-        body=_first(ask, "body").strip(),
+        status=value_of(ask, "status"),
+        body=stripped(ask, "body"),
         public="public" in ask.form,
     )
     try:
@@ -140,7 +142,7 @@ async def _do(ask: Request, what: str, typed: IncidentInput) -> None:
             await _say(ask, body)
         case "note":
             # A note that was meant for the team is never published by a box that was left ticked.
-            public = typed.public if _first(ask, "for") == "all" else UNSET
+            public = typed.public if value_of(ask, "for") == "all" else UNSET
             note = AddIncidentUpdate(body=typed.body, public=public)
             await _say(ask, note)
         case "postmortem":
@@ -282,14 +284,10 @@ def _edited(postmortem: PostmortemRow | None, now: Instant) -> str:
     return f"{text}."
 
 
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
-
-
 _INCIDENT: Final[Any] = ("incident", "incidentID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/incidents/{incidentID}",
         action=Permission(Need.VIEWER),
@@ -297,18 +295,13 @@ ROUTES: Final = (
         handler=render_incident,
         summary="An incident.",
         query=IncidentQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/incidents/{incidentID}",
         action=EDIT,
         scope=_INCIDENT,
         handler=submit_incident,
         summary="Acknowledges, updates or explains an incident.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

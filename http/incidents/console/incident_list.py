@@ -28,11 +28,13 @@ from ....storage.incidents.rules.incident import (
 )
 from ....storage.incidents.transactions.edit_incidents import EDIT
 from ....storage.monitors.queries.console_monitors import select_names
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, value_of
 from ...ui.formatting import Moment, ago, count, moment, number
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import incidents as api
 from ..schemas import CreateIncident
@@ -80,11 +82,11 @@ async def render_incident_list(ask: Request) -> Response:
 async def open_one(ask: Request) -> Response:
     """By the very handler of the API: its rules are the only ones."""
     typed = NewIncidentInput(
-        title=_first(ask, "title").strip(),
-        status=_first(ask, "status"),
-        impact=_first(ask, "impact"),
-        monitor=_first(ask, "monitor"),
-        body=_first(ask, "body").strip(),
+        title=stripped(ask, "title"),
+        status=value_of(ask, "status"),
+        impact=value_of(ask, "impact"),
+        monitor=value_of(ask, "monitor"),
+        body=stripped(ask, "body"),
     )
     try:
         body = CreateIncident(
@@ -196,14 +198,10 @@ def _line(row: ListedIncident, now: Instant) -> IncidentItem:
     )
 
 
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
-
-
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/incidents",
         action=Permission(Need.VIEWER),
@@ -211,18 +209,13 @@ ROUTES: Final = (
         handler=render_incident_list,
         summary="A project's incidents.",
         query=IncidentListQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/projects/{projectID}/incidents",
         action=EDIT,
         scope=_PROJECT,
         handler=open_one,
         summary="Opens an incident.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

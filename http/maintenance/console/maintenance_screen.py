@@ -35,12 +35,14 @@ from ....storage.scheduling.rules.maintenance_window import (
     REASON_LONGEST,
 )
 from ...ui.data_table import exact
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped
 from ...ui.formatting import clock, number, setting
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...ui.time_inputs import instant_typed
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes.maintenance import LISTED_MOST
 from .maintenance_list import first_line, groups
@@ -85,10 +87,10 @@ async def render_maintenance(ask: Request) -> Response:
 
 async def submit_maintenance(ask: Request) -> Response:
     typed = MaintenanceInput(
-        *(_first(ask, name) for name in ("monitor", "starts", "ends", "reason", "again", "zone"))
+        *(stripped(ask, name) for name in ("monitor", "starts", "ends", "reason", "again", "zone"))
     )
     try:
-        done = await _do(ask, _first(ask, "act"), typed)
+        done = await _do(ask, stripped(ask, "act"), typed)
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
@@ -126,7 +128,7 @@ async def _do(ask: Request, what: str, typed: MaintenanceInput) -> Response | No
 async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
     """Announces it; what begins before now only once its preview was seen."""
     days, project = ask.context.options.heartbeat_days, ask.ids["projectID"]
-    preview = _uuid(_first(ask, "preview"))
+    preview = _uuid(stripped(ask, "preview"))
     async with ask.context.pool.transaction("console_announce_maintenance") as tx:
         plan = _plan_of(typed, tx.now)
         if await _is_there(ask, tx, plan):
@@ -151,7 +153,7 @@ async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
 
 async def _annul(ask: Request) -> Response | None:
     days, row = ask.context.options.heartbeat_days, await _named(ask)
-    preview = _uuid(_first(ask, "preview"))
+    preview = _uuid(stripped(ask, "preview"))
     async with ask.context.pool.transaction("console_annul_maintenance") as tx:
         if row.starts_at >= tx.now or preview is not None:
             await annul(tx, ask.who, row.uid, preview, days)
@@ -194,7 +196,7 @@ async def _repeat(ask: Request, typed: MaintenanceInput) -> None:
 
 async def _series_named(ask: Request) -> UUID:
     """The series that the form names, which must be the project's own."""
-    uid = _uuid(_first(ask, "series"))
+    uid = _uuid(stripped(ask, "series"))
     async with ask.context.pool.transaction("console_series_named", read_only=True) as tx:
         rows = await select_series_of(tx, org_of(ask), project_of(ask))
     if uid is None or uid not in {row.uid for row in rows}:
@@ -233,7 +235,7 @@ async def _is_there(ask: Request, tx: Tx, plan: Plan) -> bool:
 
 async def _named(ask: Request) -> MaintenanceRow:
     """The maintenance that the form names, which must be the project's own."""
-    uid = _uuid(_first(ask, "maintenance"))
+    uid = _uuid(stripped(ask, "maintenance"))
     if uid is None:
         raise Problem("not_found")
     async with ask.context.pool.transaction("console_maintenance_named", read_only=True) as tx:
@@ -248,10 +250,6 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0].strip()
 
 
 async def _page(ask: Request, typed: MaintenanceInput) -> Response:
@@ -284,25 +282,20 @@ _PROJECT: Final = ("project", "projectID")
 _PATH: Final = "/projects/{projectID}/maintenance"
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path=_PATH,
         action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=render_maintenance,
         summary="The maintenance of a project.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=_PATH,
         action=EDIT,
         scope=_PROJECT,
         handler=submit_maintenance,
         summary="Plans, ends or annuls maintenance.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

@@ -13,10 +13,11 @@ from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ....storage.monitors.transactions.edit_monitor import EDIT
 from ...ui.bundle_notice import managed
 from ...ui.failure_help import explain_failure, explain_trouble, is_refusal
+from ...ui.form_routes import page_route
 from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment
 from ...ui.monitor_status import MonitorStatusText, sentence
 from ...ui.render import page
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
 from .alert_status import told
@@ -162,7 +163,7 @@ def _push_url(ask: Request, facts: MonitorFacts) -> str:
 _MONITOR: Final = ("monitor", "monitorID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/monitors/{monitorID}",
         action=Permission(Need.VIEWER),
@@ -170,39 +171,29 @@ ROUTES: Final = (
         handler=render_monitor,
         summary="A monitor's page.",
         query=MonitorQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/monitors/{monitorID}",
         action=EDIT,
         scope=_MONITOR,
         handler=acts.submit_monitor,
         summary="Pauses, resumes or checks a monitor.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path="/monitors/{monitorID}/delete",
         action=EDIT,
         scope=_MONITOR,
         handler=acts.ask_to_delete,
         summary="Asks whether to delete a monitor.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/monitors/{monitorID}/delete",
         action=EDIT,
         scope=_MONITOR,
         handler=acts.delete,
         summary="Deletes a monitor.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

@@ -13,11 +13,13 @@ from ....storage.core.refusal import Refused
 from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
 from ....storage.monitors.rules.secret import SECRETS_OF_PROJECT_MOST, VALUE_BYTES_MOST
 from ....storage.monitors.transactions.edit_secrets import EDIT
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, value_of
 from ...ui.formatting import Moment, count, moment
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import secrets as api
 from ..schemas.secrets import CreateSecretRequest, UpdateSecretRequest
@@ -47,9 +49,9 @@ async def render_secrets(ask: Request) -> Response:
 async def submit_secrets(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     # A browser sends line breaks of its own, whatever was typed.
-    name, value = _first(ask, "name").strip(), _first(ask, "value").replace("\r\n", "\n")
+    name, value = stripped(ask, "name"), value_of(ask, "value").replace("\r\n", "\n")
     try:
-        match _first(ask, "act"):
+        match value_of(ask, "act"):
             case "add":
                 await api.create(replace(ask, body=CreateSecretRequest(name=name, value=value)))
             case "replace":
@@ -65,10 +67,6 @@ async def submit_secrets(ask: Request) -> Response:
         said = _SAID.get(refused.code) or f"{refused.field.capitalize()} {refused.message}."
         return await _page(ask, typed=name, error=said)
     return redirect(f"/projects/{ask.ids['projectID']}/secrets")
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
 
 
 async def _page(ask: Request, *, typed: str = "", error: str = "") -> Response:
@@ -114,25 +112,20 @@ def _lines(rows: Sequence[ListedSecret], now: Instant) -> list[SecretItem]:
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/secrets",
         action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=render_secrets,
         summary="A project's secrets.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/projects/{projectID}/secrets",
         action=EDIT,
         scope=_PROJECT,
         handler=submit_secrets,
         summary="Adds, replaces or deletes a secret.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

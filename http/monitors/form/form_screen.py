@@ -28,10 +28,11 @@ from ....storage.notifications.queries.channels import (
 from ....storage.oncall.queries.escalation_policies import select_policies_of
 from ...notifications.routes import channels as channels_api
 from ...notifications.schemas.notifications import AttachChannel
+from ...ui.form_routes import page_route
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ..routes import monitors as api
 from ..schemas.monitors import CreateMonitor, UpdateMonitor
 from .examples import with_examples
@@ -260,7 +261,7 @@ def _form(
 
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/monitors/new",
         action=EDIT,
@@ -268,39 +269,29 @@ ROUTES: Final = (
         handler=show_new,
         summary="The form of a new monitor.",
         query=NewQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/projects/{projectID}/monitors/new",
         action=EDIT,
         scope=("project", "projectID"),
         handler=send_new,
         summary="Adds or tests a monitor.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path="/monitors/{monitorID}/edit",
         action=EDIT,
         scope=("monitor", "monitorID"),
         handler=show_edit,
         summary="The form of a monitor.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/monitors/{monitorID}/edit",
         action=EDIT,
         scope=("monitor", "monitorID"),
         handler=send_edit,
         summary="Changes or tests a monitor.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

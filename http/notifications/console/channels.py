@@ -18,11 +18,13 @@ from ....storage.notifications.queries.channels import select_channel, select_ch
 from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import shown
 from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST, EDIT
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, value_of
 from ...ui.formatting import count
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import channels as api
 from ..schemas.notifications import CreateNotificationChannel, PatchNotificationChannel
@@ -74,7 +76,7 @@ async def render_channels(ask: Request) -> Response:
 async def submit_channels(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     try:
-        done = await _do(ask, _first(ask, "act"))
+        done = await _do(ask, value_of(ask, "act"))
     except Refused as refused:
         if refused.code == "forbidden":
             raise
@@ -88,14 +90,14 @@ async def submit_channels(ask: Request) -> Response:
 
 async def _do(ask: Request, what: str) -> ChannelFormResult | None:
     if what == "add":
-        kind, name = _first(ask, "type"), _first(ask, "name").strip()
+        kind, name = value_of(ask, "type"), stripped(ask, "name")
         body = CreateNotificationChannel(type=_known(kind), name=name, config=_config(ask))  # type: ignore[arg-type]
         await api.create(replace(ask, body=body))
         return None
     ask = await _of_channel(ask)
     match what:
         case "save":
-            body_ = PatchNotificationChannel(name=_first(ask, "name").strip(), config=_config(ask))
+            body_ = PatchNotificationChannel(name=stripped(ask, "name"), config=_config(ask))
             await api.update(replace(ask, body=body_))
         case "enable" | "disable":
             await api.update(replace(ask, body=PatchNotificationChannel(enabled=what == "enable")))
@@ -115,7 +117,7 @@ async def _do(ask: Request, what: str) -> ChannelFormResult | None:
 async def _of_channel(ask: Request) -> Request:
     """The same, about the channel that the form names, which must be the project's own."""
     try:
-        uid = UUID(_first(ask, "channel"))
+        uid = UUID(value_of(ask, "channel"))
     except ValueError:
         raise Problem("not_found") from None
     async with ask.context.pool.transaction("console_channel", read_only=True) as tx:
@@ -139,15 +141,11 @@ def _config(ask: Request) -> dict[str, str]:
     }
 
 
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0]
-
-
 async def _page(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> Response:
     async with ask.context.pool.transaction("console_channels", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_channels_of(tx, org_of(ask), project_of(ask))
-    kind = _first(ask, "type")
+    kind = value_of(ask, "type")
     return page(
         "notifications/console/channels.html",
         status=400 if said.is_wrong else 200,
@@ -157,7 +155,7 @@ async def _page(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> 
         said=said,
         kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
         opened=kind if kind in SPECS and said.is_wrong else "",
-        typed=_first(ask, "name"),
+        typed=value_of(ask, "name"),
     )
 
 
@@ -186,25 +184,20 @@ def _inputs(spec: ChannelSpec, config: Mapping[str, str], kept: set[str]) -> lis
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/channels",
         action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=render_channels,
         summary="A project's notification channels.",
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path="/projects/{projectID}/channels",
         action=EDIT,
         scope=_PROJECT,
         handler=submit_channels,
         summary="Adds, changes, tests or deletes a channel.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

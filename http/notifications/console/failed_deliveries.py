@@ -18,6 +18,7 @@ from ....storage.notifications.queries.dead_letter_list import (
 from ....storage.notifications.rules.notification import NOTICE_EVENT, Topic
 from ....storage.status_pages.rules.subscription import CONFIRM_EVENT
 from ...ui.form_routes import admin_route
+from ...ui.form_values import uuid_given, value_of
 from ...ui.formatting import Moment, count, moment, number
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
@@ -71,9 +72,9 @@ async def render_failed_deliveries(ask: Request) -> Response:
 async def submit_failed_deliveries(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     try:
-        match ask.form.get("act", [""])[0]:
+        match value_of(ask, "act"):
             case "replay":
-                event = _event(ask.form.get("event", [""])[0])
+                event = uuid_given(value_of(ask, "event"))
                 await api.replay(replace(ask, ids={"eventID": event}))
             case "replay-all":
                 await api.replay_all(ask)
@@ -84,13 +85,6 @@ async def submit_failed_deliveries(ask: Request) -> Response:
             raise
         return await _page(ask, error="It is not there any more, or it is on its way already.")
     return redirect(PATH)
-
-
-def _event(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Refused("not_found") from None
 
 
 async def _page(ask: Request, *, error: str = "") -> Response:

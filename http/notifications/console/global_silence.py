@@ -12,6 +12,7 @@ from ....storage.core.instant import DAY, Instant, from_text
 from ....storage.core.refusal import Refused
 from ....storage.notifications.rules.global_silence import LONGEST_US
 from ...ui.form_routes import admin_route
+from ...ui.form_values import stripped
 from ...ui.formatting import dated
 from ...ui.render import page, redirect
 from ...ui.time_inputs import instant_typed, spelt_local
@@ -35,10 +36,10 @@ async def render_global_silence(ask: Request) -> Response:
 
 async def submit_global_silence(ask: Request) -> Response:
     """What was typed into a form that is refused stands in it again."""
-    until = _first(ask, "until")
+    until = stripped(ask, "until")
     try:
         given = GlobalSilenceRequest()
-        if _first(ask, "act") != "lift":
+        if stripped(ask, "act") != "lift":
             given = GlobalSilenceRequest(
                 enabled=True,
                 until=instant_typed("until", until, _ZONE) if until else UNSET,
@@ -50,10 +51,6 @@ async def submit_global_silence(ask: Request) -> Response:
         said = f"The end of the silence {refused.message}."
         return _page(await api.read(ask), ask.context.clock(), typed=until, wrong=said, status=400)
     return redirect(f"{PATH}?saved=yes")
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0].strip()
 
 
 def _page(

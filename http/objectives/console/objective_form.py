@@ -23,8 +23,9 @@ from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
 from ...alerting.console import send_alerting, show_alerting
-from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, first, typed_of, whole
+from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, typed_of
 from ...ui.form_routes import form_route
+from ...ui.form_values import stripped, whole_number
 from ...ui.formatting import setting
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS, objective_text, window_shown
@@ -52,13 +53,13 @@ async def show_objective(ask: Request) -> Response:
 
 
 async def send_objective(ask: Request) -> Response:
-    window = first(ask, "window")
+    window = stripped(ask, "window")
     if window not in WINDOWS:
         raise Problem("the form names no window")
     aim = await _aim(ask, window)
     row = aim.row
     try:
-        objective = decimal("objective", first(ask, "objective"))
+        objective = decimal("objective", stripped(ask, "objective"))
         rules = _rules(ask)
         enabled = "burn" in ask.form
         async with ask.context.pool.transaction("console_aim") as tx:
@@ -75,16 +76,16 @@ def _rules(ask: Request) -> list[BurnRule]:
     """Of the rows that are filled; one without a threshold is none."""
     found = []
     for n in range(RULES_MOST):
-        threshold = first(ask, f"threshold-{n}")
+        threshold = stripped(ask, f"threshold-{n}")
         if not threshold:
             continue
         field = f"burn_rules[{n}]"
         try:
-            severity = BurnSeverity(first(ask, f"severity-{n}"))
+            severity = BurnSeverity(stripped(ask, f"severity-{n}"))
         except ValueError:
             raise Problem("the form names no severity") from None
-        long = whole(field, first(ask, f"long-{n}")) * MINUTE
-        short = whole(field, first(ask, f"short-{n}")) * MINUTE
+        long = whole_number(field, stripped(ask, f"long-{n}")) * MINUTE
+        short = whole_number(field, stripped(ask, f"short-{n}")) * MINUTE
         found.append(BurnRule(long, short, threshold_of(decimal(field, threshold)), severity))
     return found
 

@@ -26,6 +26,7 @@ from ....storage.objectives.rows import MonitorTarget, ProjectTarget
 from ....storage.services.queries.service_reports import select_windows
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rules.service_report import WINDOWS
+from ...ui.form_routes import page_route
 from ...ui.formatting import NOTHING, count, coverage, day, number, percent
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import (
@@ -40,7 +41,7 @@ from ...ui.reliability_text import (
     window_shown,
 )
 from ...ui.render import page
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 
 SERVICES_MOST: Final = 60
@@ -249,7 +250,7 @@ async def _whole(tx: Tx, org: int, project: int) -> list[Cell]:
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/sla",
         action=Permission(Need.VIEWER),
@@ -257,7 +258,5 @@ ROUTES: Final = (
         handler=render_sla_report,
         summary="What a project aims at, and what it kept.",
         query=ReportQuery,
-        page=True,
-        in_document=False,
     ),
 )

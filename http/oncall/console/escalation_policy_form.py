@@ -11,6 +11,7 @@ from ....storage.oncall.rows import EscalationPolicyRow
 from ....storage.oncall.rules.escalation import STEPS
 from ....storage.oncall.transactions.edit_escalation_policies import POLICIES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
+from ...ui.form_values import stripped, value_of
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...ui.time_inputs import length_typed
@@ -56,10 +57,10 @@ async def render_escalation_policy_form(ask: Request) -> Response:
 
 async def submit_escalation_policy_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    name = ask.form.get("name", [""])[0].strip()
+    name = stripped(ask, "name")
     repeats = "repeat_last" in ask.form
     steps = _typed_steps(ask)
-    what = ask.form.get("act", [""])[0]
+    what = value_of(ask, "act")
     if what == "more":
         return _form(ground, name, steps, repeat_last=repeats)
     try:
@@ -88,7 +89,7 @@ def _typed_steps(ask: Request) -> list[StepRow]:
     """Rows in which something is; those that were left blank are no steps."""
     found = []
     for number in range(STEPS[1]):
-        after = ask.form.get(f"after-{number}", [""])[0].strip()
+        after = stripped(ask, f"after-{number}")
         targets = [text for text in ask.form.get(f"targets-{number}", []) if text]
         if after or targets:
             found.append(StepRow(after, targets))

@@ -23,12 +23,14 @@ from ....storage.oncall.rows import EscalationPolicyRow, EscalationTargetRow, Sc
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ....storage.oncall.transactions.edit_schedules import EDIT
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, uuid_in
 from ...ui.formatting import NOTHING, setting
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...ui.time_inputs import instant_typed, zone_named
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import oncall as api
 from ..schemas import CreateOnCallOverride
@@ -91,9 +93,9 @@ async def render_oncall(ask: Request) -> Response:
 
 async def submit_oncall(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API."""
-    schedule = _first(ask, "schedule")
+    schedule = stripped(ask, "schedule")
     try:
-        done = await _do(ask, _first(ask, "act"))
+        done = await _do(ask, stripped(ask, "act"))
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
@@ -114,7 +116,7 @@ def _words(refused: Refused) -> str:
 
 async def _do(ask: Request, what: str) -> OnCallFormResult | None:
     if what == "take-back":
-        uid = _uuid(_first(ask, "override"))
+        uid = uuid_in(stripped(ask, "override"))
         async with ask.context.pool.transaction("console_override", read_only=True) as tx:
             row = await select_override(tx, uid)
         if row is None or row.org != org_of(ask) or row.project != project_of(ask):
@@ -126,9 +128,9 @@ async def _do(ask: Request, what: str) -> OnCallFormResult | None:
     if what == "override":
         zone = zone_named(schedule.timezone)
         body = CreateOnCallOverride(
-            channel_id=_first(ask, "channel"),
-            starts_at=instant_typed("starts_at", _first(ask, "from"), zone),
-            ends_at=instant_typed("ends_at", _first(ask, "to"), zone),
+            channel_id=stripped(ask, "channel"),
+            starts_at=instant_typed("starts_at", stripped(ask, "from"), zone),
+            ends_at=instant_typed("ends_at", stripped(ask, "to"), zone),
         )
         await api.override(replace(named, body=body))
         return None
@@ -142,24 +144,13 @@ async def _do(ask: Request, what: str) -> OnCallFormResult | None:
 
 async def _schedule_of(ask: Request) -> ScheduleRow:
     """The schedule that the form names, which must be the project's own."""
-    uid = _uuid(_first(ask, "schedule"))
+    uid = uuid_in(stripped(ask, "schedule"))
     async with ask.context.pool.transaction("console_schedule", read_only=True) as tx:
         rows = await select_schedules_of(tx, org_of(ask), project_of(ask))
     for row in rows:
         if row.uid == uid:
             return row
     raise Problem("not_found")
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Problem("not_found") from None
-
-
-def _first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0].strip()
 
 
 async def _page(
@@ -194,7 +185,7 @@ async def _page(
         weeks=on,
         tabs=_tabs(on),
         channels=channels,
-        typed={name: _first(ask, name) for name in ("channel", "from", "to")},
+        typed={name: stripped(ask, name) for name in ("channel", "from", "to")},
         ladders=_ladder_lines(ladders, targets),
         reach=reach_lines(reach, now),
     )
@@ -275,7 +266,7 @@ _PROJECT: Final = ("project", "projectID")
 _PATH: Final = "/projects/{projectID}/on-call"
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path=_PATH,
         action=Permission(Need.VIEWER),
@@ -283,18 +274,13 @@ ROUTES: Final = (
         handler=render_oncall,
         summary="Who is on call in a project.",
         query=OnCallQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=_PATH,
         action=EDIT,
         scope=_PROJECT,
         handler=submit_oncall,
         summary="Adds or takes back an override, or renews a calendar's address.",
-        form=True,
-        page=True,
-        in_document=False,
     ),
 )

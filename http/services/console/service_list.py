@@ -19,6 +19,7 @@ from ....storage.services.queries.service_reports import select_windows
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import ReportWindow
+from ...ui.form_routes import page_route
 from ...ui.formatting import count, number
 from ...ui.page_layout import frame_of
 from ...ui.reliability_text import (
@@ -34,7 +35,7 @@ from ...ui.reliability_text import (
     word_of,
 )
 from ...ui.render import page
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 
 PAGE_ROWS: Final = 100
@@ -180,7 +181,7 @@ def under(lines: Sequence[ServiceItem]) -> str:
 _PROJECT: Final = ("project", "projectID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/projects/{projectID}/services",
         action=Permission(Need.VIEWER),
@@ -188,7 +189,5 @@ ROUTES: Final = (
         handler=render_service_list,
         summary="The services of a project.",
         query=ServicesQuery,
-        page=True,
-        in_document=False,
     ),
 )

@@ -14,6 +14,7 @@ from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
 from ...ui.bundle_notice import managed
 from ...ui.data_table import exact
+from ...ui.form_routes import page_route
 from ...ui.formatting import count
 from ...ui.plots.burn_gauge import scale
 from ...ui.reliability_text import (
@@ -27,7 +28,7 @@ from ...ui.reliability_text import (
     word_of,
 )
 from ...ui.render import page
-from ...wire.route import Request, Response, Route
+from ...wire.route import Request, Response
 from . import budget_plot as budget
 from . import service_timeline as axis
 from .alerting_summary import spoken
@@ -153,7 +154,7 @@ def _neighbours(found: Sequence[tuple[ServiceRow, HealthNow]]) -> list[Neighbour
 _SERVICE: Final = ("service", "serviceID")
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path="/services/{serviceID}",
         action=Permission(Need.VIEWER),
@@ -161,7 +162,5 @@ ROUTES: Final = (
         handler=render_service,
         summary="A service.",
         query=ServiceQuery,
-        page=True,
-        in_document=False,
     ),
 )

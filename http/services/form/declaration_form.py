@@ -18,8 +18,9 @@ from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST, 
 from ....storage.services.rules.service_report import WINDOWS
 from ....storage.services.transactions.create_service import ServiceDraft, create_service
 from ....storage.services.transactions.declare_service import declare
-from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, first, typed_of
+from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, typed_of
 from ...ui.form_routes import form_route
+from ...ui.form_values import stripped
 from ...ui.formatting import number
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS
@@ -53,7 +54,7 @@ async def render_declaration_form(ask: Request) -> Response:
 
 async def submit_declaration_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    if first(ask, "act") != "save":
+    if stripped(ask, "act") != "save":
         return _again(ask, ground)
     try:
         if ground.row is None:
@@ -68,13 +69,13 @@ async def submit_declaration_form(ask: Request) -> Response:
 async def _create(ask: Request, ground: DeclarationFormData) -> UUID:
     project = ground.frame.place.uid
     draft = ServiceDraft(
-        name=first(ask, "name"),
-        slug=first(ask, "slug") or None,
-        description=first(ask, "description").replace("\r\n", "\n"),
+        name=stripped(ask, "name"),
+        slug=stripped(ask, "slug") or None,
+        description=stripped(ask, "description").replace("\r\n", "\n"),
     )
     declaration = draft_of(ask)
-    objective = first(ask, "objective")
-    window = first(ask, "window") or "30d"
+    objective = stripped(ask, "objective")
+    window = stripped(ask, "window") or "30d"
     if window not in WINDOWS:
         raise Problem("the form names no window")
     aimed = decimal("objective", objective) if objective else None

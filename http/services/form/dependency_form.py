@@ -12,8 +12,9 @@ from ....storage.services.queries.services import select_service, select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_dependency import DEPTH_MOST, UPSTREAMS_MOST
 from ....storage.services.transactions.edit_dependencies import put_dependencies
-from ...ui.form_inputs import NONE, FieldFault, fault_of, first, uuids, whole
+from ...ui.form_inputs import NONE, FieldFault, fault_of, uuids
 from ...ui.form_routes import form_route
+from ...ui.form_values import stripped, whole_number
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
@@ -40,7 +41,7 @@ async def submit_dependency_form(ask: Request) -> Response:
     ground = await _ground(ask)
     wanted = ask.form.get("needs", [])
     try:
-        generation = whole("generation", first(ask, "generation"))
+        generation = whole_number("generation", stripped(ask, "generation"))
         async with ask.context.pool.transaction("console_put_dependencies") as tx:
             row = ground.row
             await put_dependencies(tx, ask.who, row.project_uid, row.uid, uuids(wanted), generation)

@@ -21,7 +21,8 @@ from ....storage.services.rules.service_health import (
     RegionMode,
 )
 from ....storage.services.transactions.declare_service import DeclarationDraft
-from ...ui.form_inputs import first, uuids, whole
+from ...ui.form_inputs import uuids
+from ...ui.form_values import stripped, whole_number
 from ...ui.time_inputs import instant_typed
 from ...wire.errors import Problem
 from ...wire.route import Request
@@ -92,9 +93,9 @@ def draft_of(ask: Request) -> DeclarationDraft:
     """What the form declares; who decides is a member, ticked as one or not."""
     sli = uuids(ask.form.get("sli", []))
     members = uuids([*ask.form.get("member", []), *ask.form.get("sli", [])])
-    past = first(ask, "backfill_from")
+    past = stripped(ask, "backfill_from")
     return DeclarationDraft(
-        expected_revision=whole("revision", first(ask, "revision") or "0"),
+        expected_revision=whole_number("revision", stripped(ask, "revision") or "0"),
         monitors=members,
         sli=sli,
         policies=_policies(ask),
@@ -103,23 +104,23 @@ def draft_of(ask: Request) -> DeclarationDraft:
 
 
 def _policies(ask: Request) -> Policies:
-    floor = floor_us(first(ask, "active_floor"))
+    floor = floor_us(stripped(ask, "active_floor"))
     if floor is None:
         field = f"{_POLICY}.freshness.active_floor"
         raise Refused("invalid", field, "must be a length such as 90s or 1m30s")
 
     def least(part: str, name: str) -> int:
-        return whole(f"{_POLICY}.{part}.{name}", first(ask, name))
+        return whole_number(f"{_POLICY}.{part}.{name}", stripped(ask, name))
 
     try:
         return Policies(
-            mode=AggregationMode(first(ask, "mode")),
+            mode=AggregationMode(stripped(ask, "mode")),
             healthy_min=least("aggregation", "healthy_min"),
             degraded_min=least("aggregation", "degraded_min"),
-            region_mode=RegionMode(first(ask, "region_mode")),
+            region_mode=RegionMode(stripped(ask, "region_mode")),
             healthy_min_regions=least("region", "healthy_min_regions"),
             degraded_min_regions=least("region", "degraded_min_regions"),
-            missing_data=MissingData(first(ask, "missing_data")),
+            missing_data=MissingData(stripped(ask, "missing_data")),
             active_multiplier=least("freshness", "active_multiplier"),
             active_floor_us=floor,
         )

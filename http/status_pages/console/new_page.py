@@ -9,6 +9,7 @@ from ....storage.accounts.queries.projects import select_project
 from ....storage.core.refusal import Refused
 from ....storage.incidents.rules.incident import TITLE_LONGEST
 from ....storage.status_pages.rules.status_page import Visibility
+from ...ui.form_values import stripped
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
 from ...wire.errors import Problem
@@ -16,7 +17,7 @@ from ...wire.route import Request, Response, Route
 from ..routes import status_pages as api
 from ..schemas.status_pages import CreateStatusPage
 from .form_errors import NOTHING_TYPED, PageInput, typed_of
-from .page_access import ALL, first, route
+from .page_access import ALL, route
 from .page_list import WHO
 
 SCOPES: Final = ("project", "organization")
@@ -28,17 +29,17 @@ async def render_new_page(ask: Request) -> Response:
 
 async def submit_new_page(ask: Request) -> Response:
     """By the very handler of the API: its rules are the only ones."""
-    scope = first(ask, "scope")
+    scope = stripped(ask, "scope")
     if scope not in SCOPES:
         raise Problem("the form names no scope")
     try:
-        visibility = Visibility(first(ask, "visibility"))
+        visibility = Visibility(stripped(ask, "visibility"))
     except ValueError:
         raise Problem("the form names no visibility") from None
     project = ask.ids["projectID"]
     body = CreateStatusPage(
-        slug=first(ask, "slug"),
-        title=first(ask, "title"),
+        slug=stripped(ask, "slug"),
+        title=stripped(ask, "title"),
         visibility=visibility,
         project_id=project if scope == "project" else UNSET,
     )

@@ -15,6 +15,7 @@ from ....storage.status_pages.queries.status_pages import (
 )
 from ....storage.status_pages.rows import PageRow
 from ....storage.status_pages.transactions.edit_pages import EDIT, page_token
+from ...ui.form_routes import page_route
 from ...wire.errors import Problem
 from ...wire.route import Handler, NoQuery, Request, Route
 from ...wire.scope_keys import org_of
@@ -53,10 +54,6 @@ async def reached_by(ask: Request, tx: Tx, row: PageRow) -> PageAccess:
     return PageAccess(row, shown, may_edit, addresses_of(ask, shown, token).page)
 
 
-def first(ask: Request, name: str) -> str:
-    return ask.form.get(name, [""])[0].strip()
-
-
 def route(
     method: str,
     path: str,
@@ -65,7 +62,7 @@ def route(
     action: Permission = EDIT,
     query: type = NoQuery,
 ) -> Route:
-    return Route(
+    return page_route(
         method=method,
         path=path,
         action=action,
@@ -73,7 +70,4 @@ def route(
         handler=handler,
         summary=summary,
         query=query,
-        form=method == "POST",
-        page=True,
-        in_document=False,
     )

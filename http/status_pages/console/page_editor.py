@@ -34,6 +34,7 @@ from ....storage.status_pages.rules.status_page_edit import (
     GROUP_LONGEST,
 )
 from ....storage.status_pages.transactions.edit_components import move_component
+from ...ui.form_values import stripped, uuid_in
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import POLICY, page, redirect
 from ...wire.errors import Problem
@@ -43,7 +44,7 @@ from ..public.page_text import STATUS
 from ..routes import status_pages as api
 from ..schemas.status_pages import CreateComponent, PageDomain, UpdateComponent, UpdateStatusPage
 from .form_errors import NOTHING_TYPED, PageInput, typed_of
-from .page_access import ONE, VIEW, PageAccess, first, reached, route
+from .page_access import ONE, VIEW, PageAccess, reached, route
 from .page_list import WHO
 
 # What the editor frames is the preview, and that is ours.
@@ -91,9 +92,9 @@ async def submit_page_editor(ask: Request) -> Response:
     names."""
     async with ask.context.pool.transaction("console_page_named", read_only=True) as tx:
         await reached(ask, tx)
-    what, find = first(ask, "act"), ask.form.get("find", [None])[0]
+    what, find = stripped(ask, "act"), ask.form.get("find", [None])[0]
     form, _, name = what.partition(":")
-    query = EditorQuery(find, page=_whole(first(ask, "page")))
+    query = EditorQuery(find, page=_whole(stripped(ask, "page")))
     try:
         to = await _do(ask, form, name)
     except Refused as refused:
@@ -120,11 +121,11 @@ async def _do(ask: Request, form: str, name: str) -> str:
     """Where on the page it leads."""
     match form:
         case "page":
-            edit = UpdateStatusPage(title=first(ask, "title"), visibility=_visibility(ask))
+            edit = UpdateStatusPage(title=stripped(ask, "title"), visibility=_visibility(ask))
             await api.update(replace(ask, body=edit))
             return "main"
         case "domain":
-            await api.name(replace(ask, body=PageDomain(domain=first(ask, "domain"))))
+            await api.name(replace(ask, body=PageDomain(domain=stripped(ask, "domain"))))
             return "domain"
         case "add-monitor" | "add-service" | "add-manual":
             body = _new(ask, form, name)
@@ -155,7 +156,7 @@ def _named(ask: Request, row: ComponentRow, **given: Any) -> Request:
 async def _component(ask: Request, name: str) -> ComponentRow:
     """One of the page's; Problem not_found."""
     async with ask.context.pool.transaction("console_component", read_only=True) as tx:
-        row = await select_component(tx, _uuid(name))
+        row = await select_component(tx, uuid_in(name))
     if row is None or row.page_uid != ask.ids["pageID"]:
         raise Problem("not_found")
     return row
@@ -163,10 +164,10 @@ async def _component(ask: Request, name: str) -> ComponentRow:
 
 def _new(ask: Request, form: str, name: str) -> CreateComponent:
     return CreateComponent(
-        name=first(ask, "name"),
-        group=first(ask, "group"),
-        monitor_id=_uuid(name) if form == "add-monitor" else UNSET,
-        service_id=_uuid(name) if form == "add-service" else UNSET,
+        name=stripped(ask, "name"),
+        group=stripped(ask, "group"),
+        monitor_id=uuid_in(name) if form == "add-monitor" else UNSET,
+        service_id=uuid_in(name) if form == "add-service" else UNSET,
         manual_status=_status(ask) if form == "add-manual" else UNSET,
     )
 
@@ -185,32 +186,25 @@ async def _added_already(ask: Request, body: CreateComponent) -> UUID | None:
 
 def _edit(ask: Request, row: ComponentRow) -> UpdateComponent:
     return UpdateComponent(
-        name=first(ask, "name"),
-        group=first(ask, "group"),
-        description=first(ask, "description").replace("\r\n", "\n"),
+        name=stripped(ask, "name"),
+        group=stripped(ask, "group"),
+        description=stripped(ask, "description").replace("\r\n", "\n"),
         manual_status=UNSET if row.manual_status is None else _status(ask),
     )
 
 
 def _status(ask: Request) -> ComponentStatus:
     try:
-        return ComponentStatus(first(ask, "manual_status"))
+        return ComponentStatus(stripped(ask, "manual_status"))
     except ValueError:
         raise Problem("the form names no status") from None
 
 
 def _visibility(ask: Request) -> Visibility:
     try:
-        return Visibility(first(ask, "visibility"))
+        return Visibility(stripped(ask, "visibility"))
     except ValueError:
         raise Problem("the form names no visibility") from None
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Problem("not_found") from None
 
 
 def _path(ask: Request) -> str:

@@ -1,7 +1,6 @@
 """Who is told of a status page, for those who edit it: found by a part of the address, removed."""
 
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
@@ -13,12 +12,12 @@ from ....storage.status_pages.queries.status_page_subscribers import (
     find_subscribers,
 )
 from ....storage.status_pages.transactions.unsubscribe import remove_subscriber
+from ...ui.form_values import stripped, uuid_in
 from ...ui.formatting import exactly, number
 from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
-from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
-from .page_access import ONE, first, reached, route
+from .page_access import ONE, reached, route
 
 SHOWN_MOST: Final = 100
 WANTED_LONGEST: Final = 320
@@ -55,7 +54,7 @@ async def render_subscriber_list(ask: Request) -> Response:
 
 async def remove(ask: Request) -> Response:
     """Who is gone already is gone."""
-    subscriber = _uuid(first(ask, "remove"))
+    subscriber = uuid_in(stripped(ask, "remove"))
     async with ask.context.pool.transaction("console_page_named", read_only=True) as tx:
         page_uid = (await reached(ask, tx)).row.uid
     try:
@@ -70,13 +69,6 @@ async def remove(ask: Request) -> Response:
 
 def _day(at: Instant) -> str:
     return exactly(at).partition(" ")[0]
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Problem("not_found") from None
 
 
 ROUTES: Final[tuple[Route, ...]] = (

@@ -7,12 +7,10 @@ but the logo that the installation's branding names.
 import calendar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from ....storage.core.instant import DAY, Instant
@@ -28,7 +26,7 @@ from ....storage.status_pages.rules.status_page import (
 from ....storage.status_pages.rules.status_page_history import Month, months_shown
 from ...ui.formatting import Moment, clock, moment
 from ...ui.formatting import day as day_name
-from ...ui.render import POLICY, static_url
+from ...ui.render import POLICY, environment_of
 from . import page_text as words
 from .uptime_bars import bars, is_plain
 from .urls import FEED_TYPES, Addresses
@@ -314,24 +312,11 @@ def _moment(at: Instant, now: Instant | None = None) -> tuple[str, str, str]:
     return full.iso, words.exactly(at), text
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["static"] = static_url
-    return environment
-
-
 def _render(
     template: str, title: str, branding: Branding, addresses: Addresses, **values: Any
 ) -> bytes:
     text = (
-        _environment()
+        environment_of(Path(__file__).parent)
         .get_template(template)
         .render(
             title=title,

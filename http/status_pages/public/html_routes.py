@@ -10,6 +10,7 @@ import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.status_pages.queries.branding import shown_branding
+from ...ui.form_routes import page_route
 from ...ui.render import HTML
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
@@ -118,34 +119,28 @@ ROUTES: Final = (
         query=BadgeQuery,
         in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path=f"{_PAGE}/widget",
         action=_ANYBODY,
         handler=read_widget,
         summary="The first line of a status page, to be framed.",
         query=TokenQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path=_PAGE,
         action=_ANYBODY,
         handler=read_page,
         summary="A status page for people.",
         query=TokenQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="GET",
         path=f"{_PAGE}/history",
         action=_ANYBODY,
         handler=read_history,
         summary="A status page's incidents, a month at a time, for people.",
         query=HistoryQuery,
-        page=True,
-        in_document=False,
     ),
 )

@@ -19,6 +19,7 @@ from ....storage.status_pages.queries.status_page_subscribers import (
 from ....storage.status_pages.queries.status_pages import select_bindings
 from ....storage.status_pages.rules.branding import Branding
 from ....storage.status_pages.rules.subscription import SubscriberKind, SubscriptionRequest
+from ...ui.form_routes import page_route
 from ...ui.render import HTML
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
@@ -223,26 +224,21 @@ def _said(
 _ANYBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
-    Route(
+    page_route(
         method="GET",
         path=_SUBSCRIBE,
         action=_ANYBODY,
         handler=show_form,
         summary="How to be told of a status page.",
         query=TokenQuery,
-        page=True,
-        in_document=False,
     ),
-    Route(
+    page_route(
         method="POST",
         path=_SUBSCRIBE,
         action=_ANYBODY,
         handler=send_form,
         summary="Ask to be told of a status page.",
         query=TokenQuery,
-        form=True,
-        page=True,
-        in_document=False,
     ),
     *(
         Route(

@@ -6,6 +6,7 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.status_pages.queries.branding import select_branding, shown_branding
 from ....storage.status_pages.rules import branding as rules
 from ....storage.status_pages.transactions.put_branding import EDIT, put_branding
+from ...ui.form_routes import page_route
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route, setting_routes
 from ...wire.schema import given
@@ -111,13 +112,11 @@ ROUTES: Final = (
             "Set the branding, the whole of it.",
         ),
     ),
-    Route(
+    page_route(
         method="GET",
         path="/theme/{color}",
         action=_ANYBODY,
         handler=read_theme,
         summary="The style sheet of an accent colour.",
-        page=True,
-        in_document=False,
     ),
 )

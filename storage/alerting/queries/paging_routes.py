@@ -1,16 +1,14 @@
 """Whom the pages of services get to just now: by their ladder, or else whoever is on call."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from ...core.instant import Instant
 from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
-from ...oncall.queries.oncall_schedules import select_rosters
-from ...oncall.rules.oncall_schedule import stretch
-from ...oncall.tables.oncall_schedules import select_schedules_by_keys
+from ...oncall.queries.oncall_schedules import select_channels_on_call
 from ..rules.paging_delegation import RouteState
 
 _KEYS = "unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)"
@@ -59,7 +57,8 @@ async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[
 async def _of_organization(
     tx: Tx, org: int, rows: Sequence[_Named], now: Instant
 ) -> dict[Key, RouteState]:
-    holding = await _on_call(tx, org, {r.schedule for r in rows if r.schedule is not None}, now)
+    schedules = {row.schedule for row in rows if row.schedule is not None}
+    holding = await select_channels_on_call(tx, org, schedules, now)
     channels: dict[Key, set[int]] = defaultdict(set)
     for row in rows:
         channel = row.channel if row.schedule is None else holding.get(row.schedule)
@@ -72,15 +71,3 @@ async def _of_organization(
 
 def _reach(channels: set[int], enabled: set[int]) -> RouteState:
     return RouteState.SOMEBODY if channels & enabled else RouteState.DISABLED
-
-
-async def _on_call(tx: Tx, org: int, schedules: set[int], now: Instant) -> Mapping[int, int]:
-    if not schedules:
-        return {}
-    rows = await select_schedules_by_keys(tx, org, schedules)
-    standings = await select_rosters(tx, org, rows, now, Instant(now + 1))
-    return {
-        one.schedule.id: stretch(one.roster, one.overrides, now).channel
-        for one in standings
-        if one.participants
-    }

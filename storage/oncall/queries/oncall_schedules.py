@@ -7,9 +7,9 @@ from uuid import UUID
 from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rows import OnCallOverrideRow, ParticipantRow, ScheduleRow
-from ..rules.oncall_schedule import OnCallOverride, OnCallSchedule
+from ..rules.oncall_schedule import OnCallOverride, OnCallSchedule, stretch
 from ..tables.oncall_overrides import select_overrides_between
-from ..tables.oncall_schedules import _BY_UID, _COLUMNS, _FROM
+from ..tables.oncall_schedules import _BY_UID, _COLUMNS, _FROM, select_schedules_by_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +83,19 @@ async def select_participants(
     ):
         found[row.schedule].append(row)
     return found
+
+
+async def select_channels_on_call(
+    tx: Tx, org: int, schedules: set[int], now: Instant
+) -> dict[int, int]:
+    """Returns the key of the channel that is on call, by the key of its schedule."""
+    if not schedules:
+        return {}
+    rows = await select_schedules_by_keys(tx, org, schedules)
+    standings = await select_rosters(tx, org, rows, now, Instant(now + 1))
+    return {
+        one.schedule.id: stretch(one.roster, one.overrides, now).channel
+        for one in standings
+        # A schedule that was deleted since it was read has no participants.
+        if one.participants
+    }
