@@ -30,7 +30,7 @@ def configure(settings: Log) -> None:
     logging.getLogger(_OURS).setLevel(settings.level.upper())
 
 
-def _given(record: logging.LogRecord) -> dict[str, Any]:
+def _extra_fields(record: logging.LogRecord) -> dict[str, Any]:
     return {key: value for key, value in vars(record).items() if key not in _OWN}
 
 
@@ -48,7 +48,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "msg": record.getMessage(),
-            **_given(record),
+            **_extra_fields(record),
         }
         trouble = _trouble(record)
         if trouble:
@@ -59,6 +59,6 @@ class JsonLines(logging.Formatter):
 class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC)
-        given = " ".join(f"{key}={value}" for key, value in _given(record).items())
+        given = " ".join(f"{key}={value}" for key, value in _extra_fields(record).items())
         head = f"{moment:%H:%M:%S} {record.levelname.lower():7} {record.getMessage()}"
         return "\n".join(part for part in (f"{head}  {given}".rstrip(), _trouble(record)) if part)

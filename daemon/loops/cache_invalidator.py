@@ -11,7 +11,7 @@ import trio
 
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.connect import listening
-from ...storage.engine.edit_notify import tell_edited
+from ...storage.engine.edit_notify import notify_edited
 from ...storage.engine.pools import Pool
 from ..runtime.wake_event import WakeEvent
 
@@ -32,8 +32,8 @@ class CacheInvalidator:
     async def pass_once(self) -> None:
         if self._is_untold:
             self._is_untold = False
-            async with self._pool.statement("tell_edited") as tx:
-                await tell_edited(tx)
+            async with self._pool.statement("notify_edited") as tx:
+                await notify_edited(tx)
 
 
 async def hear(

@@ -29,7 +29,7 @@ from ...storage.results.rules.incoming_result import StoreOutcome
 from ...storage.results.transactions.find_refused_canaries import find_refused
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import canary_runs
-from ...storage.scheduling.transactions.claim_canary_runs import ClaimedRun, take_runs
+from ...storage.scheduling.transactions.claim_canary_runs import ClaimedRun, claim_canary_runs
 from .check_cache import CachedCheck, CheckCache
 from .prober import arrival_of
 from .result_recorder import Recorder
@@ -90,7 +90,9 @@ class CanaryDispatcher:
             # What ended while the store was away still stands there.
             await canary_runs.end_all_but(tx, self.process, self._in_hand)
             shards = [shard.id for shard in await shards_queries.select_shards(tx, [region])]
-            taken = await take_runs(tx, region, shards, self.process, self.places, self.places)
+            taken = await claim_canary_runs(
+                tx, region, shards, self.process, self.places, self.places
+            )
         for item in taken:
             if self._running is None or self._closed.is_set():
                 return
@@ -118,9 +120,9 @@ class CanaryDispatcher:
         if entry is not None and entry.check is not None:
             await self._probe(item, entry)
         elif entry is not None:
-            await self._note_unready(item, entry, entry.trouble.partition(":")[0])
+            await self._record_unready(item, entry, entry.trouble.partition(":")[0])
 
-    async def _note_unready(self, item: ClaimedRun, entry: CachedCheck, reason: str) -> None:
+    async def _record_unready(self, item: ClaimedRun, entry: CachedCheck, reason: str) -> None:
         log.warning("canary could not be run", extra={"monitor": str(entry.uid), "reason": reason})
         if reason in _TROUBLES:
             async with self.pool.transaction("record_probe_errors") as tx:
@@ -132,7 +134,7 @@ class CanaryDispatcher:
         check = replace(entry.check, run_key=run_key(entry.uid, entry.revision, due))
         result = await run(check, replace(self.reach, stages=self._count), self.clock)
         if result.outcome is RunOutcome.UNKNOWN:
-            await self._note_unready(item, entry, str(result.unknown_reason))
+            await self._record_unready(item, entry, str(result.unknown_reason))
             return
         arrival = arrival_of(item.key, item.shard, entry, result, item.due)
         recorded = await self.recorder.record(arrival)

@@ -94,10 +94,10 @@ class CompositeEvaluator:
             )
         self.evaluated += len(done.results)
         self.withheld += done.withheld
-        self._tell(done)
+        self._publish(done)
         return len(done.results) + done.withheld + done.calls
 
-    def _tell(self, done: CompositeEvaluations) -> None:
+    def _publish(self, done: CompositeEvaluations) -> None:
         flipped = {(flip.org, flip.monitor, flip.at) for flip in done.flips}
         for arrival, recorded in done.results:
             changed = (*arrival.key, recorded.ts) in flipped

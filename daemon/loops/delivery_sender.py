@@ -55,11 +55,11 @@ async def carry(
     except CannotOpen:
         return DeliveryOutcome("decrypt_failed")
     except BadPayload as fault:
-        _tell(delivery, "an event cannot be read", str(fault))
+        _report(delivery, "an event cannot be read", str(fault))
         return DeliveryOutcome("bad_payload", is_ours=True)
     except Exception as bug:
         # One event must not end the deliveries of all others.
-        _tell(delivery, "sender raised an exception", repr(bug))
+        _report(delivery, "sender raised an exception", repr(bug))
         return DeliveryOutcome("internal_error", is_ours=True)
     return DeliveryOutcome(external_id=one_line(external_id, THREAD_LONGEST))
 
@@ -99,5 +99,5 @@ def _message(delivery: LeasedDelivery, base_url: str) -> Message:
     )
 
 
-def _tell(delivery: LeasedDelivery, message: str, cause: str) -> None:
+def _report(delivery: LeasedDelivery, message: str, cause: str) -> None:
     log.error(message, extra={"outbox_event": str(delivery.event.uid), "cause": cause[:500]})

@@ -22,13 +22,13 @@ from ...storage.accounts.tables.projects import select_project_named
 from ...storage.bundles.queries import select_files
 from ...storage.bundles.rows import FileRow
 from ...storage.bundles.rules.bundle import Bundle
-from ...storage.bundles.rules.file_provider import EMPTY_NOW, FileStatus, may_speak_of, wrong
+from ...storage.bundles.rules.file_provider import EMPTY_NOW, FileStatus, may_name, wrong
 from ...storage.bundles.tables.bundle_files import (
     claim_provider,
-    drop_file,
-    note_applied,
-    note_scan,
+    delete_file,
     put_file,
+    record_applied,
+    record_scan,
     select_left_behind,
 )
 from ...storage.bundles.transactions.apply_bundle import apply_bundle
@@ -118,8 +118,8 @@ class FileProviderSyncer:
         except DirectoryUnreadable as why:
             error = str(why)
             log.warning("bundles cannot be read", extra={"provider": source.name, "why": error})
-        async with self._pool.statement("note_scan") as tx:
-            await note_scan(tx, source.name, error)
+        async with self._pool.statement("record_scan") as tx:
+            await record_scan(tx, source.name, error)
         return applied
 
     async def _scan(self, source: FileProviderConfig) -> int:
@@ -187,7 +187,7 @@ class FileProviderSyncer:
             await self._write(tx, source, one.path, home, bundle, named)
             for left in await select_left_behind(tx, source.name, one.path, home.uid):
                 await self._empty(tx, source, one.path, left, named)
-            await note_applied(tx, source.name, one.path, home.uid)
+            await record_applied(tx, source.name, one.path, home.uid)
 
         try:
             if await self._is_done("apply_file_bundle", source, one.path, work):
@@ -221,7 +221,7 @@ class FileProviderSyncer:
         """A file that is gone: noted at the first look, believed at the second. Where what came
         from it cannot be left, that is said and tried again later."""
         if row.digest != _GONE:
-            await self._note_gone(row, FileStatus.PENDING, "is gone")
+            await self._record_gone(row, FileStatus.PENDING, "is gone")
             return
         if row.status != FileStatus.PENDING and now - row.scanned_at < AGAIN_US:
             return
@@ -229,19 +229,19 @@ class FileProviderSyncer:
         async def work(tx: Tx) -> None:
             for left in await select_left_behind(tx, source.name, row.path, None):
                 await self._empty(tx, source, row.path, left, named)
-            await drop_file(tx, source.name, row.path)
+            await delete_file(tx, source.name, row.path)
 
         try:
             if not await self._is_done("leave_file_bundle", source, row.path, work):
-                await self._note_gone(row, FileStatus.ERROR, f"is gone, and {_OURS}")
+                await self._record_gone(row, FileStatus.ERROR, f"is gone, and {_OURS}")
                 return
         except Refused as why:
-            await self._note_gone(row, wrong(row.generation), f"is gone, and {why}")
+            await self._record_gone(row, wrong(row.generation), f"is gone, and {why}")
             return
         log.info("bundle file removed", extra={"provider": source.name, "path": row.path})
         self._on_edit()
 
-    async def _note_gone(self, row: FileRow, status: FileStatus, error: str) -> None:
+    async def _record_gone(self, row: FileRow, status: FileStatus, error: str) -> None:
         async with self._pool.statement("put_bundle_file") as tx:
             await put_file(
                 tx,
@@ -308,7 +308,7 @@ async def _home(tx: Tx, source: FileProviderConfig, bundle: Bundle) -> ProjectRo
         raise Refused("invalid", "project", "is none of this installation")
     organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the project stands in it"
-    if not may_speak_of(source.scope, organization.slug, home.slug):
+    if not may_name(source.scope, organization.slug, home.slug):
         raise Refused("invalid", "project", f"is another than the provider's, {source.scope}")
     return home
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ...storage.accounts.tables import sessions
-from ...storage.accounts.tables.password_resets import drop_expired_resets
-from ...storage.accounts.tables.user_identities import drop_expired_flows
+from ...storage.accounts.tables.password_resets import purge_expired_resets
+from ...storage.accounts.tables.user_identities import purge_expired_flows
 from ...storage.agents.tables import agents
 from ...storage.core.instant import DAY, HOUR, Instant
 from ...storage.core.time_span import TimeSpan
@@ -107,28 +107,28 @@ class Janitor:
         for (parent, _), days in self._kept.items():
             before = min(Instant(now - days * DAY), Instant(open_from - OPEN_BEHIND_US))
             dropped = await drop_partitions(self._pool, parent, before=before)
-            _tell(dropped)
+            _log_rows(dropped)
         kept_from = Instant(now - self._gate_days * DAY)
-        _tell(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
+        _log_rows(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
         async with self._pool.transaction("sweep") as tx:
-            await queues.drop_stale_jobs(tx, Instant(now - HOUR))
+            await queues.purge_stale_jobs(tx, Instant(now - HOUR))
             await trials.drop_check_tests(tx, Instant(now - HOUR))
-            await agents.drop_agents(tx, Instant(now - agents.KEPT_DAYS * DAY))
-            await presences.drop_presences(tx, Instant(now - PRESENCES_KEPT_US))
+            await agents.purge_agents(tx, Instant(now - agents.KEPT_DAYS * DAY))
+            await presences.purge_presences(tx, Instant(now - PRESENCES_KEPT_US))
             raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
             await push_events.drop_push_events(tx, raw_from)
             # Figures are made from results: what governed before the oldest that is kept, or that
             # is still to be rolled up, is done with.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
             await compositions.forget(tx, oldest)
-            await maintenances.drop_expired_previews(tx)
-            await sessions.drop_expired(tx)
-            await drop_expired_resets(tx)
-            await drop_expired_flows(tx)
-            await subscribers.drop_unconfirmed(tx)
-            await service_facts.forget_minutes(tx, MINUTES_KEPT_DAYS)
+            await maintenances.purge_expired_previews(tx)
+            await sessions.purge_expired(tx)
+            await purge_expired_resets(tx)
+            await purge_expired_flows(tx)
+            await subscribers.purge_unconfirmed(tx)
+            await service_facts.delete_minutes(tx, MINUTES_KEPT_DAYS)
         await self._announce_ahead(now)
-        await self._drop_delivered(Instant(now - DELIVERED_KEPT_US))
+        await self._purge_delivered(Instant(now - DELIVERED_KEPT_US))
 
     async def _announce_ahead(self, now: Instant) -> None:
         """Maintenance that comes again is announced long before it is on."""
@@ -139,15 +139,15 @@ class Janitor:
             async with self._pool.transaction("announce_ahead") as tx:
                 await announce_ahead(tx, uid)
 
-    async def _drop_delivered(self, before: Instant) -> None:
+    async def _purge_delivered(self, before: Instant) -> None:
         dropped = DELIVERED_AT_ONCE
         while dropped == DELIVERED_AT_ONCE:
-            async with self._pool.transaction("drop_delivered") as tx:
-                dropped = await deliveries.drop_delivered(tx, before, DELIVERED_AT_ONCE)
-        async with self._pool.transaction("drop_threads") as tx:
-            await deliveries.drop_threads(tx, before)
+            async with self._pool.transaction("purge_delivered") as tx:
+                dropped = await deliveries.purge_delivered(tx, before, DELIVERED_AT_ONCE)
+        async with self._pool.transaction("purge_threads") as tx:
+            await deliveries.purge_threads(tx, before)
 
 
-def _tell(dropped: list[str]) -> None:
+def _log_rows(dropped: list[str]) -> None:
     for name in dropped:
         log.info("retention deleted rows", extra={"partition": name})

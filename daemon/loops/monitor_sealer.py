@@ -38,8 +38,8 @@ class MonitorSealer:
 
     async def seal(self, shard: Shard) -> int:
         """One sealing of a shard, from its fence to its end."""
-        async with self._pool.transaction("move_fence") as tx:
-            fence = await seals.move_fence(tx, shard.id, self._clock())
+        async with self._pool.transaction("advance_fence") as tx:
+            fence = await seals.advance_fence(tx, shard.id, self._clock())
         if fence == shard.settled_through:
             return 0
         missed = 0
@@ -71,6 +71,6 @@ class MonitorSealer:
             for part in chunks(keys):
                 async with self._pool.transaction("roll_up_hour") as tx:
                     await roll_up_hour(tx, part, current.rolled_up_through)
-            async with self._pool.transaction("move_figured") as tx:
-                await figures.move_figured(tx, shard, current.rolled_up_through, end)
+            async with self._pool.transaction("advance_rolled_up") as tx:
+                await figures.advance_rolled_up(tx, shard, current.rolled_up_through, end)
         return HOURS_MOST

@@ -38,7 +38,7 @@ from ...storage.notifications.transactions.lease_deliveries import (
 from ...storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
 from ..runtime.wake_event import WakeEvent
 from .delivery_sender import carry, kind_of
-from .subscriber_sender import note_end, pass_on_all
+from .subscriber_sender import pass_on_all, record_end
 
 log = logging.getLogger("leadline.outbox_leaser")
 
@@ -180,7 +180,7 @@ class OutboxLeaser:
             return outcome
         outcome = await carry(delivery, self._keyring, mailing.means, mailing.base_url)
         if delivery.subscriber is not None:
-            return await note_end(self._pool, self._keyring, delivery, outcome)
+            return await record_end(self._pool, self._keyring, delivery, outcome)
         return outcome
 
     async def _settle(self) -> None:

@@ -16,7 +16,11 @@ from ...probes.senders import NotDelivered, SendContext
 from ...probes.senders.subscriber_mail import SubscriberMail, send_letter
 from ...storage.accounts.rows import ResetRequestRow
 from ...storage.accounts.rules.password_reset import LEASE_US, TTL_WORDS, tried_again_at
-from ...storage.accounts.tables.password_resets import drop_request, lease_requests, put_off_request
+from ...storage.accounts.tables.password_resets import (
+    delete_request,
+    lease_requests,
+    postpone_request,
+)
 from ...storage.accounts.transactions.reset_password_by_mail import begin_reset
 from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.keyring import Keyring
@@ -68,7 +72,7 @@ class PasswordResetMailer:
                 await self._put_off(request, why.reason)
                 return
             async with self._pool.statement("drop_reset_request") as tx:
-                await drop_request(tx, request.address)
+                await delete_request(tx, request.address)
 
     async def _begin(
         self, tx: Tx, request: ResetRequestRow
@@ -85,9 +89,9 @@ class PasswordResetMailer:
         extra = {"reason": reason, "attempts": request.attempts}
         log.warning("password reset mail failed", extra=extra)
         change = (
-            partial(drop_request, address=request.address)
+            partial(delete_request, address=request.address)
             if at is None
-            else partial(put_off_request, address=request.address, at=at)
+            else partial(postpone_request, address=request.address, at=at)
         )
         async with self._pool.statement("put_off_reset_request") as tx:
             await change(tx)

@@ -110,7 +110,7 @@ class PresenceRenewer:
         self._from_at = self.renewed_through = begun
         self._lost_before = lost
 
-    async def say_goodbye(self) -> None:
+    async def delete_presence(self) -> None:
         """A clean end: what was heard until now was heard. Bounded, and not cancelled by the stop
         that it belongs to."""
         if self._from_at is None or self._lost() != self._lost_before:

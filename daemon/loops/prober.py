@@ -175,13 +175,13 @@ class Prober:
             found = await shards.select_shards(tx, self._regions)
         self._shards = tuple(shard.id for shard in found)
         await self._catalogue.refresh(self._shards)
-        await self._drop_done()
-        await self._tell_troubles()
-        await self._take_jobs()
-        await self._take_trials()
+        await self._forget_done()
+        await self._record_probe_errors()
+        await self._lease_jobs()
+        await self._lease_check_tests()
         await self._lease()
 
-    async def _take_trials(self) -> None:
+    async def _lease_check_tests(self) -> None:
         if self._trials is None or self._running is None or self._is_closed:
             return
         for trial in await self._trials.lease():
@@ -226,9 +226,9 @@ class Prober:
         for n, due in enumerate(leased.due_ats):
             key = (leased.orgs[n], leased.monitors[n])
             claim_until = leased.claim_untils[n]
-            self._put_in_line(QueuedRun(due, next(self._numbers), batch, key, claim_until))
+            self._enqueue(QueuedRun(due, next(self._numbers), batch, key, claim_until))
 
-    def _put_in_line(self, item: QueuedRun) -> None:
+    def _enqueue(self, item: QueuedRun) -> None:
         heappush(self._waiting, item)
         self._news.set()
 
@@ -243,7 +243,7 @@ class Prober:
             # Gone, or too late to say anything about its due instant: the sealer says so.
             self._settle(window.batch, stored=entry is None)
         elif entry.check is None:
-            self._note_unready(window.key, entry)
+            self._record_unready(window.key, entry)
             self._settle(window.batch, stored=False)
         else:
             permit = object()
@@ -270,7 +270,7 @@ class Prober:
         finally:
             self._permits.release_on_behalf_of(permit)
         if result.outcome is RunOutcome.UNKNOWN:
-            self._note_unknown(key, entry, result)
+            self._record_unknown(key, entry, result)
             self._settle(batch, stored=stored)
             return
         arrival = arrival_of(key, batch.shard, entry, result, due)
@@ -279,10 +279,10 @@ class Prober:
             if recorded.fate is StoreOutcome.OUTDATED:
                 self._catalogue.forget(key)
                 claim_until = claimable_until(due, entry.interval_us)
-                self._put_in_line(QueuedRun(due, next(self._numbers), batch, key, claim_until))
+                self._enqueue(QueuedRun(due, next(self._numbers), batch, key, claim_until))
                 return
             self._settle(batch, stored=recorded.fate is not StoreOutcome.REFUSED)
-            self._note_stored(entry, recorded)
+            self._record_stored(entry, recorded)
 
         await self._recorder.hand_over(arrival, answered)
 
@@ -291,7 +291,7 @@ class Prober:
         assert entry.check is not None, "entries without a check are not started"
         return await run(entry.check, self._reach, self._clock)
 
-    async def _take_jobs(self) -> None:
+    async def _lease_jobs(self) -> None:
         if not self._shards or self._running is None or self._is_closed:
             return
         most = min(JOBS_AT_ONCE, int(self._permits.available_tokens))
@@ -325,7 +325,7 @@ class Prober:
         if entry is None or not entry.enabled:
             return True
         if entry.check is None:
-            self._note_unready((job.org, job.monitor), entry)
+            self._record_unready((job.org, job.monitor), entry)
             return True
         # Waited for here: the pass goes on to read edits while no permit is free.
         permit = object()
@@ -335,12 +335,12 @@ class Prober:
         finally:
             self._permits.release_on_behalf_of(permit)
         if result.outcome is RunOutcome.UNKNOWN:
-            self._note_unknown((job.org, job.monitor), entry, result)
+            self._record_unknown((job.org, job.monitor), entry, result)
             return True
         arrival = arrival_of((job.org, job.monitor), job.shard, entry, result, None)
         recorded = await self._recorder.record(arrival)
         if recorded.fate is not StoreOutcome.OUTDATED:
-            self._note_stored(entry, recorded)
+            self._record_stored(entry, recorded)
         return recorded.fate is not StoreOutcome.OUTDATED
 
     def _settle(self, batch: ActiveBatch, *, stored: bool) -> None:
@@ -354,7 +354,7 @@ class Prober:
         if batch.is_clean:
             self._done.append(batch.key)
 
-    async def _drop_done(self) -> None:
+    async def _forget_done(self) -> None:
         done, self._done = self._done, []
         if not done:
             return
@@ -365,7 +365,7 @@ class Prober:
             self._done += done
             raise
 
-    def _note_stored(self, entry: CachedCheck, recorded: StoreResult) -> None:
+    def _record_stored(self, entry: CachedCheck, recorded: StoreResult) -> None:
         if recorded.fate is StoreOutcome.REFUSED:
             log.error(
                 "result not stored",
@@ -377,16 +377,16 @@ class Prober:
     def _count_unknown(self, reason: str) -> None:
         self.counts.unknown[reason] = self.counts.unknown.get(reason, 0) + 1
 
-    def _note_unready(self, key: Key, entry: CachedCheck) -> None:
+    def _record_unready(self, key: Key, entry: CachedCheck) -> None:
         reason = entry.trouble.partition(":")[0]
         self._count_unknown(reason)
-        self._note_trouble(key, reason)
+        self._record_probe_error(key, reason)
 
-    def _note_trouble(self, key: Key, reason: str) -> None:
+    def _record_probe_error(self, key: Key, reason: str) -> None:
         if reason in _TROUBLES:
             self._troubles[key] = ProbeErrorReason(reason), self._clock()
 
-    async def _tell_troubles(self) -> None:
+    async def _record_probe_errors(self) -> None:
         if not self._troubles:
             return
         troubles, self._troubles = self._troubles, {}
@@ -398,10 +398,10 @@ class Prober:
             self._troubles = troubles | self._troubles
             raise
 
-    def _note_unknown(self, key: Key, entry: CachedCheck, result: Result) -> None:
+    def _record_unknown(self, key: Key, entry: CachedCheck, result: Result) -> None:
         reason = str(result.unknown_reason)
         self._count_unknown(reason)
-        self._note_trouble(key, reason)
+        self._record_probe_error(key, reason)
         extra = {"monitor": str(entry.uid), "reason": reason}
         if result.bug:
             log.error("probe raised an exception", extra=extra | {"bug": result.bug})

@@ -60,7 +60,7 @@ class PushDeadlineChecker:
             self._refreshed_at = now
         before = self.missed
         while keys := self._due(now):
-            await self._judge(keys, now)
+            await self._decide(keys, now)
         return self.missed - before
 
     async def _refresh(self) -> None:
@@ -80,24 +80,24 @@ class PushDeadlineChecker:
                 keys.append(key)
         return sorted(keys)
 
-    async def _judge(self, keys: list[Key], now: Instant) -> None:
+    async def _decide(self, keys: list[Key], now: Instant) -> None:
         """What the database refuses stands alone in the end, until it is looked for again."""
         try:
-            await self._judge_together(keys, now)
+            await self._decide_together(keys, now)
         except Rejected as error:
             if len(keys) == 1:
                 log.error("missed push not stored", extra={"cause": str(error), "key": keys[0]})
                 return
             middle = len(keys) // 2
-            await self._judge(keys[:middle], now)
-            await self._judge(keys[middle:], now)
+            await self._decide(keys[:middle], now)
+            await self._decide(keys[middle:], now)
 
-    async def _judge_together(self, keys: list[Key], now: Instant) -> None:
+    async def _decide_together(self, keys: list[Key], now: Instant) -> None:
         shards = sorted({self._shards[key] for key in keys})
         async with self._pool.transaction("judge_silence") as tx:
             judged, found, flips = await record_missed_pushes(tx, keys, shards)
         self.missed += len(found)
-        self._tell(found, flips)
+        self._publish(found, flips)
         for key in keys:
             self._plan(key, judged.get(key), now)
         if any(item.undecided for item in judged.values()):
@@ -112,7 +112,7 @@ class PushDeadlineChecker:
         self._look_at[key] = at
         heappush(self._heap, (at, key))
 
-    def _tell(
+    def _publish(
         self, found: list[tuple[IncomingResult, StateUpdate]], flips: list[StatusChange]
     ) -> None:
         changed = {(flip.org, flip.monitor, flip.at) for flip in flips}

@@ -253,7 +253,9 @@ class Recorder:
             if standing is not None:
                 standing = standing.heard(arrival)
                 self._standings[arrival.key] = standing
-            self._tell(pending, StoreResult(StoreOutcome.LIVE, arrival.ts, standing), changed=False)
+            self._answer(
+                pending, StoreResult(StoreOutcome.LIVE, arrival.ts, standing), changed=False
+            )
         return left
 
     def _stamped(self, arrival: IncomingResult) -> IncomingResult:
@@ -304,7 +306,7 @@ class Recorder:
             elif len(self._standings) < STANDINGS_MOST:
                 self._standings[arrival.key] = recorded.standing
             changed = (*arrival.key, recorded.ts) in flipped
-            self._tell(pending, recorded, changed=changed)
+            self._answer(pending, recorded, changed=changed)
 
     def _put_off(self, pending: Pending) -> None:
         if pending.undecided_since is None:
@@ -329,7 +331,7 @@ class Recorder:
                     except (Unavailable, Rejected):
                         await self._store_moving(part, again=True)
 
-    def _tell(self, pending: Pending, recorded: StoreResult, *, changed: bool) -> None:
+    def _answer(self, pending: Pending, recorded: StoreResult, *, changed: bool) -> None:
         self._unanswered.discard(pending)
         self._hearing.pop(pending, None)
         pending.answer(recorded)

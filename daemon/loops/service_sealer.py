@@ -49,7 +49,7 @@ class ServiceSealer:
         for _ in range(ROUNDS_MOST):
             async with self._pool.transaction("services_behind", read_only=True) as tx:
                 behind = await select_behind(tx)
-            self._forget_gone(behind)
+            self._clear_gone(behind)
             due = [one for one in behind if self._not_before.get(one.key, 0) <= one.fence]
             moved = 0
             for part in _batches(due):
@@ -111,7 +111,7 @@ class ServiceSealer:
                 raise
             log.error("service history cannot be computed", extra={"cause": str(error), "key": key})
 
-    def _forget_gone(self, behind: Sequence[UnsealedService]) -> None:
+    def _clear_gone(self, behind: Sequence[UnsealedService]) -> None:
         known = {one.key for one in behind}
         self._not_before = {k: at for k, at in self._not_before.items() if k in known}
 

@@ -38,7 +38,7 @@ from ...storage.status_pages.rules.subscription import (
 )
 from ...storage.status_pages.transactions.confirm_subscription import confirm
 from ...storage.status_pages.transactions.fan_out import LeaseLost, pass_on
-from ...storage.status_pages.transactions.note_bounce import note_bounce, note_reached
+from ...storage.status_pages.transactions.note_bounce import record_bounce, record_reached
 from ...storage.status_pages.transactions.subscription_tokens import opened_page_token, opened_token
 
 log = logging.getLogger("leadline.subscriber_sender")
@@ -97,7 +97,7 @@ class SubscriberDelivery:
         if event.event == CONFIRM_EVENT:
             await self._ask(event, to, page, token)
         else:
-            await self._tell(event, to, page, token)
+            await self._report(event, to, page, token)
 
     async def _ask(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
         if to.kind == SubscriberKind.MAIL:
@@ -109,7 +109,7 @@ class SubscriberDelivery:
         uid = str(event.uid)
         await post_to_stranger(to.address, event.event, uid, document, self.means, echo=challenge)
 
-    async def _tell(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
+    async def _report(self, event: Leased, to: SubscriberRow, page: Addresses, token: str) -> None:
         notice, uid = _notice_of(event), str(event.uid)
         if to.kind == SubscriberKind.MAIL:
             letter = notice_letter(uid, to.address, to.page_title, notice, page, token)
@@ -119,7 +119,7 @@ class SubscriberDelivery:
         await post_to_stranger(to.address, event.event, uid, document, self.means)
 
 
-async def note_end(
+async def record_end(
     pool: Pool, keyring: Keyring, delivery: LeasedDelivery, outcome: DeliveryOutcome
 ) -> DeliveryOutcome:
     """What the end of a delivery to a subscriber means for the subscription. Where that cannot be
@@ -128,12 +128,12 @@ async def note_end(
     assert to is not None, "it goes to a subscriber"
     try:
         if outcome.is_over and outcome.reason != NOT_PUBLIC:
-            if await pool.transact("note_bounce", lambda tx: note_bounce(tx, to)):
+            if await pool.transact("record_bounce", lambda tx: record_bounce(tx, to)):
                 extra = {"subscriber": str(to.uid), "reason": outcome.reason}
                 log.warning("subscriber disabled: its address refuses mail", extra=extra)
         elif outcome.is_delivered:
             if to.bounces:
-                await pool.transact("note_reached", lambda tx: note_reached(tx, to))
+                await pool.transact("record_reached", lambda tx: record_reached(tx, to))
             if to.kind == SubscriberKind.WEBHOOK and delivery.event.event == CONFIRM_EVENT:
                 token = opened_token(to, keyring)
                 await pool.transact("confirm_webhook", lambda tx: confirm(tx, token))

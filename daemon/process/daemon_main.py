@@ -101,7 +101,7 @@ async def _run_on(
         async with supervisor.stopping_after(STOP_ORDER):
             await _start(daemon, founder, supervisor)
             await stopping.wait()
-        await house.attendance.say_goodbye()
+        await house.attendance.delete_presence()
 
 
 def _daemon_of(

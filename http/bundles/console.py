@@ -78,7 +78,7 @@ class BundleFileItem:
 
 
 async def render_bundle(ask: Request) -> Response:
-    return await _page(ask)
+    return await _render(ask)
 
 
 async def submit_bundle(ask: Request) -> Response:
@@ -90,15 +90,15 @@ async def submit_bundle(ask: Request) -> Response:
     try:
         text = await aside(ask, lambda: read_text(typed))
     except BadText as why:
-        return await _page(ask, typed=typed, error=f"{_sentence(why)}.")
+        return await _render(ask, typed=typed, error=f"{_sentence(why)}.")
     try:
         bundle = await aside(ask, lambda: read_bundle(text.document))
         shown = await _done(ask, verb, bundle)
     except Refused as why:
         if why.code in ("forbidden", "not_found"):
             raise
-        return await _page(ask, typed=typed, error=_pointed_at(text, why))
-    return await _page(ask, typed=None if shown.is_applied else typed, shown=shown)
+        return await _render(ask, typed=typed, error=_pointed_at(text, why))
+    return await _render(ask, typed=None if shown.is_applied else typed, shown=shown)
 
 
 async def _done(ask: Request, verb: str, bundle: Bundle) -> BundlePreview:
@@ -120,11 +120,11 @@ def _shown(changes: Sequence[BundleChange], *, is_applied: bool) -> BundlePrevie
     parts = [f"{counts[act]} {word}" for act, (_, word) in _WORDS.items() if counts[act]]
     first = f"{'Applied' if is_applied else 'If applied'}: {', '.join(parts) or 'nothing changes'}"
     told = [one for one in changes if one.action in _WORDS or one.fields]
-    lines = [_line(one) for one in told[:CHANGES_MOST]]
+    lines = [_item(one) for one in told[:CHANGES_MOST]]
     return BundlePreview(is_applied, f"{first}.", lines, len(told) - len(lines))
 
 
-def _line(change: BundleChange) -> ChangePlanItem:
+def _item(change: BundleChange) -> ChangePlanItem:
     sign = _WORDS[change.action][0] if change.action in _WORDS else "="
     fields = [] if change.action is BundleAction.CREATE else change.fields[:FIELDS_MOST]
     return ChangePlanItem(
@@ -143,7 +143,7 @@ def _value(value: Any) -> str | None:
     return text if len(text) <= VALUE_LONGEST else f"{text[:VALUE_LONGEST]}…"
 
 
-async def _page(
+async def _render(
     ask: Request, *, typed: str | None = None, shown: BundlePreview | None = None, error: str = ""
 ) -> Response:
     async with ask.context.pool.transaction("console_bundle", read_only=True) as tx:
@@ -158,7 +158,7 @@ async def _page(
         "bundles/console.html",
         status=400 if error else 200,
         frame=frame,
-        first=_first_line(document),
+        first=_summary(document),
         text=text,
         is_typed=typed is not None,
         shown=shown,
@@ -168,7 +168,7 @@ async def _page(
     )
 
 
-def _first_line(document: dict[str, Any]) -> str:
+def _summary(document: dict[str, Any]) -> str:
     said = count(len(document["monitors"]), "monitor")
     services = document.get("services")
     also = f" and {count(len(services), 'service')}" if services else ""

@@ -47,7 +47,7 @@ class _Ground:
 
 
 async def render_successor(ask: Request) -> Response:
-    return _page(await _ground(ask), ask)
+    return _render(await _ground(ask), ask)
 
 
 async def submit_successor(ask: Request) -> Response:
@@ -62,7 +62,7 @@ async def submit_successor(ask: Request) -> Response:
             raise
         said = _SAID.get(refused.code) or f"{refused.field}: {refused.message}."
         status = problem_of(refused).status
-        return _page(await _ground(ask), ask, wrong=said, status=status)
+        return _render(await _ground(ask), ask, wrong=said, status=status)
     return redirect(f"/monitors/{ask.ids['monitorID']}/successor")
 
 
@@ -117,7 +117,7 @@ def _children(row: MonitorRow) -> list[UUID]:
     return [UUID(text) for text in msgspec.json.decode(row.config)["children"]]
 
 
-def _page(ground: _Ground, ask: Request, *, wrong: str = "", status: int = 200) -> Response:
+def _render(ground: _Ground, ask: Request, *, wrong: str = "", status: int = 200) -> Response:
     ticked = set(ask.form.get("sli", ())) or {str(uid) for uid, _ in ground.children}
     successor = [one for one in ground.services if one.uid == ground.row.superseded_by_uid]
     return page(

@@ -6,7 +6,7 @@ from ...storage.engine.pools import Tx
 from ...storage.monitors.rows import MonitorRow
 from ...storage.retirement.transactions.convert_composite import Converted, convert_composite
 from ...storage.retirement.transactions.set_successor import EDIT, reactivate, retire, set_successor
-from ..monitors.routes.monitors import shapes_of_monitors, usable_regions
+from ..monitors.routes.monitors import monitors_json, usable_regions
 from ..monitors.schemas.monitors import Monitor
 from ..services.routes.service_json import service_json
 from ..wire.route import Request, Response, Route
@@ -20,13 +20,13 @@ async def write_successor(ask: Request) -> Monitor:
     body: SetSuccessor = ask.body
     async with ask.context.pool.transaction("set_successor") as tx:
         row = await set_successor(tx, ask.who, ask.ids["monitorID"], given(body.service_id))
-        return (await shapes_of_monitors(ask, tx, [row]))[0]
+        return (await monitors_json(ask, tx, [row]))[0]
 
 
 async def retire_monitor(ask: Request) -> Monitor:
     async def work(tx: Tx) -> tuple[MonitorRow, Monitor]:
         row = await retire(tx, ask.who, ask.ids["monitorID"])
-        return row, (await shapes_of_monitors(ask, tx, [row]))[0]
+        return row, (await monitors_json(ask, tx, [row]))[0]
 
     return _edited(ask, *await ask.context.pool.transact("retire_monitor", work))
 
@@ -37,7 +37,7 @@ async def reactivate_monitor(ask: Request) -> Monitor:
     async def work(tx: Tx) -> tuple[MonitorRow, Monitor]:
         regions = await usable_regions(ask, tx)
         row = await reactivate(tx, ask.who, ask.ids["monitorID"], context.keyring, regions)
-        return row, (await shapes_of_monitors(ask, tx, [row]))[0]
+        return row, (await monitors_json(ask, tx, [row]))[0]
 
     return _edited(ask, *await context.pool.transact("reactivate_monitor", work))
 
@@ -58,14 +58,14 @@ async def convert(ask: Request) -> Response:
             ask.body.sli,
             ask.context.options.heartbeat_days,
         )
-        shape = await _shape(ask, tx, done)
+        shape = await _conversion_json(ask, tx, done)
     return Response(status=200 if done.already else 201, body=shape)
 
 
-async def _shape(ask: Request, tx: Tx, done: Converted) -> CompositeConversion:
+async def _conversion_json(ask: Request, tx: Tx, done: Converted) -> CompositeConversion:
     return CompositeConversion(
         service=service_json(done.service),
-        monitor=(await shapes_of_monitors(ask, tx, [done.monitor]))[0],
+        monitor=(await monitors_json(ask, tx, [done.monitor]))[0],
         already_converted=done.already,
     )
 

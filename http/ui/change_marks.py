@@ -33,7 +33,7 @@ def marks(
     return [_mark(group, share) for group in groups.values()]
 
 
-def marks_told(changes: Sequence[Happened]) -> list[tuple[Instant, str, str]]:
+def marks_text(changes: Sequence[Happened]) -> list[tuple[Instant, str, str]]:
     """From when, what, and how long it went on."""
     return [
         (

@@ -62,11 +62,11 @@ async def frame_of(ask: Request, tx: Tx, *, q: str = "") -> PageLayout:
         at_iso=to_text(Instant(tx.now)),
         q=q,
         runs_all=ask.who.is_everywhere_org_admin,
-        silence=_said(await global_silence_in_force(tx), tx.now),
+        silence=_title_text(await global_silence_in_force(tx), tx.now),
     )
 
 
-def _said(silence: GlobalSilence | None, now: Instant) -> str:
+def _title_text(silence: GlobalSilence | None, now: Instant) -> str:
     if silence is None:
         return ""
     until = "it is lifted" if silence.until is None else f"{dated(silence.until, now)} UTC"

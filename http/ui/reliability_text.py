@@ -134,7 +134,7 @@ def left_share(window: ReportWindow, objective: int | None) -> Fraction | None:
     return (allowed - window.durations.split.bad_us) / allowed
 
 
-def judged(window: ReportWindow, objective: int | None) -> str:
+def verdict_text(window: ReportWindow, objective: int | None) -> str:
     """Whether what was aimed at is met, where that can be told."""
     if objective is None:
         return ""

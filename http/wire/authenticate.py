@@ -55,7 +55,7 @@ async def _identify_client(context: AppContext, token: str) -> AuthenticatedCall
     async with context.pool.transaction("identify_client") as tx:
         user = await select_user_by_identity(tx, person.issuer, person.subject)
         if user is not None:
-            await record_use.note_active(tx, user.id)
+            await record_use.record_user_active(tx, user.id)
             return AuthenticatedCaller(await select_by_identity(tx, user))
     user = await context.pool.transact("provision", lambda tx: provision(tx, person))
     async with context.pool.transaction("identify_client", read_only=True) as tx:

@@ -38,15 +38,15 @@ async def identify(
         signed_in = await select_by_session(tx, hashed)
         if signed_in is not None:
             if signed_in.stale:
-                await record_use.note_seen(tx, hashed)
-                await record_use.note_active(tx, signed_in.user.id)
+                await record_use.record_session_seen(tx, hashed)
+                await record_use.record_user_active(tx, signed_in.user.id)
             return AuthenticatedCaller(signed_in.principal, hashed)
     bearer = bearer_of(headers.get("authorization", ""))
     if kind_of(bearer) is TokenKind.API:
         used = await select_by_token(tx, digest(bearer))
         if used is not None:
             if used.stale:
-                await record_use.note_used(tx, used.token.org, used.token.id)
+                await record_use.record_token_used(tx, used.token.org, used.token.id)
             return AuthenticatedCaller(used.principal)
     return None
 
@@ -68,7 +68,7 @@ async def identify_in(
         return None
     if used.stale:
         async with pool.statement("note_token_used") as tx:
-            await record_use.note_used(tx, used.token.org, used.token.id)
+            await record_use.record_token_used(tx, used.token.org, used.token.id)
     return AuthenticatedCaller(used.principal)
 
 

@@ -13,7 +13,7 @@ from ..accounts.transactions.authorize import NOT_FOUND, demand
 from ..core.refusal import Refused
 from ..engine.pools import Tx
 from ..services.rows import ServiceRow
-from ..services.tables.services import keep_service
+from ..services.tables.services import lock_shared_service
 from . import tables as changes
 from .queries import changes as changes_queries
 from .queries.change_gate_decisions import select_decided
@@ -38,7 +38,7 @@ async def record_change(
 ) -> RecordedChange:
     """Refused not_found, forbidden, kind_mismatch, phase_exists, phase_order,
     occurred_at_out_of_bounds, occurred_at_before_start, decision_unknown."""
-    home = await keep_service(tx, service)
+    home = await lock_shared_service(tx, service)
     if home is None or home.project_uid != project:
         raise Refused(NOT_FOUND)
     demand(principal, RECORD, Scope(home.org, home.project))

@@ -8,5 +8,5 @@ EDITED: Final = "leadline_edited"
 _TELL: Final = "select pg_notify(%(channel)s, '')"
 
 
-async def tell_edited(tx: Tx) -> None:
+async def notify_edited(tx: Tx) -> None:
     await tx.execute(_TELL, channel=EDITED)

@@ -136,7 +136,7 @@ async def put_days(tx: Tx, keys: Sequence[Key], day: Instant) -> None:
     await tx.execute(_PUT_DAYS, day=day, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
 
 
-async def move_figured(tx: Tx, shard: int, was: Instant, to: Instant) -> bool:
+async def advance_rolled_up(tx: Tx, shard: int, was: Instant, to: Instant) -> bool:
     """False where another process rolled this stretch up."""
     tx.lock_rank(LockRank.SHARD, "figured")
     return bool(await tx.execute(_MOVE, shard=shard, was=was, to=to))

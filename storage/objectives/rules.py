@@ -54,7 +54,7 @@ class BurnState(StrEnum):
     UNEVALUATED = "unevaluated"
 
 
-def judge(rule: BurnRule, long: Fraction | None, short: Fraction | None) -> BurnState:
+def decide_burn(rule: BurnRule, long: Fraction | None, short: Fraction | None) -> BurnState:
     """By the burn rates of its two ranges; None where one cannot be decided."""
     rates = (long, short)
     if any(rate is not None and rate < rule.threshold for rate in rates):

@@ -32,7 +32,7 @@ Window = tuple[int, Instant]
 async def heard(world: World, name: str, carrier: int = Generation.WORKFLOWS) -> AgentRow:
     async with world.pool.transaction("hear") as tx:
         row = await agents.hear(tx, f"agent:{name}", REGION, UUID(int=0), name)
-        await agents.tell(tx, row.holder, "1", [], carrier)
+        await agents.record_heartbeat(tx, row.holder, "1", [], carrier)
         return await agents.hear(tx, f"agent:{name}", REGION, UUID(int=0), name)
 
 

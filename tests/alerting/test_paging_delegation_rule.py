@@ -19,8 +19,8 @@ from leadline.storage.alerting.rules.paging_delegation import (
     PagingSignal,
     RouteState,
     SignalReason,
-    judge,
-    judge_burn,
+    decide_burn_paging,
+    decide_paging,
     why_not,
     why_unheard,
 )
@@ -103,7 +103,7 @@ BROKEN: dict[SignalReason, list[Owner]] = {
 def test_each_thing_that_is_missing_has_its_reason_and_the_monitor_speaks(
     reason: SignalReason, owner: Owner
 ) -> None:
-    assert judge([owner], JUST, NOW, is_steady=True) == FailOpen(reason, ABLE.key)
+    assert decide_paging([owner], JUST, NOW, is_steady=True) == FailOpen(reason, ABLE.key)
 
 
 def test_every_reason_can_be_had() -> None:
@@ -116,7 +116,7 @@ def test_every_reason_can_be_had() -> None:
 
 
 def test_what_no_service_owns_speaks_for_itself() -> None:
-    assert judge([], JUST, NOW, is_steady=True) == FailOpen(SignalReason.NO_OWNING_SERVICE)
+    assert decide_paging([], JUST, NOW, is_steady=True) == FailOpen(SignalReason.NO_OWNING_SERVICE)
 
 
 @given(st.lists(st.sampled_from([ABLE, *(o for found in BROKEN.values() for o in found)])))
@@ -125,7 +125,7 @@ def test_a_monitor_is_quiet_exactly_while_any_of_its_services_can_speak(
 ) -> None:
     numbered = [replace(owner, key=(1, n)) for n, owner in enumerate(owners)]
     able = tuple(o.key for o in numbered if replace(o, key=ABLE.key) == ABLE)
-    verdict = judge(numbered, JUST, NOW, is_steady=True)
+    verdict = decide_paging(numbered, JUST, NOW, is_steady=True)
     assert verdict == Delegated(able) if able else isinstance(verdict, FailOpen)
 
 
@@ -165,14 +165,14 @@ def test_a_change_is_tolerated_for_two_looks_while_the_lease_holds() -> None:
         replace(live(revision=6), governs_from=JUST),
         replace(live(generation=2), edited_at=JUST),
     ):
-        assert judge([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
+        assert decide_paging([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
         later = Instant(JUST + TOLERATED_US)
-        assert isinstance(judge([owner], JUST, later, is_steady=True), FailOpen)
+        assert isinstance(decide_paging([owner], JUST, later, is_steady=True), FailOpen)
 
 
 def test_who_was_not_there_all_the_time_says_nothing_of_a_lease() -> None:
     owner = live(lease_holds=False, revision=6, generation=1)
-    assert judge([owner], LONG_AGO, NOW, is_steady=False) == Delegated((ABLE.key,))
+    assert decide_paging([owner], LONG_AGO, NOW, is_steady=False) == Delegated((ABLE.key,))
 
 
 @pytest.mark.parametrize("state", [ServiceCondition.DOWN, ServiceCondition.EXCLUDED])
@@ -183,27 +183,29 @@ def test_a_service_that_had_the_time_and_said_nothing_is_waited_for_no_longer(
     bound = (SPEAKING.confirm_evaluations + 2) * 30 * SECOND
     known_at = Instant(NOW - bound)
     pending = FailOpen(SignalReason.ONSET_PENDING, ABLE.key)
-    assert judge([owner], known_at, NOW, is_steady=True) == pending
-    assert judge([owner], Instant(known_at + 1), NOW, is_steady=True) == Delegated((ABLE.key,))
-    assert judge([owner], known_at, NOW, is_steady=False) == Delegated((ABLE.key,))
+    assert decide_paging([owner], known_at, NOW, is_steady=True) == pending
+    assert decide_paging([owner], Instant(known_at + 1), NOW, is_steady=True) == Delegated(
+        (ABLE.key,)
+    )
+    assert decide_paging([owner], known_at, NOW, is_steady=False) == Delegated((ABLE.key,))
     spoken = replace(owner, latch=HEARD)
-    assert judge([spoken], known_at, NOW, is_steady=True) == Delegated((ABLE.key,))
+    assert decide_paging([spoken], known_at, NOW, is_steady=True) == Delegated((ABLE.key,))
 
 
 def test_what_is_healthy_all_the_same_was_declared_to_be_borne() -> None:
-    assert judge(
+    assert decide_paging(
         [live(state=ServiceCondition.HEALTHY)], LONG_AGO, NOW, is_steady=True
     ) == Delegated((ABLE.key,))
     # But only where it was looked at since.
     stale = live(state=ServiceCondition.HEALTHY, evaluated_at=Instant(LONG_AGO - 1))
-    assert judge([stale], LONG_AGO, NOW, is_steady=True) == FailOpen(
+    assert decide_paging([stale], LONG_AGO, NOW, is_steady=True) == FailOpen(
         SignalReason.ONSET_PENDING, ABLE.key
     )
 
 
 def test_what_was_seen_before_the_outage_says_nothing_of_it() -> None:
     owner = live(state=ServiceCondition.DEGRADED, evaluated_at=Instant(JUST - 1))
-    assert judge([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
+    assert decide_paging([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
 
 
 def test_a_page_that_is_still_to_come_by_its_ladder_is_waited_for() -> None:
@@ -228,5 +230,5 @@ def test_a_page_that_is_still_to_come_by_its_ladder_is_waited_for() -> None:
 def test_a_budget_is_told_by_the_monitor_where_its_service_cannot(
     owner: Owner, reason: SignalReason
 ) -> None:
-    assert judge_burn([ABLE], NOW, is_steady=True) == Delegated((ABLE.key,))
-    assert judge_burn([owner], NOW, is_steady=True) == FailOpen(reason, ABLE.key)
+    assert decide_burn_paging([ABLE], NOW, is_steady=True) == Delegated((ABLE.key,))
+    assert decide_burn_paging([owner], NOW, is_steady=True) == FailOpen(reason, ABLE.key)

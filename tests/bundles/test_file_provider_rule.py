@@ -2,7 +2,7 @@
 
 import pytest
 
-from leadline.storage.bundles.rules.file_provider import FileStatus, may_speak_of, scope_of, wrong
+from leadline.storage.bundles.rules.file_provider import FileStatus, may_name, scope_of, wrong
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from leadline.storage.bundles.rules.file_provider import FileStatus, may_speak_o
     ],
 )
 def test_a_scope_allows_the_projects_that_it_names(scope: str, allowed: bool) -> None:
-    assert may_speak_of(scope, "harbour", "shop") is allowed
+    assert may_name(scope, "harbour", "shop") is allowed
 
 
 def test_a_scope_is_of_the_instance_an_organization_or_a_project() -> None:

@@ -177,7 +177,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
         nursery.start_soon(Repairer(world.pool).pass_once)
         learnt.set()
     async with world.pool.transaction("move") as tx:
-        assert await figures.move_figured(tx, shard.id, start, Instant(start + HOUR))
+        assert await figures.advance_rolled_up(tx, shard.id, start, Instant(start + HOUR))
     assert (start, 2) in await hours_of(world, row)
     days = await world.rows("select day, total from monitor_days")
     assert days == ([(START, 2)] if hour == 23 else [])

@@ -19,7 +19,7 @@ from leadline.storage.gate.rules.gate import (
     GateState,
     UnknownBehavior,
 )
-from leadline.storage.gate.rules.gate_evidence import judge
+from leadline.storage.gate.rules.gate_evidence import decide_clauses
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
 from leadline.storage.gate.rules.gate_replay import (
     MinuteRun,
@@ -101,7 +101,7 @@ def of_each_minute(
         if not governing:
             found.append((Instant(at), GateState.NOT_CONFIGURED, ("not_configured",)))
             continue
-        said = judge(governing[0], facts_at(past, sums, Instant(at)))
+        said = decide_clauses(governing[0], facts_at(past, sums, Instant(at)))
         codes = [r.code for r in said.reasons if r.assignment is not GateClauseAssignment.IGNORE]
         found.append((Instant(at), said.state, tuple(sorted(set(codes)))))
     return found

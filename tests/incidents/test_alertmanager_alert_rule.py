@@ -7,9 +7,9 @@ from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.incidents.rules.alertmanager_alert import (
     Alert,
     AlertAction,
+    decide_action,
     key_fault,
     read_alert,
-    verdict,
 )
 from leadline.storage.incidents.rules.incident import IncidentImpact, body_fault, title_fault
 
@@ -56,7 +56,7 @@ def an_alert(firing: bool, ended_at: Instant | None) -> Alert:
 def test_it_opens_what_is_not_open_and_ends_what_is_not_newer(
     firing: bool, ended_at: Instant | None, open_since: Instant | None
 ) -> None:
-    found = verdict(an_alert(firing, ended_at), open_since)
+    found = decide_action(an_alert(firing, ended_at), open_since)
     if firing:
         assert found is (AlertAction.OPENS if open_since is None else AlertAction.IGNORED)
     elif open_since is None or (ended_at is not None and ended_at < open_since):

@@ -16,11 +16,11 @@ from leadline.storage.incidents.rules.incident import (
     IncidentStatus,
     body_fault,
     impact_of_severity,
+    is_empty_update,
     is_public,
     many_lines,
     normal_lines,
     one_line,
-    says_nothing,
     status_refusal,
     statuses_from,
     title_fault,
@@ -99,7 +99,7 @@ def test_a_note_is_kept_in_the_house_unless_it_is_wished_otherwise(
 def test_an_update_moves_or_says_something(
     given: IncidentStatus | None, body: str, nothing: bool
 ) -> None:
-    assert says_nothing(IncidentStatus.IDENTIFIED, given, body) is nothing
+    assert is_empty_update(IncidentStatus.IDENTIFIED, given, body) is nothing
 
 
 @pytest.mark.parametrize(

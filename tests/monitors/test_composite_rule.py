@@ -20,10 +20,10 @@ from leadline.storage.monitors.rules.composite import (
     Lines,
     MemberWatermarks,
     composed,
+    composite_status,
     depth_through,
     height,
     leads_back,
-    verdict,
 )
 from leadline.storage.scheduling.rules.expected_run import least_watermark
 
@@ -62,14 +62,16 @@ def by_trying(mode: str, quorum: int, found: Sequence[SliCondition]) -> SliCondi
 def test_unknown_members_are_tried_both_ways_and_one_answer_is_the_answer(
     mode: CompositeMode, quorum: int, found: list[SliCondition]
 ) -> None:
-    assert verdict(mode, quorum, found) is by_trying(mode.value, quorum, found)
+    assert composite_status(mode, quorum, found) is by_trying(mode.value, quorum, found)
 
 
 @given(modes, st.integers(1, 7), members)
 def test_who_is_in_maintenance_has_left(
     mode: CompositeMode, quorum: int, found: list[SliCondition]
 ) -> None:
-    assert verdict(mode, quorum, [*found, EXCLUDED]) is verdict(mode, quorum, found)
+    assert composite_status(mode, quorum, [*found, EXCLUDED]) is composite_status(
+        mode, quorum, found
+    )
 
 
 def test_the_form_offers_the_modes_that_there_are() -> None:
@@ -93,7 +95,7 @@ def test_the_form_offers_the_modes_that_there_are() -> None:
 def test_what_a_person_would_expect(
     mode: str, quorum: int, found: list[SliCondition], said: SliCondition
 ) -> None:
-    assert verdict(CompositeMode(mode), quorum, found) is said
+    assert composite_status(CompositeMode(mode), quorum, found) is said
 
 
 # -- over time ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.http.home.console.first_monitor import read_address
-from leadline.http.monitors.console.last_check import ended_in, parts_of, verdict
+from leadline.http.monitors.console.last_check import ended_in, parts_of, verdict_text
 from leadline.http.monitors.console.monitor_data import (
     RANGES,
     SLOTS_MOST,
@@ -113,7 +113,7 @@ def test_phases_add_up_to_the_whole_and_only_a_failure_has_a_part_that_did_not_f
 )
 def test_the_verdict_says_where_it_ended(msg: str, code: int | None, said: str) -> None:
     beat = HeartbeatRow(NOW, False, 10, code, msg, 1, None, None, None)
-    assert verdict(beat, "http") == said
+    assert verdict_text(beat, "http") == said
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_a_number_is_called_what_its_protocol_calls_it(kind: str, said: str) -> 
         tls_us=None,
         first_byte_us=None,
     )
-    assert verdict(beat, kind) == said
+    assert verdict_text(beat, kind) == said

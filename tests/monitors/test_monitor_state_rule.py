@@ -10,7 +10,7 @@ from leadline.storage.monitors.rules.monitor_state import (
     MonitorStatus,
     fold,
     fold_all,
-    hold_until,
+    fresh_until,
     is_foldable,
     status_at,
 )
@@ -85,9 +85,9 @@ def test_only_what_is_newer_than_all_that_is_stored_moves_the_state() -> None:
 
 
 def test_a_result_holds_three_intervals_but_at_least_a_minute_and_a_half() -> None:
-    assert hold_until(NOW, 5 * SECOND) == NOW + 90 * SECOND
-    assert hold_until(NOW, 60 * SECOND) == NOW + 180 * SECOND
-    assert hold_until(NOW, 60 * SECOND, multiplier=2, floor_us=0) == NOW + 120 * SECOND
+    assert fresh_until(NOW, 5 * SECOND) == NOW + 90 * SECOND
+    assert fresh_until(NOW, 60 * SECOND) == NOW + 180 * SECOND
+    assert fresh_until(NOW, 60 * SECOND, multiplier=2, floor_us=0) == NOW + 120 * SECOND
 
 
 def test_where_no_result_holds_the_status_is_pending() -> None:

@@ -36,7 +36,7 @@ async def test_what_the_store_could_not_take_is_told_at_the_next_pass(world: Wor
     row = await redis_with(world, "cache", "hunter2")
     await world.forget_jobs()
     async with probing(world, row.uid) as prober:
-        prober._note_trouble((row.org, row.id), "decrypt_failed")
+        prober._record_probe_error((row.org, row.id), "decrypt_failed")
         flaky = FlakyPool(world.pool)
         flaky.fail_before.add("record_probe_errors")
         prober._pool = flaky  # type: ignore[assignment]

@@ -14,10 +14,10 @@ from leadline.storage.notifications.rules.delivery_retry import (
     InFlight,
     allot,
     backoff_us,
+    decide_delivery,
     is_lost,
     rooms_beside,
     standing_after,
-    verdict,
 )
 
 NOW = Instant(1_767_571_200_000_000)
@@ -37,7 +37,7 @@ def longest(failures: int, cap: int) -> int:
 def test_a_failed_delivery_waits_a_random_part_of_what_doubles(
     attempts: int, chance: float
 ) -> None:
-    found = verdict(FAILED, attempts, 100, NOW, chance)
+    found = decide_delivery(FAILED, attempts, 100, NOW, chance)
     assert found.status is DeliveryStatus.PENDING
     assert found.due == NOW + int(longest(attempts, HOUR) * chance)
 
@@ -50,19 +50,22 @@ def test_the_first_waits_are_those_of_the_specification() -> None:
 @given(st.integers(1, 30), CHANCES, st.integers(0, 3600))
 def test_what_the_destination_asked_for_is_kept(attempts: int, chance: float, asked: int) -> None:
     outcome = DeliveryOutcome("http_status 429", retry_after_us=asked * SECOND)
-    found = verdict(outcome, attempts, 100, NOW, chance)
+    found = decide_delivery(outcome, attempts, 100, NOW, chance)
     assert found.due >= NOW + asked * SECOND
-    assert found.due == max(NOW + asked * SECOND, verdict(FAILED, attempts, 100, NOW, chance).due)
+    assert found.due == max(
+        NOW + asked * SECOND, decide_delivery(FAILED, attempts, 100, NOW, chance).due
+    )
 
 
 @given(st.integers(1, 40), st.integers(1, 40), CHANCES)
 def test_the_last_attempt_ends_it_and_no_earlier_one(
     attempts: int, most: int, chance: float
 ) -> None:
-    is_dead = verdict(FAILED, attempts, most, NOW, chance).status is DeliveryStatus.DEAD
+    is_dead = decide_delivery(FAILED, attempts, most, NOW, chance).status is DeliveryStatus.DEAD
     assert is_dead == (attempts >= most)
     assert (
-        verdict(DeliveryOutcome(), attempts, most, NOW, chance).status is DeliveryStatus.DELIVERED
+        decide_delivery(DeliveryOutcome(), attempts, most, NOW, chance).status
+        is DeliveryStatus.DELIVERED
     )
 
 

@@ -445,10 +445,10 @@ async def test_what_was_delivered_is_kept_for_two_weeks_and_what_was_given_up_fo
     janitor = Janitor(world.pool, lambda: world.now, heartbeat_days=4, ledger_days=4, gate_days=90)
     kept = "select thread from notification_threads"
     world.now = Instant(world.now + 14 * DAY - HOUR)
-    await janitor._drop_delivered(Instant(world.now - DELIVERED_KEPT_US))
+    await janitor._purge_delivered(Instant(world.now - DELIVERED_KEPT_US))
     assert len(await tell.events()) == 5
     world.now = Instant(world.now + 2 * HOUR)
-    await janitor._drop_delivered(Instant(world.now - DELIVERED_KEPT_US))
+    await janitor._purge_delivered(Instant(world.now - DELIVERED_KEPT_US))
     assert [event.status for event in await tell.events()] == ["dead"]
     # Who was told of what goes on is told of its end, however long that takes.
     assert {row[0] for row in await world.rows(kept)} == {dead, ongoing}

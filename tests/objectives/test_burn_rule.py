@@ -15,10 +15,10 @@ from leadline.storage.objectives.rules import (
     BurnRule,
     BurnSeverity,
     BurnState,
+    decide_burn,
     faults,
     fires,
     is_stale,
-    judge,
     threshold_of,
 )
 
@@ -43,7 +43,7 @@ BELOW, AT, ABOVE = Fraction(999, 100), Fraction(10), Fraction(1001, 100)
 def test_both_windows_decide(
     long: Fraction | None, short: Fraction | None, said: BurnState
 ) -> None:
-    assert judge(RULE, long, short) is said
+    assert decide_burn(RULE, long, short) is said
 
 
 _RATE = st.none() | st.fractions(0, 40, max_denominator=50)
@@ -55,7 +55,7 @@ def test_over_time_it_fires_and_clears_on_what_is_known(
 ) -> None:
     for long, short in looks:
         before = firing
-        firing = fires(before, judge(RULE, long, short))
+        firing = fires(before, decide_burn(RULE, long, short))
         known = [rate for rate in (long, short) if rate is not None]
         if any(rate < 10 for rate in known):
             assert not firing

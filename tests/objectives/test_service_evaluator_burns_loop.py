@@ -13,7 +13,7 @@ from leadline.storage.alerting.queries.alerting_state import (
 )
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.notifications.tables.outbox_deliveries import drop_threads
+from leadline.storage.notifications.tables.outbox_deliveries import purge_threads
 from leadline.storage.objectives.rules import BurnRule, BurnSeverity
 from leadline.storage.objectives.tables import (
     burn_rules,
@@ -204,12 +204,12 @@ async def test_who_was_told_that_a_budget_burns_is_not_forgotten_before_it_is_ca
     await story.set("delete from outbox")
     later = Instant(story.world.now + 30 * 24 * HOUR)
     async with story.world.pool.transaction("sweep") as tx:
-        assert await drop_threads(tx, later) == 0
+        assert await purge_threads(tx, later) == 0
     await on_sealed(story, service, 6, bad=False)
     assert await story.heard() == [("ops", "budget.recovered")]
     await story.set("delete from outbox")
     async with story.world.pool.transaction("sweep") as tx:
-        assert await drop_threads(tx, later) == 1
+        assert await purge_threads(tx, later) == 1
 
 
 def admin_of(story: Speaking) -> Principal:

@@ -2,7 +2,7 @@
 
 import re
 
-from leadline.http.objectives.console.sla_report import first_line as report_first_line
+from leadline.http.objectives.console.sla_report import summary as report_first_line
 from tests.support.app.cast import Api
 
 from ..oncall.test_oncall_screen import first_line, text_of

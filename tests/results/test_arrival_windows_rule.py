@@ -6,7 +6,7 @@ from uuid import UUID
 from leadline.storage.core.instant import SECOND, Instant
 from leadline.storage.monitors.rules.monitor_state import MonitorStatus
 from leadline.storage.results.rules.incoming_result import CachedState, IncomingResult, ResultSource
-from leadline.storage.results.rules.push_deadline import ruling
+from leadline.storage.results.rules.push_deadline import verdict_of_gap
 from leadline.storage.scheduling.rules.expected_run import Verdict
 from leadline.storage.scheduling.rules.presence import Presence, listened
 from leadline.storage.scheduling.rules.run_batch import DueWindow, cut
@@ -61,9 +61,9 @@ def test_a_window_with_a_heartbeat_in_it_is_never_called_missed() -> None:
     window = RunWindow(NOW, TERM)
     heard = listened([Presence(NOW, Instant(NOW + 3600 * SECOND))], Instant(NOW + 3600 * SECOND))
     for seconds in (0, 30, 60):
-        said = ruling(window, Instant(NOW + seconds * SECOND), [TERM], (), heard)
+        said = verdict_of_gap(window, Instant(NOW + seconds * SECOND), [TERM], (), heard)
         assert said.verdict is Verdict.COVERED_LATE
-    assert ruling(window, Instant(NOW - 1), [TERM], (), heard).verdict is Verdict.MISSED
+    assert verdict_of_gap(window, Instant(NOW - 1), [TERM], (), heard).verdict is Verdict.MISSED
 
 
 def test_only_the_newest_window_is_handed_out_in_whatever_order_they_are_given() -> None:

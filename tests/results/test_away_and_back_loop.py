@@ -16,7 +16,7 @@ from leadline.storage.results.tables import push_events
 from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
 from leadline.storage.scheduling.transactions import reserve_windows
-from leadline.storage.services.tables.services import move_seals, set_materialization_start
+from leadline.storage.services.tables.services import advance_seals, set_materialization_start
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.support.worlds.trouble import FlakyPool
@@ -149,7 +149,7 @@ async def test_what_a_past_is_to_be_told_of_is_kept_until_it_is_told(world: Worl
             "update shards set rolled_up_through = at(%(at)s), settled_through = at(%(at)s)",
             at=world.now,
         )
-        await move_seals(tx, {service.key: world.now})
+        await advance_seals(tx, {service.key: world.now})
     kept = "select count(*) from composite_terms"
     await Away(world).janitor.pass_once()
     assert await world.rows(kept) == [(2,)]

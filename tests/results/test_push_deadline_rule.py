@@ -11,12 +11,12 @@ from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.results.rules.push_deadline import (
     PushGap,
-    hold_until,
+    fresh_until,
     missed_deadlines,
     missed_hold_until,
     newly_covered,
     next_deadline,
-    ruling,
+    verdict_of_gap,
 )
 from leadline.storage.scheduling.rules.expected_run import MissedReason, Verdict, WithheldReason
 from leadline.storage.scheduling.rules.run_schedule import RunWindow, ScheduleTerm, windows
@@ -183,7 +183,9 @@ def test_no_heartbeat_never_stands_without_a_push_missed(
         if any(window.due <= beat <= end for beat in kept):
             continue
         last = max((beat for beat in kept if beat <= end), default=None)
-        found = ruling(window, None if last is None else Instant(last), terms, maintenance, heard)
+        found = verdict_of_gap(
+            window, None if last is None else Instant(last), terms, maintenance, heard
+        )
         if found.reason is MissedReason.NO_HEARTBEAT:
             assert last is not None
             assert any(last < failure <= end for failure in failures)
@@ -261,7 +263,7 @@ def test_our_own_outage_of_two_hours_calls_nobody_silent() -> None:
     assert not missed_deadlines(silence, [term], [], heard, Instant(again + 2 * MINUTE - 1))
     assert next_deadline(silence, [term], [], heard) == again + 2 * MINUTE
     unheard = RunWindow(Instant(NOW + HOUR), term)
-    assert ruling(unheard, NOW, [term], [], heard).reason is MissedReason.NOT_LISTENING
+    assert verdict_of_gap(unheard, NOW, [term], [], heard).reason is MissedReason.NOT_LISTENING
 
 
 def test_one_that_went_silent_before_our_outage_is_not_failed_again_while_we_were_deaf() -> None:
@@ -305,9 +307,12 @@ def test_an_edit_of_the_target_s_name_does_not_give_it_more_time() -> None:
 def test_before_the_first_heartbeat_a_window_awaits_it() -> None:
     window = RunWindow(NOW, job(MINUTE))
     heard = [span(NOW - DAY, FOREVER)]
-    assert ruling(window, None, [job(MINUTE)], [], heard).reason is WithheldReason.AWAITING_FIRST
+    assert (
+        verdict_of_gap(window, None, [job(MINUTE)], [], heard).reason
+        is WithheldReason.AWAITING_FIRST
+    )
     over = [span(NOW + 119 * SECOND, NOW + 121 * SECOND)]
-    found = ruling(window, None, [job(MINUTE)], over, heard)
+    found = verdict_of_gap(window, None, [job(MINUTE)], over, heard)
     assert found.reason is WithheldReason.MAINTENANCE
 
 
@@ -318,7 +323,7 @@ def test_a_window_is_withheld_when_a_maintenance_touches_its_promise() -> None:
 
     def reason(*maintenance: TimeSpan) -> object:
         last = Instant(NOW - SECOND)
-        return ruling(window, last, [job(MINUTE)], list(maintenance), heard).reason
+        return verdict_of_gap(window, last, [job(MINUTE)], list(maintenance), heard).reason
 
     # One that ended as the run was due left the whole promise standing.
     assert reason(span(due - MINUTE, due)) is MissedReason.NO_HEARTBEAT
@@ -333,35 +338,35 @@ def test_a_window_in_which_its_promise_was_edited_or_paused_says_nothing() -> No
     heard = [span(NOW - DAY, FOREVER)]
     last = Instant(NOW - SECOND)
     edited = [job(MINUTE), job(HOUR, from_=NOW + SECOND)]
-    assert ruling(window, last, edited, [], heard).reason is WithheldReason.AWAITING_FIRST
+    assert verdict_of_gap(window, last, edited, [], heard).reason is WithheldReason.AWAITING_FIRST
     paused = [job(MINUTE), ScheduleTerm(Instant(NOW + SECOND), NOW, MINUTE, SECOND, enabled=False)]
-    assert ruling(window, last, paused, [], heard).reason is WithheldReason.PAUSED
-    withheld = ruling(RunWindow(NOW, paused[1]), last, paused, [], heard)
+    assert verdict_of_gap(window, last, paused, [], heard).reason is WithheldReason.PAUSED
+    withheld = verdict_of_gap(RunWindow(NOW, paused[1]), last, paused, [], heard)
     assert withheld.reason is WithheldReason.PAUSED
     later = [job(MINUTE), job(HOUR, from_=NOW + 2 * MINUTE + 1)]
-    assert ruling(window, last, later, [], heard).reason is MissedReason.NO_HEARTBEAT
+    assert verdict_of_gap(window, last, later, [], heard).reason is MissedReason.NO_HEARTBEAT
 
 
 def test_a_heartbeat_holds_until_its_deadline_and_a_missed_one_an_interval() -> None:
-    assert hold_until(NOW, [job(MINUTE)]) == NOW + 2 * MINUTE
+    assert fresh_until(NOW, [job(MINUTE)]) == NOW + 2 * MINUTE
     assert missed_hold_until(NOW, [job(MINUTE)]) == NOW + MINUTE
     longer = [job(MINUTE), job(HOUR, from_=NOW + MINUTE)]
-    assert hold_until(NOW, longer) == NOW + HOUR + 2 * MINUTE
+    assert fresh_until(NOW, longer) == NOW + HOUR + 2 * MINUTE
     shorter = [job(HOUR), job(MINUTE, from_=NOW + MINUTE)]
-    assert hold_until(NOW, shorter) == NOW + 3 * MINUTE
+    assert fresh_until(NOW, shorter) == NOW + 3 * MINUTE
 
 
 def test_a_term_counts_for_a_heartbeat_at_its_first_instant() -> None:
     paused = ScheduleTerm(NOW, NOW, HOUR, 10 * SECOND, 60 * SECOND, enabled=False)
-    assert hold_until(NOW, [job(MINUTE), paused]) == NOW + HOUR + MINUTE
+    assert fresh_until(NOW, [job(MINUTE), paused]) == NOW + HOUR + MINUTE
 
 
 def test_an_edit_at_the_deadline_itself_prolongs_the_hold() -> None:
     deadline = NOW + 2 * MINUTE
     edited = [job(MINUTE), job(HOUR, from_=deadline)]
-    assert hold_until(NOW, edited) == deadline + HOUR + MINUTE
+    assert fresh_until(NOW, edited) == deadline + HOUR + MINUTE
     edited = [job(MINUTE), job(HOUR, from_=deadline + 1)]
-    assert hold_until(NOW, edited) == deadline
+    assert fresh_until(NOW, edited) == deadline
 
 
 def test_a_missed_deadline_at_the_beginning_of_a_promise_does_not_count_for_it() -> None:

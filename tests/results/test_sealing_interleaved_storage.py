@@ -17,7 +17,7 @@ from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.sli import Sample, split
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.monitors.rules.monitor_state import hold_us
+from leadline.storage.monitors.rules.monitor_state import freshness_us
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.rules.incoming_result import IncomingResult, StoreOutcome
 from leadline.storage.results.tables import sealing as seals
@@ -61,7 +61,7 @@ async def test_whatever_the_order_the_window_has_one_verdict_and_the_result_one_
 
     async def fence() -> None:
         async with world.pool.transaction("fence") as tx:
-            await seals.move_fence(tx, row.shard, world.now)
+            await seals.advance_fence(tx, row.shard, world.now)
 
     async def settle() -> None:
         async with world.pool.transaction("settle") as tx:
@@ -99,7 +99,7 @@ async def test_a_recorder_in_the_middle_of_its_commit_holds_the_fence_back(world
 
     async def move() -> None:
         async with world.pool.transaction("fence") as tx:
-            await seals.move_fence(tx, row.shard, world.now)
+            await seals.advance_fence(tx, row.shard, world.now)
         moved.set()
 
     async with trio.open_nursery() as nursery:
@@ -147,7 +147,7 @@ async def test_however_late_results_come_the_figures_are_those_of_all_results(
 
 
 async def _expect_hours_of(world: World, row: MonitorRow, results: list[IncomingResult]) -> None:
-    held = hold_us(60 * SECOND)
+    held = freshness_us(60 * SECOND)
     samples = [
         Sample(r.ts, r.up, Instant(r.ts + held)) for r in sorted(results, key=lambda r: r.ts)
     ]

@@ -34,5 +34,5 @@ def test_it_says_the_same_of_any_members(
         assert mode is composite.CompositeMode.QUORUM
         assert len(regions) > 1
         return
-    said = composite.verdict(mode, quorum, [_SEEN[seen] for _, seen in members])
+    said = composite.composite_status(mode, quorum, [_SEEN[seen] for _, seen in members])
     assert state(policies, members).condition is said

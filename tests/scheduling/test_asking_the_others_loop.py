@@ -6,7 +6,7 @@ from uuid_utils.compat import uuid7
 from leadline.daemon.loops.cache_invalidator import hear
 from leadline.daemon.loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from leadline.storage.core.instant import SECOND, Instant
-from leadline.storage.engine.edit_notify import EDITED, tell_edited
+from leadline.storage.engine.edit_notify import EDITED, notify_edited
 from leadline.storage.engine.pools import Pool
 from leadline.storage.scheduling.tables import presences
 from tests.support.worlds.world import World
@@ -50,8 +50,8 @@ async def test_a_renewal_that_nobody_asked_for_asks_nobody(world: World, dsn: st
             await listens.wait()
             await alone.pass_once()
             # What is told is heard in its order: once this is, what came before it was.
-            async with world.pool.statement("tell_edited") as tx:
-                await tell_edited(tx)
+            async with world.pool.statement("notify_edited") as tx:
+                await notify_edited(tx)
             await edited.wait()
         assert not asked.is_set()
         nursery.cancel_scope.cancel()

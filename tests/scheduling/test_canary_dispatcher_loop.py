@@ -336,7 +336,7 @@ async def test_a_place_of_the_dead_is_free_again(world: World, fleet: Fleet) -> 
 async def heard(world: World, kinds: list[str], carrier: int = 4) -> AgentRow:
     async with world.pool.transaction("hear") as tx:
         row = await agents.hear(tx, "agent:edge", "core", UUID(int=0), "edge")
-        await agents.tell(tx, row.holder, "1", kinds, carrier)
+        await agents.record_heartbeat(tx, row.holder, "1", kinds, carrier)
         return await agents.hear(tx, "agent:edge", "core", UUID(int=0), "edge")
 
 

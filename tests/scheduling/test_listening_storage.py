@@ -118,7 +118,7 @@ async def test_what_was_sent_while_we_stopped_was_not_silence(
     before.recorder.stop_hearing()
     # Runs in flight and results in the queue hold the stop up.
     await before.listen(78)
-    await before.attendance.say_goodbye()
+    await before.attendance.delete_presence()
     await after.listen(140)
     assert await missed(world, job) == []
     await after.listen(149)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.home.console.overview_summary import first_line, tallied, under
+from leadline.http.home.console.overview_summary import summary, tallied, under
 from leadline.http.ui.formatting import (
     coverage,
     dated,
@@ -74,13 +74,13 @@ TALLIES = st.dictionaries(st.sampled_from(list(MonitorStatusText)), st.integers(
 def test_it_says(
     tally: dict[MonitorStatusText, int], mark: MonitorStatusText, sentence: str
 ) -> None:
-    line = first_line(tally)
+    line = summary(tally)
     assert (line.mark, line.sentence) == (mark, sentence)
 
 
 @given(TALLIES)
 def test_trouble_and_ignorance_are_always_the_mark(tally: dict[MonitorStatusText, int]) -> None:
-    line = first_line(tally)
+    line = summary(tally)
     if tally.get(MonitorStatusText.DOWN):
         assert line.mark is MonitorStatusText.DOWN
     elif tally.get(MonitorStatusText.UNKNOWN):

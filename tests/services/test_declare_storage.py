@@ -23,7 +23,7 @@ from leadline.storage.objectives.transactions.set_service_objective import (
 )
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.services.rows import ServiceRow
-from leadline.storage.services.tables.services import move_seals, select_service
+from leadline.storage.services.tables.services import advance_seals, select_service
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.support.run.effort import examples
@@ -103,7 +103,7 @@ async def test_what_is_declared_by_a_clock_that_is_behind_begins_where_time_is_n
     await put(world, service, 0, 0)
     sealed = Instant(START + 3 * HOUR)
     async with world.pool.transaction("seal") as tx:
-        await move_seals(tx, {service.key: sealed})
+        await advance_seals(tx, {service.key: sealed})
     world.now = Instant(START + 10 * MINUTE)
     await put(world, service, 1, 1)
     assert (await epochs(world))[1:] == [(2, 2, sealed)]

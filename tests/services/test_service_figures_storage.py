@@ -594,14 +594,14 @@ async def test_after_minutes_are_forgotten_a_window_is_told_by_hours_and_days(
             tx, {row.key: (await select_governed(tx, [row.key], Instant(until)))[row.key].epochs}
         )
         (number,) = set(numbers[row.key].values())
-        await services.move_seals(tx, {row.key: Instant(until)})
+        await services.advance_seals(tx, {row.key: Instant(until)})
         span = TimeSpan(Instant(start), Instant(until))
         runs = joined([MinuteSpan(span.from_, span.until, number, each)])
         await service_facts.replace_minutes(tx, {row.key: span}, {row.key: runs})
         await service_facts.put_sums(tx, {row.key: span}, {row.key: Instant(until)})
     row = await read_service(world, row.uid)
     async with world.pool.transaction("forget") as tx:
-        assert await service_facts.forget_minutes(tx, 1) == 94
+        assert await service_facts.delete_minutes(tx, 1) == 94
         window = await select_window(tx, row, "90d")
     assert window.is_continuous
     assert window.durations == each.times(90 * 24 * 60)
@@ -662,7 +662,7 @@ async def test_who_knows_no_jump_of_the_clock_yet_tells_time_by_what_governs_it(
     async with world.pool.transaction("not yet") as tx:
         row = await services.lock_service(tx, uid)
         assert row is not None
-        await services.move_seals(tx, {row.key: began})
+        await services.advance_seals(tx, {row.key: began})
         await service_facts.replace_minutes(
             tx, {row.key: TimeSpan(began, Instant(began + DAY))}, {row.key: []}
         )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from leadline.http.monitors.console.paging_owner import voices
 from leadline.http.services.console import budget_plot as budget
 from leadline.http.services.console.service_data import ServiceBucket
-from leadline.http.services.console.service_list import first_line as list_first_line
+from leadline.http.services.console.service_list import summary as list_first_line
 from leadline.http.ui.failure_help import REASONS
 from leadline.http.ui.reliability_text import WHY, objective_text, precisely
 from leadline.storage.alerting.queries.alerting_state import (

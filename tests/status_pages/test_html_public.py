@@ -96,7 +96,7 @@ def test_whatever_is_on_a_page_is_said_and_nothing_else_is(page: Page) -> None:
     assert SECRET not in text
     assert _UIDS.findall(text) == [], "no id is needed to read"
     (head,) = reader.texts["h1"]
-    assert plain(head) == plain(words.first_line(page).text)
+    assert plain(head) == plain(words.status_line(page).text)
     states = [plain(said) for said in reader.texts.get("span", [])]
     for component in page.components:
         assert words.STATUS[component.status] in states

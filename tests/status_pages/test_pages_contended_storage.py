@@ -48,10 +48,10 @@ from leadline.storage.status_pages.transactions.edit_pages import (
     create_page,
     delete_page,
     find_page,
-    hold_page,
+    lock_page,
     update_page,
 )
-from leadline.storage.status_pages.transactions.lock_bindings import hold_bound
+from leadline.storage.status_pages.transactions.lock_bindings import lock_bindings
 from tests.monitors.test_secrets_while_monitors_are_saved_storage import WRITE_SECONDS, both
 from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import START, World
@@ -314,10 +314,10 @@ async def test_a_component_is_bound_while_its_project_goes(world: World) -> None
     async def bind() -> None:
         async with world.pool.transaction("bind") as tx:
             found = await find_page(tx, admin(world), page.uid)
-            await hold_bound(tx, found, BindingTarget(service=service))
+            await lock_bindings(tx, found, BindingTarget(service=service))
             held.set()
             await waited_for.wait()
-            await hold_page(tx, found)
+            await lock_page(tx, found)
 
     async def drop_its_project() -> None:
         await held.wait()

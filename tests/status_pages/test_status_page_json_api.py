@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from hypothesis import given
 
-from leadline.http.status_pages.routes.status_page_json import render_shape
+from leadline.http.status_pages.routes.status_page_json import page_json
 from leadline.http.status_pages.schemas.status_pages import StatusPageRender
 from leadline.storage.core.instant import to_text
 from leadline.storage.status_pages.rules.status_page import (
@@ -21,7 +21,7 @@ from tests.support.worlds.page_world import SECRET, facts, leaves
 
 def told(page: Page) -> Any:
     """As JSON has it, but for halves of characters, which are none."""
-    return msgspec.to_builtins(render_shape(page))
+    return msgspec.to_builtins(page_json(page))
 
 
 @given(facts())
@@ -60,7 +60,7 @@ def test_everybody_is_told_the_page_that_was_rendered_in_its_order(found: PageFa
         assert [one["starts_at"] for one in body["maintenance"]] == [
             to_text(one.starts_at) for one in page.maintenance
         ]
-        assert msgspec.convert(body, StatusPageRender) == render_shape(page)
+        assert msgspec.convert(body, StatusPageRender) == page_json(page)
 
 
 def _of_incident(one: Any) -> tuple[Any, ...]:

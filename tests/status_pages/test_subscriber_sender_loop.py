@@ -24,7 +24,7 @@ from leadline.storage.notifications.tables import outbox
 from leadline.storage.status_pages.queries.status_page_subscribers import select_subscription
 from leadline.storage.status_pages.rules.status_page import Visibility
 from leadline.storage.status_pages.rules.subscription import BOUNCES_MOST, SubscriberKind
-from leadline.storage.status_pages.tables.subscribers import drop_unconfirmed
+from leadline.storage.status_pages.tables.subscribers import purge_unconfirmed
 from leadline.storage.status_pages.transactions import fan_out as pass_on
 from leadline.storage.status_pages.transactions import subscribe
 from leadline.storage.status_pages.transactions.edit_pages import delete_page, update_page
@@ -99,7 +99,7 @@ async def test_who_did_not_say_yes_is_told_nothing(readers: Readers, world: Worl
         world.now = Instant(world.now + 24 * HOUR)
         assert not await readers.confirm(token_of(question)), "a day is over"
         async with world.pool.transaction("drop") as tx:
-            await drop_unconfirmed(tx)
+            await purge_unconfirmed(tx)
     assert len(readers.letters()) == 1
     assert not await readers.rows("select id from subscribers")
 
@@ -200,7 +200,7 @@ async def test_each_is_told_once_though_passing_on_breaks_off(
     monkeypatch.setattr(pass_on, "TOLD_AT_ONCE", 2)
     people = [f"reader{number}@example.com" for number in range(7)]
     await readers.subscribe(*people)
-    original, passed = outbox.hold_subscribers, 0
+    original, passed = outbox.lock_shared_subscribers, 0
 
     async def breaking(
         tx: Tx, org: int, page: int, after: int, most: int
@@ -211,7 +211,7 @@ async def test_each_is_told_once_though_passing_on_breaks_off(
             raise RuntimeError("struck")
         return await original(tx, org, page, after, most)
 
-    monkeypatch.setattr(outbox, "hold_subscribers", breaking)
+    monkeypatch.setattr(outbox, "lock_shared_subscribers", breaking)
     await readers.open_incident()
     for _ in range(2):
         # It ends the process; then its leases end.

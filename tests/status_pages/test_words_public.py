@@ -159,7 +159,7 @@ def window(begins: int, ends: int, reason: str = "") -> Maintenance:
 )
 def test_the_first_lines(found: str, mark: str, first: str, beneath: str) -> None:
     page = page_of(found)
-    assert words.first_line(page) == words.StatusLine(mark, first)
+    assert words.status_line(page) == words.StatusLine(mark, first)
     assert words.line_beneath(page) == beneath
 
 
@@ -167,7 +167,7 @@ def test_the_first_lines(found: str, mark: str, first: str, beneath: str) -> Non
 @settings(deadline=None)
 def test_everything_works_is_said_only_where_everything_does(found: list[str]) -> None:
     page = page_of(" ".join(found))
-    said = words.first_line(page)
+    said = words.status_line(page)
     assert (said.text == "Everything works") == (bool(found) and set(found) == {"up"})
     assert (said.mark == "up") == ("up" in found and set(found) <= {"up", "unknown"})
     if "unknown" in found:
@@ -178,13 +178,13 @@ def test_everything_works_is_said_only_where_everything_does(found: list[str]) -
 @pytest.mark.parametrize("found", ["up up", "up unknown", "unknown", "maint up", ""])
 def test_an_open_incident_is_never_passed_over(found: str) -> None:
     one = replace(outage("Payments fail"), impact=IncidentImpact.CRITICAL)
-    assert words.first_line(page_of(found, active=[one])) == words.StatusLine(
+    assert words.status_line(page_of(found, active=[one])) == words.StatusLine(
         "down", "Payments fail"
     )
     other = replace(one, impact=IncidentImpact.MINOR)
-    line = words.first_line(page_of(found, active=[other, one]))
+    line = words.status_line(page_of(found, active=[other, one]))
     assert line == words.StatusLine("down", "2 incidents are open")
-    assert words.first_line(page_of("up slow", active=[one])).text == "Search is degraded"
+    assert words.status_line(page_of("up slow", active=[one])).text == "Search is degraded"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_an_open_incident_is_never_passed_over(found: str) -> None:
 def test_maintenance_says_until_when(begins: int, ends: int, said: str) -> None:
     running, coming = window(begins, ends), window(60, 120)
     page = page_of("maint up", maintenance=[window(-5, 1), running, coming])
-    assert words.first_line(page).text == f"Planned maintenance {said}"
+    assert words.status_line(page).text == f"Planned maintenance {said}"
     assert words.planned(running, NOW) == f"U{said[1:]}"
     assert words.planned(coming, NOW) == "15:26 UTC to 16:26 UTC"
     assert words.planned(window(12 * 60, 24 * 60), NOW) == "10 June, 02:26 UTC to 14:26 UTC"
@@ -236,9 +236,9 @@ def test_a_day_in_words(
     good: int, bad: int, unknown: int, excluded: int, slow: int, said: str
 ) -> None:
     day = ComponentDay(NOW, Split(good, bad, unknown, excluded), degraded_us=slow)
-    assert plain(words.day_said(day)) == said
+    assert plain(words.day_text(day)) == said
     if said != "not measured":
-        assert plain(words.day_said(day, is_today=True)) == f"{said} so far"
+        assert plain(words.day_text(day, is_today=True)) == f"{said} so far"
 
 
 def plain(text: str) -> str:
@@ -252,7 +252,7 @@ parts = st.integers(0, 3).map(lambda hours: hours * HOUR)
 def test_a_day_is_never_said_to_be_better_than_it_was(
     good: int, bad: int, unknown: int, excluded: int
 ) -> None:
-    said = words.day_said(ComponentDay(NOW, Split(good, bad, unknown, excluded)))
+    said = words.day_text(ComponentDay(NOW, Split(good, bad, unknown, excluded)))
     assert ("down " in said) == (bad > 0)
     assert ("not measured" in said) == (unknown > 0 or good + bad + excluded == 0)
     assert ("maintenance" in said) == (excluded > 0)
@@ -327,7 +327,7 @@ def test_a_resolved_incident_says_how_long_it_was(lasted: int, said: str) -> Non
 @settings(deadline=None, max_examples=50)
 def test_any_page_has_words(facts: PageFacts) -> None:
     page = render(facts, Audience.PUBLIC)
-    assert words.first_line(page).text
+    assert words.status_line(page).text
     assert bool(words.line_beneath(page)) >= (len(page.components) > 1)
     for one in page.components:
         assert bool(words.why_no_data(one)) == (one.status is ComponentStatus.NO_DATA)

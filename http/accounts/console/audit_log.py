@@ -38,14 +38,14 @@ async def show_organization(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
         organization = await select_organization(tx, ask.ids["orgID"])
     assert organization is not None, "its scope was found"
-    return await _page(ask, org_of(ask), f"in {organization.name}")
+    return await _render(ask, org_of(ask), f"in {organization.name}")
 
 
 async def show_instance(ask: Request) -> Response:
-    return await _page(ask, INSTANCE, "to the installation itself")
+    return await _render(ask, INSTANCE, "to the installation itself")
 
 
-async def _page(ask: Request, org: int, where: str) -> Response:
+async def _render(ask: Request, org: int, where: str) -> Response:
     most = MOST if ask.query.all else _USUAL
     async with ask.context.pool.transaction("console_audit", read_only=True) as tx:
         rows = await select_audit(tx, org, most)
@@ -54,13 +54,13 @@ async def _page(ask: Request, org: int, where: str) -> Response:
         "accounts/console/audit_log.html",
         first=f"{count(len(rows), 'newest write', 'newest writes')} {where}" if rows else "",
         where=where,
-        lines=[_line(row, now) for row in rows],
+        lines=[_item(row, now) for row in rows],
         is_cut=len(rows) == most and not ask.query.all,
         most=MOST,
     )
 
 
-def _line(row: AuditRow, now: Instant) -> AuditItem:
+def _item(row: AuditRow, now: Instant) -> AuditItem:
     by = "by a token" if row.via_token else row.actor_email or ""
     return AuditItem(moment(row.created_at, now), row.actor_label, by, row.action, row.target)
 

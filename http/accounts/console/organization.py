@@ -77,7 +77,7 @@ class OrganizationFormResult:
 
 
 async def render_organization(ask: Request) -> Response:
-    return await _page(ask, OrganizationFormResult())
+    return await _render(ask, OrganizationFormResult())
 
 
 async def submit_organization(ask: Request) -> Response:
@@ -94,7 +94,7 @@ async def submit_organization(ask: Request) -> Response:
                 await members.remove(_about(ask, "membershipID"))
             case "token":
                 made = await tokens.create(replace(ask, body=_new_token(ask)))
-                return await _page(ask, OrganizationFormResult(secret=made.token))
+                return await _render(ask, OrganizationFormResult(secret=made.token))
             case "revoke":
                 await tokens.delete(_about(ask, "tokenID"))
             case _:
@@ -103,7 +103,7 @@ async def submit_organization(ask: Request) -> Response:
         if refused.code == "forbidden":
             raise
         form = "token" if verb in ("token", "revoke") else "member"
-        return await _page(ask, OrganizationFormResult(form=form, error=_sentence(refused)))
+        return await _render(ask, OrganizationFormResult(form=form, error=_sentence(refused)))
     return redirect(_path(ask))
 
 
@@ -154,7 +154,7 @@ def _place(ask: Request) -> UUID | None:
     return uuid_given(text) if text else None
 
 
-async def _page(ask: Request, said: OrganizationFormResult) -> Response:
+async def _render(ask: Request, said: OrganizationFormResult) -> Response:
     async with ask.context.pool.transaction("console_organization", read_only=True) as tx:
         organization = await select_organization(tx, ask.ids["orgID"])
         projects = await select_visible_projects(tx, ask.who, org_of(ask))
@@ -186,7 +186,7 @@ def _member(one: Member, places: Mapping[UUID, str], now: Instant) -> Organizati
         one.display_name or one.email,
         one.email,
         one.role.value,
-        _named(one.project_id, places),
+        _names_by_id(one.project_id, places),
         _when(one.last_active_at, now),
     )
 
@@ -203,14 +203,14 @@ def _token(one: ApiToken, places: Mapping[UUID, str], now: Instant) -> ApiTokenI
         one.id,
         one.name,
         ROLE_WORDS[one.role.value],
-        _named(one.project_id, places),
+        _names_by_id(one.project_id, places),
         may,
         maker,
         _when(one.last_used_at, now),
     )
 
 
-def _named(project: UUID | msgspec.UnsetType, places: Mapping[UUID, str]) -> str:
+def _names_by_id(project: UUID | msgspec.UnsetType, places: Mapping[UUID, str]) -> str:
     return places.get(project, "a project") if isinstance(project, UUID) else "all projects"
 
 

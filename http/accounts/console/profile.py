@@ -74,13 +74,13 @@ _DONE: Final = {
 
 
 async def render_profile(ask: Request) -> Response:
-    return await _page(ask, ProfileFormResult(done=_DONE.get(ask.query.done, "")))
+    return await _render(ask, ProfileFormResult(done=_DONE.get(ask.query.done, "")))
 
 
 async def submit_profile(ask: Request) -> Response:
     form = value_of(ask, "act")
     try:
-        return await _do(ask, form)
+        return await _apply(ask, form)
     except Refused as refused:
         problem = problem_of(refused)
     except Problem as caught:
@@ -90,12 +90,12 @@ async def submit_profile(ask: Request) -> Response:
     if problem.status == 429:
         wait = problem.headers.get("Retry-After", "60")
         wrong = f"Too many tries from your address. Try again in {wait} s."
-        reply = await _page(ask, ProfileFormResult(form, wrong), status=429)
+        reply = await _render(ask, ProfileFormResult(form, wrong), status=429)
         return replace(reply, headers={**reply.headers, **problem.headers})
     field, colon, rule = problem.code.partition(": ")
     label = _LABELS.get(field, field)
     wrong = _SAID.get(problem.code) or (f"{label} {rule}." if colon else problem.code)
-    return await _page(ask, ProfileFormResult(form, wrong), status=400)
+    return await _render(ask, ProfileFormResult(form, wrong), status=400)
 
 
 _LABELS: Final = {
@@ -106,7 +106,7 @@ _LABELS: Final = {
 }
 
 
-async def _do(ask: Request, form: str) -> Response:
+async def _apply(ask: Request, form: str) -> Response:
     match form:
         case "password":
             new = _secret(ask, "new")
@@ -117,13 +117,15 @@ async def _do(ask: Request, form: str) -> Response:
             )
             await api.write_password(replace(ask, body=given))
         case "enrol":
-            return await _page(ask, ProfileFormResult(form, enrolling=await api.enrol_factor(ask)))
+            return await _render(
+                ask, ProfileFormResult(form, enrolling=await api.enrol_factor(ask))
+            )
         case "enable":
             code = stripped(ask, "code")[: CODE_LONGEST + 1]
             if not code or len(code) > CODE_LONGEST:
                 raise Problem("code: is not what the generator shows now")
             made = await api.enable_factor(replace(ask, body=TOTPEnableRequest(code=code)))
-            return await _page(ask, ProfileFormResult(form, recovery=made.recovery_codes))
+            return await _render(ask, ProfileFormResult(form, recovery=made.recovery_codes))
         case "disable":
             given_up = TOTPDisableRequest(password=_secret(ask, "password"))
             await api.disable_factor(replace(ask, body=given_up))
@@ -158,7 +160,7 @@ def _secret(ask: Request, name: str) -> str:
     return text
 
 
-async def _page(ask: Request, said: ProfileFormResult, *, status: int = 200) -> Response:
+async def _render(ask: Request, said: ProfileFormResult, *, status: int = 200) -> Response:
     assert ask.session_hash is not None, "only a session comes here"
     async with ask.context.pool.transaction("console_profile", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)

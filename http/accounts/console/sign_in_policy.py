@@ -50,7 +50,7 @@ _ROWS: Final = (
 )
 
 
-def _says(found: AuthPolicy) -> str:
+def _summary(found: AuthPolicy) -> str:
     lasts = setting(found.session_ttl_seconds)
     return f"A second factor: {_WHO[found.require_totp]}. A session lasts {lasts}."
 
@@ -62,7 +62,7 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     read=api.read,
     put=api.put,
     body=PutAuthPolicy,
-    says=_says,
+    says=_summary,
     otherwise={
         "encryption_key_missing": (
             "require_totp",

@@ -52,7 +52,7 @@ class UserItem:
 
 
 async def render_users(ask: Request) -> Response:
-    return await _page(ask, ask.query.q)
+    return await _render(ask, ask.query.q)
 
 
 async def submit_users(ask: Request) -> Response:
@@ -71,12 +71,12 @@ async def submit_users(ask: Request) -> Response:
         if refused.code == "forbidden":
             raise
         text = f"{refused.field} {refused.message or refused.code}".strip()
-        return await _page(ask, error=_SAID.get(refused.code) or f"{text[:1].upper()}{text[1:]}.")
+        return await _render(ask, error=_SAID.get(refused.code) or f"{text[:1].upper()}{text[1:]}.")
     except Problem as problem:
         if problem.status != 400 or ":" not in problem.code:
             raise
         field, _, said = problem.code.partition(": ")
-        return await _page(ask, error=f"{field.capitalize()} {said}.")
+        return await _render(ask, error=f"{field.capitalize()} {said}.")
     return redirect(PATH)
 
 
@@ -98,7 +98,7 @@ def _about(ask: Request, body: object = None) -> Request:
     return replace(ask, ids={"userID": uid}, body=body)
 
 
-async def _page(ask: Request, q: str = "", *, error: str = "") -> Response:
+async def _render(ask: Request, q: str = "", *, error: str = "") -> Response:
     found = await api.list_people(replace(ask, query=UserListQuery(q=q)))
     now = ask.context.clock()
     return page(
@@ -106,14 +106,14 @@ async def _page(ask: Request, q: str = "", *, error: str = "") -> Response:
         status=400 if error else 200,
         path=PATH,
         first=f"{count(len(found), 'account')}{' found' if q else ''}",
-        lines=[_line(one, ask.who.user, now) for one in found],
+        lines=[_item(one, ask.who.user, now) for one in found],
         q=q,
         error=error,
         typed=value_of(ask, "email") if error else "",
     )
 
 
-def _line(one: AdminUser, own: object, now: Instant) -> UserItem:
+def _item(one: AdminUser, own: object, now: Instant) -> UserItem:
     active = one.last_active_at
     return UserItem(
         one.id,

@@ -21,7 +21,7 @@ class AuditQuery(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
-def _shape(row: AuditRow) -> AuditEntry:
+def _entry_json(row: AuditRow) -> AuditEntry:
     return AuditEntry(
         id=row.uid,
         org_id=known(row.org_uid),
@@ -39,7 +39,7 @@ async def _read(ask: Request, org: int) -> list[AuditEntry]:
     if ask.query.limit < 1:
         raise Problem("limit_invalid")
     async with ask.context.pool.transaction("read_audit", read_only=True) as tx:
-        return [_shape(row) for row in await select_audit(tx, org, ask.query.limit)]
+        return [_entry_json(row) for row in await select_audit(tx, org, ask.query.limit)]
 
 
 async def read_organization(ask: Request) -> list[AuditEntry]:

@@ -26,18 +26,20 @@ def configured_policy(options: HttpOptions) -> Policy:
 async def read(ask: Request) -> AuthPolicy:
     async with ask.context.pool.transaction("read_auth_policy", read_only=True) as tx:
         found = await select_auth_policy(tx)
-    return _shape(found or configured_policy(ask.context.options), configured=found is not None)
+    return _policy_json(
+        found or configured_policy(ask.context.options), configured=found is not None
+    )
 
 
 async def put(ask: Request) -> AuthPolicy:
-    policy = _given(ask.body, configured_policy(ask.context.options))
+    policy = _policy_of(ask.body, configured_policy(ask.context.options))
     can_seal = ask.context.keyring.can_seal
     async with ask.context.pool.transaction("put_auth_policy") as tx:
         await put_auth_policy(tx, ask.who, policy, can_seal=can_seal)
-    return _shape(policy, configured=True)
+    return _policy_json(policy, configured=True)
 
 
-def _given(body: PutAuthPolicy, configured: Policy) -> Policy:
+def _policy_of(body: PutAuthPolicy, configured: Policy) -> Policy:
     """What is left out is as it is configured."""
     shortest, ttl = body.min_password_len, body.session_ttl_seconds
     return Policy(
@@ -48,7 +50,7 @@ def _given(body: PutAuthPolicy, configured: Policy) -> Policy:
     )
 
 
-def _shape(found: Policy, *, configured: bool) -> AuthPolicy:
+def _policy_json(found: Policy, *, configured: bool) -> AuthPolicy:
     return AuthPolicy(
         configured=configured,
         min_password_len=found.min_password_len,

@@ -35,7 +35,7 @@ async def log_in(ask: Request) -> Response:
     context, body = ask.context, ask.body
     if not context.options.local_enabled:
         raise Problem("not_found")
-    take_try(ask)
+    count_attempt(ask)
     async with context.pool.transaction("find_account", read_only=True) as tx:
         user = await select_user_by_email(tx, body.username)
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
@@ -62,7 +62,7 @@ async def _expect_second_factor(ask: Request, user: UserRow) -> None:
         raise Problem(UNAUTHORIZED)
 
 
-def take_try(ask: Request) -> None:
+def count_attempt(ask: Request) -> None:
     """Counts against the client's tries a minute; a Problem where there is none left."""
     wait_seconds = ask.context.logins.take(
         ask.client, ask.context.options.login_rate_limit_per_minute, ask.context.clock()

@@ -35,7 +35,7 @@ from ..schemas.accounts import (
 )
 from ..schemas.organizations import Membership
 from .auth_policy import configured_policy
-from .local_login import take_try
+from .local_login import count_attempt
 
 _ME: Final = "/api/v1/me"
 # Whose account it is, in a generator that has many; branding may say another name.
@@ -48,13 +48,13 @@ async def read_me(ask: Request) -> Me:
         memberships = await select_own_memberships(tx, ask.who, user)
         has_factor = user is not None and await is_enabled(tx, user.id)
     return Me(
-        user=user_shape(user) if user else None,
+        user=user_json(user) if user else None,
         memberships=[_membership(m) for m in memberships],
         totp_enabled=has_factor,
     )
 
 
-def user_shape(row: UserRow) -> User:
+def user_json(row: UserRow) -> User:
     return User(
         id=row.uid,
         oidc_sub=known(row.oidc_sub),
@@ -103,7 +103,7 @@ async def enrol_factor(ask: Request) -> TOTPEnrollResponse:
 async def enable_factor(ask: Request) -> TOTPEnableResponse:
     """Tries count as those of signing in do."""
     context = ask.context
-    take_try(ask)
+    count_attempt(ask)
     async with context.pool.transaction("enable_totp") as tx:
         codes = await second_factor.enable(tx, ask.who, ask.body.code, context.keyring)
     return TOTPEnableResponse(recovery_codes=codes)
@@ -119,7 +119,7 @@ async def _checked(ask: Request, password: str, field: str) -> UserRow:
     """One's own account, once its password was given. Tries count as those of signing in do: a
     stolen session is no licence to guess."""
     context = ask.context
-    take_try(ask)
+    count_attempt(ask)
     async with context.pool.transaction("read_own_user", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)
     if user is None:

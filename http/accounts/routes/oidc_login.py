@@ -27,7 +27,7 @@ from ....storage.accounts.queries.oidc_settings import select_sign_on
 from ....storage.accounts.rows import FLOW_US, FlowRow
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.rules.oidc_claim import OidcPerson, id_token_fault, person_of
-from ....storage.accounts.transactions.oidc_sign_in import begin_flow, enter, link, take_flow
+from ....storage.accounts.transactions.oidc_sign_in import begin_flow, enter, link, pop_flow
 from ....storage.core.instant import SECOND
 from ....storage.core.refusal import Refused
 from ....storage.core.token import digest
@@ -146,7 +146,7 @@ async def _taken(ask: Request) -> FlowRow:
     if not browser or not state:
         raise Stopped("expired")
     async with ask.context.pool.transaction("take_sign_on") as tx:
-        flow = await take_flow(tx, digest(state), digest(browser))
+        flow = await pop_flow(tx, digest(state), digest(browser))
     if flow is None:
         raise Stopped("expired")
     return flow

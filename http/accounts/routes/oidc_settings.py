@@ -21,7 +21,7 @@ _OWN: Final = "/api/v1/settings/oidc"
 
 
 async def read(ask: Request) -> OIDCSettingsView:
-    return await _view(ask.context)
+    return await _settings_json(ask.context)
 
 
 async def put(ask: Request) -> OIDCSettingsView:
@@ -40,7 +40,7 @@ async def put(ask: Request) -> OIDCSettingsView:
             raise Problem(f"issuer: could not be asked ({fault.reason})") from None
     async with context.pool.transaction("put_sign_on") as tx:
         await put_sign_on(tx, ask.who, whole, context.keyring)
-    return await _view(context)
+    return await _settings_json(context)
 
 
 async def _wanted(context: AppContext, body: SetOIDCSettings) -> OidcSettings:
@@ -70,7 +70,7 @@ def _text(text: object, before: str) -> str:
     return text.strip() if isinstance(text, str) else before
 
 
-async def _view(context: AppContext) -> OIDCSettingsView:
+async def _settings_json(context: AppContext) -> OIDCSettingsView:
     async with context.pool.statement("read_sign_on") as tx:
         shown = await select_sign_on_shown(tx, context.options.sign_on)
     settings = shown.settings

@@ -25,7 +25,7 @@ _ONE: Final = f"{_ALL}/{{orgID}}"
 _IN_IT: Final = ("organization", "orgID")
 
 
-def _shape(row: OrganizationRow) -> Organization:
+def _organization_json(row: OrganizationRow) -> Organization:
     return Organization(
         id=row.uid,
         slug=row.slug,
@@ -37,13 +37,13 @@ def _shape(row: OrganizationRow) -> Organization:
 
 async def list_all(ask: Request) -> list[Organization]:
     async with ask.context.pool.transaction("list_organizations", read_only=True) as tx:
-        return [_shape(row) for row in await select_visible_organizations(tx, ask.who)]
+        return [_organization_json(row) for row in await select_visible_organizations(tx, ask.who)]
 
 
 async def create(ask: Request) -> Organization:
     async with ask.context.pool.transaction("create_organization") as tx:
         row = await create_organization(tx, ask.who, ask.body.slug, ask.body.name)
-    return _shape(row)
+    return _organization_json(row)
 
 
 async def read(ask: Request) -> Organization:
@@ -51,13 +51,13 @@ async def read(ask: Request) -> Organization:
         row = await select_organization(tx, ask.ids["orgID"])
     if row is None:
         raise Problem("not_found")
-    return _shape(row)
+    return _organization_json(row)
 
 
 async def rename(ask: Request) -> Organization:
     async with ask.context.pool.transaction("rename_organization") as tx:
         row = await rename_organization(tx, ask.who, ask.ids["orgID"], ask.body.name)
-    return _shape(row)
+    return _organization_json(row)
 
 
 async def delete(ask: Request) -> None:

@@ -15,7 +15,7 @@ from ...wire.mail_config import mailing_now
 from ...wire.route import Request, Route
 from ..schemas.accounts import ResetConfirm, ResetRequest, SignedIn
 from .auth_policy import configured_policy
-from .local_login import take_try
+from .local_login import count_attempt
 
 _NOBODY: Final = Permission(Need.NOBODY)
 _SMALL: Final = 64 << 10
@@ -26,7 +26,7 @@ async def request_reset(ask: Request) -> SignedIn:
     context = ask.context
     if not context.options.local_enabled:
         raise Problem("not_found")
-    take_try(ask)
+    count_attempt(ask)
     if not (await mailing_now(context)).can_mail:
         raise Problem("mail_unavailable")
     async with context.pool.statement("ask_for_reset") as tx:
@@ -40,7 +40,7 @@ async def confirm_reset(ask: Request) -> None:
     context, body = ask.context, ask.body
     if not context.options.local_enabled:
         raise Problem("not_found")
-    take_try(ask)
+    count_attempt(ask)
     async with context.pool.transaction("expect_good_reset", read_only=True) as tx:
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
         await expect_good(tx, body.token)

@@ -25,7 +25,7 @@ _IN_ORG: Final = ("organization", "orgID")
 _IN_IT: Final = ("project", "projectID")
 
 
-def _shape(row: ProjectRow) -> Project:
+def _project_json(row: ProjectRow) -> Project:
     return Project(
         id=row.uid,
         org_id=row.org_uid,
@@ -38,14 +38,16 @@ def _shape(row: ProjectRow) -> Project:
 
 async def list_of_organization(ask: Request) -> list[Project]:
     async with ask.context.pool.transaction("list_projects", read_only=True) as tx:
-        return [_shape(row) for row in await select_visible_projects(tx, ask.who, org_of(ask))]
+        return [
+            _project_json(row) for row in await select_visible_projects(tx, ask.who, org_of(ask))
+        ]
 
 
 async def create(ask: Request) -> Project:
     body = ask.body
     async with ask.context.pool.transaction("create_project") as tx:
         row = await create_project(tx, ask.who, ask.ids["orgID"], body.slug, body.name)
-    return _shape(row)
+    return _project_json(row)
 
 
 async def read(ask: Request) -> Project:
@@ -53,13 +55,13 @@ async def read(ask: Request) -> Project:
         row = await select_project(tx, ask.ids["projectID"])
     if row is None:
         raise Problem("not_found")
-    return _shape(row)
+    return _project_json(row)
 
 
 async def rename(ask: Request) -> Project:
     async with ask.context.pool.transaction("rename_project") as tx:
         row = await rename_project(tx, ask.who, ask.ids["projectID"], ask.body.name)
-    return _shape(row)
+    return _project_json(row)
 
 
 async def delete(ask: Request) -> None:

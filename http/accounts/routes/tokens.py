@@ -18,7 +18,7 @@ _ALL: Final = "/api/v1/organizations/{orgID}/tokens"
 _IN_ORG: Final = ("organization", "orgID")
 
 
-def _shape(row: TokenRow) -> ApiToken:
+def _token_json(row: TokenRow) -> ApiToken:
     return ApiToken(
         id=row.uid,
         org_id=row.org_uid,
@@ -35,7 +35,7 @@ def _shape(row: TokenRow) -> ApiToken:
 
 async def list_tokens(ask: Request) -> list[ApiToken]:
     async with ask.context.pool.transaction("list_tokens", read_only=True) as tx:
-        return [_shape(row) for row in await select_tokens_of(tx, org_of(ask))]
+        return [_token_json(row) for row in await select_tokens_of(tx, org_of(ask))]
 
 
 async def create(ask: Request) -> CreatedApiToken:
@@ -52,7 +52,7 @@ async def create(ask: Request) -> CreatedApiToken:
             given(body.actions),
             digest(token),
         )
-    return CreatedApiToken(token=token, api_token=_shape(row))
+    return CreatedApiToken(token=token, api_token=_token_json(row))
 
 
 async def delete(ask: Request) -> None:

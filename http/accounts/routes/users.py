@@ -23,7 +23,7 @@ from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
 from ..schemas.accounts import AdminUser, AdminUserMembership, CreateUser, UpdateAdminUser, User
 from .auth_policy import configured_policy
-from .me import user_shape
+from .me import user_json
 
 _ALL: Final = "/api/v1/admin/users"
 _ONE: Final = f"{_ALL}/{{userID}}"
@@ -54,9 +54,9 @@ _AUTH_TYPES: Final[Mapping[tuple[bool, bool], Literal["local", "oidc", "both", "
 }
 
 
-def _shape(person: UserWithRoles) -> AdminUser:
+def _user_json(person: UserWithRoles) -> AdminUser:
     return AdminUser(
-        **msgspec.structs.asdict(user_shape(person.user)),
+        **msgspec.structs.asdict(user_json(person.user)),
         auth_type=_AUTH_TYPES[person.user.password is not None, person.user.oidc_sub is not None],
         last_active_at=instant_text(person.user.last_active_at),
         memberships=[_membership(membership) for membership in person.memberships],
@@ -69,7 +69,7 @@ async def list_people(ask: Request) -> list[AdminUser]:
     if fault is not None:
         raise Problem(f"q: {fault}")
     async with ask.context.pool.transaction("list_people", read_only=True) as tx:
-        return [_shape(person) for person in await search_people(tx, q)]
+        return [_user_json(person) for person in await search_people(tx, q)]
 
 
 async def create(ask: Request) -> AdminUser:
@@ -89,13 +89,13 @@ async def create(ask: Request) -> AdminUser:
         row = await create_user(
             tx, ask.who, body.email, body.display_name, hashed, admin=body.is_global_admin
         )
-    return _shape(UserWithRoles(row, []))
+    return _user_json(UserWithRoles(row, []))
 
 
 async def update(ask: Request) -> User:
     async with ask.context.pool.transaction("update_user") as tx:
         row = await set_global_admin(tx, ask.who, ask.ids["userID"], admin=ask.body.is_global_admin)
-    return user_shape(row)
+    return user_json(row)
 
 
 async def delete(ask: Request) -> None:

@@ -30,7 +30,7 @@ _SAID: Final = {
 
 
 async def render_fleet(ask: Request) -> Response:
-    return await _page(ask)
+    return await _render(ask)
 
 
 async def submit_fleet(ask: Request) -> Response:
@@ -48,11 +48,11 @@ async def submit_fleet(ask: Request) -> Response:
         if refused.code == "forbidden":
             raise
         said = _SAID.get(refused.code) or f"{refused.field.capitalize()}: {refused.message}."
-        return await _page(ask, error=said, field=refused.field)
-    return redirect(PATH) if made is None else await _page(ask, made=made)
+        return await _render(ask, error=said, field=refused.field)
+    return redirect(PATH) if made is None else await _render(ask, made=made)
 
 
-async def _page(
+async def _render(
     ask: Request, *, error: str = "", field: str = "", made: CreatedAgentToken | None = None
 ) -> Response:
     options = ask.context.options

@@ -35,7 +35,7 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.agents import rows as agents_rows
 from ....storage.agents.rows import AgentRow
 from ....storage.agents.transactions import accept_results, record_agent_contact
-from ....storage.agents.transactions.accept_results import take_results
+from ....storage.agents.transactions.accept_results import accept_job_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from ....storage.agents.transactions.record_agent_contact import record_probe_errors
 from ....storage.core.instant import SECOND, Instant, to_datetime
@@ -130,7 +130,7 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
         try:
             material = open_material(ask.context.keyring, run.definition)
         except CannotOpen:
-            log.exception("secrets of a monitor cannot be decrypted", extra=_named(run))
+            log.exception("secrets of a monitor cannot be decrypted", extra=_monitors_by_uid(run))
             trouble = ProbeErrorReason.DECRYPT_FAILED
         else:
             if not material.missing:
@@ -149,7 +149,7 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
     return jobs
 
 
-def _named(run: ClaimedJobs) -> dict[str, str]:
+def _monitors_by_uid(run: ClaimedJobs) -> dict[str, str]:
     return {"monitor": str(run.definition.uid)}
 
 
@@ -186,7 +186,7 @@ async def heartbeat(ask: Request) -> AgentHeartbeatResponse:
     agent = await _hear(ask)
     body: AgentHeartbeat = ask.body
     async with ask.context.pool.transaction("agent_heartbeat") as tx:
-        await record_agent_contact.tell(
+        await record_agent_contact.record_heartbeat(
             tx, agent.holder, body.version, body.workflow_kinds, body.carrier
         )
     return AgentHeartbeatResponse(now=to_datetime(ask.context.clock()))
@@ -196,8 +196,8 @@ async def report(ask: Request, source: ResultSource) -> ResultsResponse:
     agent = await _hear(ask)
     body: Results = ask.body
     context = ask.context
-    async with context.pool.transaction("take_results") as tx:
-        arrivals = await take_results(
+    async with context.pool.transaction("accept_job_results") as tx:
+        arrivals = await accept_job_results(
             tx, agent.region, body.results, source, context.options.heartbeat_days
         )
     known = [arrival for arrival in arrivals if arrival is not None]

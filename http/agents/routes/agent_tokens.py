@@ -20,7 +20,7 @@ from ..schemas.agent_tokens import AgentToken, CreateAgentToken, CreatedAgentTok
 _ALL: Final = "/api/v1/agent-tokens"
 
 
-def _shape(row: AgentTokenRow) -> AgentToken:
+def _token_json(row: AgentTokenRow) -> AgentToken:
     return AgentToken(
         id=row.uid,
         name=row.name,
@@ -32,7 +32,7 @@ def _shape(row: AgentTokenRow) -> AgentToken:
 
 async def list_agent_tokens(ask: Request) -> list[AgentToken]:
     async with ask.context.pool.transaction("list_agent_tokens", read_only=True) as tx:
-        return [_shape(row) for row in await select_agent_tokens(tx)]
+        return [_token_json(row) for row in await select_agent_tokens(tx)]
 
 
 async def create(ask: Request) -> CreatedAgentToken:

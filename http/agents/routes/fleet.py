@@ -35,7 +35,7 @@ def _load(row: fleet.RegionLoad, now: Instant) -> RegionLoad:
     )
 
 
-async def show(ask: Request) -> Fleet:
+async def read_fleet(ask: Request) -> Fleet:
     async with ask.context.pool.transaction("show_fleet", read_only=True) as tx:
         found = await fleet.select_fleet(tx, ask.context.options.regions)
     return Fleet(
@@ -49,7 +49,7 @@ ROUTES: Final = (
         method="GET",
         path="/api/v1/admin/fleet",
         action=Permission(Need.GLOBAL_ADMIN),
-        handler=show,
+        handler=read_fleet,
         summary="The processes that are there, and what waits in each region.",
         tag="fleet",
         answer=Fleet,

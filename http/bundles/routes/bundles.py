@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 async def plan(ask: Request) -> BundlePlan:
-    return await plan_of(ask, await _given(ask))
+    return await plan_of(ask, await _bundle_of(ask))
 
 
 async def plan_of(ask: Request, bundle: Wanted) -> BundlePlan:
@@ -39,7 +39,7 @@ async def plan_of(ask: Request, bundle: Wanted) -> BundlePlan:
 
 
 async def apply(ask: Request) -> BundlePlan:
-    return await apply_of(ask, await _given(ask))
+    return await apply_of(ask, await _bundle_of(ask))
 
 
 async def apply_of(ask: Request, bundle: Wanted) -> BundlePlan:
@@ -61,7 +61,7 @@ async def export(ask: Request) -> Bundle:
     return Bundle(**found)
 
 
-async def _given(ask: Request) -> Wanted:
+async def _bundle_of(ask: Request) -> Wanted:
     """Refused invalid with the entry and its field."""
     given: dict[str, Any] = {
         name: value

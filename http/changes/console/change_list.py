@@ -32,8 +32,8 @@ from ....storage.services.rows import ServiceRow
 from ...services.console import state_history as states
 from ...services.console.budget_plot import ticks
 from ...services.console.service_data import RANGES, ServiceBucket, changes_within, select_buckets
-from ...services.console.service_timeline import TimelinePlot, incident_bands, incidents_told, table
-from ...ui.change_marks import counted, marks, marks_told
+from ...services.console.service_timeline import TimelinePlot, incident_bands, incident_text, table
+from ...ui.change_marks import counted, marks, marks_text
 from ...ui.change_text import (
     KINDS,
     OUTCOMES,
@@ -131,7 +131,7 @@ async def render_change_list(ask: Request) -> Response:
         "changes/console/change_list.html",
         frame=facts.frame,
         row=facts.row,
-        sentence=first_line(facts, query.range, query.kind, source),
+        sentence=summary(facts, query.range, query.kind, source),
         newest="" if newest is None else _newest(newest, facts.now),
         is_known=bool(facts.sources),
         is_narrowed=bool(query.kind or source),
@@ -196,7 +196,7 @@ async def _incidents(tx: Tx, row: ServiceRow, within: TimeSpan) -> list[Incident
     )
 
 
-def first_line(facts: ChangeListData, range_name: str, kind: str, source: str | None) -> str:
+def summary(facts: ChangeListData, range_name: str, kind: str, source: str | None) -> str:
     name = facts.row.name
     if not facts.sources:
         return f"No change of {name} is recorded yet"
@@ -237,9 +237,9 @@ def _plot(facts: ChangeListData, range_name: str) -> TimelinePlot:
         f"{count(len(facts.incidents), 'incident')}"
     )
     found = [
-        *marks_told(facts.changes),
-        *states.told(slots),
-        *incidents_told(facts.incidents),
+        *marks_text(facts.changes),
+        *states.plot_text(slots),
+        *incident_text(facts.incidents),
     ]
     return TimelinePlot(
         lanes(drawn, said), table("Changes, state and incidents", found, TABLE_MOST)

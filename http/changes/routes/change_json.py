@@ -9,7 +9,7 @@ import msgspec
 from ....storage.changes.queries.change_comparison import Comparison
 from ....storage.changes.queries.change_timeline import ChangeGroup
 from ....storage.changes.rows import ChangeRow, PhaseRow
-from ....storage.changes.rules.change import ChangePhaseName, last_told
+from ....storage.changes.rules.change import ChangePhaseName, last_recorded
 from ....storage.changes.rules.change_comparison import Side
 from ....storage.core.availability import percent
 from ....storage.core.instant import SECOND, Instant, to_text
@@ -60,7 +60,7 @@ def group_json(group: ChangeGroup) -> shapes.ChangeGroup:
         url=group.url,
         latest_occurred_at=to_text(change.latest_at),
         phases=[phase_json(phase) for phase in group.phases],
-        decision=known(_shape_of_decision(group)),
+        decision=known(_decision_json(group)),
         incidents=[
             shapes.ChangeIncidentLink(
                 incident_id=each.incident,
@@ -74,7 +74,7 @@ def group_json(group: ChangeGroup) -> shapes.ChangeGroup:
     )
 
 
-def _shape_of_decision(group: ChangeGroup) -> shapes.ChangeDecisionLink | None:
+def _decision_json(group: ChangeGroup) -> shapes.ChangeDecisionLink | None:
     if group.decision is None:
         return None
     decided = group.decided
@@ -101,20 +101,20 @@ def comparison_json(
         source=change.source,
         external_id=change.external_id,
         kind=change.kind,
-        ref=last_told([phase.ref for phase in phases]),
+        ref=last_recorded([phase.ref for phase in phases]),
         change_id=phases[0].uid,
         terminal_phase=_ENDS[found.ended.phase],
         t=to_text(found.ended.occurred_at),
         horizon=horizon,
         sealed_through=None if sealed_through is None else to_text(sealed_through),
         as_of=to_text(now),
-        before=_shape_of_side(found.before, sealed_through),
-        after=_shape_of_side(found.after, sealed_through),
+        before=_side_json(found.before, sealed_through),
+        after=_side_json(found.after, sealed_through),
         delta=known(None if delta is None else float(delta)),
     )
 
 
-def _shape_of_side(side: Side, sealed_through: Instant | None) -> shapes.ChangeCompareSide:
+def _side_json(side: Side, sealed_through: Instant | None) -> shapes.ChangeCompareSide:
     facts = side.facts
     return shapes.ChangeCompareSide(
         from_=to_text(side.span.from_),

@@ -97,11 +97,11 @@ async def render_decision_list(ask: Request) -> Response:
         states=[(name, STATE_WORDS[GateState(name)]) for name in SHOWN],
         is_later=query.before is not None,
         oldest=shown[-1].uid if len(found) > PAGE_ROWS else None,
-        sentence=_first_line(shown, chosen),
+        sentence=_summary(shown, chosen),
     )
 
 
-def _first_line(rows: Sequence[DecisionRow], chosen: ServiceRow | None) -> str:
+def _summary(rows: Sequence[DecisionRow], chosen: ServiceRow | None) -> str:
     if chosen is not None:
         return f"What the gate said of {chosen.name}"
     return "What the release gate said" if rows else "The release gate was not asked yet"
@@ -136,7 +136,7 @@ async def show_one(ask: Request) -> Response:
         frame=frame,
         row=row,
         mark=MARKS[row.state],
-        sentence=said_of(row),
+        sentence=reason_texts(row),
         at=moment(row.evaluated_at, now),
         figures=_figures(row, evidence, now),
         lines=lines(evidence),
@@ -147,7 +147,7 @@ async def show_one(ask: Request) -> Response:
     )
 
 
-def said_of(row: DecisionRow) -> str:
+def reason_texts(row: DecisionRow) -> str:
     """The first line of a decision."""
     match row.action:
         case None:

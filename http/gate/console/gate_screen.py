@@ -37,7 +37,7 @@ from ...ui.render import page, redirect
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes.policy_replay import ReplayInputs, replayed, select_kept
-from .decision_list import row_of, said_of
+from .decision_list import reason_texts, row_of
 from .gate_text import document_lines
 from .replay_plot import drawn
 
@@ -86,7 +86,7 @@ class GateData:
 
 
 async def render_gate(ask: Request) -> Response:
-    return await _page(ask, {})
+    return await _render(ask, {})
 
 
 async def submit_gate(ask: Request) -> Response:
@@ -105,7 +105,7 @@ async def submit_gate(ask: Request) -> Response:
             else:
                 raise Problem("the form names no act")
     except Refused as refused:
-        return await _page(ask, {"reason": reason}, _fault(refused))
+        return await _render(ask, {"reason": reason}, _fault(refused))
     return redirect(f"/services/{service}/gate")
 
 
@@ -176,11 +176,11 @@ async def _gate(ask: Request) -> GateData:
         )
 
 
-async def _page(ask: Request, typed: dict[str, str], fault: FieldFault = NONE) -> Response:
+async def _render(ask: Request, typed: dict[str, str], fault: FieldFault = NONE) -> Response:
     gate = await _gate(ask)
     assert ask.scope is not None, "it is of a project"
     may_override = rank_in(ask.who, ask.scope) >= Rank.PROJECT_ADMIN
-    overrides = [_line(gate, one, may_end=may_override) for one in gate.overrides]
+    overrides = [_item(gate, one, may_end=may_override) for one in gate.overrides]
     last = gate.decisions[0] if gate.decisions else None
     policy = gate.policy
     return page(
@@ -189,7 +189,7 @@ async def _page(ask: Request, typed: dict[str, str], fault: FieldFault = NONE) -
         frame=gate.frame,
         row=gate.row,
         mark="pending" if last is None or policy is None else MARKS[last.state],
-        sentence=_first_line(gate, last),
+        sentence=_summary(gate, last),
         last=None if last is None else row_of(last, gate.now),
         policy=policy,
         policy_lines=[] if policy is None else document_lines(policy.document),
@@ -206,16 +206,16 @@ async def _page(ask: Request, typed: dict[str, str], fault: FieldFault = NONE) -
     )
 
 
-def _first_line(gate: GateData, last: DecisionRow | None) -> str:
+def _summary(gate: GateData, last: DecisionRow | None) -> str:
     """What was said once is told as that: the policy may be another by now, or an override over."""
     if gate.policy is None:
         return f"{gate.row.name} has no gate policy"
     if last is not None:
-        return f"The gate last said that {said_of(last)}"
+        return f"The gate last said that {reason_texts(last)}"
     return f"The gate was not asked about {gate.row.name} yet"
 
 
-def _line(gate: GateData, override: GateOverrideRow, *, may_end: bool) -> GateOverrideItem:
+def _item(gate: GateData, override: GateOverrideRow, *, may_end: bool) -> GateOverrideItem:
     status = status_of(override, gate.policy, gate.now)
     mark, word = _STATUS[status]
     if override.revoked_reason is not None:

@@ -122,12 +122,12 @@ def lines(evidence: Evidence) -> list[ClauseItem]:
     if evidence.policy is None:
         return []
     document = evidence.policy.document
-    said = [_line(document, evidence.facts, each) for each in findings(document, evidence.facts)]
+    said = [_item(document, evidence.facts, each) for each in findings(document, evidence.facts)]
     order = {"down": 0, "unknown": 1, "degraded": 2}
     return sorted(said, key=lambda line: (not line.matches, order.get(line.mark, 3)))
 
 
-def _line(document: Document, facts: GateFacts, found: Finding) -> ClauseItem:
+def _item(document: Document, facts: GateFacts, found: Finding) -> ClauseItem:
     assignment = document.clauses[found.clause]
     if found.unavailable is not None:
         text, mark = _UNTOLD[found.clause], "unknown"

@@ -100,7 +100,7 @@ class PolicyFormData:
 
 async def render_policy_form(ask: Request) -> Response:
     form = await _form(ask)
-    return _page(form, _shown(form))
+    return _render(form, _shown(form))
 
 
 async def submit_policy_form(ask: Request) -> Response:
@@ -130,12 +130,12 @@ async def _refused(ask: Request, refused: Refused) -> Response:
     if typed.get("act") == "delete":
         if refused.code not in _NOT_DELETED:
             raise refused
-        return _page(form, _shown(form), fault=FieldFault("", _NOT_DELETED[refused.code]))
+        return _render(form, _shown(form), fault=FieldFault("", _NOT_DELETED[refused.code]))
     if refused.code != _CONFLICT:
-        return _page(form, typed, fault=_fault(refused))
+        return _render(form, typed, fault=_fault(refused))
     typed = {**typed, "revision": form.revision}
     said = _GONE if form.own is None else _OVERTAKEN
-    return _page(form, typed, fault=FieldFault("", said), is_overtaken=form.own is not None)
+    return _render(form, typed, fault=FieldFault("", said), is_overtaken=form.own is not None)
 
 
 async def _try(
@@ -150,10 +150,10 @@ async def _try(
         if seconds is None:
             raise
         said = f"The gate is asked too often just now: try it again in {seconds} s."
-        reply = _page(form, typed_of(ask), fault=FieldFault("", said))
+        reply = _render(form, typed_of(ask), fault=FieldFault("", said))
         headers = {**reply.headers, **problem.headers}
         return replace(reply, status=problem.status, headers=headers)
-    return _page(form, typed_of(ask), tried=drawn(found, has_draft=True))
+    return _render(form, typed_of(ask), tried=drawn(found, has_draft=True))
 
 
 async def _delete(ask: Request, form: PolicyFormData) -> None:
@@ -256,7 +256,7 @@ async def _service(ask: Request, tx: Tx) -> ServiceRow | None:
     return row
 
 
-def _page(
+def _render(
     form: PolicyFormData,
     typed: Mapping[str, str],
     *,

@@ -70,13 +70,13 @@ def _bars(said: Sequence[ReplayedSpan], within: TimeSpan) -> list[ReplayBar]:
             _share(each.span.from_, within),
             _share(each.span.until, within),
             each.state.value,
-            _told(each),
+            _plot_text(each),
         )
         for each in said
     ]
 
 
-def _told(said: ReplayedSpan) -> str:
+def _plot_text(said: ReplayedSpan) -> str:
     why = ", ".join(short(code) for code in said.reasons)
     return f"{STATE_WORDS[said.state]} from {exact(said.span.from_)}{f': {why}' if why else ''}"
 

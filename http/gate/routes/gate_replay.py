@@ -31,10 +31,10 @@ async def replay(ask: Request) -> PolicyReplay:
     with ask.context.gate.permit(str(ask.who.uid), ask.context.clock()):
         async with ask.context.pool.statement("gate_replay_service") as tx:
             row = await service_named(ask, tx)
-        return _shape(await replay_draft(ask.context.pool, row, document, ask.query.days))
+        return _replay_json(await replay_draft(ask.context.pool, row, document, ask.query.days))
 
 
-def _shape(found: ReplayResult) -> PolicyReplay:
+def _replay_json(found: ReplayResult) -> PolicyReplay:
     return PolicyReplay(
         from_=to_text(found.within.from_),
         to=to_text(found.within.until),

@@ -17,7 +17,7 @@ from ....storage.gate.queries.gate_decisions import select_evidence
 from ....storage.gate.queries.gate_replay import select_past, select_policies_in_force
 from ....storage.gate.rows import DecisionSeen
 from ....storage.gate.rules.gate import GateState
-from ....storage.gate.rules.gate_evidence import judge
+from ....storage.gate.rules.gate_evidence import decide_clauses
 from ....storage.gate.rules.gate_policy import Document
 from ....storage.gate.rules.gate_replay import ReplayedSpan, ServicePast, replay
 from ....storage.services.rows import ServiceRow
@@ -74,12 +74,12 @@ async def select_kept(tx: Tx, service: ServiceRow, days: int) -> ReplayInputs:
 async def replayed(kept: ReplayInputs, draft: Document | None) -> ReplayResult:
     said_by_draft: list[ReplayedSpan] = []
     if draft is not None:
-        said_by_draft = await _said(kept.past, [(kept.within, draft)], kept.within)
+        said_by_draft = await _reasons_json(kept.past, [(kept.within, draft)], kept.within)
     return ReplayResult(
         within=kept.within,
-        in_force=await _said(kept.past, kept.in_force, kept.within),
+        in_force=await _reasons_json(kept.past, kept.in_force, kept.within),
         draft=said_by_draft,
-        decisions=[_judged(each, draft) for each in kept.decisions],
+        decisions=[_outcome(each, draft) for each in kept.decisions],
     )
 
 
@@ -91,7 +91,7 @@ async def replay_draft(pool: Pool, service: ServiceRow, draft: Document, days: i
     return await replayed(kept, draft)
 
 
-async def _said(
+async def _reasons_json(
     past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]], within: TimeSpan
 ) -> list[ReplayedSpan]:
     found = []
@@ -103,6 +103,6 @@ async def _said(
     return found
 
 
-def _judged(seen: DecisionSeen, draft: Document | None) -> ReplayedOutcome:
-    state = seen.state if draft is None else judge(draft, seen.evidence.facts).state
+def _outcome(seen: DecisionSeen, draft: Document | None) -> ReplayedOutcome:
+    state = seen.state if draft is None else decide_clauses(draft, seen.evidence.facts).state
     return ReplayedOutcome(seen.uid, seen.evaluated_at, seen.state, state)

@@ -24,7 +24,7 @@ class Address(msgspec.Struct, frozen=True):
     host: str
 
 
-def first_page(
+def render_first_monitor(
     frame: PageLayout, *, typed: str = "", error: str = "", status: int = 200
 ) -> Response:
     return page(
@@ -54,7 +54,7 @@ async def create_first(ask: Request) -> Response:
 async def _again(ask: Request, typed: str, error: str) -> Response:
     async with ask.context.pool.transaction("console_first", read_only=True) as tx:
         frame = await frame_of(ask, tx)
-    return first_page(frame, typed=typed, error=error, status=400)
+    return render_first_monitor(frame, typed=typed, error=error, status=400)
 
 
 def read_address(text: str) -> Address:

@@ -13,7 +13,7 @@ from ...ui.monitor_status import MonitorStatusText
 from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page
 from ...wire.route import Request, Response
-from .first_monitor import create_first, first_page
+from .first_monitor import create_first, render_first_monitor
 from .overview_data import (
     MonitorData,
     hour_axis,
@@ -22,7 +22,7 @@ from .overview_data import (
     select_watched,
 )
 from .overview_rows import ATTENTION_MOST, concerns, groups, rows
-from .overview_summary import first_line, incidents_open, tallied, under
+from .overview_summary import incidents_open, summary, tallied, under
 
 PAGE_ROWS: Final = 100
 FINE: Final = frozenset(
@@ -46,7 +46,7 @@ async def overview(ask: Request) -> Response:
         frame = await frame_of(ask, tx, q=query.q.strip())
         watched = await select_watched(ask, tx)
         if not watched:
-            return first_page(frame)
+            return render_first_monitor(frame)
         chosen = _chosen(watched, query)
         pages = max(-(-len(chosen) // PAGE_ROWS), 1)
         number = min(max(query.page, 1), pages)
@@ -114,7 +114,7 @@ def _summary(
     found = concerns(watched, now)
     return {
         "frame": frame,
-        "line": first_line(tally),
+        "line": summary(tally),
         "under": under(tally, unknown_in),
         "incidents": incidents_open(frame.place.incidents),
         "tally": tallied(tally),

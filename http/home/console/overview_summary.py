@@ -22,7 +22,7 @@ class Tallied:
     word: str
 
 
-def first_line(tally: Mapping[MonitorStatusText, int]) -> OverviewSummary:
+def summary(tally: Mapping[MonitorStatusText, int]) -> OverviewSummary:
     """What is worst is said first; what is not known is never called fine."""
     total = sum(tally.values())
     paused, up = tally.get(MonitorStatusText.PAUSED, 0), tally.get(MonitorStatusText.UP, 0)

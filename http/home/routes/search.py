@@ -20,7 +20,7 @@ class SearchQuery(msgspec.Struct, frozen=True):
     q: Annotated[str, Meta(min_length=2, max_length=200)]
 
 
-def _shape(hit: Hit) -> SearchHit:
+def _hit_json(hit: Hit) -> SearchHit:
     kind: Any = hit.type
     return SearchHit(
         type=kind,
@@ -39,7 +39,7 @@ async def find(ask: Request) -> SearchResult:
         raise Problem(f"q: {broken}")
     async with ask.context.pool.transaction("search", read_only=True) as tx:
         hits = await search(tx, ask.who, q)
-    return SearchResult(query=q, hits=[_shape(hit) for hit in hits])
+    return SearchResult(query=q, hits=[_hit_json(hit) for hit in hits])
 
 
 async def list_regions(ask: Request) -> Regions:

@@ -5,7 +5,7 @@ same person, within moments, is done already.
 from uuid import UUID
 
 from ....storage.core.instant import SECOND, Instant
-from ....storage.incidents.queries.console_incidents import select_opened_same, was_just_said
+from ....storage.incidents.queries.console_incidents import select_opened_same, was_just_posted
 from ....storage.incidents.rules.incident import is_public, normal_lines
 from ...wire.route import Request
 from ...wire.schema import given
@@ -33,11 +33,11 @@ async def opened_already(ask: Request, body: CreateIncident) -> UUID | None:
         )
 
 
-async def said_already(ask: Request, body: AddIncidentUpdate) -> bool:
+async def was_submitted_already(ask: Request, body: AddIncidentUpdate) -> bool:
     """Whether the first click said it, and nobody has said anything since."""
     status = given(body.status)
     async with ask.context.pool.transaction("console_said_twice", read_only=True) as tx:
-        return await was_just_said(
+        return await was_just_posted(
             tx,
             ask.ids["incidentID"],
             Instant(tx.now - CLICKS_APART_US),

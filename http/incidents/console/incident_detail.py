@@ -44,9 +44,9 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes import incidents as api
 from ..schemas import AddIncidentUpdate, PutPostmortem
-from .duplicate_submit import said_already
+from .duplicate_submit import was_submitted_already
 from .incident_mark import lasted, mark_of
-from .incident_timeline import chosen, timeline, told, told_readers
+from .incident_timeline import chosen, notification_items, subscriber_items, timeline
 from .preceding_changes_panel import SHOWN_MOST, changes_before
 from .public_preview import PublicPreview, expect_sayable, read_outside
 
@@ -88,7 +88,7 @@ class IncidentInput:
     is_tried: bool = False
 
     @property
-    def said(self) -> IncidentStatus | None:
+    def update_text(self) -> IncidentStatus | None:
         """The status that the form gives; a note has none."""
         try:
             return IncidentStatus(self.status) if self.status else None
@@ -97,7 +97,7 @@ class IncidentInput:
 
 
 async def render_incident(ask: Request) -> Response:
-    return await _page(ask, ask.query.show, IncidentInput())
+    return await _render(ask, ask.query.show, IncidentInput())
 
 
 async def submit_incident(ask: Request) -> Response:
@@ -111,15 +111,15 @@ async def submit_incident(ask: Request) -> Response:
     )
     try:
         if what == "preview":
-            return await _page(ask, "all", replace(typed, is_tried=True))
-        await _do(ask, what, typed)
+            return await _render(ask, "all", replace(typed, is_tried=True))
+        await _apply(ask, what, typed)
     except Refused as refused:
         fault = _SAID.get(refused.code) or (
             f"{refused.field.capitalize()} {refused.message}." if refused.field else ""
         )
         if not fault:
             raise
-        return await _page(ask, "all", replace(typed, fault=fault))
+        return await _render(ask, "all", replace(typed, fault=fault))
     return redirect(f"/incidents/{ask.ids['incidentID']}")
 
 
@@ -131,32 +131,32 @@ _SAID: Final = {
 }
 
 
-async def _do(ask: Request, what: str, typed: IncidentInput) -> None:
+async def _apply(ask: Request, what: str, typed: IncidentInput) -> None:
     match what:
         case "acknowledge":
             await api.acknowledge_incident(ask)
         case "update":
-            if typed.said is None:
+            if typed.update_text is None:
                 raise Problem("the form names no status")
-            body = AddIncidentUpdate(status=typed.said, body=typed.body, public=typed.public)
-            await _say(ask, body)
+            body = AddIncidentUpdate(status=typed.update_text, body=typed.body, public=typed.public)
+            await _post_update(ask, body)
         case "note":
             # A note that was meant for the team is never published by a box that was left ticked.
             public = typed.public if value_of(ask, "for") == "all" else UNSET
             note = AddIncidentUpdate(body=typed.body, public=public)
-            await _say(ask, note)
+            await _post_update(ask, note)
         case "postmortem":
             await api.write_postmortem(replace(ask, body=PutPostmortem(body=typed.body)))
         case _:
             raise Problem("the form names nothing to do")
 
 
-async def _say(ask: Request, body: AddIncidentUpdate) -> None:
-    if not await said_already(ask, body):
+async def _post_update(ask: Request, body: AddIncidentUpdate) -> None:
+    if not await was_submitted_already(ask, body):
         await api.write_update(replace(ask, body=body))
 
 
-async def _page(ask: Request, which: str, typed: IncidentInput) -> Response:
+async def _render(ask: Request, which: str, typed: IncidentInput) -> Response:
     async with ask.context.pool.transaction("console_incident", read_only=True) as tx:
         facts = await _select_facts(ask, tx, typed)
     row, now = facts.row, facts.now
@@ -182,7 +182,7 @@ async def _page(ask: Request, which: str, typed: IncidentInput) -> Response:
         outside=facts.outside,
         which=which,
         events=chosen(events, which),
-        told=told(facts.deliveries, now) + told_readers(facts.readers),
+        told=notification_items(facts.deliveries, now) + subscriber_items(facts.readers),
         changes=changes_before(facts.changes),
         further_changes=max(len(facts.changes) - SHOWN_MOST, 0),
         postmortem=facts.postmortem,
@@ -198,8 +198,8 @@ async def _select_facts(ask: Request, tx: Tx, typed: IncidentInput) -> IncidentD
         raise Problem("not_found")
     outside = None
     if typed.is_tried:
-        expect_sayable(row, typed.said, typed.body)
-        outside = await read_outside(tx, row, typed.said, typed.body, public=typed.public)
+        expect_sayable(row, typed.update_text, typed.body)
+        outside = await read_outside(tx, row, typed.update_text, typed.body, public=typed.public)
     return IncidentData(
         await frame_of(ask, tx),
         row,

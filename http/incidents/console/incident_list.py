@@ -76,7 +76,7 @@ class NewIncidentInput:
 
 
 async def render_incident_list(ask: Request) -> Response:
-    return await _page(ask, ask.query, NewIncidentInput())
+    return await _render(ask, ask.query, NewIncidentInput())
 
 
 async def open_one(ask: Request) -> Response:
@@ -107,11 +107,11 @@ async def open_one(ask: Request) -> Response:
         if not refused.field:
             raise
         faulty = replace(typed, field=refused.field, fault=refused.message)
-        return await _page(ask, IncidentListQuery(), faulty)
+        return await _render(ask, IncidentListQuery(), faulty)
     return redirect(f"/incidents/{made.id}")
 
 
-async def _page(ask: Request, query: IncidentListQuery, typed: NewIncidentInput) -> Response:
+async def _render(ask: Request, query: IncidentListQuery, typed: NewIncidentInput) -> Response:
     org, project = org_of(ask), project_of(ask)
     at = min(max(query.page, 1), PAGES_MOST)
     async with ask.context.pool.transaction("console_incidents", read_only=True) as tx:
@@ -125,7 +125,7 @@ async def _page(ask: Request, query: IncidentListQuery, typed: NewIncidentInput)
         status=400 if typed.fault else 200,
         frame=frame,
         mark=mark_of(IncidentStatus.INVESTIGATING, tally.worst) if tally.open else "up",
-        sentence=first_line(tally),
+        sentence=summary(tally),
         under=under(tally, now),
         groups=_groups(rows[:PAGE_ROWS], now),
         show=query.show,
@@ -155,7 +155,7 @@ async def _select_rows(
     return rows
 
 
-def first_line(tally: Tally) -> str:
+def summary(tally: Tally) -> str:
     if tally.open:
         return f"{count(tally.open, 'incident')} {'is' if tally.open == 1 else 'are'} open"
     return "No incidents yet" if tally.newest_resolved_at is None else "No incident is open"
@@ -177,7 +177,7 @@ def under(tally: Tally, now: Instant) -> str:
 
 
 def _groups(rows: Sequence[ListedIncident], now: Instant) -> list[tuple[str, list[IncidentItem]]]:
-    lines = [(row.status == IncidentStatus.RESOLVED, _line(row, now)) for row in rows]
+    lines = [(row.status == IncidentStatus.RESOLVED, _item(row, now)) for row in rows]
     groups = [
         ("Open", [line for over, line in lines if not over]),
         ("Resolved", [line for over, line in lines if over]),
@@ -185,7 +185,7 @@ def _groups(rows: Sequence[ListedIncident], now: Instant) -> list[tuple[str, lis
     return [group for group in groups if group[1]]
 
 
-def _line(row: ListedIncident, now: Instant) -> IncidentItem:
+def _item(row: ListedIncident, now: Instant) -> IncidentItem:
     return IncidentItem(
         row.uid,
         mark_of(row.status, row.impact),

@@ -43,7 +43,7 @@ def timeline(
     now: Instant,
 ) -> list[TimelineEvent]:
     events = [_update(row, update, now) for update in updates]
-    events += [_page(paged, now) for paged in pages]
+    events += [_page_event(paged, now) for paged in pages]
     if row.acknowledged_at is not None:
         at, who = row.acknowledged_at, row.acknowledged_label
         took = f"{duration(at - row.started_at)} after it began."
@@ -87,7 +87,7 @@ def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> TimelineEvent:
     )
 
 
-def _page(paged: Paged, now: Instant) -> TimelineEvent:
+def _page_event(paged: Paged, now: Instant) -> TimelineEvent:
     lost = f"Not reached: {', '.join(paged.unreachable)}." if paged.unreachable else ""
     step = "the monitor's channels" if paged.step == OWN_CHANNELS else f"step {paged.step}"
     what = f"Paged {', '.join(paged.paged)}" if paged.paged else "Nobody could be paged"
@@ -96,17 +96,19 @@ def _page(paged: Paged, now: Instant) -> TimelineEvent:
     return TimelineEvent(paged.at, moment(paged.at, now), mark, what, "", text, None, 1)
 
 
-def told(deliveries: Sequence[DeliverySummary], now: Instant) -> list[NotificationItem]:
+def notification_items(
+    deliveries: Sequence[DeliverySummary], now: Instant
+) -> list[NotificationItem]:
     """A line for each channel and webhook, worded by the first event that is not delivered."""
-    return [_told(delivery, now) for delivery in deliveries]
+    return [_notification_item(delivery, now) for delivery in deliveries]
 
 
-def told_readers(pages: Sequence[ToSubscribers]) -> list[NotificationItem]:
+def subscriber_items(pages: Sequence[ToSubscribers]) -> list[NotificationItem]:
     """A line for each status page whose subscribers were told."""
-    return [_told_readers(page) for page in pages]
+    return [_subscriber_item(page) for page in pages]
 
 
-def _told_readers(page: ToSubscribers) -> NotificationItem:
+def _subscriber_item(page: ToSubscribers) -> NotificationItem:
     name = f"Subscribers of {page.page}"
     parts = [f"{count(page.refused, 'address', 'addresses')} refused." if page.refused else ""]
     parts.append(f"{count(page.dead, 'message')} given up." if page.dead else "")
@@ -118,7 +120,7 @@ def _told_readers(page: ToSubscribers) -> NotificationItem:
     return NotificationItem("down" if page.dead else "up", name, f"{number(page.told)} told", note)
 
 
-def _told(delivery: DeliverySummary, now: Instant) -> NotificationItem:
+def _notification_item(delivery: DeliverySummary, now: Instant) -> NotificationItem:
     # An address may hold what lets one in: only its host is shown.
     name = delivery.channel or f"Webhook, {urlsplit(delivery.webhook_url).hostname}"
     undelivered = delivery.pending + delivery.dead

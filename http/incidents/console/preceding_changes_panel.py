@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from ....storage.changes.queries.preceding_changes import Preceding
-from ....storage.changes.rules.change import last_told
+from ....storage.changes.rules.change import last_recorded
 from ....storage.changes.rules.change_precedence import ChangeRole
 from ...ui.change_text import OUTCOMES, ChangeSymbol, before, name_of, outcome_of, short, sign_of
 
@@ -33,7 +33,7 @@ def changes_before(found: Sequence[Preceding]) -> list[PrecedingChangeItem]:
             service=one.service,
             of=one.service_name if one.role is ChangeRole.UPSTREAM else "",
             sign=sign_of(one.change.kind, one.phases),
-            name=short(name_of(one.change, last_told([phase.ref for phase in one.phases]))),
+            name=short(name_of(one.change, last_recorded([phase.ref for phase in one.phases]))),
             outcome=OUTCOMES[outcome_of(one.phases)],
             before=before(one.lag_seconds),
         )

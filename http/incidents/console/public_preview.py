@@ -16,8 +16,8 @@ from ....storage.incidents.rules.incident import (
     IncidentSource,
     IncidentStatus,
     body_fault,
+    is_empty_update,
     normal_lines,
-    says_nothing,
     status_refusal,
 )
 from ....storage.status_pages.queries.incident_status_pages import select_pages_showing
@@ -71,7 +71,7 @@ def expect_sayable(row: IncidentRow, status: IncidentStatus | None, body: str) -
     refusal = status_refusal(IncidentStatus(row.status), status)
     if refusal is not None:
         raise Refused(refusal)
-    if says_nothing(IncidentStatus(row.status), status, body):
+    if is_empty_update(IncidentStatus(row.status), status, body):
         raise Refused("invalid", "body", "must say something where no new status does")
 
 

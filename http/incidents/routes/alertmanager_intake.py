@@ -13,11 +13,11 @@ from ....storage.incidents.queries.incidents import select_open_of_alerts
 from ....storage.incidents.rules.alertmanager_alert import (
     Alert,
     AlertAction,
+    decide_action,
     key_fault,
     read_alert,
-    verdict,
 )
-from ....storage.incidents.transactions.ingest_alert import EDIT, take_alert
+from ....storage.incidents.transactions.ingest_alert import EDIT, ingest_alert
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
@@ -26,7 +26,7 @@ from ..schemas import AlertmanagerAlert, AlertmanagerPayload, AlertmanagerResult
 log = logging.getLogger("leadline.alertmanager_intake")
 
 
-async def take_alertmanager(ask: Request) -> AlertmanagerResult:
+async def receive_alertmanager(ask: Request) -> AlertmanagerResult:
     """In the order in which they are given, so that one that is told twice is taken twice."""
     payload: AlertmanagerPayload = ask.body
     alerts = [
@@ -38,7 +38,7 @@ async def take_alertmanager(ask: Request) -> AlertmanagerResult:
         since = await select_open_of_alerts(tx, org_of(ask), project_of(ask), keys)
     counts: Counter[AlertAction] = Counter()
     for alert in alerts:
-        what = verdict(alert, since.get(alert.key))
+        what = decide_action(alert, since.get(alert.key))
         if what is not AlertAction.IGNORED:
             what = await _take(ask, alert)
             _follow(since, alert, what)
@@ -57,8 +57,8 @@ async def take_alertmanager(ask: Request) -> AlertmanagerResult:
 
 
 async def _take(ask: Request, alert: Alert) -> AlertAction:
-    async with ask.context.pool.transaction("take_alert") as tx:
-        what = await take_alert(tx, ask.who, ask.ids["projectID"], alert)
+    async with ask.context.pool.transaction("ingest_alert") as tx:
+        what = await ingest_alert(tx, ask.who, ask.ids["projectID"], alert)
     if what is not AlertAction.IGNORED:
         ask.context.on_told()
     return what
@@ -102,7 +102,7 @@ ROUTES: Final = (
         path="/api/v1/projects/{projectID}/alerts/alertmanager",
         action=EDIT,
         scope=("project", "projectID"),
-        handler=take_alertmanager,
+        handler=receive_alertmanager,
         summary="Take a notification of Alertmanager: firing opens incidents, resolved ends them.",
         tag="alerts",
         body=AlertmanagerPayload,

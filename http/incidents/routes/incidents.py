@@ -59,7 +59,7 @@ def update_json(incident: IncidentRow, row: UpdateRow) -> IncidentUpdate:
     return msgspec.convert(update_body(incident, row), IncidentUpdate)
 
 
-def _shape_of_postmortem(incident: IncidentRow, row: PostmortemRow) -> Postmortem:
+def _postmortem_json(incident: IncidentRow, row: PostmortemRow) -> Postmortem:
     return Postmortem(
         id=row.uid,
         incident_id=incident.uid,
@@ -107,10 +107,10 @@ async def read(ask: Request) -> AuthedIncident:
         row = await select_incident(tx, ask.ids["incidentID"])
         if row is None:
             raise Problem("not_found")
-        return await _shape_with_services(tx, row)
+        return await _incident_json(tx, row)
 
 
-async def _shape_with_services(tx: Tx, row: IncidentRow) -> AuthedIncident:
+async def _incident_json(tx: Tx, row: IncidentRow) -> AuthedIncident:
     impacts = await select_impacts(tx, row)
     body: dict[str, Any] = {**incident_body(row), "impacts": None}
     if impacts:
@@ -163,7 +163,7 @@ async def read_postmortem(ask: Request) -> Postmortem:
         found = None if row is None else await select_postmortem(tx, row.org, row.id)
     if row is None or found is None:
         raise Problem("not_found")
-    return _shape_of_postmortem(row, found)
+    return _postmortem_json(row, found)
 
 
 async def write_postmortem(ask: Request) -> Postmortem:
@@ -175,7 +175,7 @@ async def write_postmortem(ask: Request) -> Postmortem:
         )
         row = await select_incident(tx, uid)
         assert row is not None, "it is held"
-    return _shape_of_postmortem(row, written)
+    return _postmortem_json(row, written)
 
 
 async def acknowledge_incident(ask: Request) -> Incident:

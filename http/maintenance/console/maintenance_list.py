@@ -34,7 +34,7 @@ class MaintenanceSummary:
     under: str
 
 
-def first_line(
+def summary(
     rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
 ) -> MaintenanceSummary:
     """What is on, else what comes next."""
@@ -65,10 +65,10 @@ def groups(
     to_come = sorted((row for row in rows if row.starts_at > now), key=lambda row: row.starts_at)
     over = [row for row in rows if since < row.over_at <= now]
     found = [("On now", on), ("To come", to_come), ("Over", over[:PAST_MOST])]
-    return [(title, [_line(row, names, now) for row in lines]) for title, lines in found if lines]
+    return [(title, [_item(row, names, now) for row in lines]) for title, lines in found if lines]
 
 
-def _line(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> MaintenanceItem:
+def _item(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> MaintenanceItem:
     if row.starts_at > now:
         mark, acts = "pending", [("end", "Take back")]
     elif row.over_at > now:

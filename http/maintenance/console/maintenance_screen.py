@@ -45,7 +45,7 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes.maintenance import LISTED_MOST
-from .maintenance_list import first_line, groups
+from .maintenance_list import groups, summary
 from .maintenance_weeks import drawn, name_of
 from .preview_table import service_lines
 from .series_panel import CHOICES, is_there, series_lines, series_plan
@@ -82,7 +82,7 @@ class MaintenanceInput:
 
 
 async def render_maintenance(ask: Request) -> Response:
-    return await _page(ask, MaintenanceInput())
+    return await _render(ask, MaintenanceInput())
 
 
 async def submit_maintenance(ask: Request) -> Response:
@@ -90,7 +90,7 @@ async def submit_maintenance(ask: Request) -> Response:
         *(stripped(ask, name) for name in ("monitor", "starts", "ends", "reason", "again", "zone"))
     )
     try:
-        done = await _do(ask, stripped(ask, "act"), typed)
+        done = await _apply(ask, stripped(ask, "act"), typed)
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
@@ -98,11 +98,11 @@ async def submit_maintenance(ask: Request) -> Response:
         said = _SAID.get(refused.code) or f"{label}: {refused.message}."
         for name, word in _LABELS.items():
             said = said.replace(name, word)
-        return await _page(ask, replace(typed, field=refused.field, fault=said))
+        return await _render(ask, replace(typed, field=refused.field, fault=said))
     return done or redirect(f"/projects/{ask.ids['projectID']}/maintenance")
 
 
-async def _do(ask: Request, what: str, typed: MaintenanceInput) -> Response | None:
+async def _apply(ask: Request, what: str, typed: MaintenanceInput) -> Response | None:
     match what:
         case "plan" if typed.again:
             await _repeat(ask, typed)
@@ -115,7 +115,7 @@ async def _do(ask: Request, what: str, typed: MaintenanceInput) -> Response | No
                 await end_series(tx, ask.who, series)
             return None
         case "end":
-            row = await _named(ask)
+            row = await _names_by_id(ask)
             async with ask.context.pool.transaction("console_end_maintenance") as tx:
                 await end(tx, ask.who, row.uid)
             return None
@@ -152,7 +152,7 @@ async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
 
 
 async def _annul(ask: Request) -> Response | None:
-    days, row = ask.context.options.heartbeat_days, await _named(ask)
+    days, row = ask.context.options.heartbeat_days, await _names_by_id(ask)
     preview = _uuid(stripped(ask, "preview"))
     async with ask.context.pool.transaction("console_annul_maintenance") as tx:
         if row.starts_at >= tx.now or preview is not None:
@@ -233,7 +233,7 @@ async def _is_there(ask: Request, tx: Tx, plan: Plan) -> bool:
     )
 
 
-async def _named(ask: Request) -> MaintenanceRow:
+async def _names_by_id(ask: Request) -> MaintenanceRow:
     """The maintenance that the form names, which must be the project's own."""
     uid = _uuid(stripped(ask, "maintenance"))
     if uid is None:
@@ -252,7 +252,7 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-async def _page(ask: Request, typed: MaintenanceInput) -> Response:
+async def _render(ask: Request, typed: MaintenanceInput) -> Response:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("console_maintenance", read_only=True) as tx:
         frame = await frame_of(ask, tx)
@@ -265,7 +265,7 @@ async def _page(ask: Request, typed: MaintenanceInput) -> Response:
         "maintenance/console/maintenance_screen.html",
         status=400 if typed.fault else 200,
         frame=frame,
-        first=first_line(rows, names, now),
+        first=summary(rows, names, now),
         drawn=drawn(rows, names, now),
         groups=groups(rows, names, now),
         series=series_lines(series, names),

@@ -69,7 +69,7 @@ def _week(
 
     spans = [
         MaintenanceSpan(
-            share(row.starts_at), share(row.over_at), name_of(row, names), _said(row, names)
+            share(row.starts_at), share(row.over_at), name_of(row, names), _cell_text(row, names)
         )
         for row in rows
         if row.starts_at < end and row.over_at > start
@@ -82,6 +82,6 @@ def _week(
     return MaintenanceWeek(days, spans, share(now) if start <= now < end else None)
 
 
-def _said(row: MaintenanceRow, names: Mapping[UUID, str]) -> str:
+def _cell_text(row: MaintenanceRow, names: Mapping[UUID, str]) -> str:
     reason = f": {row.reason}" if row.reason else ""
     return f"{name_of(row, names)}, {exact(row.starts_at)} to {exact(row.over_at)}{reason}"

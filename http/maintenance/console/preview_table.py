@@ -39,21 +39,23 @@ class PreviewedServiceItem:
 
 def service_lines(found: Sequence[Previewed]) -> list[PreviewedServiceItem]:
     """Those that change first."""
-    lines = [_line(each) for each in found]
+    lines = [_item(each) for each in found]
     return sorted(lines, key=lambda line: (not line.changes, line.name.lower()))
 
 
-def _line(each: Previewed) -> PreviewedServiceItem:
+def _item(each: Previewed) -> PreviewedServiceItem:
     why = "" if each.reason is None else _WHY[each.reason]
     if each.projected:
         why = f"{why}, " if why else ""
         why += "only what is sealed of it is shown"
     changes = each.reason is not None or each.before != each.after
-    after = None if each.reason is not None else told(each.after)
-    return PreviewedServiceItem(each.service, each.name, told(each.before), after, why, changes)
+    after = None if each.reason is not None else preview_text(each.after)
+    return PreviewedServiceItem(
+        each.service, each.name, preview_text(each.before), after, why, changes
+    )
 
 
-def told(durations: Durations) -> PreviewSide:
+def preview_text(durations: Durations) -> PreviewSide:
     split = durations.split
     ratio = split.availability()
     parts = [

@@ -58,10 +58,10 @@ def is_there(rows: Sequence[SeriesRow], plan: SeriesPlan) -> bool:
 
 
 def series_lines(rows: Sequence[SeriesRow], names: Mapping[UUID, str]) -> list[SeriesItem]:
-    return [_line(row, names) for row in rows]
+    return [_item(row, names) for row in rows]
 
 
-def _line(row: SeriesRow, names: Mapping[UUID, str]) -> SeriesItem:
+def _item(row: SeriesRow, names: Mapping[UUID, str]) -> SeriesItem:
     name = "The whole project"
     if row.monitor_uid is not None:
         name = names.get(row.monitor_uid, "A monitor")

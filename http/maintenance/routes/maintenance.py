@@ -40,7 +40,7 @@ _ONE: Final = "/api/v1/maintenance/{maintenanceID}"
 LISTED_MOST: Final = 1_000
 
 
-def _shape(row: MaintenanceRow) -> MaintenanceWindow:
+def _maintenance_json(row: MaintenanceRow) -> MaintenanceWindow:
     cut = row.cancel_effective_at
     return MaintenanceWindow(
         id=row.uid,
@@ -67,7 +67,7 @@ def _plan(body: CreateMaintenance | PreviewMaintenance) -> Plan:
 async def list_maintenance(ask: Request) -> list[MaintenanceWindow]:
     async with ask.context.pool.transaction("list_maintenance", read_only=True) as tx:
         rows = await select_maintenances_of(tx, org_of(ask), project_of(ask), LISTED_MOST)
-    return [_shape(row) for row in rows]
+    return [_maintenance_json(row) for row in rows]
 
 
 async def create(ask: Request) -> MaintenanceWindow:
@@ -81,7 +81,7 @@ async def create(ask: Request) -> MaintenanceWindow:
             given(body.preview_id),
             ask.context.options.heartbeat_days,
         )
-    return _shape(row)
+    return _maintenance_json(row)
 
 
 async def delete(ask: Request) -> None:

@@ -22,7 +22,7 @@ from ..schemas import CreateMaintenanceSeries, MaintenanceSeries
 _ALL: Final = "/api/v1/projects/{projectID}/maintenance-series"
 
 
-def _shape(row: SeriesRow) -> MaintenanceSeries:
+def _series_json(row: SeriesRow) -> MaintenanceSeries:
     return MaintenanceSeries(
         id=row.uid,
         project_id=row.project_uid,
@@ -38,7 +38,9 @@ def _shape(row: SeriesRow) -> MaintenanceSeries:
 
 async def list_series(ask: Request) -> list[MaintenanceSeries]:
     async with ask.context.pool.transaction("list_series", read_only=True) as tx:
-        return [_shape(row) for row in await select_series_of(tx, org_of(ask), project_of(ask))]
+        return [
+            _series_json(row) for row in await select_series_of(tx, org_of(ask), project_of(ask))
+        ]
 
 
 async def create(ask: Request) -> MaintenanceSeries:
@@ -54,7 +56,7 @@ async def create(ask: Request) -> MaintenanceSeries:
         reason=body.reason,
     )
     async with ask.context.pool.transaction("begin_series") as tx:
-        return _shape(await begin_series(tx, ask.who, ask.ids["projectID"], plan))
+        return _series_json(await begin_series(tx, ask.who, ask.ids["projectID"], plan))
 
 
 async def delete(ask: Request) -> None:

@@ -32,7 +32,7 @@ class AlertStatus:
     link: str = ""
 
 
-def told(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
+def alert_text(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
     if outage is None:
         return None
     if outage.announced_at is not None:

@@ -60,7 +60,7 @@ class CheckView:
 def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) -> CheckView:
     if not last.up and is_refusal(class_of(last)):
         # There is no time of which a part could be told.
-        return CheckView(False, verdict(last, kind), explain_failure(class_of(last)), [], [])
+        return CheckView(False, verdict_text(last, kind), explain_failure(class_of(last)), [], [])
     bars = [_bar("Last check", last)]
     compared = last_good if last_good is not None and last_good.ts != last.ts else None
     if compared is not None:
@@ -71,10 +71,12 @@ def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) ->
     total = milliseconds(last.latency_ms)
     good = milliseconds(compared.latency_ms) if compared else ""
     explained = "" if last.up else explain_failure(class_of(last))
-    return CheckView(last.up, verdict(last, kind), explained, bars, [*rows, ("total", total, good)])
+    return CheckView(
+        last.up, verdict_text(last, kind), explained, bars, [*rows, ("total", total, good)]
+    )
 
 
-def verdict(beat: HeartbeatRow, kind: str) -> str:
+def verdict_text(beat: HeartbeatRow, kind: str) -> str:
     answered = f"Answered with {_number(beat.code, kind)}" if beat.code is not None else ""
     if beat.up:
         return answered or "Answered"

@@ -22,7 +22,7 @@ from ....storage.monitors.queries.monitors import (
 from ....storage.monitors.queries.probe_errors import select_probe_errors
 from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
-from ....storage.monitors.rules.monitor_state import hold_us
+from ....storage.monitors.rules.monitor_state import freshness_us
 from ....storage.results.queries.console_results import (
     LatencyBin,
     ResultTimeline,
@@ -178,4 +178,4 @@ def held_us(row: MonitorRow) -> int:
     interval_us = row.interval_seconds * SECOND
     if row.type == MonitorType.PUSH:
         return interval_us + row.grace_seconds * SECOND
-    return hold_us(interval_us)
+    return freshness_us(interval_us)

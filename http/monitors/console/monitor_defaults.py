@@ -25,7 +25,7 @@ _ROWS: Final = tuple(
 )
 
 
-def _says(found: MonitorDefaults) -> str:
+def _summary(found: MonitorDefaults) -> str:
     every = setting(found.interval_seconds)
     return f"A new monitor is checked every {every} where nobody says otherwise."
 
@@ -37,5 +37,5 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     read=api.read,
     put=api.put,
     body=PutMonitorDefaults,
-    says=_says,
+    says=_summary,
 ).routes()

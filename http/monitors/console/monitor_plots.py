@@ -26,7 +26,7 @@ from ...ui.formatting import (
     setting,
 )
 from ...ui.plots.expected_runs_strip import SAID, RunSlot, ledger, worst
-from ...ui.plots.heartbeat_strip import HeartbeatSlot, said_of, stretches, strip
+from ...ui.plots.heartbeat_strip import HeartbeatSlot, slot_text, stretches, strip
 from ...ui.plots.latency import LatencyStep, LatencyValue, Tick, latency
 from ...ui.plots.uptime_days import UptimeDay, days, has_gap
 from ...ui.time_slots import Axis, beats
@@ -87,7 +87,7 @@ def course_plot(facts: MonitorFacts) -> ResultsPlot:
     runs, reasons, totals = _runs(facts)
 
     def beat_title(beat: HeartbeatSlot, first: int, after: int) -> str:
-        return f"{said_of(beat, after - first)}, {_between(axis, first, after)}"
+        return f"{slot_text(beat, after - first)}, {_between(axis, first, after)}"
 
     def run_title(run: RunSlot, first: int, after: int) -> str:
         why = ", ".join(sorted({r for slot in range(first, after) for r in reasons[slot]}))
@@ -253,7 +253,7 @@ def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[LatencyValu
 def days_plot(facts: MonitorFacts) -> MonitorPlot:
     last = len(facts.days.days) - 1
     bars = [
-        UptimeDay(_day_name(start, today=at == last), measured.split, _said(measured))
+        UptimeDay(_day_name(start, today=at == last), measured.split, _cell_text(measured))
         for at, (start, measured) in enumerate(facts.days.days)
     ]
     rows = [
@@ -275,7 +275,7 @@ def _day_name(start: Instant, *, today: bool) -> str:
     return "Today, so far" if today else f"{moment.day} {moment:%B}"
 
 
-def _said(measured: MonitorTime) -> str:
+def _cell_text(measured: MonitorTime) -> str:
     if not measured.split.range_us:
         return "no data"
     available, covered, down = _day_cells(measured)

@@ -20,7 +20,7 @@ from ...ui.render import page
 from ...wire.route import Request, Response
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
-from .alert_status import told
+from .alert_status import alert_text
 from .last_check import check_view, class_of, where_of
 from .monitor_data import RANGES, MonitorFacts, is_probed, select_facts
 from .monitor_plots import course_plot, days_plot, latency_plot
@@ -54,7 +54,7 @@ async def render_monitor(ask: Request) -> Response:
         since=_since(facts),
         why=why(facts),
         upcoming=_upcoming(facts),
-        told=told(facts.outage, facts.now),
+        told=alert_text(facts.outage, facts.now),
         voices=voices(facts.delegation),
         said=ask.query.said,
         probed=probed,

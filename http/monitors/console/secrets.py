@@ -43,7 +43,7 @@ class SecretItem:
 
 
 async def render_secrets(ask: Request) -> Response:
-    return await _page(ask)
+    return await _render(ask)
 
 
 async def submit_secrets(ask: Request) -> Response:
@@ -65,11 +65,11 @@ async def submit_secrets(ask: Request) -> Response:
         if refused.code == "forbidden":
             raise
         said = _SAID.get(refused.code) or f"{refused.field.capitalize()} {refused.message}."
-        return await _page(ask, typed=name, error=said)
+        return await _render(ask, typed=name, error=said)
     return redirect(f"/projects/{ask.ids['projectID']}/secrets")
 
 
-async def _page(ask: Request, *, typed: str = "", error: str = "") -> Response:
+async def _render(ask: Request, *, typed: str = "", error: str = "") -> Response:
     async with ask.context.pool.transaction("console_secrets", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_secrets(tx, org_of(ask), project_of(ask))
@@ -80,14 +80,14 @@ async def _page(ask: Request, *, typed: str = "", error: str = "") -> Response:
         status=400 if error else 200,
         frame=frame,
         lines=_lines(rows, now),
-        first=_first_line(rows),
+        first=_summary(rows),
         typed=typed if is_new else "",
         error=error,
         bytes_most=VALUE_BYTES_MOST,
     )
 
 
-def _first_line(rows: Sequence[ListedSecret]) -> str:
+def _summary(rows: Sequence[ListedSecret]) -> str:
     if not rows:
         return "No secrets yet"
     unused = sum(1 for row in rows if not row.used_by)

@@ -72,14 +72,14 @@ _TARGETS = {
 }
 
 
-def first(typed: Typed, name: str) -> str:
+def form_value(typed: Typed, name: str) -> str:
     return (typed.get(name) or [""])[0]
 
 
 def own_fields(spec: Spec, typed: Typed) -> list[Field]:
     """The kind's own, and one for each secret that a document declares."""
     documents = {
-        item.name: first(typed, CONFIG + item.name)
+        item.name: form_value(typed, CONFIG + item.name)
         for item in spec.fields
         if item.type is FieldType.DOCUMENT
     }
@@ -132,7 +132,7 @@ def sections(
     found.append(FormSection(title="When it is down", rows=alerts, folded=not told))
     more = _group("more", spec, typed, errors, defaults)
     more += _more(typed, errors, regions, others)
-    set_ = any(first(typed, row.name) for row in more if row.control in ("input", "lines"))
+    set_ = any(form_value(typed, row.name) for row in more if row.control in ("input", "lines"))
     chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
     found.append(FormSection(title="More", rows=more, folded=not (set_ or chosen)))
     return found
@@ -148,7 +148,7 @@ def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[FormFie
             FormField(
                 name="target",
                 label=called,
-                value=first(typed, "target"),
+                value=form_value(typed, "target"),
                 hint=hint,
                 error=errors.get("target", ""),
                 required=True,
@@ -156,7 +156,7 @@ def _target(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> list[FormFie
             )
         )
     if spec.methods:
-        rows.append(_select("method", "Method", spec.methods, first(typed, "method"), errors))
+        rows.append(_select("method", "Method", spec.methods, form_value(typed, "method"), errors))
     return rows
 
 
@@ -164,7 +164,7 @@ def _name(typed: Typed, errors: Mapping[str, str]) -> FormField:
     return FormField(
         name="name",
         label="Name",
-        value=first(typed, "name"),
+        value=form_value(typed, "name"),
         hint=f"at most {BOUNDS['name'].most} characters",
         error=errors.get("name", ""),
         required=True,
@@ -193,7 +193,7 @@ def _common(
             name=name,
             label=known.label,
             control="check",
-            checked=first(typed, name) == "true",
+            checked=form_value(typed, name) == "true",
             hint=known.hint,
             error=errors.get(name, ""),
         )
@@ -204,7 +204,7 @@ def _common(
         name=name,
         label="Expected every" if expected else known.label,
         control="number" if name in NUMBERS else "input",
-        value=first(typed, name),
+        value=form_value(typed, name),
         hint="; ".join(filter(None, (hint, f"{_bounds(bounds)}, default {default}"))),
         unit="s" if bounds.unit == "seconds" else "",
         error=errors.get(name, ""),
@@ -222,7 +222,7 @@ def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> FormFiel
         name="conditions",
         label="Conditions",
         control="lines",
-        value=first(typed, "conditions"),
+        value=form_value(typed, "conditions"),
         hint=f"one a line, all must hold, such as [RESPONSE_TIME] < 500. Known here: {known}",
         error=errors.get("conditions", ""),
         mono=True,
@@ -233,7 +233,7 @@ def _own(
     spec: Spec, item: Field, typed: Typed, errors: Mapping[str, str], stored: frozenset[str]
 ) -> FormField:
     name = CONFIG + item.name
-    value = first(typed, name)
+    value = form_value(typed, name)
     error = errors.get(name, "")
     common = {"name": name, "label": label(item.name), "hint": _hint(item), "error": error}
     match item.type:
@@ -318,7 +318,7 @@ def spelt_default(item: Field) -> str:
 
 
 def _is_set(item: Field, typed: Typed) -> bool:
-    value = first(typed, CONFIG + item.name)
+    value = form_value(typed, CONFIG + item.name)
     if item.type is FieldType.BOOLEAN:
         return (value == "true") != (item.default is True)
     return value not in ("", spelt_default(item))
@@ -344,7 +344,7 @@ def _paged(
 ) -> list[FormField]:
     rows = []
     if ladders:
-        chosen = first(typed, "escalation_policy_id")
+        chosen = form_value(typed, "escalation_policy_id")
         offered = [("", "none", not chosen)]
         offered += [(str(uid), text, str(uid) == chosen) for uid, text in ladders]
         rows.append(
@@ -388,7 +388,7 @@ def _more(
         FormField(
             name="tags",
             label="Tags",
-            value=first(typed, "tags"),
+            value=form_value(typed, "tags"),
             hint=f"comma-separated; the first one groups the overview; at most {_most_tags()} "
             f"of {BOUNDS['tags'].most} characters",
             error=errors.get("tags", ""),
@@ -397,13 +397,13 @@ def _more(
             name="description",
             label="Description",
             control="lines",
-            value=first(typed, "description"),
+            value=form_value(typed, "description"),
             hint=f"at most {BOUNDS['description'].most} characters",
             error=errors.get("description", ""),
         ),
     ]
     if len(regions) > 1:
-        rows.append(_select("region", "Region", regions, first(typed, "region"), errors))
+        rows.append(_select("region", "Region", regions, form_value(typed, "region"), errors))
     if others:
         chosen = set(typed.get("depends_on", ()))
         rows.append(

@@ -19,7 +19,7 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.fields import FIELDS, FLAGS, NUMBERS, TEXTS, MonitorFields
 from ....storage.monitors.rules.monitor import MonitorDraft, faults
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
-from .form_fields import CONFIG, Typed, first, own_fields, spelt_default
+from .form_fields import CONFIG, Typed, form_value, own_fields, spelt_default
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _TEXTS = tuple(name for name in TEXTS if name != "region")
@@ -105,19 +105,19 @@ def read(
     found = ParsedForm()
     values = found.values
     # What a project's secret takes the place of is not kept by its blank.
-    stored = frozenset(n for n in stored if not first(typed, f"{CONFIG}{n}_ref").strip())
+    stored = frozenset(n for n in stored if not form_value(typed, f"{CONFIG}{n}_ref").strip())
     for name in _TEXTS:
-        values[name] = first(typed, name).replace("\r\n", "\n").strip()
+        values[name] = form_value(typed, name).replace("\r\n", "\n").strip()
     if spec.methods:
-        values["method"] = first(typed, "method") or spec.methods[0]
+        values["method"] = form_value(typed, "method") or spec.methods[0]
     _read_numbers(typed, found, defaults)
-    values["conditions"] = [line.strip() for line in _lines(first(typed, "conditions"))]
-    values["tags"] = [tag.strip() for tag in first(typed, "tags").split(",") if tag.strip()]
-    values |= {name: first(typed, name) == "true" for name in _BOXES}
+    values["conditions"] = [line.strip() for line in _lines(form_value(typed, "conditions"))]
+    values["tags"] = [tag.strip() for tag in form_value(typed, "tags").split(",") if tag.strip()]
+    values |= {name: form_value(typed, name) == "true" for name in _BOXES}
     if "escalation_policy_id" in typed:
-        values["escalation_policy_id"] = first(typed, "escalation_policy_id") or None
-    if first(typed, "region"):
-        values["region"] = first(typed, "region")
+        values["escalation_policy_id"] = form_value(typed, "escalation_policy_id") or None
+    if form_value(typed, "region"):
+        values["region"] = form_value(typed, "region")
     _read_dependencies(typed, found)
     values["config"] = {}
     for item in own_fields(spec, typed):
@@ -125,7 +125,7 @@ def read(
             chosen = [uid for uid in typed.get(CONFIG + item.name, ()) if uid]
             values["config"] |= {item.name: chosen} if chosen else {}
         else:
-            _read_own(item, first(typed, CONFIG + item.name), found, stored)
+            _read_own(item, form_value(typed, CONFIG + item.name), found, stored)
     for name, message in _faults(spec, found.values, stored):
         found.errors.setdefault(name, message)
     return found
@@ -133,7 +133,7 @@ def read(
 
 def _read_numbers(typed: Typed, found: ParsedForm, defaults: MonitorDefaults) -> None:
     for name in NUMBERS:
-        text = first(typed, name).strip()
+        text = form_value(typed, name).strip()
         if _WHOLE.fullmatch(text):
             found.values[name] = int(text)
         elif text or name == "interval_seconds":

@@ -36,7 +36,7 @@ from ...wire.route import Request, Response
 from ..routes import monitors as api
 from ..schemas.monitors import CreateMonitor, UpdateMonitor
 from .examples import with_examples
-from .form_fields import Typed, first, sections
+from .form_fields import Typed, form_value, sections
 from .form_parser import ParsedForm, fresh, kinds, of_row, read, stored_secrets
 from .form_test import FormTestResult, is_testable, trial_of
 
@@ -87,9 +87,9 @@ async def show_edit(ask: Request) -> Response:
 
 async def send_new(ask: Request) -> Response:
     ground = await _ground(ask)
-    spec = _spec(first(ask.form, "type"))
-    act = first(ask.form, "act")
-    if act == "kind" or first(ask.form, "fields") != spec.type:
+    spec = _spec(form_value(ask.form, "type"))
+    act = form_value(ask.form, "act")
+    if act == "kind" or form_value(ask.form, "fields") != spec.type:
         return _form(ground, spec, fresh(spec, ask.form, ground.defaults))
     return await _send(ask, ground, spec, act)
 
@@ -97,7 +97,7 @@ async def send_new(ask: Request) -> Response:
 async def send_edit(ask: Request) -> Response:
     ground = await _ground(ask)
     assert ground.row is not None
-    return await _send(ask, ground, _spec(ground.row.type), first(ask.form, "act"))
+    return await _send(ask, ground, _spec(ground.row.type), form_value(ask.form, "act"))
 
 
 async def _send(ask: Request, ground: MonitorFormData, spec: Spec, act: str) -> Response:
@@ -115,7 +115,7 @@ async def _send(ask: Request, ground: MonitorFormData, spec: Spec, act: str) -> 
             if is_testable(spec):
                 trial = await trial_of(ask, _draft(ask, ground, spec, found))
         except Refused as refused:
-            found.errors[_field(refused.field)] = _said(refused)
+            found.errors[_field(refused.field)] = _error_texts(refused)
         except Problem as problem:
             if problem.status != 400:
                 raise
@@ -164,7 +164,7 @@ def _field(name: str) -> str:
     return ".".join(parts[:2]) if parts[0] == "config" else name
 
 
-def _said(refused: Refused) -> str:
+def _error_texts(refused: Refused) -> str:
     if refused.code in ("not_found", "forbidden"):
         raise refused
     if refused.code == "encryption_key_missing":

@@ -90,7 +90,7 @@ async def _try_elsewhere(
             while True:
                 await trio.sleep(LOOK_SECONDS)
                 async with context.pool.statement("take_trial_answer") as tx:
-                    found = await run_check_test.take_answer(tx, uid)
+                    found = await run_check_test.pop_answer(tx, uid)
                 if found is not None:
                     return msgspec.json.decode(found, type=Result)
         return _nobody(context, draft)

@@ -19,7 +19,7 @@ _OWN: Final = "/api/v1/settings/monitor-defaults"
 async def read(ask: Request) -> MonitorDefaults:
     async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
         found = await select_monitor_defaults(tx)
-    return _shape(found or BUILT_IN, configured=found is not None)
+    return _defaults_json(found or BUILT_IN, configured=found is not None)
 
 
 async def put(ask: Request) -> MonitorDefaults:
@@ -28,10 +28,10 @@ async def put(ask: Request) -> MonitorDefaults:
     defaults = Defaults(**given)
     async with ask.context.pool.transaction("put_monitor_defaults") as tx:
         await put_monitor_defaults(tx, ask.who, defaults)
-    return _shape(defaults, configured=True)
+    return _defaults_json(defaults, configured=True)
 
 
-def _shape(found: Defaults, *, configured: bool) -> MonitorDefaults:
+def _defaults_json(found: Defaults, *, configured: bool) -> MonitorDefaults:
     return MonitorDefaults(configured=configured, **msgspec.structs.asdict(found))
 
 

@@ -66,7 +66,7 @@ async def list_monitors(ask: Request) -> list[Monitor]:
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
     async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
         rows = await select_monitors_of_project(tx, org, project)
-        return await shapes_of_monitors(ask, tx, rows)
+        return await monitors_json(ask, tx, rows)
 
 
 async def show_monitor(ask: Request) -> Monitor:
@@ -74,7 +74,7 @@ async def show_monitor(ask: Request) -> Monitor:
         row = await select_monitor(tx, ask.ids["monitorID"])
         if row is None:
             raise Refused("not_found")
-        return (await shapes_of_monitors(ask, tx, [row]))[0]
+        return (await monitors_json(ask, tx, [row]))[0]
 
 
 async def create(ask: Request) -> Response:
@@ -85,7 +85,7 @@ async def create(ask: Request) -> Response:
         row = await create_monitor(
             tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
         )
-        shape = (await shapes_of_monitors(ask, tx, [row]))[0]
+        shape = (await monitors_json(ask, tx, [row]))[0]
     context.on_edit()
     return Response(body=shape, headers={"Location": f"/api/v1/monitors/{row.uid}"})
 
@@ -107,7 +107,7 @@ async def update(ask: Request) -> Monitor:
             context.keyring,
             await usable_regions(ask, tx),
         )
-        return row, (await shapes_of_monitors(ask, tx, [row]))[0]
+        return row, (await monitors_json(ask, tx, [row]))[0]
 
     # Again after a conflict: a composite may be evaluated while it is edited.
     row, shape = await context.pool.transact("edit_monitor", edit)
@@ -180,7 +180,7 @@ def push_url(ask: Request, token: str) -> str:
     return f"{base}{PUSH_PATH}{token}"
 
 
-async def shapes_of_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
+async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
     """As they stand, for whoever asks; all are of one organization."""
     standings = await select_standings(tx, [(row.org, row.id) for row in rows])
     wanted = sorted({key for row in rows for key in row.depends_on})
@@ -191,7 +191,7 @@ async def shapes_of_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -
     troubles = await select_probe_errors(tx, [(row.org, row.id) for row in rows])
     delegations = await select_delegations(tx, [(row.org, row.id) for row in rows], tx.now)
     return [
-        _shape(
+        _monitor_json(
             ask,
             row,
             standings.get((row.org, row.id)),
@@ -206,7 +206,7 @@ async def shapes_of_monitors(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -
     ]
 
 
-def _shape(
+def _monitor_json(
     ask: Request,
     row: MonitorRow,
     standing: MonitorStatusRow | None,

@@ -28,7 +28,7 @@ _ONE: Final = f"{_ALL}/{{name}}"
 _IN_PROJECT: Final = ("project", "projectID")
 
 
-def _shape(row: ListedSecret) -> ProjectSecret:
+def _secret_json(row: ListedSecret) -> ProjectSecret:
     return ProjectSecret(
         id=row.uid,
         name=row.name,
@@ -41,7 +41,7 @@ def _shape(row: ListedSecret) -> ProjectSecret:
 
 async def list_secrets(ask: Request) -> list[ProjectSecret]:
     async with ask.context.pool.transaction("list_secrets", read_only=True) as tx:
-        return [_shape(row) for row in await select_secrets(tx, org_of(ask), project_of(ask))]
+        return [_secret_json(row) for row in await select_secrets(tx, org_of(ask), project_of(ask))]
 
 
 async def create(ask: Request) -> CreatedSecret:

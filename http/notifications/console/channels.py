@@ -70,25 +70,25 @@ class ChannelFormResult:
 
 
 async def render_channels(ask: Request) -> Response:
-    return await _page(ask)
+    return await _render(ask)
 
 
 async def submit_channels(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API: its rules are the only ones."""
     try:
-        done = await _do(ask, value_of(ask, "act"))
+        done = await _apply(ask, value_of(ask, "act"))
     except Refused as refused:
         if refused.code == "forbidden":
             raise
         field = refused.field.removeprefix(_PREFIX).replace("_", " ").capitalize()
         said = _SAID.get(refused.code) or f"{field}: {refused.message}."
-        return await _page(ask, ChannelFormResult(said, is_wrong=True))
+        return await _render(ask, ChannelFormResult(said, is_wrong=True))
     if done is not None:
-        return await _page(ask, done)
+        return await _render(ask, done)
     return redirect(f"/projects/{ask.ids['projectID']}/channels")
 
 
-async def _do(ask: Request, what: str) -> ChannelFormResult | None:
+async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
     if what == "add":
         kind, name = value_of(ask, "type"), stripped(ask, "name")
         body = CreateNotificationChannel(type=_known(kind), name=name, config=_config(ask))  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def _config(ask: Request) -> dict[str, str]:
     }
 
 
-async def _page(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> Response:
+async def _render(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> Response:
     async with ask.context.pool.transaction("console_channels", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_channels_of(tx, org_of(ask), project_of(ask))
@@ -150,7 +150,7 @@ async def _page(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> 
         "notifications/console/channels.html",
         status=400 if said.is_wrong else 200,
         frame=frame,
-        lines=[_line(row) for row in rows],
+        lines=[_item(row) for row in rows],
         first=count(len(rows), "notification channel") if rows else "No notification channels yet",
         said=said,
         kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
@@ -159,7 +159,7 @@ async def _page(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> 
     )
 
 
-def _line(row: ChannelRow) -> ChannelItem:
+def _item(row: ChannelRow) -> ChannelItem:
     config = shown(row)
     return ChannelItem(
         row.uid, row.name, row.type, row.enabled, _inputs(SPECS[row.type], config, set(config))

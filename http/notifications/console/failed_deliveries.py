@@ -66,7 +66,7 @@ class FailedDeliveryItem:
 
 
 async def render_failed_deliveries(ask: Request) -> Response:
-    return await _page(ask)
+    return await _render(ask)
 
 
 async def submit_failed_deliveries(ask: Request) -> Response:
@@ -83,11 +83,11 @@ async def submit_failed_deliveries(ask: Request) -> Response:
     except Refused as refused:
         if refused.code != "not_found":
             raise
-        return await _page(ask, error="It is not there any more, or it is on its way already.")
+        return await _render(ask, error="It is not there any more, or it is on its way already.")
     return redirect(PATH)
 
 
-async def _page(ask: Request, *, error: str = "") -> Response:
+async def _render(ask: Request, *, error: str = "") -> Response:
     async with ask.context.pool.transaction("console_dead_letters", read_only=True) as tx:
         letters = await select_dead_letters(tx, LINES_MOST)
         dead = len(letters) if len(letters) < LINES_MOST else await count_dead(tx)
@@ -95,7 +95,7 @@ async def _page(ask: Request, *, error: str = "") -> Response:
     return page(
         "notifications/console/failed_deliveries.html",
         status=400 if error else 200,
-        first=_first_line(dead),
+        first=_summary(dead),
         dead=dead,
         further=number(dead - len(letters)) if dead > len(letters) else "",
         lines=_lines(letters, now),
@@ -104,17 +104,17 @@ async def _page(ask: Request, *, error: str = "") -> Response:
     )
 
 
-def _first_line(dead: int) -> str:
+def _summary(dead: int) -> str:
     if not dead:
         return "Nothing was given up"
     return f"{count(dead, 'delivery', 'deliveries')} given up"
 
 
 def _lines(letters: Sequence[DeadLetter], now: Instant) -> list[FailedDeliveryItem]:
-    return [_line(letter, now) for letter in letters]
+    return [_item(letter, now) for letter in letters]
 
 
-def _line(letter: DeadLetter, now: Instant) -> FailedDeliveryItem:
+def _item(letter: DeadLetter, now: Instant) -> FailedDeliveryItem:
     is_there = letter.project is not None
     is_incident = is_there and letter.topic == Topic.INCIDENT
     return FailedDeliveryItem(

@@ -31,7 +31,7 @@ class MuteQuery(msgspec.Struct, frozen=True):
 
 
 async def render_global_silence(ask: Request) -> Response:
-    return _page(await api.read(ask), ask.context.clock(), saved=bool(ask.query.saved))
+    return _render(await api.read(ask), ask.context.clock(), saved=bool(ask.query.saved))
 
 
 async def submit_global_silence(ask: Request) -> Response:
@@ -49,11 +49,13 @@ async def submit_global_silence(ask: Request) -> Response:
         if refused.code == "forbidden":
             raise
         said = f"The end of the silence {refused.message}."
-        return _page(await api.read(ask), ask.context.clock(), typed=until, wrong=said, status=400)
+        return _render(
+            await api.read(ask), ask.context.clock(), typed=until, wrong=said, status=400
+        )
     return redirect(f"{PATH}?saved=yes")
 
 
-def _page(
+def _render(
     found: Alerting,
     now: Instant,
     *,

@@ -44,7 +44,7 @@ _ONE: Final = "/api/v1/notification-channels/{channelID}"
 _OF_MONITOR: Final = "/api/v1/monitors/{monitorID}/notifications"
 
 
-def _shape(row: ChannelRow) -> NotificationChannel:
+def _channel_json(row: ChannelRow) -> NotificationChannel:
     return NotificationChannel(
         id=row.uid,
         project_id=row.project_uid,
@@ -58,7 +58,9 @@ def _shape(row: ChannelRow) -> NotificationChannel:
 
 async def list_channels(ask: Request) -> list[NotificationChannel]:
     async with ask.context.pool.transaction("list_channels", read_only=True) as tx:
-        return [_shape(row) for row in await select_channels_of(tx, org_of(ask), project_of(ask))]
+        return [
+            _channel_json(row) for row in await select_channels_of(tx, org_of(ask), project_of(ask))
+        ]
 
 
 async def create(ask: Request) -> NotificationChannel:
@@ -74,7 +76,7 @@ async def create(ask: Request) -> NotificationChannel:
             ask.context.keyring,
             enabled=body.enabled,
         )
-    return _shape(row)
+    return _channel_json(row)
 
 
 async def update(ask: Request) -> NotificationChannel:
@@ -89,7 +91,7 @@ async def update(ask: Request) -> NotificationChannel:
             given(body.enabled),
             ask.context.keyring,
         )
-    return _shape(row)
+    return _channel_json(row)
 
 
 async def delete(ask: Request) -> None:
@@ -137,7 +139,8 @@ async def list_of_monitor(ask: Request) -> list[NotificationChannel]:
         if monitor is None:
             raise Problem("not_found")
         return [
-            _shape(row) for row in await select_channels_of_monitor(tx, monitor.org, monitor.id)
+            _channel_json(row)
+            for row in await select_channels_of_monitor(tx, monitor.org, monitor.id)
         ]
 
 

@@ -20,18 +20,18 @@ _OWN: Final = "/api/v1/settings/alerting"
 async def read(ask: Request) -> Alerting:
     async with ask.context.pool.transaction("read_alerting", read_only=True) as tx:
         found = await select_global_silence(tx)
-        return _shape(found, tx.now)
+        return _alerting_json(found, tx.now)
 
 
 async def put(ask: Request) -> Alerting:
-    silence = _given(ask.body)
+    silence = _silence_of(ask.body)
     async with ask.context.pool.transaction("put_alerting") as tx:
         await put_global_silence(tx, ask.who, silence)
         now = tx.now
-    return _shape(silence, now)
+    return _alerting_json(silence, now)
 
 
-def _given(body: PutAlerting) -> Silence:
+def _silence_of(body: PutAlerting) -> Silence:
     given = body.global_silence
     if given is UNSET:
         return NO_SILENCE
@@ -41,7 +41,7 @@ def _given(body: PutAlerting) -> Silence:
     return Silence(enabled=given.enabled, until=until)
 
 
-def _shape(found: Silence | None, now: Instant) -> Alerting:
+def _alerting_json(found: Silence | None, now: Instant) -> Alerting:
     silence = found or NO_SILENCE
     return Alerting(
         configured=found is not None,

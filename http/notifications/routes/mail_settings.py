@@ -18,7 +18,7 @@ _OWN: Final = "/api/v1/settings/mail"
 
 
 async def read(ask: Request) -> MailSettingsView:
-    return await _view(ask.context)
+    return await _settings_json(ask.context)
 
 
 async def put(ask: Request) -> MailSettingsView:
@@ -27,7 +27,7 @@ async def put(ask: Request) -> MailSettingsView:
     password = given(ask.body.smtp_password)
     async with context.pool.transaction("put_mail") as tx:
         await put_mail(tx, ask.who, settings, password, configured, context.keyring)
-    return await _view(context)
+    return await _settings_json(context)
 
 
 def _settings(body: SetMailSettings, configured: MailSettings) -> MailSettings:
@@ -43,7 +43,7 @@ def _settings(body: SetMailSettings, configured: MailSettings) -> MailSettings:
     )
 
 
-async def _view(context: AppContext) -> MailSettingsView:
+async def _settings_json(context: AppContext) -> MailSettingsView:
     configured = context.options.mail
     async with context.pool.transaction("read_mail_settings", read_only=True) as tx:
         set_here = await select_mail_shown(tx)

@@ -22,7 +22,7 @@ class DeadQuery(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
-def _shape(row: DeadEvent) -> OutboxEvent:
+def _event_json(row: DeadEvent) -> OutboxEvent:
     payload: Any = msgspec.json.decode(row.payload)
     return msgspec.convert(
         {
@@ -44,7 +44,7 @@ async def list_dead(ask: Request) -> list[OutboxEvent]:
     if ask.query.limit < 1:
         raise Problem("limit_invalid")
     async with ask.context.pool.transaction("list_dead_letters", read_only=True) as tx:
-        return [_shape(row) for row in await select_dead_events(tx, ask.query.limit)]
+        return [_event_json(row) for row in await select_dead_events(tx, ask.query.limit)]
 
 
 async def replay(ask: Request) -> None:

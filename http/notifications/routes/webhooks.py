@@ -33,7 +33,7 @@ _RANDOM_BYTES: Final = 32
 _TEST_EVENT: Final = "webhook.test"
 
 
-def _shape(row: WebhookRow, secret: str | None = None) -> Webhook:
+def _webhook_json(row: WebhookRow, secret: str | None = None) -> Webhook:
     return Webhook(
         id=row.uid,
         org_id=row.org_uid,
@@ -49,7 +49,7 @@ def _shape(row: WebhookRow, secret: str | None = None) -> Webhook:
 
 async def list_webhooks(ask: Request) -> list[Webhook]:
     async with ask.context.pool.transaction("list_webhooks", read_only=True) as tx:
-        return [_shape(row) for row in await select_webhooks_of(tx, org_of(ask))]
+        return [_webhook_json(row) for row in await select_webhooks_of(tx, org_of(ask))]
 
 
 async def create(ask: Request) -> Webhook:
@@ -68,12 +68,12 @@ async def create(ask: Request) -> Webhook:
             ask.context.keyring,
             enabled=body.enabled,
         )
-    return _shape(row, secret)
+    return _webhook_json(row, secret)
 
 
 async def update(ask: Request) -> Webhook:
     async with ask.context.pool.transaction("enable_webhook") as tx:
-        return _shape(
+        return _webhook_json(
             await enable_webhook(tx, ask.who, ask.ids["webhookID"], enabled=ask.body.enabled)
         )
 

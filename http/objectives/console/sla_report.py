@@ -35,8 +35,8 @@ from ...ui.reliability_text import (
     availability,
     budget_left,
     budget_of,
-    judged,
     objective_text,
+    verdict_text,
     why,
     window_shown,
 )
@@ -89,7 +89,7 @@ async def render_sla_report(ask: Request) -> Response:
             listed = _paged(services, ask.query.page)
         else:
             listed = await _monitors(tx, org, project, ask.query.page)
-        whole = await _whole(tx, org, project)
+        whole = await _whole_percent(tx, org, project)
     return _reply(frame, ask.query.show, services, listed, whole)
 
 
@@ -100,7 +100,7 @@ def _reply(
     listed: SlaPage,
     whole: Sequence[Cell],
 ) -> Response:
-    mark, sentence = first_line([cell.met for line in services for cell in line.cells])
+    mark, sentence = summary([cell.met for line in services for cell in line.cells])
     return page(
         "objectives/console/sla_report.html",
         frame=frame,
@@ -115,7 +115,7 @@ def _reply(
     )
 
 
-def first_line(met: Sequence[str]) -> tuple[str, str]:
+def summary(met: Sequence[str]) -> tuple[str, str]:
     """Of the objectives of services, of which one that cannot be judged is not called met."""
     tally = Counter(met)
     missed, kept, open_ = tally["missed"], tally["met"], tally["not judged"]
@@ -143,7 +143,7 @@ async def _services(tx: Tx, org: int, project: int) -> list[SlaItem]:
         cells = []
         for name in WINDOWS:
             window = windows[name][row.key]
-            met = judged(window, mine.get(name)).removeprefix("objective ")
+            met = verdict_text(window, mine.get(name)).removeprefix("objective ")
             cells.append(_cell(availability(window), mine.get(name), met))
         left = budget_left(windows[over][row.key], mine.get(over))
         found.append(SlaItem(row.name, f"/services/{row.uid}", cells, left, LABELS[over]))
@@ -228,7 +228,7 @@ def _of_measured(
     return _cell(ReliabilityText(percent(ratio, one.total), note), objective, met)
 
 
-async def _whole(tx: Tx, org: int, project: int) -> list[Cell]:
+async def _whole_percent(tx: Tx, org: int, project: int) -> list[Cell]:
     """All monitors of the project together."""
     end = await select_end(tx, org, project)
     targets: Mapping[str, ProjectTarget] = await select_project_targets(tx, org, project)

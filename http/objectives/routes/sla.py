@@ -121,7 +121,7 @@ def _window(
         error_budget=known(error_budget),
         burn_alert=burn,
         burn_firing=any(row.firing for row in rules),
-        burn_rules=[rule_shape(row) for row in rules],
+        burn_rules=[rule_json(row) for row in rules],
         data_from=known(to_text(data_from) if data_from is not None else None),
         latency_from=known(to_text(latency_from) if latency_from is not None else None),
     )
@@ -138,7 +138,7 @@ def _budget(found: ErrorBudget) -> schemas.ErrorBudget:
     )
 
 
-def rule_shape(row: BurnRuleRow) -> BurnRule:
+def rule_json(row: BurnRuleRow) -> BurnRule:
     return BurnRule(
         long_window_seconds=row.rule.long_us // SECOND,
         short_window_seconds=row.rule.short_us // SECOND,

@@ -35,7 +35,7 @@ from ..schemas import (
     SetProjectTarget,
     SLATarget,
 )
-from .sla import rule_shape
+from .sla import rule_json
 
 
 class TargetQuery(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ async def put_monitor_target(ask: Request) -> SLATarget:
         objective=target.objective / OBJECTIVE_SCALE,
         window=body.window,
         burn_alert_enabled=target.burn_enabled,
-        burn_rules=[rule_shape(row) for row in owned.get(body.window, ())],
+        burn_rules=[rule_json(row) for row in owned.get(body.window, ())],
         created_at=to_text(target.created_at),
         updated_at=to_text(target.updated_at),
     )

@@ -20,10 +20,10 @@ class ChannelHealthItem:
 
 
 def reach_lines(found: Sequence[ChannelHealth], now: Instant) -> list[ChannelHealthItem]:
-    return [_line(one, now) for one in found]
+    return [_item(one, now) for one in found]
 
 
-def _line(one: ChannelHealth, now: Instant) -> ChannelHealthItem:
+def _item(one: ChannelHealth, now: Instant) -> ChannelHealthItem:
     last = None if one.delivered_at is None else moment(one.delivered_at, now)
     if not one.enabled:
         mark, word = "paused", "turned off"

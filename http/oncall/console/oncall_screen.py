@@ -35,7 +35,7 @@ from ...wire.scope_keys import org_of, project_of
 from ..routes import oncall as api
 from ..schemas import CreateOnCallOverride
 from .channel_health_table import reach_lines
-from .oncall_weeks import drawn, told, zone_of
+from .oncall_weeks import drawn, plot_text, zone_of
 
 EARLIEST_WEEK, LATEST_WEEK = -4, 48
 _FIELDS: Final = {"starts_at": "from", "ends_at": "to", "channel_id": "channel"}
@@ -88,22 +88,22 @@ class OnCallOverrideItem:
 
 
 async def render_oncall(ask: Request) -> Response:
-    return await _page(ask, ask.query.schedule, ask.query.weeks)
+    return await _render(ask, ask.query.schedule, ask.query.weeks)
 
 
 async def submit_oncall(ask: Request) -> Response:
     """One of the buttons, by the very handlers of the API."""
     schedule = stripped(ask, "schedule")
     try:
-        done = await _do(ask, stripped(ask, "act"))
+        done = await _apply(ask, stripped(ask, "act"))
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
         field = _FIELDS.get(refused.field, "")
         said = OnCallFormResult(_words(refused), is_wrong=True, field=field)
-        return await _page(ask, schedule, "0", said)
+        return await _render(ask, schedule, "0", said)
     if done is not None:
-        return await _page(ask, schedule, "0", done)
+        return await _render(ask, schedule, "0", done)
     return redirect(f"/projects/{ask.ids['projectID']}/on-call?schedule={schedule}")
 
 
@@ -114,7 +114,7 @@ def _words(refused: Refused) -> str:
     return f"{_LABELS.get(refused.field, refused.field)}: {rule}."
 
 
-async def _do(ask: Request, what: str) -> OnCallFormResult | None:
+async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
     if what == "take-back":
         uid = uuid_in(stripped(ask, "override"))
         async with ask.context.pool.transaction("console_override", read_only=True) as tx:
@@ -153,7 +153,7 @@ async def _schedule_of(ask: Request) -> ScheduleRow:
     raise Problem("not_found")
 
 
-async def _page(
+async def _render(
     ask: Request, chosen: str, weeks: str, said: OnCallFormResult = OnCallFormResult()
 ) -> Response:
     org, project = org_of(ask), project_of(ask)
@@ -176,7 +176,7 @@ async def _page(
         status=400 if said.is_wrong else 200,
         frame=frame,
         said=said,
-        first=_first_line(standing, channels, now) if standing else None,
+        first=_summary(standing, channels, now) if standing else None,
         schedules=schedules,
         row=row,
         zone=zone_of(standing).key if standing else "UTC",
@@ -207,12 +207,10 @@ def _weeks(text: str) -> int:
         return 0
 
 
-def _first_line(
-    standing: ScheduleRoster, channels: list[ChannelRow], now: Instant
-) -> OnCallSummary:
+def _summary(standing: ScheduleRoster, channels: list[ChannelRow], now: Instant) -> OnCallSummary:
     duty = stretch(standing.roster, standing.overrides, now)
     zone = zone_of(standing)
-    who, until = standing.name_of(duty.channel), told(duty.until, zone, now)
+    who, until = standing.name_of(duty.channel), plot_text(duty.until, zone, now)
     after = stretch(standing.roster, standing.overrides, duty.until)
     next_ = standing.name_of(after.channel)
     follows = f"{next_} follows." if next_ != who else f"{who} goes on after that."
@@ -230,7 +228,7 @@ def _override_lines(standing: ScheduleRoster, now: Instant) -> list[OnCallOverri
         OnCallOverrideItem(
             row.uid,
             row.channel_name,
-            f"{told(row.starts_at, zone, now)} to {told(row.ends_at, zone, now)}",
+            f"{plot_text(row.starts_at, zone, now)} to {plot_text(row.ends_at, zone, now)}",
             row.starts_at <= now,
         )
         for row in sorted(standing.override_rows, key=lambda one: (one.starts_at, one.id))

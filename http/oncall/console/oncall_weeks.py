@@ -57,13 +57,13 @@ def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
     for number in range(WEEKS):
         days = edges[7 * number : 7 * number + 8]
         weeks.append(_week(standing, days, turns, held, people, zone, now))
-    said = _said(standing, held, monday)
+    said = _shift_text(standing, held, monday)
     dense = len(turns) > DENSE
     key = [(tint(person), name) for person, name in enumerate(people)] if dense else []
     return OnCallPlot(calendar(weeks, said, dense=dense), _table(standing, held, zone), key)
 
 
-def told(at: Instant, zone: ZoneInfo, now: Instant) -> str:
+def plot_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:
     """A weekday and a time while that is plain, else the day too."""
     local = to_datetime(at).astimezone(zone)
     if timedelta(0) <= local - to_datetime(now).astimezone(zone) < timedelta(days=6):
@@ -135,7 +135,7 @@ def _exact(at: Instant, zone: ZoneInfo) -> str:
     return f"{local:%a} {local.day} {local:%B} {local:%H:%M}"
 
 
-def _said(standing: ScheduleRoster, held: list[Duty], monday: object) -> str:
+def _shift_text(standing: ScheduleRoster, held: list[Duty], monday: object) -> str:
     names = list(dict.fromkeys(standing.name_of(duty.channel) for duty in held))
     many = sum(duty.override is not None for duty in held)
     by = f"; {many} by an override" if many else ""

@@ -26,7 +26,7 @@ _ALL: Final = "/api/v1/projects/{projectID}/escalation-policies"
 _ONE: Final = "/api/v1/escalation-policies/{policyID}"
 
 
-async def shapes_of(
+async def policies_json(
     tx: Tx, org: int, rows: Sequence[EscalationPolicyRow]
 ) -> list[EscalationPolicy]:
     steps = {
@@ -63,20 +63,20 @@ def _draft(body: CreateEscalationPolicy) -> PolicyDraft:
 async def list_policies(ask: Request) -> list[EscalationPolicy]:
     async with ask.context.pool.transaction("list_policies", read_only=True) as tx:
         rows = await select_policies_of(tx, org_of(ask), project_of(ask))
-        return await shapes_of(tx, org_of(ask), rows)
+        return await policies_json(tx, org_of(ask), rows)
 
 
 async def create(ask: Request) -> EscalationPolicy:
     async with ask.context.pool.transaction("create_policy") as tx:
         row = await create_policy(tx, ask.who, ask.ids["projectID"], _draft(ask.body))
-        (shape,) = await shapes_of(tx, row.org, [row])
+        (shape,) = await policies_json(tx, row.org, [row])
     return shape
 
 
 async def replace(ask: Request) -> EscalationPolicy:
     async with ask.context.pool.transaction("replace_policy") as tx:
         row = await replace_policy(tx, ask.who, ask.ids["policyID"], _draft(ask.body))
-        (shape,) = await shapes_of(tx, row.org, [row])
+        (shape,) = await policies_json(tx, row.org, [row])
     return shape
 
 

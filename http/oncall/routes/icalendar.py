@@ -34,7 +34,7 @@ async def calendar_of(standing: ScheduleRoster, now: Instant) -> bytes:
     while at < now + AHEAD_US and len(events) < EVENTS_MOST:
         duty = stretch(roster, overrides, at)
         at = duty.until
-        if _whole(duty.from_at) == _whole(duty.until):
+        if _calendar(duty.from_at) == _calendar(duty.until):
             # A moment that calendars cannot tell from none.
             continue
         uid, changed = standing.schedule.uid, standing.schedule.updated_at
@@ -82,7 +82,7 @@ def _text(given: str) -> str:
 
 
 def _time(at: Instant) -> str:
-    return f"{to_datetime(_whole(at)):%Y%m%dT%H%M%SZ}"
+    return f"{to_datetime(_calendar(at)):%Y%m%dT%H%M%SZ}"
 
 
 def _lines(*lines: str) -> bytes:
@@ -102,6 +102,6 @@ def _folded(line: bytes) -> bytes:
     return b"\r\n ".join([*parts, line]) + b"\r\n"
 
 
-def _whole(at: Instant) -> Instant:
+def _calendar(at: Instant) -> Instant:
     """Calendars count whole seconds; both ends of neighbours fall alike."""
     return Instant(at // SECOND * SECOND)

@@ -58,7 +58,7 @@ _CALENDAR_HEADERS: Final = {
 }
 
 
-async def shapes_of(tx: Tx, org: int, rows: Sequence[ScheduleRow]) -> list[OnCallSchedule]:
+async def schedules_json(tx: Tx, org: int, rows: Sequence[ScheduleRow]) -> list[OnCallSchedule]:
     people = await select_participants(tx, org, [row.id for row in rows])
     return [
         OnCallSchedule(
@@ -76,7 +76,7 @@ async def shapes_of(tx: Tx, org: int, rows: Sequence[ScheduleRow]) -> list[OnCal
     ]
 
 
-def _override_shape(row: OnCallOverrideRow) -> OnCallOverride:
+def _override_json(row: OnCallOverrideRow) -> OnCallOverride:
     return OnCallOverride(
         id=row.uid,
         schedule_id=row.schedule_uid,
@@ -100,20 +100,20 @@ def _draft(body: CreateOnCallSchedule) -> ScheduleDraft:
 async def list_schedules(ask: Request) -> list[OnCallSchedule]:
     async with ask.context.pool.transaction("list_schedules", read_only=True) as tx:
         rows = await select_schedules_of(tx, org_of(ask), project_of(ask))
-        return await shapes_of(tx, org_of(ask), rows)
+        return await schedules_json(tx, org_of(ask), rows)
 
 
 async def create(ask: Request) -> OnCallSchedule:
     async with ask.context.pool.transaction("create_schedule") as tx:
         row = await create_schedule(tx, ask.who, ask.ids["projectID"], _draft(ask.body))
-        (shape,) = await shapes_of(tx, row.org, [row])
+        (shape,) = await schedules_json(tx, row.org, [row])
     return shape
 
 
 async def replace(ask: Request) -> OnCallSchedule:
     async with ask.context.pool.transaction("replace_schedule") as tx:
         row = await replace_schedule(tx, ask.who, ask.ids["scheduleID"], _draft(ask.body))
-        (shape,) = await shapes_of(tx, row.org, [row])
+        (shape,) = await schedules_json(tx, row.org, [row])
     return shape
 
 
@@ -157,7 +157,7 @@ async def list_overrides(ask: Request) -> list[OnCallOverride]:
     async with ask.context.pool.transaction("list_overrides", read_only=True) as tx:
         schedule = await _found(tx, ask.ids["scheduleID"])
         rows = await select_overrides_of(tx, schedule.org, schedule.id)
-    return [_override_shape(row) for row in rows]
+    return [_override_json(row) for row in rows]
 
 
 async def override(ask: Request) -> OnCallOverride:
@@ -170,7 +170,7 @@ async def override(ask: Request) -> OnCallOverride:
         row = await create_override(
             tx, ask.who, ask.ids["scheduleID"], body.channel_id, starts_at, ends_at
         )
-    return _override_shape(row)
+    return _override_json(row)
 
 
 async def end_override(ask: Request) -> None:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from ....storage.core.availability import Withheld
 from ....storage.core.instant import SECOND, Instant
 from ....storage.objectives.rows import BurnRuleRow
-from ....storage.objectives.rules import BurnRule, BurnSeverity, BurnState, is_stale, judge
+from ....storage.objectives.rules import BurnRule, BurnSeverity, BurnState, decide_burn, is_stale
 from ....storage.services.rules.service_report import BurnWindow
 from ...ui.formatting import GAP, NOTHING, Moment, coverage, duration, moment, setting
 from ...ui.plots.burn_gauge import gauge, spelt_rate
@@ -55,7 +55,7 @@ def _gauge(
     stale: bool,
 ) -> Gauge:
     rates = [None if stale else burn.rate for burn in burns]
-    verdict = judge(rule, rates[0], rates[1])
+    verdict = decide_burn(rule, rates[0], rates[1])
     mark, fill = _FIRES[rule.severity]
     fires = verdict is BurnState.FIRING
     since = row.firing_since if row is not None and row.firing and fires else None
@@ -123,7 +123,7 @@ def _undecided(facts: ServiceFacts, burns: tuple[BurnWindow, BurnWindow], *, sta
     return f"Of the last {name}, {why(missing.reason)}."
 
 
-def told_note(facts: ServiceFacts, now: Instant) -> str:
+def burn_note(facts: ServiceFacts, now: Instant) -> str:
     """Who hears of it when a rule fires."""
     target = facts.targets.get(facts.shown)
     if target is None:

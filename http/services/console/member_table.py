@@ -49,11 +49,11 @@ def member_lines(facts: ServiceFacts) -> list[MemberItem]:
     newest = facts.revisions[-1] if facts.revisions else None
     if newest is None:
         return []
-    lines = [_line(facts, newest, member) for member in facts.members[:SHOWN_MOST]]
+    lines = [_item(facts, newest, member) for member in facts.members[:SHOWN_MOST]]
     return sorted(lines, key=lambda line: not line.counts)
 
 
-def _line(facts: ServiceFacts, newest: Revision, member: MemberRow) -> MemberItem:
+def _item(facts: ServiceFacts, newest: Revision, member: MemberRow) -> MemberItem:
     mark, word = MARKS[facts.health.members.get(member.id, MemberState.MISSING)]
     course = facts.courses.get((facts.row.org, member.id))
     drawn = None

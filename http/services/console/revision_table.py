@@ -67,10 +67,12 @@ def changed(before: Revision | None, after: Revision, names: Mapping[int, str]) 
         ("leaves", before.monitors, after.monitors),
     ):
         moved = [member for member in one if member not in other]
-        parts += _told(moved, names, word)
+        parts += _segment_text(moved, names, word)
     both = set(before.monitors) & set(after.monitors)
-    parts += _told([m for m in after.sli if m in both - set(before.sli)], names, "decides now")
-    parts += _told(
+    parts += _segment_text(
+        [m for m in after.sli if m in both - set(before.sli)], names, "decides now"
+    )
+    parts += _segment_text(
         [m for m in before.sli if m in both - set(after.sli)], names, "decides no longer"
     )
     if before.policies != after.policies:
@@ -78,7 +80,7 @@ def changed(before: Revision | None, after: Revision, names: Mapping[int, str]) 
     return "; ".join(parts) or "the order of its members"
 
 
-def _told(moved: Sequence[int], names: Mapping[int, str], word: str) -> list[str]:
+def _segment_text(moved: Sequence[int], names: Mapping[int, str], word: str) -> list[str]:
     told = [f"{names.get(member, 'a deleted monitor')} {word}" for member in moved[:NAMED_MOST]]
     further = len(moved) - NAMED_MOST
     return [*told, f"{further} more {word}"] if further > 0 else told

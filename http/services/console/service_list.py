@@ -27,10 +27,10 @@ from ...ui.reliability_text import (
     ReliabilityText,
     availability,
     budget_left,
-    judged,
     left_share,
     mark_of,
     objective_text,
+    verdict_text,
     window_shown,
     word_of,
 )
@@ -83,7 +83,7 @@ async def render_service_list(ask: Request) -> Response:
     lines = lines_of(facts)
     pages = max(-(-len(lines) // PAGE_ROWS), 1)
     at = min(max(ask.query.page, 1), pages)
-    mark, sentence = first_line([line.mark for line in lines])
+    mark, sentence = summary([line.mark for line in lines])
     return page(
         "services/console/service_list.html",
         frame=frame,
@@ -111,7 +111,7 @@ async def select_facts(tx: Tx, org: int, project: int) -> ServiceListData:
 
 def lines_of(facts: ServiceListData) -> list[ServiceItem]:
     found = sorted(facts.rows, key=lambda row: _place(facts, row))
-    return [_line(facts, row) for row in found]
+    return [_item(facts, row) for row in found]
 
 
 def _place(facts: ServiceListData, row: ServiceRow) -> tuple[int, Fraction, str]:
@@ -128,7 +128,7 @@ def _objective(facts: ServiceListData, row: ServiceRow) -> int | None:
     return None if target is None else target.objective
 
 
-def _line(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
+def _item(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
     window, health = facts.windows[row.key], facts.health[row.key]
     objective = _objective(facts, row)
     return ServiceItem(
@@ -138,13 +138,13 @@ def _line(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
         word_of(health),
         LABELS[window.window],
         availability(window),
-        judged(window, objective),
+        verdict_text(window, objective),
         "" if objective is None else objective_text(objective),
         budget_left(window, objective),
     )
 
 
-def first_line(marks: Sequence[str]) -> tuple[str, str]:
+def summary(marks: Sequence[str]) -> tuple[str, str]:
     """The worst is said first; what is not known is never called fine."""
     if not marks:
         return "", "No service is declared yet"

@@ -22,9 +22,9 @@ from ...ui.reliability_text import (
     ReliabilityText,
     availability,
     budget_left,
-    judged,
     mark_of,
     objective_text,
+    verdict_text,
     word_of,
 )
 from ...ui.render import page
@@ -32,11 +32,11 @@ from ...wire.route import Request, Response
 from . import budget_plot as budget
 from . import service_timeline as axis
 from .alerting_summary import spoken
-from .burn_gauges import gauges, told_note
+from .burn_gauges import burn_note, gauges
 from .member_table import SHOWN_MOST, member_lines, policy_words
 from .revision_table import revision_lines, segment_lines
 from .service_data import ServiceFacts, select_facts
-from .service_summary import first_line, why
+from .service_summary import summary, why
 
 RANGE_WORDS: Final = {"7d": "7 d", "14d": "14 d", "30d": "30 d"}
 
@@ -62,7 +62,7 @@ class Neighbour:
 
 async def render_service(ask: Request) -> Response:
     facts = await select_facts(ask, ask.query.window, ask.query.range)
-    mark, sentence = first_line(facts)
+    mark, sentence = summary(facts)
     window, objective = facts.windows[facts.shown], facts.objective
     buckets = facts.days if facts.shown == "90d" else facts.hours
     burned = (
@@ -94,7 +94,7 @@ async def render_service(ask: Request) -> Response:
         sealed=budget.sealed_note(facts.row.sealed_through, facts.now),
         gauges=gauges(facts),
         scale=scale(),
-        burn_note=told_note(facts, facts.now),
+        burn_note=burn_note(facts, facts.now),
         ranges=list(RANGE_WORDS.items()),
         range_name=facts.range_name,
         lanes=axis.plot(facts),
@@ -122,7 +122,7 @@ def figures(facts: ServiceFacts) -> list[ServiceStat]:
     for name in ("30d", "24h", "7d", "90d"):
         target = facts.targets.get(name)
         told = availability(facts.windows[name])
-        met = judged(facts.windows[name], None if target is None else target.objective)
+        met = verdict_text(facts.windows[name], None if target is None else target.objective)
         if met:
             told = ReliabilityText(told.text, f"{told.note}, {met}", told.withheld)
         found.append(ServiceStat(LABELS[name], told))

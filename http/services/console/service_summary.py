@@ -9,7 +9,7 @@ from .service_data import ServiceFacts
 _NAMED_MOST = 3
 
 
-def first_line(facts: ServiceFacts) -> tuple[str, str]:
+def summary(facts: ServiceFacts) -> tuple[str, str]:
     """(mark, sentence)."""
     name, health = facts.row.name, facts.health
     mark = mark_of(health)

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from ....storage.core.instant import Instant
 from ....storage.services.queries.console_services import IncidentOf
-from ...ui.change_marks import counted, marks, marks_told
+from ...ui.change_marks import counted, marks, marks_text
 from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import count, duration
 from ...ui.plots.timeline_lanes import Band, Divider, Lanes, lanes
@@ -67,7 +67,7 @@ def incident_bands(
     ]
 
 
-def incidents_told(incidents: Sequence[IncidentOf]) -> list[tuple[Instant, str, str]]:
+def incident_text(incidents: Sequence[IncidentOf]) -> list[tuple[Instant, str, str]]:
     """From when, what, and how long."""
     found = []
     for incident in incidents:
@@ -105,9 +105,9 @@ def _table(
     facts: ServiceFacts, from_: Instant, slots: Sequence[states.StateSlot]
 ) -> MaintenanceTable:
     found = [
-        *states.told(slots),
-        *incidents_told(facts.incidents),
-        *marks_told(facts.changes),
+        *states.plot_text(slots),
+        *incident_text(facts.incidents),
+        *marks_text(facts.changes),
         *(
             (
                 one.starts_at,

@@ -85,12 +85,12 @@ def runs(slots_: Sequence[StateSlot]) -> list[list[StateSlot]]:
 def drawn(slots_: Sequence[StateSlot], share: Callable[[Instant], float]) -> list[StateBand]:
     """Where each stretch stands, by what part of the axis lies before an instant."""
     return [
-        StateBand(share(run[0].from_), share(run[-1].to), _said(run), run[0].was)
+        StateBand(share(run[0].from_), share(run[-1].to), _slot_text(run), run[0].was)
         for run in runs(slots_)
     ]
 
 
-def told(slots_: Sequence[StateSlot]) -> list[tuple[Instant, str, str]]:
+def plot_text(slots_: Sequence[StateSlot]) -> list[tuple[Instant, str, str]]:
     """From when, what, and how long; what was healthy is left out."""
     return [
         (run[0].from_, WORDS[run[0].was].capitalize(), _length(run))
@@ -99,7 +99,7 @@ def told(slots_: Sequence[StateSlot]) -> list[tuple[Instant, str, str]]:
     ]
 
 
-def _said(run: Sequence[StateSlot]) -> str:
+def _slot_text(run: Sequence[StateSlot]) -> str:
     return f"{exact(run[0].from_)} to {exact(run[-1].to)}: {WORDS[run[0].was]} {_length(run)}"
 
 

@@ -131,12 +131,12 @@ async def healths_of(tx: Tx, services: Collection[Key]) -> dict[Key, ServiceHeal
         failing[org].update(health.failing)
     members = {org: await select_members(tx, org, sorted(ids)) for org, ids in failing.items()}
     return {
-        key: _shape_of_health(health, alertings.get(key), members[key[0]])
+        key: _health_json(health, alertings.get(key), members[key[0]])
         for key, health in found.items()
     }
 
 
-def _shape_of_health(
+def _health_json(
     health: HealthNow, alerting: AlertingRow | None, members: dict[int, ServiceMember]
 ) -> ServiceHealthNow:
     failing = [str(members[key].uid) for key in health.failing if key in members]
@@ -181,12 +181,10 @@ def alerting_json(row: AlertingRow) -> ServiceAlerting:
 
 async def state_json(tx: Tx, key: Key) -> ServiceAlertingState:
     state = await select_alerting_state(tx, key, tx.now)
-    return ServiceAlertingState(
-        live=_shape_of_signal(state.live), burn=_shape_of_signal(state.burn)
-    )
+    return ServiceAlertingState(live=_signal_json(state.live), burn=_signal_json(state.burn))
 
 
-def _shape_of_signal(signal: SignalState) -> ServiceSignalState:
+def _signal_json(signal: SignalState) -> ServiceSignalState:
     return ServiceSignalState(
         armed=signal.armed,
         reason=known(signal.reason),

@@ -48,7 +48,7 @@ _ROWS: Final = (
 )
 
 
-def _says(found: Branding) -> str:
+def _summary(found: Branding) -> str:
     name = found.product_name or "Leadline"
     return f"Public pages call themselves {name}."
 
@@ -60,5 +60,5 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     read=api.read,
     put=api.put,
     body=PutBranding,
-    says=_says,
+    says=_summary,
 ).routes()

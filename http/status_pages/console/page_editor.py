@@ -84,7 +84,7 @@ class PageEditorData:
 
 
 async def render_page_editor(ask: Request) -> Response:
-    return await _page(ask, ask.query)
+    return await _render(ask, ask.query)
 
 
 async def submit_page_editor(ask: Request) -> Response:
@@ -96,11 +96,11 @@ async def submit_page_editor(ask: Request) -> Response:
     form, _, name = what.partition(":")
     query = EditorQuery(find, page=_whole(stripped(ask, "page")))
     try:
-        to = await _do(ask, form, name)
+        to = await _apply(ask, form, name)
     except Refused as refused:
         typed = typed_of(what if form in _NAMED else form, ask.form, refused)
         edit = name if form == "component" else ""
-        return await _page(ask, msgspec.structs.replace(query, edit=edit), typed)
+        return await _render(ask, msgspec.structs.replace(query, edit=edit), typed)
     component = to.removeprefix("c-") if to.startswith("c-") else ""
     return redirect(f"{_path(ask)}{_asked(query, component)}#{to}")
 
@@ -117,7 +117,7 @@ def _asked(query: EditorQuery, component: str) -> str:
 _NAMED: Final = ("add-monitor", "add-service", "component")
 
 
-async def _do(ask: Request, form: str, name: str) -> str:
+async def _apply(ask: Request, form: str, name: str) -> str:
     """Where on the page it leads."""
     match form:
         case "page":
@@ -135,7 +135,7 @@ async def _do(ask: Request, form: str, name: str) -> str:
             return f"c-{there}"
         case "component":
             row = await _component(ask, name)
-            await api.update_one(_named(ask, row, body=_edit(ask, row)))
+            await api.update_one(_names_by_id(ask, row, body=_edit(ask, row)))
             return f"c-{row.uid}"
         case "up" | "down":
             row = await _component(ask, name)
@@ -143,13 +143,13 @@ async def _do(ask: Request, form: str, name: str) -> str:
                 await move_component(tx, ask.who, row.uid, -1 if form == "up" else 1)
             return f"c-{row.uid}"
         case "remove":
-            await api.delete_one(_named(ask, await _component(ask, name)))
+            await api.delete_one(_names_by_id(ask, await _component(ask, name)))
             return "parts"
         case _:
             raise Problem("the form names nothing to do")
 
 
-def _named(ask: Request, row: ComponentRow, **given: Any) -> Request:
+def _names_by_id(ask: Request, row: ComponentRow, **given: Any) -> Request:
     return replace(ask, ids={**ask.ids, "componentID": row.uid}, **given)
 
 
@@ -215,7 +215,7 @@ def _whole(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 1
 
 
-async def _page(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_TYPED) -> Response:
+async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_TYPED) -> Response:
     find = query.find
     facts = await _select_facts(ask, None if find is None else find.strip()[:WANTED_LONGEST])
     found = facts.page
@@ -230,7 +230,7 @@ async def _page(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_TYP
         page=found,
         who=WHO[Visibility(found.row.visibility)],
         opens=found.row.visibility != Visibility.INTERNAL,
-        lines=[_line(ask, facts, row) for row in facts.rows[skipped : skipped + PAGE_ROWS]],
+        lines=[_item(ask, facts, row) for row in facts.rows[skipped : skipped + PAGE_ROWS]],
         skipped=skipped,
         many=len(facts.rows),
         number=number,
@@ -276,7 +276,7 @@ async def _select_facts(ask: Request, find: str | None) -> PageEditorData:
         )
 
 
-def _line(ask: Request, facts: PageEditorData, row: ComponentRow) -> EditableComponentItem:
+def _item(ask: Request, facts: PageEditorData, row: ComponentRow) -> EditableComponentItem:
     """What it is bound to is told to those who see its project."""
     if row.manual_status is not None:
         return EditableComponentItem(row, "", "", STATUS[ComponentStatus(row.manual_status)])

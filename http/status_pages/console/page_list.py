@@ -59,8 +59,8 @@ async def render_page_list(ask: Request) -> Response:
         seen = [row for row in rows if sees(ask.who, Scope(row.org, row.project))]
         pages = max(-(-len(seen) // PAGE_ROWS), 1)
         at = min(max(ask.query.page, 1), pages)
-        lines = [await _line(ask, tx, row) for row in seen[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]]
-    mark, sentence = first_line(lines, len(seen))
+        lines = [await _item(ask, tx, row) for row in seen[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]]
+    mark, sentence = summary(lines, len(seen))
     return page(
         "status_pages/console/page_list.html",
         frame=frame,
@@ -73,10 +73,10 @@ async def render_page_list(ask: Request) -> Response:
     )
 
 
-async def _line(ask: Request, tx: Tx, row: PageRow) -> StatusPageItem:
+async def _item(ask: Request, tx: Tx, row: PageRow) -> StatusPageItem:
     found = await reached_by(ask, tx, row)
     told = render(await select_page_facts(tx, found.shown, Audience.PUBLIC), Audience.PUBLIC)
-    says = words.first_line(told)
+    says = words.status_line(told)
     visibility = Visibility(row.visibility)
     opens = visibility is Visibility.LISTED or (
         visibility is Visibility.UNLISTED and found.may_edit
@@ -94,7 +94,7 @@ async def _line(ask: Request, tx: Tx, row: PageRow) -> StatusPageItem:
     )
 
 
-def first_line(lines: Sequence[StatusPageItem], many: int) -> tuple[str, str]:
+def summary(lines: Sequence[StatusPageItem], many: int) -> tuple[str, str]:
     """What readers are told; of those on other pages of the list nothing is said."""
     if not many:
         return "", "No status page yet"

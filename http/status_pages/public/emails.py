@@ -75,7 +75,7 @@ def confirm_document(
     return {
         "event": CONFIRM_EVENT,
         "challenge": challenge,
-        "page": _page(page_title, page),
+        "page": _page_link(page_title, page),
         "unsubscribe_url": one_click_address(page.base, token),
     }
 
@@ -85,7 +85,7 @@ def notice_document(
 ) -> dict[str, Any]:
     return {
         "event": NOTICE_EVENT,
-        "page": _page(page_title, page),
+        "page": _page_link(page_title, page),
         "incident": {
             "id": str(notice.incident),
             "title": notice.title,
@@ -103,5 +103,5 @@ def notice_document(
     }
 
 
-def _page(title: str, page: Addresses) -> dict[str, str]:
+def _page_link(title: str, page: Addresses) -> dict[str, str]:
     return {"title": title, "url": page.page}

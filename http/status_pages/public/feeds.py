@@ -82,10 +82,10 @@ def _entry(incident: Incident) -> FeedEntry:
 def _content(incident: Incident) -> str:
     """How it stands, then what was said of it, the newest first."""
     stands = Markup("<p>{}. {}.</p>").format(incident_line(incident), IMPACT[incident.impact])
-    return str(Markup("\n").join([stands, *map(_said, reversed(incident.updates))]))
+    return str(Markup("\n").join([stands, *map(_entry_text, reversed(incident.updates))]))
 
 
-def _said(update: Update) -> Markup:
+def _entry_text(update: Update) -> Markup:
     head = Markup('<p><strong>{}</strong>, <time datetime="{}">{}</time></p>').format(
         update_word(update.status), to_text(update.created_at), exactly(update.created_at)
     )

@@ -102,7 +102,7 @@ def page_html(
         branding,
         addresses,
         listed=page.visibility is Visibility.LISTED,
-        first=words.first_line(page),
+        first=words.status_line(page),
         beneath=words.line_beneath(page),
         updated=Moment(*_moment(now)),
         active=[_incident(one, now) for one in page.active],
@@ -124,7 +124,7 @@ def widget_html(page: Page, branding: Branding, addresses: Addresses) -> bytes:
         page.title,
         branding,
         addresses,
-        first=words.first_line(page),
+        first=words.status_line(page),
         updated=Moment(*_moment(page.updated_at)),
     )
 
@@ -188,7 +188,7 @@ def subscribe_html(
     )
 
 
-def said_html(
+def text_html(
     title: str, branding: Branding, addresses: Addresses, heading: str, text: str, button: str
 ) -> bytes:
     """A few words, and a button that is pressed here. Without a slug it is of no page."""
@@ -229,7 +229,7 @@ def _part(one: Component, now: Instant) -> ComponentItem:
     why = words.why_no_data(one)
     note = " ".join(text for text in (one.description, f"No data: {why}." if why else "") if text)
     days = () if one.measured is None else one.measured.days
-    said = [_day_said(day, now) for day in days]
+    said = [_day_text(day, now) for day in days]
     drawn = None
     if days and figure is not None:
         label = f"{one.name}, {len(days)} days: {figure.text}, {figure.note}"
@@ -246,10 +246,10 @@ def _part(one: Component, now: Instant) -> ComponentItem:
     )
 
 
-def _day_said(day: ComponentDay, now: Instant) -> tuple[str, str]:
+def _day_text(day: ComponentDay, now: Instant) -> tuple[str, str]:
     """Its name, and what was out of the ordinary."""
     is_today = day.day == now - now % DAY
-    return day_name(day.day), "" if is_plain(day) else words.day_said(day, is_today=is_today)
+    return day_name(day.day), "" if is_plain(day) else words.day_text(day, is_today=is_today)
 
 
 def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

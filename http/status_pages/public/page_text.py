@@ -122,7 +122,7 @@ class FigureText:
     withheld: bool = False
 
 
-def first_line(page: Page) -> StatusLine:
+def status_line(page: Page) -> StatusLine:
     """What, and is it fine: trouble of components, then open incidents, then the rest."""
     status = page.summary.status
     if status in _TROUBLE:
@@ -239,7 +239,7 @@ def figure_of(component: Component) -> FigureText | None:
     return FigureText(percent(availability, measured.sample), f"{covered}{since}")
 
 
-def day_said(day: ComponentDay, *, is_today: bool = False) -> str:
+def day_text(day: ComponentDay, *, is_today: bool = False) -> str:
     """`down 6 min`, `no downtime, 4 h 20 min not measured`, `maintenance 2 h so far`."""
     split = day.split
     if not split.measured_us and not split.excluded_us:

@@ -57,24 +57,24 @@ def summary(page: Page, addresses: Addresses) -> Body:
 
 
 def status(page: Page, addresses: Addresses) -> Body:
-    said = {"indicator": indicator(page), "description": words.first_line(page).text}
-    return {"page": _page(page, addresses), "status": said}
+    said = {"indicator": indicator(page), "description": words.status_line(page).text}
+    return {"page": _page_json(page, addresses), "status": said}
 
 
 def components(page: Page, addresses: Addresses) -> Body:
     found = [_component(page, one, n) for n, one in enumerate(page.components, 1)]
-    return {"page": _page(page, addresses), "components": found}
+    return {"page": _page_json(page, addresses), "components": found}
 
 
 def incidents(page: Page, addresses: Addresses) -> Body:
     """Those that are open, and the newest that are over."""
     found = [_incident(page, one) for one in [*page.active, *page.recent]]
-    return {"page": _page(page, addresses), "incidents": found}
+    return {"page": _page_json(page, addresses), "incidents": found}
 
 
 def unresolved(page: Page, addresses: Addresses) -> Body:
     found = [_incident(page, one) for one in page.active]
-    return {"page": _page(page, addresses), "incidents": found}
+    return {"page": _page_json(page, addresses), "incidents": found}
 
 
 def scheduled(page: Page, addresses: Addresses) -> Body:
@@ -101,7 +101,7 @@ def indicator(page: Page) -> str:
     return max(said, key=_INDICATORS.index)
 
 
-def _page(page: Page, addresses: Addresses) -> Body:
+def _page_json(page: Page, addresses: Addresses) -> Body:
     return {
         "id": page.slug,
         "name": page.title,
@@ -167,7 +167,7 @@ def _updates(one: Incident) -> list[Body]:
 
 def _maintenances(page: Page, addresses: Addresses, found: Sequence[Maintenance]) -> Body:
     shown = [_maintenance(page, one) for one in found]
-    return {"page": _page(page, addresses), "scheduled_maintenances": shown}
+    return {"page": _page_json(page, addresses), "scheduled_maintenances": shown}
 
 
 def _maintenance(page: Page, one: Maintenance) -> Body:

@@ -24,7 +24,7 @@ from ...ui.render import HTML
 from ...wire.errors import Problem
 from ...wire.mail_config import mailing_in
 from ...wire.route import Request, Response, Route
-from .html_renderer import policy, said_html, subscribe_html
+from .html_renderer import policy, subscribe_html, text_html
 from .page_loader import TokenQuery, addresses_of, public_page
 from .page_text import listed
 from .subscription_actions import confirm_subscription, end_subscription, request_subscription
@@ -62,7 +62,7 @@ async def send_form(ask: Request) -> Response:
     async with public_page(ask) as (tx, page):
         branding = await shown_branding(tx)
         addresses = addresses_of(ask, page, ask.query.token)
-    return _said(
+    return _answer_text(
         branding,
         addresses,
         page.title,
@@ -137,7 +137,7 @@ async def show_confirm(ask: Request) -> Response:
         f"{found.address} will be told when {found.page_title} says something of an incident{of}."
     )
     heading = "Do you want to be told?"
-    return _said(branding, _home(ask), found.page_title, heading, said, "Yes, tell me")
+    return _answer_text(branding, _home(ask), found.page_title, heading, said, "Yes, tell me")
 
 
 async def confirm(ask: Request) -> Response:
@@ -150,7 +150,7 @@ async def confirm(ask: Request) -> Response:
         if problem.code != "rate_limited":
             raise
         said = "Too much was confirmed from where you are. Press the button again in a minute."
-        return _said(
+        return _answer_text(
             branding,
             _home(ask),
             "",
@@ -162,7 +162,7 @@ async def confirm(ask: Request) -> Response:
         )
     assert found is not None, "it was confirmed"
     said = "One mail when an incident opens, when there is something to say, and when it ends."
-    return _said(branding, _home(ask), found.page_title, "You will be told", said)
+    return _answer_text(branding, _home(ask), found.page_title, "You will be told", said)
 
 
 async def show_leave(ask: Request) -> Response:
@@ -170,12 +170,12 @@ async def show_leave(ask: Request) -> Response:
     if kind_of(ask.words["token"]) is not TokenKind.SUBSCRIPTION:
         return _gone(ask, branding)
     if found is None:
-        return _said(
+        return _answer_text(
             branding, _home(ask), "", "You are told nothing", "This subscription has ended."
         )
     said = f"{found.address} is told of incidents of {found.page_title}."
     heading = "Do you want to be told no more?"
-    return _said(branding, _home(ask), found.page_title, heading, said, "Tell me no more")
+    return _answer_text(branding, _home(ask), found.page_title, heading, said, "Tell me no more")
 
 
 async def leave(ask: Request) -> Response:
@@ -184,7 +184,7 @@ async def leave(ask: Request) -> Response:
         return _gone(ask, branding)
     await end_subscription(ask, ask.words["token"])
     said = "This subscription has ended. You can subscribe again at any time."
-    return _said(branding, _home(ask), "", "You are told no more", said)
+    return _answer_text(branding, _home(ask), "", "You are told no more", said)
 
 
 async def _subscription(ask: Request) -> tuple[Subscription | None, Branding]:
@@ -203,10 +203,12 @@ def _gone(ask: Request, branding: Branding) -> Response:
         "Nothing was asked for by this link, or longer than a day ago. Subscribe once more on the "
         "status page to get a new one."
     )
-    return _said(branding, _home(ask), "", "This link is not valid any more", said, status=404)
+    return _answer_text(
+        branding, _home(ask), "", "This link is not valid any more", said, status=404
+    )
 
 
-def _said(
+def _answer_text(
     branding: Branding,
     addresses: Addresses,
     title: str,
@@ -216,7 +218,7 @@ def _said(
     status: int = 200,
     more: Mapping[str, str] | None = None,
 ) -> Response:
-    body = said_html(title, branding, addresses, heading, text, button)
+    body = text_html(title, branding, addresses, heading, text, button)
     headers = _NO_TRACE | {"Content-Security-Policy": policy(branding)} | dict(more or {})
     return Response(body=body, status=status, headers=headers, content_type=HTML)
 

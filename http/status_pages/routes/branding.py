@@ -34,14 +34,14 @@ async def read_public(ask: Request) -> PublicBranding:
 async def read(ask: Request) -> Branding:
     async with ask.context.pool.transaction("read_branding", read_only=True) as tx:
         found = await select_branding(tx)
-    return _shape(found or rules.NO_BRANDING, configured=found is not None)
+    return _branding_json(found or rules.NO_BRANDING, configured=found is not None)
 
 
 async def put(ask: Request) -> Branding:
-    branding = _given(ask.body)
+    branding = _branding_of(ask.body)
     async with ask.context.pool.transaction("put_branding") as tx:
         await put_branding(tx, ask.who, branding)
-    return _shape(branding, configured=True)
+    return _branding_json(branding, configured=True)
 
 
 async def read_theme(ask: Request) -> Response:
@@ -56,7 +56,7 @@ async def read_theme(ask: Request) -> Response:
     )
 
 
-def _given(body: PutBranding) -> rules.Branding:
+def _branding_of(body: PutBranding) -> rules.Branding:
     told = given(body.announcement)
     announcement = rules.Announcement()
     if told is not None:
@@ -71,7 +71,7 @@ def _given(body: PutBranding) -> rules.Branding:
     )
 
 
-def _shape(found: rules.Branding, *, configured: bool) -> Branding:
+def _branding_json(found: rules.Branding, *, configured: bool) -> Branding:
     return Branding(
         configured=configured,
         product_name=found.product_name,

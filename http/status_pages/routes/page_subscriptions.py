@@ -27,7 +27,7 @@ _ONE: Final = "/api/v1/public/subscriptions/{token}"
 BODY_LARGEST: Final = 64 << 10
 
 
-def _shape(row: Row) -> Subscriber:
+def _subscriber_json(row: Row) -> Subscriber:
     is_mail = row.kind == SubscriberKind.MAIL
     return Subscriber(
         id=row.uid,
@@ -47,7 +47,7 @@ async def list_subscribers(ask: Request) -> list[Subscriber]:
         if page is None:
             raise Problem("not_found")
         rows = await select_subscribers(tx, page.org, page.id)
-    return [_shape(row) for row in rows]
+    return [_subscriber_json(row) for row in rows]
 
 
 async def remove(ask: Request) -> None:

@@ -37,7 +37,7 @@ from ..public.page_loader import (
 )
 from ..public.urls import FEED_TYPES, Addresses
 from ..schemas.status_pages import IncidentMonth, StatusPageRender
-from .status_page_json import incident_shape, render_shape
+from .status_page_json import incident_json, page_json
 
 _PUBLIC: Final = "/api/v1/public/status-pages/{slug}"
 _OWN: Final = "/api/v1/status-pages/{pageID}"
@@ -48,7 +48,7 @@ class OwnFeedQuery(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def _own_page(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
+async def _page_of_domain(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
     async with snapshot(ask) as tx:
         page = await select_page(tx, ask.ids["pageID"])
         if page is None:
@@ -58,7 +58,7 @@ async def _own_page(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
 
 async def read_public(ask: Request) -> Response:
     answer, _ = await kept_page(
-        ask, "render", lambda shown: msgspec.json.encode(render_shape(shown.page))
+        ask, "render", lambda shown: msgspec.json.encode(page_json(shown.page))
     )
     return kept_reply(ask, answer, "application/json")
 
@@ -72,10 +72,10 @@ def _audience(ask: Request, page: StatusPageRow) -> Audience:
 
 
 async def read_own(ask: Request) -> StatusPageRender:
-    async with _own_page(ask) as (tx, page):
+    async with _page_of_domain(ask) as (tx, page):
         audience = _audience(ask, page)
         facts = await select_page_facts(tx, page, audience)
-    return render_shape(render(facts, audience))
+    return page_json(render(facts, audience))
 
 
 async def read_public_feed(ask: Request) -> Response:
@@ -87,7 +87,7 @@ async def read_public_feed(ask: Request) -> Response:
 async def read_own_feed(ask: Request) -> Response:
     """As the public would read it."""
     form = ask.query.format
-    async with _own_page(ask) as (tx, page):
+    async with _page_of_domain(ask) as (tx, page):
         facts = await select_page_facts(tx, page, Audience.PUBLIC)
     body = _feed(form, render(facts, Audience.PUBLIC), addresses_of(ask, page, None))
     return Response(body=body, content_type=_feed_type(form))
@@ -108,14 +108,14 @@ async def read_public_history(ask: Request) -> IncidentMonth:
 
 async def read_own_history(ask: Request) -> IncidentMonth:
     month = asked_month(ask)
-    async with _own_page(ask) as (tx, page):
+    async with _page_of_domain(ask) as (tx, page):
         return _month(await read_month(ask, tx, page, month, _audience(ask, page)))
 
 
 def _month(shown: LoadedMonth) -> IncidentMonth:
     return IncidentMonth(
         month=shown.month.name,
-        incidents=[incident_shape(one) for one in shown.incidents],
+        incidents=[incident_json(one) for one in shown.incidents],
         next_cursor=shown.following,
     )
 

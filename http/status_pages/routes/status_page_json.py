@@ -28,7 +28,7 @@ from ..schemas.status_pages import (
 )
 
 
-def render_shape(page: Page) -> StatusPageRender:
+def page_json(page: Page) -> StatusPageRender:
     summary = page.summary
     return StatusPageRender(
         slug=page.slug,
@@ -37,16 +37,16 @@ def render_shape(page: Page) -> StatusPageRender:
         summary=summary.status,
         summary_state=summary.state,
         unmeasured_count=summary.unmeasured,
-        components=[component_shape(one) for one in page.components],
-        active_incidents=[incident_shape(one) for one in page.active],
-        recent_incidents=[incident_shape(one) for one in page.recent],
+        components=[component_json(one) for one in page.components],
+        active_incidents=[incident_json(one) for one in page.active],
+        recent_incidents=[incident_json(one) for one in page.recent],
         recent_incidents_more=page.recent_more,
         maintenance=[_maintenance(one) for one in page.maintenance],
         updated_at=to_text(page.updated_at),
     )
 
 
-def summary_shape(summary: Summary) -> PageSummary:
+def summary_json(summary: Summary) -> PageSummary:
     return PageSummary(
         summary=summary.status,
         summary_state=summary.state,
@@ -54,7 +54,7 @@ def summary_shape(summary: Summary) -> PageSummary:
     )
 
 
-def component_shape(one: Component) -> ComponentView:
+def component_json(one: Component) -> ComponentView:
     measured = one.measured
     return ComponentView(
         id=one.uid,
@@ -85,7 +85,7 @@ def _date_text(midnight: Instant) -> str:
     return to_text(midnight).partition("T")[0]
 
 
-def incident_shape(one: Incident) -> IncidentDetail:
+def incident_json(one: Incident) -> IncidentDetail:
     return IncidentDetail(
         id=one.uid,
         project_id=known(one.project),

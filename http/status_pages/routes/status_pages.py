@@ -51,14 +51,14 @@ from ..schemas.status_pages import (
     UpdateComponent,
     UpdateStatusPage,
 )
-from .status_page_json import component_shape, summary_shape
+from .status_page_json import component_json, summary_json
 
 _ALL: Final = "/api/v1/organizations/{orgID}/status-pages"
 _ONE: Final = "/api/v1/status-pages/{pageID}"
 _COMPONENT: Final = "/api/v1/components/{componentID}"
 
 
-def _shape(ask: Request, row: PageRow) -> StatusPage:
+def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
     """The token that opens it is for those who may edit it."""
     may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is AccessDecision.ALLOWED
     return StatusPage(
@@ -102,7 +102,9 @@ def _component(ask: Request, row: ComponentRow) -> Component:
 async def list_pages(ask: Request) -> list[StatusPage]:
     async with ask.context.pool.transaction("list_status_pages", read_only=True) as tx:
         rows = await select_status_pages_of(tx, org_of(ask))
-    return [_shape(ask, row) for row in rows if sees(ask.who, Scope(row.org, row.project))]
+    return [
+        _status_page_json(ask, row) for row in rows if sees(ask.who, Scope(row.org, row.project))
+    ]
 
 
 async def create(ask: Request) -> StatusPage:
@@ -116,7 +118,7 @@ async def create(ask: Request) -> StatusPage:
     context = ask.context
     async with context.pool.transaction("create_status_page") as tx:
         row = await create_page(tx, ask.who, ask.ids["orgID"], draft, context.keyring)
-    return _shape(ask, row)
+    return _status_page_json(ask, row)
 
 
 async def read(ask: Request) -> StatusPage:
@@ -124,7 +126,7 @@ async def read(ask: Request) -> StatusPage:
         row = await select_status_page(tx, ask.ids["pageID"])
     if row is None:
         raise Problem("not_found")
-    return _shape(ask, row)
+    return _status_page_json(ask, row)
 
 
 async def update(ask: Request) -> StatusPage:
@@ -139,14 +141,14 @@ async def update(ask: Request) -> StatusPage:
             given(body.visibility),
             context.keyring,
         )
-    return _shape(ask, row)
+    return _status_page_json(ask, row)
 
 
 async def name(ask: Request) -> StatusPage:
     own_host = urlsplit(ask.context.options.public_base_url).hostname or ""
     async with ask.context.pool.transaction("set_domain") as tx:
         row = await set_domain(tx, ask.who, ask.ids["pageID"], ask.body.domain, own_host)
-    return _shape(ask, row)
+    return _status_page_json(ask, row)
 
 
 async def delete(ask: Request) -> None:
@@ -236,10 +238,10 @@ def _required(field: str, value: int | None) -> int:
 
 def _preview(made: ConversionPreview) -> schemas.ConversionPreview:
     return schemas.ConversionPreview(
-        component=component_shape(made.component),
-        proposed=component_shape(made.proposed),
-        summary=summary_shape(made.summary),
-        proposed_summary=summary_shape(made.proposed_summary),
+        component=component_json(made.component),
+        proposed=component_json(made.proposed),
+        summary=summary_json(made.summary),
+        proposed_summary=summary_json(made.proposed_summary),
         revision=made.revision,
         page_generation=made.generation,
         no_op=made.reverts_to is None,

@@ -22,11 +22,11 @@ def gauge(rate: Fraction | None, threshold: Fraction, class_: str, label: str) -
         drawn = [svg.element("rect", fill=svg.HATCH, **track)]
     else:
         drawn = [svg.element("rect", class_="f-base", **track)]
-        drawn += [_line(at, "grid", 0, HEIGHT) for at in _GRID]
+        drawn += [_threshold_line(at, "grid", 0, HEIGHT) for at in _GRID]
         if rate > 0:
             bar = {**track, "width": svg.share(place(rate), 1)}
             drawn.append(svg.element("rect", class_=class_, **bar))
-    drawn.append(_line(place(threshold), "thr", -3, HEIGHT + 3))
+    drawn.append(_threshold_line(place(threshold), "thr", -3, HEIGHT + 3))
     return svg.element("svg", *drawn, class_="gauge", height=HEIGHT, role="img", aria_label=label)
 
 
@@ -60,6 +60,6 @@ def spelt_rate(rate: Fraction) -> str:
     return f"{whole}.{tenth}×" if tenth else f"{whole}×"
 
 
-def _line(at: float, class_: str, y1: int, y2: int) -> Markup:
+def _threshold_line(at: float, class_: str, y1: int, y2: int) -> Markup:
     x = svg.share(at, 1)
     return svg.element("line", class_=class_, x1=x, x2=x, y1=y1, y2=y2)

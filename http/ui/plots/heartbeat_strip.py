@@ -73,7 +73,7 @@ def plot_text(beats: Sequence[HeartbeatSlot]) -> str:
     return ", ".join(parts) or "nothing was due yet"
 
 
-def said_of(beat: HeartbeatSlot, many: int) -> str:
+def slot_text(beat: HeartbeatSlot, many: int) -> str:
     return f"{many} {_SAID.get(beat, '')}".strip()
 
 

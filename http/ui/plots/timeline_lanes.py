@@ -106,7 +106,7 @@ _SIGNS: Final = {ChangeOutcomeClass.FAILED: "c-failed", ChangeOutcomeClass.CANCE
 
 
 def lanes(drawn: Lanes, said: str) -> Markup:
-    named = _named(drawn)
+    named = _lane_name(drawn)
     height = LANE * len(named)
     parts: list[Markup] = []
     for n, (name, _) in enumerate(named):
@@ -114,7 +114,7 @@ def lanes(drawn: Lanes, said: str) -> Markup:
         y = (n + 1) * LANE
         parts.append(svg.element("line", class_="grid", x1="0", x2="100%", y1=y, y2=y))
     for tick in drawn.ticks:
-        parts.append(_line(tick.at, "grid", HEAD + 4, height))
+        parts.append(_lane_line(tick.at, "grid", HEAD + 4, height))
     for n, (_, shapes) in enumerate(named):
         if shapes:
             parts.append(svg.element("svg", *shapes, y=n * LANE, height=LANE))
@@ -123,7 +123,7 @@ def lanes(drawn: Lanes, said: str) -> Markup:
     return svg.element("svg", *parts, height=height + FOOT, role="img", aria_label=said)
 
 
-def _named(drawn: Lanes) -> list[tuple[str, list[Markup]]]:
+def _lane_name(drawn: Lanes) -> list[tuple[str, list[Markup]]]:
     """What stands in each lane, by places within it."""
     found = [
         ("Changes", [shape for mark in drawn.changes for shape in _mark(mark)]),
@@ -240,7 +240,7 @@ def _cuts(cuts: Sequence[Divider], height: int) -> list[Markup]:
     return found
 
 
-def _line(at: float, class_: str, y1: int, y2: int) -> Markup:
+def _lane_line(at: float, class_: str, y1: int, y2: int) -> Markup:
     x = svg.share(at, 1)
     return svg.element("line", class_=class_, x1=x, x2=x, y1=y1, y2=y2)
 

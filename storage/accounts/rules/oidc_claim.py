@@ -61,10 +61,12 @@ def access_token_fault(
 def person_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
     """Of claims that are believed. An address is verified only where it is told to be, in so many
     words."""
-    email = _line(claims.get("email"), 254)
+    email = _claim_line(claims.get("email"), 254)
     if not len(email) >= 3 or email.count("@") != 1 or any(char.isspace() for char in email):
         email = ""
-    name = _line(claims.get("name"), 200) or _line(claims.get("preferred_username"), 200)
+    name = _claim_line(claims.get("name"), 200) or _claim_line(
+        claims.get("preferred_username"), 200
+    )
     return OidcPerson(
         issuer=issuer,
         subject=claims["sub"],
@@ -77,10 +79,10 @@ def person_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
 def client_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
     """Who brings a token by itself: it is never found by an address."""
     name = (
-        _line(claims.get("name"), 200)
-        or _line(claims.get("client_id"), 200)
-        or _line(claims.get("azp"), 200)
-        or _line(claims["sub"], 200)
+        _claim_line(claims.get("name"), 200)
+        or _claim_line(claims.get("client_id"), 200)
+        or _claim_line(claims.get("azp"), 200)
+        or _claim_line(claims["sub"], 200)
     )
     return OidcPerson(issuer=issuer, subject=claims["sub"], name=name)
 
@@ -129,7 +131,7 @@ def _audience(claims: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _line(value: Any, longest: int) -> str:
+def _claim_line(value: Any, longest: int) -> str:
     if not isinstance(value, str):
         return ""
     return "".join(char for char in value if char.isprintable()).strip()[:longest]

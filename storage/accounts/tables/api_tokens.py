@@ -67,5 +67,5 @@ async def delete_token(tx: Tx, org: int, token: int) -> None:
     await tx.execute(_DELETE, org=org, id=token)
 
 
-async def note_used(tx: Tx, org: int, token: int) -> None:
+async def record_used(tx: Tx, org: int, token: int) -> None:
     await tx.execute(_NOTE_USED, org=org, id=token, now=tx.now)

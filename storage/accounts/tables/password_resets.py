@@ -67,11 +67,11 @@ async def lease_requests(tx: Tx, most: int) -> list[ResetRequestRow]:
     return await tx.structs(ResetRequestRow, _LEASE, now=tx.now, until=tx.now + LEASE_US, most=most)
 
 
-async def put_off_request(tx: Tx, address: str, at: Instant) -> None:
+async def postpone_request(tx: Tx, address: str, at: Instant) -> None:
     await tx.execute(_PUT_OFF, address=address, at=at)
 
 
-async def drop_request(tx: Tx, address: str) -> None:
+async def delete_request(tx: Tx, address: str) -> None:
     await tx.execute(_DROP_REQUEST, address=address)
 
 
@@ -94,9 +94,9 @@ async def spend_reset(tx: Tx, token_hash: bytes) -> int | None:
     return user
 
 
-async def forget_reset(tx: Tx, user: int) -> None:
+async def delete_reset(tx: Tx, user: int) -> None:
     await tx.execute(_FORGET, user=user)
 
 
-async def drop_expired_resets(tx: Tx) -> int:
+async def purge_expired_resets(tx: Tx) -> int:
     return await tx.execute(_DROP_EXPIRED, now=tx.now)

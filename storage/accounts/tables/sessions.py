@@ -62,7 +62,7 @@ async def select_sessions_of(tx: Tx, user: int) -> list[SessionRow]:
     return await tx.structs(SessionRow, _OF_USER, user=user, now=tx.now)
 
 
-async def note_seen(tx: Tx, token_hash: bytes) -> None:
+async def record_seen(tx: Tx, token_hash: bytes) -> None:
     await tx.execute(_SEEN, hash=token_hash, now=tx.now)
 
 
@@ -80,5 +80,5 @@ async def delete_other_sessions(tx: Tx, user: int, keep: bytes) -> int:
     return await tx.execute(_DELETE_OTHERS, user=user, keep=keep)
 
 
-async def drop_expired(tx: Tx) -> int:
+async def purge_expired(tx: Tx) -> int:
     return await tx.execute(_DROP, now=tx.now)

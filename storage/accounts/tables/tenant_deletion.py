@@ -25,7 +25,7 @@ _DELETE_TOKENS = "delete from api_tokens where org = %(org)s"
 _DELETE_PAGES = "delete from status_pages where org = %(org)s"
 
 
-async def hold_organization(tx: Tx, uid: UUID) -> bool:
+async def lock_shared_organization(tx: Tx, uid: UUID) -> bool:
     """Nobody removes it until we are done. False where there is none."""
     tx.lock_rank(LockRank.ORGANIZATION, "an organization that is added to")
     return await tx.value(_HOLD_ORGANIZATION, uid=uid) is not None
@@ -37,7 +37,7 @@ async def lock_organization(tx: Tx, uid: UUID) -> bool:
     return await tx.value(_LOCK_ORGANIZATION, uid=uid) is not None
 
 
-async def hold_project(tx: Tx, org: int, project: int) -> bool:
+async def lock_shared_project(tx: Tx, org: int, project: int) -> bool:
     """Nobody removes it until we are done. False where there is none."""
     tx.lock_rank(LockRank.PROJECT, "a project that is added to")
     return await tx.value(_HOLD_PROJECT, org=org, project=project) is not None

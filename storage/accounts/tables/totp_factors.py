@@ -49,7 +49,7 @@ class TotpRow(msgspec.Struct, frozen=True):
     totp_wrong_at: list[Instant]
 
 
-async def hold_factor(tx: Tx, user: int) -> TotpRow | None:
+async def lock_factor(tx: Tx, user: int) -> TotpRow | None:
     return await tx.one(TotpRow, _HOLD, user=user)
 
 
@@ -63,7 +63,7 @@ async def enable(tx: Tx, user: int, step: int, recovery_hashes: Sequence[bytes])
     await tx.execute(_INSERT_CODES, user=user, hashes=list(recovery_hashes))
 
 
-async def take_step(tx: Tx, user: int, step: int) -> None:
+async def use_step(tx: Tx, user: int, step: int) -> None:
     """A right code; wrong ones before it count no more."""
     await tx.execute(_TAKE, user=user, step=step)
 
@@ -73,10 +73,10 @@ async def spend_recovery_code(tx: Tx, user: int, code_hash: bytes) -> bool:
     return bool(await tx.execute(_SPEND_CODE, user=user, hash=code_hash))
 
 
-async def note_wrong(tx: Tx, user: int, wrong_at: Sequence[Instant]) -> None:
+async def record_wrong_code(tx: Tx, user: int, wrong_at: Sequence[Instant]) -> None:
     await tx.execute(_NOTE_WRONG, user=user, wrong_at=list(wrong_at))
 
 
-async def forget_factor(tx: Tx, user: int) -> None:
+async def delete_factor(tx: Tx, user: int) -> None:
     await tx.execute(_FORGET, user=user)
     await tx.execute(_DELETE_CODES, user=user)

@@ -61,10 +61,10 @@ async def begin_flow(
     )
 
 
-async def take_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
+async def pop_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
     """Once; None where it is unknown, another browser's, or too long ago."""
     return await tx.one(FlowRow, _TAKE, state=state_hash, browser=browser_hash, now=tx.now)
 
 
-async def drop_expired_flows(tx: Tx) -> int:
+async def purge_expired_flows(tx: Tx) -> int:
     return await tx.execute(_DROP, now=tx.now)

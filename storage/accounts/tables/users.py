@@ -124,12 +124,12 @@ async def set_password(tx: Tx, user: int, password: str) -> None:
     await tx.execute(_SET_PASSWORD, id=user, password=password, now=tx.now)
 
 
-async def tell_of_user(tx: Tx, user: int, email: str, name: str, *, verified: bool) -> None:
+async def enqueue_user_event(tx: Tx, user: int, email: str, name: str, *, verified: bool) -> None:
     """What a provider says of the person by now."""
     await tx.execute(_TELL, id=user, email=email, verified=verified, name=name, now=tx.now)
 
 
-async def note_active(tx: Tx, user: int) -> None:
+async def record_active(tx: Tx, user: int) -> None:
     await tx.execute(_NOTE_ACTIVE, id=user, now=tx.now)
 
 

@@ -15,7 +15,7 @@ async def demand_organization(
     tx: Tx, principal: Principal, action: Permission, organization: UUID
 ) -> OrganizationRow:
     """The organization, held until the commit, if the principal may do this there."""
-    if not await removals.hold_organization(tx, organization):
+    if not await removals.lock_shared_organization(tx, organization):
         raise Refused(NOT_FOUND)
     row = await projects_queries.select_organization(tx, organization)
     assert row is not None, "it is held"

@@ -6,7 +6,7 @@ from ...engine.pools import Tx
 from ..rows import INSTANCE, UserRow
 from ..rules.access import Need, Permission, Principal
 from ..tables import sessions, users
-from ..tables.password_resets import forget_reset
+from ..tables.password_resets import delete_reset
 from .authorize import audit, demand
 
 CHANGE_PASSWORD = Permission(Need.SESSION)
@@ -22,6 +22,6 @@ async def change_password(
     if now is None or now.password != user.password:
         raise Refused("revision_conflict")
     await users.set_password(tx, user.id, password)
-    await forget_reset(tx, user.id)
+    await delete_reset(tx, user.id)
     await sessions.delete_other_sessions(tx, user.id, keep)
     await audit(tx, principal, INSTANCE, "user.password", f"user:{user.uid}")

@@ -70,7 +70,7 @@ async def disable(tx: Tx, principal: Principal, checked: UserRow) -> None:
     row = await _held(tx, user)
     if row.password != checked.password:
         raise Refused("revision_conflict")
-    await second_factors.forget_factor(tx, user.id)
+    await second_factors.delete_factor(tx, user.id)
     if row.totp_enabled_at is not None:
         await audit(tx, principal, INSTANCE, "user.totp_disable", f"user:{user.uid}")
 
@@ -80,7 +80,7 @@ async def remove_factor(tx: Tx, principal: Principal, email: str) -> None:
     user = await users_queries.select_user_by_email(tx, email)
     if user is None:
         raise Refused(NOT_FOUND, "email", "nobody here has this address")
-    await second_factors.forget_factor(tx, user.id)
+    await second_factors.delete_factor(tx, user.id)
     await audit(tx, principal, INSTANCE, "user.totp_remove", f"user:{user.uid}")
 
 
@@ -89,7 +89,7 @@ async def pass_second_factor(
 ) -> TotpOutcome:
     """Whether who knows the password may come in; `user` is the account as that was checked
     against. It takes the code, or remembers that it was wrong: commit it either way."""
-    row = await second_factors.hold_factor(tx, user.id)
+    row = await second_factors.lock_factor(tx, user.id)
     if row is None or row.password != user.password:
         return TotpOutcome.REFUSED
     if row.totp_enabled_at is None:
@@ -101,12 +101,12 @@ async def pass_second_factor(
         return TotpOutcome.REFUSED
     step = matching_step(_secret(row, user.uid, keyring), code, tx.now, row.totp_step)
     if step is not None:
-        await second_factors.take_step(tx, user.id, step)
+        await second_factors.use_step(tx, user.id, step)
         return TotpOutcome.PASSED
     if await second_factors.spend_recovery_code(tx, user.id, recovery_hash(code)):
-        await second_factors.note_wrong(tx, user.id, ())
+        await second_factors.record_wrong_code(tx, user.id, ())
         return TotpOutcome.PASSED
-    await second_factors.note_wrong(tx, user.id, tries.after_wrong(tx.now).wrong_at)
+    await second_factors.record_wrong_code(tx, user.id, tries.after_wrong(tx.now).wrong_at)
     return TotpOutcome.REFUSED
 
 
@@ -134,7 +134,7 @@ async def _own(tx: Tx, principal: Principal) -> UserRow:
 
 
 async def _held(tx: Tx, user: UserRow) -> TotpRow:
-    row = await second_factors.hold_factor(tx, user.id)
+    row = await second_factors.lock_factor(tx, user.id)
     if row is None:
         raise Refused(NOT_FOUND)
     return row

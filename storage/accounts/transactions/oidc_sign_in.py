@@ -54,7 +54,7 @@ async def enter(
     await sessions.insert_session(
         tx, token_hash, uuid7(), user.id, client, expires, issuer=person.issuer
     )
-    await users.note_active(tx, user.id)
+    await users.record_active(tx, user.id)
 
 
 async def provision(tx: Tx, person: OidcPerson) -> UserRow:
@@ -116,7 +116,7 @@ async def _told(tx: Tx, user: UserRow, person: OidcPerson) -> None:
         verified = holder is None or holder.id == user.id
     name = person.name or user.display_name
     if (user.email, user.email_verified, user.display_name) != (person.email, verified, name):
-        await users.tell_of_user(tx, user.id, person.email, name, verified=verified)
+        await users.enqueue_user_event(tx, user.id, person.email, name, verified=verified)
 
 
 def _principal(user: UserRow) -> Principal:
@@ -133,6 +133,6 @@ async def begin_flow(
     await user_identities.begin_flow(tx, state_hash, browser_hash, flow)
 
 
-async def take_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
+async def pop_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
     """Once; None where it is unknown, another browser's, or too long ago."""
-    return await user_identities.take_flow(tx, state_hash, browser_hash)
+    return await user_identities.pop_flow(tx, state_hash, browser_hash)

@@ -6,7 +6,7 @@ from ..queries import users as users_queries
 from ..rows import INSTANCE
 from ..rules.access import Principal
 from ..tables import sessions, users
-from ..tables.password_resets import forget_reset
+from ..tables.password_resets import delete_reset
 from .authorize import NOT_FOUND, audit
 
 
@@ -16,6 +16,6 @@ async def reset_password(tx: Tx, principal: Principal, email: str, password: str
     if user is None:
         raise Refused(NOT_FOUND, "email", "nobody here has this address")
     await users.set_password(tx, user.id, password)
-    await forget_reset(tx, user.id)
+    await delete_reset(tx, user.id)
     await sessions.delete_other_sessions(tx, user.id, b"")
     await audit(tx, principal, INSTANCE, "user.reset_password", f"user:{user.uid}")

@@ -25,7 +25,7 @@ async def begin_reset(tx: Tx, request: ResetRequestRow) -> tuple[Recipient, str]
     then the request is over."""
     found = await password_resets.select_recipient(tx, request.address)
     if found is None or is_passed_over(request.attempts, found.written_at, tx.now):
-        await password_resets.drop_request(tx, request.address)
+        await password_resets.delete_request(tx, request.address)
         return None
     token = token_from(TokenKind.RESET, os.urandom(RANDOM_BYTES))
     await password_resets.put_reset(tx, found.id, digest(token))

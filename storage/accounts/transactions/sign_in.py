@@ -24,7 +24,7 @@ async def sign_in(tx: Tx, user: UserRow, token_hash: bytes, client: str, ttl_sec
         raise Refused(UNAUTHORIZED)
     expires = Instant(tx.now + ttl_seconds * SECOND)
     await sessions.insert_session(tx, token_hash, uuid7(), user.id, client, expires)
-    await users.note_active(tx, user.id)
+    await users.record_active(tx, user.id)
 
 
 async def sign_out(tx: Tx, token_hash: bytes) -> str | None:

@@ -57,7 +57,9 @@ async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) 
     raise AssertionError("what is told apart from nobody is always there")
 
 
-async def tell(tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int) -> None:
+async def record_heartbeat(
+    tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int
+) -> None:
     """What a heartbeat declares."""
     await tx.execute(_TELL, holder=holder, version=version, kinds=list(kinds), carrier=carrier)
 
@@ -68,10 +70,10 @@ async def select_newest_carrier(tx: Tx, region: str) -> int | None:
     return newest
 
 
-async def forget_credential(tx: Tx, credential: str) -> list[UUID]:
+async def clear_credential(tx: Tx, credential: str) -> list[UUID]:
     """The agents that came with it are none any more; the names that they hold leases under."""
     return [holder for (holder,) in await tx.rows(_FORGET, credential=credential)]
 
 
-async def drop_agents(tx: Tx, before: Instant) -> int:
+async def purge_agents(tx: Tx, before: Instant) -> int:
     return await tx.execute(_DROP, before=before)

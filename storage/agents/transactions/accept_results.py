@@ -25,7 +25,7 @@ from ..queries.agent_monitors import select_watched
 from ..rules import AgentMonitor, arrival_beside, arrival_of, fault, of_other_regions
 
 
-async def take_results(
+async def accept_job_results(
     tx: Tx, region: str, items: Sequence[AgentResult], source: ResultSource, kept_days: int
 ) -> list[IncomingResult | None]:
     """One for each item; None for what is of no monitor, job or window that we know. Refused
@@ -56,7 +56,7 @@ async def _arrival(
         await canary_runs.end_window(tx, monitor.key, found.dues[0])
     if found is not None or isinstance(item.job_id, UnsetType):
         return found
-    revision = await queues.take_job(tx, item.job_id, *monitor.key)
+    revision = await queues.pop_job(tx, item.job_id, *monitor.key)
     return None if revision is None else arrival_beside(item, monitor, revision, source)
 
 

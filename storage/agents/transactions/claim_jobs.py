@@ -27,7 +27,7 @@ from ...scheduling.queries.region_workers import has_worker
 from ...scheduling.rows import OpenBatch
 from ...scheduling.tables import work_queues as queues
 from ...scheduling.tables.work_queues import LEASE_GRACE_SECONDS
-from ...scheduling.transactions.claim_canary_runs import take_runs
+from ...scheduling.transactions.claim_canary_runs import claim_canary_runs
 from ...scheduling.transactions.split_batch import split_batch
 from ..rows import AgentRow
 from ..tables import agents
@@ -65,7 +65,7 @@ async def claim_jobs(
     how many canaries the region may run at once."""
     runs = await _lease_jobs(tx, agent, shards, most)
     if is_capable(MonitorType.ASYNC_CANARY, kinds) and agent.carrier >= Generation.WORKFLOWS:
-        runs += await _take_canaries(tx, agent, shards, most - len(runs), places)
+        runs += await _claim_canaries(tx, agent, shards, most - len(runs), places)
     after = 0
     for _ in range(LOOKS_MOST):
         if len(runs) >= most:
@@ -76,7 +76,7 @@ async def claim_jobs(
         for item in found:
             open_ = _open_windows(item, settled, tx.now)
             fit = [w for w in open_ if _fits(carried.get(w.key), agent.carrier, kinds)]
-            await _note_too_old(tx, agent, [w for w in open_ if w not in fit], carried)
+            await _record_too_old(tx, agent, [w for w in open_ if w not in fit], carried)
             runs += await _lease_windows(tx, agent, item, fit[: most - len(runs)], carried)
         if len(found) < BATCHES_AT_ONCE:
             break
@@ -108,10 +108,12 @@ async def _lease_jobs(
     ]
 
 
-async def _take_canaries(
+async def _claim_canaries(
     tx: Tx, agent: AgentRow, shards: Sequence[int], most: int, places: int
 ) -> list[ClaimedJobs]:
-    taken = await take_runs(tx, agent.region, shards, agent.holder, places, most, by_agent=True)
+    taken = await claim_canary_runs(
+        tx, agent.region, shards, agent.holder, places, most, by_agent=True
+    )
     definitions = await select_definitions(tx, [item.key for item in taken])
     return [
         ClaimedJobs(
@@ -150,7 +152,7 @@ def _fits(carried: Carried | None, carrier: int, kinds: Collection[str]) -> bool
     return _generation(carried) <= carrier and is_capable(carried.type, kinds)
 
 
-async def _note_too_old(
+async def _record_too_old(
     tx: Tx, agent: AgentRow, refused: Sequence[_Window], carried: Mapping[Key, Carried]
 ) -> None:
     """Where nobody of the region could run them."""

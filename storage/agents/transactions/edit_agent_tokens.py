@@ -54,7 +54,7 @@ async def revoke_agent_token(tx: Tx, principal: Principal, token: UUID) -> None:
     row = await agent_tokens.revoke_agent_token(tx, token)
     if row is None:
         raise Refused(NOT_FOUND)
-    holders = await agents.forget_credential(tx, f"token:{row.uid}")
+    holders = await agents.clear_credential(tx, f"token:{row.uid}")
     if holders:
         await queues.end_leases(tx, holders)
     await audit(tx, principal, INSTANCE, "agent_token.revoke", _target(row))

@@ -18,9 +18,11 @@ async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) 
     return await agents.hear(tx, credential, region, instance, name)
 
 
-async def tell(tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int) -> None:
+async def record_heartbeat(
+    tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int
+) -> None:
     """What a heartbeat declares."""
-    await agents.tell(tx, holder, version, kinds, carrier)
+    await agents.record_heartbeat(tx, holder, version, kinds, carrier)
 
 
 async def record_probe_errors(

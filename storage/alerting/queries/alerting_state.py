@@ -20,8 +20,8 @@ from ..rules.paging_delegation import (
     FailOpen,
     Owner,
     SignalReason,
-    judge,
-    judge_burn,
+    decide_burn_paging,
+    decide_paging,
     why_not,
     why_not_burn,
 )
@@ -134,12 +134,12 @@ def _delegation(
     now: Instant,
 ) -> Delegation:
     failed_open, since = left if left is not None else (None, now)
-    burn = _shown(judge_burn(owners, now, is_steady=True), rows)
+    burn = _shown(decide_burn_paging(owners, now, is_steady=True), rows)
     if failed_open is not None:
         # It has spoken, whatever the services could do by now.
         spoken = SignalDelegation(False, (), SignalReason(failed_open))
         return Delegation(spoken, burn)
-    return Delegation(_shown(judge(owners, since, now, is_steady=True), rows), burn)
+    return Delegation(_shown(decide_paging(owners, since, now, is_steady=True), rows), burn)
 
 
 def _shown(verdict: Delegated | FailOpen, rows: Mapping[Key, ServiceRow]) -> SignalDelegation:

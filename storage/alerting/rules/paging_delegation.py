@@ -115,7 +115,7 @@ class FailOpen:
     service: Key | None = None
 
 
-def judge(
+def decide_paging(
     owners: Sequence[Owner], known_at: Instant, now: Instant, *, is_steady: bool
 ) -> Delegated | FailOpen:
     """Of an outage that nobody was told of; `known_at` is when it was first left to a service."""
@@ -123,7 +123,9 @@ def judge(
     return _quiet_while_any_can(found)
 
 
-def judge_burn(owners: Sequence[Owner], now: Instant, *, is_steady: bool) -> Delegated | FailOpen:
+def decide_burn_paging(
+    owners: Sequence[Owner], now: Instant, *, is_steady: bool
+) -> Delegated | FailOpen:
     """Of a monitor's budget that burns too fast."""
     found = {owner.key: why_not_burn(owner, now, is_steady=is_steady) for owner in owners}
     return _quiet_while_any_can(found)

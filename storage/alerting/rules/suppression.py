@@ -104,11 +104,11 @@ def decide_suppression(
 ) -> Judgement:
     """What is to become of an outage that nobody was told of; `before` is what held it so far.
     `is_silenced`: nobody is told of anything now."""
-    found = _judged(own, upstreams, before, now, is_silenced=is_silenced)
+    found = _decided(own, upstreams, before, now, is_silenced=is_silenced)
     return _held(SuppressionReason.SILENCED) if is_silenced and found.hold is None else found
 
 
-def _judged(
+def _decided(
     own: MonitorCondition,
     upstreams: Sequence[Upstream],
     before: Suppression | None,

@@ -170,7 +170,7 @@ class OutageRow(msgspec.Struct, frozen=True):
     service: int | None = None
 
     @property
-    def told_alone(self) -> bool:
+    def mark_notified_alone(self) -> bool:
         """Whether the monitor itself told of it, without an incident."""
         return self.service is None and self.incident is None
 
@@ -256,7 +256,7 @@ async def end_outage(tx: Tx, row: OutageRow, at: Instant) -> None:
     await tx.execute(_END, org=row.org, id=row.id, at=at)
 
 
-async def hold_outages(tx: Tx, holds: Sequence[SuppressionWrite]) -> None:
+async def suppress_outages(tx: Tx, holds: Sequence[SuppressionWrite]) -> None:
     if holds:
         await tx.execute(_HOLD, items=msgspec.json.encode(holds).decode())
 

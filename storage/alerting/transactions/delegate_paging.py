@@ -15,7 +15,14 @@ from ...services.rows import ServiceRow
 from ...services.tables.services import select_services
 from ..queries.paging_owners import select_owners, select_owning
 from ..rows import AlertingRow
-from ..rules.paging_delegation import Delegated, FailOpen, Owner, SignalReason, judge, why_unheard
+from ..rules.paging_delegation import (
+    Delegated,
+    FailOpen,
+    Owner,
+    SignalReason,
+    decide_paging,
+    why_unheard,
+)
 from ..rules.suppression import Suppression, SuppressionReason
 from ..tables import outages, service_alerting
 from ..tables.outages import OutageRow
@@ -87,7 +94,7 @@ async def decide_delegation(
         mine = [owners[service] for service in owning.of.get(key, ())]
         if row.service is not None:
             teller = owners.get((row.org, row.service))
-            found[key] = _of_told(teller, mine, services, tx.now)
+            found[key] = _of_notified(teller, mine, services, tx.now)
         elif not mine:
             found[key] = SPEAK
         else:
@@ -95,7 +102,7 @@ async def decide_delegation(
     return found
 
 
-def _of_told(
+def _of_notified(
     teller: Owner | None,
     owners: Sequence[Owner],
     services: Mapping[Key, ServiceRow],
@@ -111,12 +118,12 @@ def _of_told(
     if latch.heard:
         return DelegationResult(is_told=True)
     reason = why_unheard(latch, now)
-    if reason is None or any(_has_told(owner) for owner in owners):
+    if reason is None or any(_has_notified(owner) for owner in owners):
         return again
     return DelegationResult(failed_open=FailedOpen(reason, _route(services[teller.key])))
 
 
-def _has_told(owner: Owner) -> bool:
+def _has_notified(owner: Owner) -> bool:
     return owner.latch is not None and owner.latch.announced and owner.latch.heard
 
 
@@ -131,7 +138,7 @@ def _of_untold(
     hold = row.hold
     since = hold.since if hold is not None and hold.by is SuppressionReason.DELEGATED else None
     known_at = now if since is None else since
-    match judge(owners, known_at, now, is_steady=is_steady):
+    match decide_paging(owners, known_at, now, is_steady=is_steady):
         case Delegated():
             return DelegationResult(hold=Suppression(SuppressionReason.DELEGATED, known_at))
         case FailOpen(reason, service) if service is not None:

@@ -10,7 +10,7 @@ from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...services.transactions.lock_service import expect_unmanaged, hold_service, target_of
+from ...services.transactions.lock_service import demand_service, expect_unmanaged, target_of
 from ..rows import AlertingRow
 from ..rules.alert_episode import CONFIRM_MOST
 from ..tables.service_alerting import lock_alertings, update_alerting
@@ -37,7 +37,7 @@ async def edit_alerting(
     tx: Tx, principal: Principal, project: UUID, service: UUID, edit: AlertingEdit
 ) -> AlertingRow:
     """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
-    row = await hold_service(tx, principal, project, service)
+    row = await demand_service(tx, principal, project, service)
     _check(edit)
     expect_unmanaged(principal, row)
     before = (await lock_alertings(tx, [row.key]))[row.key]

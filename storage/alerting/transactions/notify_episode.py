@@ -25,8 +25,8 @@ from ...incidents.tables import incidents
 from ...incidents.transactions.escalate_incident import escalate
 from ...incidents.transactions.page_service_route import (
     PagingRoute,
-    note_page,
     page_route,
+    record_page,
     stream_of,
 )
 from ...incidents.transactions.write_incident import (
@@ -91,9 +91,9 @@ async def announce_episode(
         incident = await incidents.start_escalation(tx, incident, service.escalation_policy)
         await escalate(tx, incident)
         return
-    page = await _page(tx, spoken, incident, "opened", incident.title)
+    page = await _notification(tx, spoken, incident, "opened", incident.title)
     paged = await page_route(tx, stream_of(incident), spoken.route, page)
-    await note_page(tx, incident, paged)
+    await record_page(tx, incident, paged)
 
 
 async def take_over(tx: Tx, spoken: EvaluatedService, incident: int) -> None:
@@ -109,7 +109,7 @@ async def remind(
     await episodes.remind_of_episode(tx, episode)
     tail = f" is still in trouble after {lasted(tx.now - episode.began_at)}"
     title = clipped_title(spoken.service.name, tail)
-    page = await _page(tx, spoken, incident, "reminder", title)
+    page = await _notification(tx, spoken, incident, "reminder", title)
     to = stream_of(incident)
     await enqueue_to_notified_channels(tx, to.org, to.project, to.stream, to.thread, to.topic, page)
 
@@ -152,7 +152,7 @@ def _opening(spoken: EvaluatedService, now: Instant) -> Opening:
     )
 
 
-async def _page(
+async def _notification(
     tx: Tx, spoken: EvaluatedService, incident: IncidentRow, what: str, title: str
 ) -> Notification:
     service = spoken.service

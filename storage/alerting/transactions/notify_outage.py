@@ -15,9 +15,9 @@ from ...incidents.transactions.escalate_incident import escalate
 from ...incidents.transactions.page_service_route import (
     PagingRoute,
     Stream,
-    note_page,
     page_route,
     page_stream,
+    record_page,
 )
 from ...incidents.transactions.write_incident import (
     IncidentEntry,
@@ -62,7 +62,7 @@ async def notify_onset(
     if incident is None and subject.auto_incident:
         incident = await open_incident(tx, _opening(subject, row))
         await outages.set_incident(tx, row, incident.id)
-    page = _page(subject, row, incident, "opened", down_title(subject.name))
+    page = _notification(subject, row, incident, "opened", down_title(subject.name))
     paged = await _page_own_channels(tx, subject, row, incident, page)
     if incident is not None and incident.escalate_at is not None:
         await escalate(tx, incident, spared=paged)
@@ -84,7 +84,7 @@ async def _page_instead(
         return
     paged = await page_route(tx, _stream(subject, row, incident), route, page)
     if incident is not None:
-        await note_page(tx, incident, paged)
+        await record_page(tx, incident, paged)
 
 
 def _stream(subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None) -> Stream:
@@ -101,7 +101,7 @@ async def renotify_outage(
     tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None
 ) -> None:
     title = still_down_title(subject.name, row.began_at, tx.now)
-    page = _page(subject, row, incident, "reminder", title)
+    page = _notification(subject, row, incident, "reminder", title)
     await _page_own_channels(tx, subject, row, incident, page)
 
 
@@ -120,7 +120,7 @@ async def notify_recovery(
 
 async def notify_end(tx: Tx, subject: LockedMonitor, row: OutageRow, title: str) -> None:
     """Of an outage without an incident, to those who were told of it."""
-    page = _page(subject, row, None, "recovered", title, status="recovered")
+    page = _notification(subject, row, None, "recovered", title, status="recovered")
     await enqueue_to_notified_channels(
         tx, subject.org, subject.project, subject.uid, row.uid, TRANSITION, page
     )
@@ -142,7 +142,7 @@ def _opening(subject: LockedMonitor, row: OutageRow) -> Opening:
     )
 
 
-def _page(
+def _notification(
     subject: LockedMonitor,
     row: OutageRow,
     incident: IncidentRow | None,

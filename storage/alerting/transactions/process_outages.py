@@ -96,7 +96,7 @@ async def process_outages(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True
             recovered_orgs.add(subject.org)
     if recovered_orgs:
         await outages.reschedule_outages_now(tx, recovered_orgs)
-    await _tell(tx, subjects, open_, opened, owning, done, is_steady=is_steady)
+    await _notify(tx, subjects, open_, opened, owning, done, is_steady=is_steady)
     return done
 
 
@@ -135,7 +135,7 @@ async def _follow(
     return row, ended
 
 
-async def _tell(
+async def _notify(
     tx: Tx,
     subjects: Mapping[Key, LockedMonitor],
     open_: Mapping[Key, OutageRow],
@@ -168,13 +168,13 @@ async def _tell(
         if judgement.hold is None:
             ready.append(row)
         else:
-            holds.append(_hold_write(row, judgement.hold, tx.now, silence))
+            holds.append(_suppression_write(row, judgement.hold, tx.now, silence))
     left = await decide_delegation(tx, owning, ready, is_steady=is_steady)
     for row in ready:
         key = (row.org, row.monitor)
-        holds += await _speak_or_leave(tx, subjects[key], row, opened.get(key), left[key], done)
+        holds += await _notify_or_delegate(tx, subjects[key], row, opened.get(key), left[key], done)
     done.held.update(SuppressionReason(hold.suppressed_by) for hold in holds)
-    await outages.hold_outages(tx, holds)
+    await outages.suppress_outages(tx, holds)
     await _ask(tx, asked, around)
     done.asked += len(asked)
 
@@ -189,7 +189,7 @@ async def _watch_over(
         await outages.reschedule_outage(tx, row, row.notified_at, Instant(tx.now + UNHEARD_LOOK_US))
 
 
-async def _speak_or_leave(
+async def _notify_or_delegate(
     tx: Tx,
     subject: LockedMonitor,
     row: OutageRow,
@@ -199,7 +199,7 @@ async def _speak_or_leave(
 ) -> list[SuppressionWrite]:
     """The monitor tells of its outage, unless a service does."""
     if left.hold is not None:
-        return [_hold_write(row, left.hold, tx.now)]
+        return [_suppression_write(row, left.hold, tx.now)]
     if left.is_told:
         await outages.reschedule_outage(tx, row, row.notified_at, left.next_check_at)
         return []
@@ -267,7 +267,7 @@ def _own(subject: LockedMonitor, around: DependencyState) -> MonitorCondition:
     )
 
 
-def _hold_write(
+def _suppression_write(
     row: OutageRow, hold: Suppression, now: Instant, silence: GlobalSilence | None = None
 ) -> SuppressionWrite:
     if silence is not None and hold.by is SuppressionReason.SILENCED:

@@ -26,7 +26,7 @@ class FileStatus(StrEnum):
     DEGRADED = "degraded"
 
 
-def may_speak_of(scope: str, organization: str, project: str) -> bool:
+def may_name(scope: str, organization: str, project: str) -> bool:
     """Whether a provider of the scope may hold a bundle of that project, by slugs."""
     if not scope:
         return True

@@ -58,7 +58,7 @@ async def claim_provider(tx: Tx, provider: str, scope: str, holder: UUID) -> boo
     )
 
 
-async def note_scan(tx: Tx, provider: str, error: str) -> None:
+async def record_scan(tx: Tx, provider: str, error: str) -> None:
     await tx.execute(_SCANNED, provider=provider, error=error, now=tx.now)
 
 
@@ -86,12 +86,12 @@ async def put_file(
     )
 
 
-async def note_applied(tx: Tx, provider: str, path: str, project: UUID) -> None:
+async def record_applied(tx: Tx, provider: str, path: str, project: UUID) -> None:
     """The file is there, and its project as it says."""
     await tx.execute(_APPLIED, provider=provider, path=path, project=project, now=tx.now)
 
 
-async def drop_file(tx: Tx, provider: str, path: str) -> None:
+async def delete_file(tx: Tx, provider: str, path: str) -> None:
     await tx.execute(_DROP, provider=provider, path=path)
 
 
@@ -104,6 +104,6 @@ async def select_left_behind(
     return [uid for (uid,) in rows]
 
 
-async def drop_provider(tx: Tx, provider: str) -> bool:
+async def delete_provider(tx: Tx, provider: str) -> bool:
     """With what is known of its files; whether there was one."""
     return await tx.execute(_DROP_PROVIDER, provider=provider) == 1

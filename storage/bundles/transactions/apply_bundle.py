@@ -21,12 +21,12 @@ from ...engine.pools import Conflicted, Pool, Tx
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.rules.secret import references
 from ...monitors.tables import compositions, monitors
-from ...monitors.tables.secrets import hold_secrets
-from ...oncall.tables.escalation_policies import hold_policy
-from ...oncall.tables.oncall_schedules import hold_schedules
+from ...monitors.tables.secrets import lock_shared_secrets
+from ...oncall.tables.escalation_policies import lock_shared_policy
+from ...oncall.tables.oncall_schedules import lock_shared_schedules
 from ...scheduling.tables import shards as schedules
 from ...services.queries.services import select_services_of_project
-from ...services.tables.service_dependencies import hold_graph
+from ...services.tables.service_dependencies import lock_graph
 from ...services.tables.services import lock_services
 from ..rules.bundle import Bundle
 from ..rules.bundle_diff import BundleChange
@@ -74,7 +74,7 @@ async def apply_bundle(
     """What it changes, entry by entry. Refused not_found, forbidden, invalid with the entry and its
     field, bundle_conflict with the entry that another owns or edits."""
     home = await demand_project(tx, applied.principal, APPLY, project)
-    if await hold_graph(tx, home.org, home.id) is None:
+    if await lock_graph(tx, home.org, home.id) is None:
         raise Refused(NOT_FOUND)
     await expect_home(tx, bundle, home)
     place = await look_around(tx, home)
@@ -85,7 +85,7 @@ async def apply_bundle(
     wanted = await compare_monitors(tx, bundle, place, applied, terms)
     if any(row.shard not in place.held for row in wanted.rows.values()):
         raise Conflicted("a monitor of the bundle has just moved to another region")
-    await _hold_what_is_named(tx, place, wanted)
+    await _lock_references(tx, place, wanted)
     wanted_services = await compare_services(tx, bundle, place, applied)
     tx.holds_all()
     await write_monitors(tx, bundle, place, wanted, applied, terms)
@@ -126,7 +126,7 @@ async def _lock(
     place.my_services = match_services(place, bundle.services, applied.provider)
     await monitors.lock_monitors_of(tx, home.org, keys)
     referred = _referred(bundle, place) - keys
-    await monitors.hold_monitors_of(tx, home.org, referred)
+    await monitors.lock_shared_monitors_of(tx, home.org, referred)
 
 
 def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
@@ -141,15 +141,15 @@ def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
     return {by_uid[ids[word]] for word in words if word in ids and ids[word] in by_uid}
 
 
-async def _hold_what_is_named(tx: Tx, place: BundleContext, wanted: Wanted) -> None:
+async def _lock_references(tx: Tx, place: BundleContext, wanted: Wanted) -> None:
     """Secrets, ladders, schedules, then what is called for and the states."""
     home = place.home
     drafts = wanted.drafts.values()
     names = {name for draft in drafts for name in references(draft.config).values()}
-    await hold_secrets(tx, home.org, home.id, names)
+    await lock_shared_secrets(tx, home.org, home.id, names)
     for uid in sorted(place.policies):
-        await hold_policy(tx, home.org, home.id, uid)
-    await hold_schedules(tx, home.org, home.id, set(place.schedules))
+        await lock_shared_policy(tx, home.org, home.id, uid)
+    await lock_shared_schedules(tx, home.org, home.id, set(place.schedules))
     rows = [*wanted.rows.values(), *wanted.orphans.values()]
     await _call(tx, home.org, [row.id for row in rows if row.type == MonitorType.COMPOSITE])
     await monitors.lock_states(tx, [(home.org, row.id) for row in rows])

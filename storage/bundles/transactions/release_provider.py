@@ -9,7 +9,7 @@ from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import audit, demand
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ..tables.bundle_files import drop_provider
+from ..tables.bundle_files import delete_provider
 from ..tables.bundle_ownership import release_marks
 
 ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
@@ -21,7 +21,7 @@ async def release_provider(tx: Tx, principal: Principal, provider: str) -> tuple
     demand(principal, ADMIN, None)
     services = await release_marks(tx, "service", provider)
     monitors = await release_marks(tx, "monitor", provider)
-    if not (await drop_provider(tx, provider) or monitors or services):
+    if not (await delete_provider(tx, provider) or monitors or services):
         raise Refused("invalid", "provider", f"{provider[:64]!r} manages nothing")
     said = f"provider:{provider} monitors={monitors} services={services}"
     await audit(tx, principal, INSTANCE, "provider.release", said)

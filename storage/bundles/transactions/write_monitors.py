@@ -118,7 +118,7 @@ async def write_monitors(
             if row is None:
                 await _create(tx, together, place, draft, place.coming[uid], terms)
             else:
-                await _edit(tx, together, row, _given(draft, changes[uid]), terms)
+                await _edit(tx, together, row, _changed_fields(draft, changes[uid]), terms)
     for uid, row in wanted.orphans.items():
         if row.enabled:
             with under(f"monitors.{uid}"):
@@ -179,7 +179,7 @@ def _ordered(bundle: Bundle, wanted: Wanted) -> list[str]:
     return order
 
 
-def _given(draft: MonitorDraft, change: BundleChange) -> dict[str, Any]:
+def _changed_fields(draft: MonitorDraft, change: BundleChange) -> dict[str, Any]:
     """The settings that are other than they were, each whole."""
     names = {one.name.partition(".")[0] for one in change.fields} - {MANAGED_BY}
     values = msgspec.structs.asdict(draft)

@@ -17,7 +17,7 @@ from ...engine.pools import Tx
 from ...objectives.queries.burn_rules import select_rules_of_services
 from ...objectives.queries.service_targets import select_service_targets
 from ...objectives.transactions.set_service_objective import (
-    drop_target_of,
+    delete_target_of,
     put_burn_alerting,
     put_target_of,
 )
@@ -30,7 +30,7 @@ from ...services.transactions.create_service import ServiceDraft, create_service
 from ...services.transactions.declare_service import DeclarationDraft, declare
 from ...services.transactions.edit_dependencies import put_dependencies
 from ...services.transactions.lock_service import target_of
-from ...services.transactions.set_paging_target import hold_owning_policy, hold_owning_schedule
+from ...services.transactions.set_paging_target import lock_owning_policy, lock_owning_schedule
 from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
 from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, in_order
@@ -210,7 +210,7 @@ class _Write:
         row = await create_service(self.tx, who, project, draft)
         if entry.monitors:
             await self._declare(row.uid, entry, 0)
-        await self._speak(row.uid, entry.alerting)
+        await self._write_alerting(row.uid, entry.alerting)
         await self._aim(row, entry, {})
         return row.uid
 
@@ -231,7 +231,7 @@ class _Write:
                 raise Refused("invalid", "monitors", "is declared, which is not taken back")
             await self._declare(row.uid, entry, standing.declared)
         if "alerting" in changed:
-            await self._speak(row.uid, entry.alerting)
+            await self._write_alerting(row.uid, entry.alerting)
         if "sla_targets" in changed:
             await self._aim(row, entry, standing.targets)
 
@@ -259,10 +259,10 @@ class _Write:
             row.key,
             name=name,
             description=entry.description,
-            escalation_policy=await hold_owning_policy(
+            escalation_policy=await lock_owning_policy(
                 self.tx, home.org, home.id, self._policy(entry)
             ),
-            oncall_schedule=await hold_owning_schedule(
+            oncall_schedule=await lock_owning_schedule(
                 self.tx, home.org, home.id, self._schedule(entry)
             ),
         )
@@ -278,7 +278,7 @@ class _Write:
         who, project = self.applied.principal, self.place.home.uid
         await declare(self.tx, who, project, service, draft, self.terms.raw_days)
 
-    async def _speak(self, service: UUID, entry: AlertingEntry) -> None:
+    async def _write_alerting(self, service: UUID, entry: AlertingEntry) -> None:
         edit = AlertingEdit(
             owns_paging=entry.owns_paging,
             page_on=frozenset(entry.page_on),
@@ -308,7 +308,7 @@ class _Write:
                     enabled=target.burn_alert_enabled,
                 )
         for gone in before.keys() - entry.sla_targets.keys():
-            await drop_target_of(self.tx, who, row, gone)
+            await delete_target_of(self.tx, who, row, gone)
 
     def _policy(self, entry: ServiceEntry) -> str:
         return resolve_named("escalation_policy", entry.escalation_policy, self.place.policies)

@@ -18,7 +18,7 @@ from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ...services.queries.dependency_history import select_terms_below
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change import ChangeKind, last_told
+from ..rules.change import ChangeKind, last_recorded
 from ..rules.change_precedence import (
     FOLLOWS_MOST_US,
     ChangeRole,
@@ -80,11 +80,11 @@ class ChangeGroup:
     @property
     def ref(self) -> str:
         """As it was told last."""
-        return last_told([phase.ref for phase in self.phases])
+        return last_recorded([phase.ref for phase in self.phases])
 
     @property
     def url(self) -> str:
-        return last_told([phase.url for phase in self.phases])
+        return last_recorded([phase.url for phase in self.phases])
 
 
 class _Incident(msgspec.Struct, frozen=True):
@@ -120,16 +120,16 @@ async def select_timeline(
         source=source,
         most=most,
     )
-    return await _told(tx, service, rows)
+    return await _groups(tx, service, rows)
 
 
 async def select_group(tx: Tx, service: Key, change: ChangeRow) -> ChangeGroup:
     """One change with all that stands beside it."""
-    (found,) = await _told(tx, service, [change])
+    (found,) = await _groups(tx, service, [change])
     return found
 
 
-async def _told(tx: Tx, service: Key, rows: Sequence[ChangeRow]) -> list[ChangeGroup]:
+async def _groups(tx: Tx, service: Key, rows: Sequence[ChangeRow]) -> list[ChangeGroup]:
     if not rows:
         return []
     phases = await select_phases(tx, service[0], [row.id for row in rows])

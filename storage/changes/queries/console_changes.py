@@ -12,7 +12,7 @@ from ...core.key import Key
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change import ChangeKind, last_told
+from ..rules.change import ChangeKind, last_recorded
 from ..tables import COLUMNS, change_row
 from .changes import select_phases
 
@@ -59,11 +59,11 @@ class Happened:
     @property
     def ref(self) -> str:
         """As it was told last."""
-        return last_told([phase.ref for phase in self.phases])
+        return last_recorded([phase.ref for phase in self.phases])
 
     @property
     def url(self) -> str:
-        return last_told([phase.url for phase in self.phases])
+        return last_recorded([phase.url for phase in self.phases])
 
 
 async def select_happened(
@@ -71,7 +71,10 @@ async def select_happened(
 ) -> list[Happened]:
     """The newest HAPPENED_MOST whose latest phase came to pass in a range."""
     rows = await tx.structs(
-        change_row, _NEWEST, **_given(service, within, kinds, source), most=HAPPENED_MOST
+        change_row,
+        _NEWEST,
+        **_filter_parameters(service, within, kinds, source),
+        most=HAPPENED_MOST,
     )
     phases = await select_phases(tx, service[0], [row.id for row in rows])
     return [Happened(row, phases[row.id]) for row in rows]
@@ -81,7 +84,7 @@ async def count_changes(
     tx: Tx, service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> int:
     """One more than COUNTED_MOST where there are more."""
-    given = _given(service, within, kinds, source)
+    given = _filter_parameters(service, within, kinds, source)
     return int(await tx.value(_COUNT, **given, most=COUNTED_MOST + 1))
 
 
@@ -103,7 +106,7 @@ async def select_titles(tx: Tx, org: int, incidents: Collection[UUID]) -> dict[U
     return dict(await tx.rows(_TITLES, org=org, uids=list(incidents)))
 
 
-def _given(
+def _filter_parameters(
     service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> dict[str, object]:
     return {

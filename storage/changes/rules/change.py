@@ -132,7 +132,7 @@ def read(draft: ChangeDraft) -> Record | ChangeFault:
         external_id=external_id,
         ref=ref,
         url=url,
-        occurred_at=None if draft.occurred_at is None else _whole(draft.occurred_at),
+        occurred_at=None if draft.occurred_at is None else _is_whole(draft.occurred_at),
         decision=draft.decision,
     )
 
@@ -172,7 +172,7 @@ def follow(
 
 def occurred_at(record: Record, now: Instant) -> Instant:
     """As given, else now."""
-    return _whole(now) if record.occurred_at is None else record.occurred_at
+    return _is_whole(now) if record.occurred_at is None else record.occurred_at
 
 
 def _contradicted(known: RecordedPhase, record: Record) -> str | None:
@@ -189,7 +189,7 @@ def _contradicted(known: RecordedPhase, record: Record) -> str | None:
     return None
 
 
-def last_told(texts: Sequence[str]) -> str:
+def last_recorded(texts: Sequence[str]) -> str:
     """Of what the phases of a change say, in their order, the last that says anything."""
     return next((text for text in reversed(texts) if text), "")
 
@@ -236,5 +236,5 @@ def _one_of(words: type[StrEnum], text: str) -> str | None:
     return None if text in known else f"must be one of {', '.join(known)}"
 
 
-def _whole(instant: Instant) -> Instant:
+def _is_whole(instant: Instant) -> Instant:
     return Instant(instant - instant % MILLISECOND)

@@ -85,7 +85,7 @@ def before_of(
     span: TimeSpan, sealed: SealedRange | None, begins: Sequence[Begin], facts: SealedSums
 ) -> Side:
     """The side before a change. A revision that begins with the side governs all of it."""
-    return _side(span, sealed, _first(begins, Instant(span.from_ + 1), span.until), facts)
+    return _side(span, sealed, _first_reason(begins, Instant(span.from_ + 1), span.until), facts)
 
 
 def after_of(
@@ -96,7 +96,7 @@ def after_of(
     facts: SealedSums,
 ) -> Side:
     """The side after it, which is to be of the definition that the side before ended with."""
-    return _side(span, sealed, _first(begins, before.until, span.until), facts)
+    return _side(span, sealed, _first_reason(begins, before.until, span.until), facts)
 
 
 def delta_of(before: Side, after: Side) -> Fraction | None:
@@ -106,7 +106,7 @@ def delta_of(before: Side, after: Side) -> Fraction | None:
     return 100 * (after.availability - before.availability)
 
 
-def _first(begins: Sequence[Begin], from_: Instant, until: Instant) -> Begin | None:
+def _first_reason(begins: Sequence[Begin], from_: Instant, until: Instant) -> Begin | None:
     return next((each for each in begins if from_ <= each.at < until), None)
 
 

@@ -17,9 +17,9 @@ from ...core.sli import Sample, Split, buckets, line_buckets
 from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ...monitors.rules.composite import CompositeMember, Composition, Lines
-from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER, hold_us
+from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER, freshness_us
 from ...monitors.tables import compositions
-from ...results.rules.push_deadline import hold_until as push_hold_until
+from ...results.rules.push_deadline import fresh_until as push_hold_until
 from ...results.rules.push_deadline import missed_hold_until
 from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import ScheduleTerm, spans, term_at
@@ -150,7 +150,7 @@ async def load_facts(
 def _longest_hold_us(terms: Mapping[Key, Sequence[ScheduleTerm]], hold: Freshness) -> int:
     return max(
         (
-            max(_hold_us(term, hold), term.interval_us + term.grace_us)
+            max(_freshness_us(term, hold), term.interval_us + term.grace_us)
             for history in terms.values()
             for term in history
         ),
@@ -158,8 +158,8 @@ def _longest_hold_us(terms: Mapping[Key, Sequence[ScheduleTerm]], hold: Freshnes
     )
 
 
-def _hold_us(term: ScheduleTerm, hold: Freshness) -> int:
-    return hold_us(term.interval_us, hold.multiplier, hold.floor_us)
+def _freshness_us(term: ScheduleTerm, hold: Freshness) -> int:
+    return freshness_us(term.interval_us, hold.multiplier, hold.floor_us)
 
 
 def _sample(
@@ -171,7 +171,7 @@ def _sample(
     if kind == PUSH:
         return Sample(instant, up, push_hold_until(instant, terms))
     term = term_at(terms, instant) or terms[0]
-    return Sample(instant, up, Instant(instant + _hold_us(term, hold)))
+    return Sample(instant, up, Instant(instant + _freshness_us(term, hold)))
 
 
 def _measured(

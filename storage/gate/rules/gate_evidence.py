@@ -163,12 +163,12 @@ class GateResult(NamedTuple):
 def evaluate_policy(evidence: Evidence) -> GateResult:
     """What the gate says by this evidence, now or when it was written."""
     policy = evidence.policy
-    decision = judge(None if policy is None else policy.document, evidence.facts)
+    decision = decide_clauses(None if policy is None else policy.document, evidence.facts)
     action = overridden(decision.action, is_overridden=evidence.override is not None)
-    return GateResult(decision.state, action, decision.action, _said(decision))
+    return GateResult(decision.state, action, decision.action, _stored_reason(decision))
 
 
-def judge(policy: Document | None, facts: GateFacts) -> GateOutcome:
+def decide_clauses(policy: Document | None, facts: GateFacts) -> GateOutcome:
     """Before any override; without a policy nothing is judged."""
     if policy is None:
         return NOT_CONFIGURED
@@ -331,7 +331,7 @@ def _unlooked(facts: GateFacts) -> UnavailableReason | None:
     return None if is_seen else UnavailableReason.FACTS_STALE
 
 
-def _said(decision: GateOutcome) -> tuple[StoredReason, ...]:
+def _stored_reason(decision: GateOutcome) -> tuple[StoredReason, ...]:
     if decision.state is GateState.NOT_CONFIGURED:
         return (StoredReason("not_configured"),)
     return tuple(

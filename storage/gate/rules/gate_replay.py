@@ -34,7 +34,7 @@ from ...core.instant import MINUTE, Instant
 from ...core.sli import Split
 from ...core.time_span import TimeSpan
 from ...objectives.rules import BurnRule
-from ...objectives.rules import judge as judge_burn
+from ...objectives.rules import decide_burn as judge_burn
 from ...services.rules.service_report import WINDOWS, whole_minutes
 from .gate import GateClause, GateClauseAssignment, GateState
 from .gate_evidence import (
@@ -44,7 +44,7 @@ from .gate_evidence import (
     RuleFacts,
     SignalFacts,
     WindowFacts,
-    judge,
+    decide_clauses,
 )
 from .gate_policy import Document, WindowMode
 
@@ -110,7 +110,7 @@ def replay(
         if looked % LOOKS_AT_ONCE == 0:
             yield None
         for piece in judge_at.pieces(from_, Instant(until - MINUTE)):
-            said = judge_at.say(piece)
+            said = judge_at.replay_reason(piece)
             if pending is None:
                 pending = said
             elif pending[1:] == said[1:]:
@@ -150,7 +150,7 @@ class _Judge:
             todo.append((following, self._compared(following), high, at_high))
             todo.append((low, at_low, middle, self._compared(middle)))
 
-    def say(self, piece: TimeSpan) -> ReplayedSpan:
+    def replay_reason(self, piece: TimeSpan) -> ReplayedSpan:
         at = piece.from_
         policy = next(
             (n for n, (span, _) in enumerate(self._policies) if span.from_ <= at < span.until), None
@@ -159,11 +159,11 @@ class _Judge:
             return ReplayedSpan(piece, GateState.NOT_CONFIGURED, ("not_configured",))
         key = (policy, self._compared(at))
         if key not in self._known:
-            self._known[key] = self._judged(self._policies[policy][1], at)
+            self._known[key] = self._decided(self._policies[policy][1], at)
         return ReplayedSpan(piece, *self._known[key])
 
-    def _judged(self, document: Document, at: Instant) -> tuple[GateState, tuple[str, ...]]:
-        said = judge(document, facts_at(self._past, self._sums, at))
+    def _decided(self, document: Document, at: Instant) -> tuple[GateState, tuple[str, ...]]:
+        said = decide_clauses(document, facts_at(self._past, self._sums, at))
         codes = [
             each.code for each in said.reasons if each.assignment is not GateClauseAssignment.IGNORE
         ]

@@ -14,7 +14,7 @@ from ...core.instant import Instant, to_text
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...services.rows import ServiceRow
-from ...services.tables.service_dependencies import hold_graph
+from ...services.tables.service_dependencies import lock_graph
 from ...services.tables.services import lock_service
 from ..queries import gate_overrides as gate_overrides_queries
 from ..queries.gate_policies import select_governing
@@ -107,7 +107,7 @@ async def _hold(tx: Tx, principal: Principal, project: UUID, service: UUID) -> S
     if home is None:
         raise Refused(NOT_FOUND)
     demand(principal, ADMIN, Scope(home.org, home.id))
-    await hold_graph(tx, home.org, home.id)
+    await lock_graph(tx, home.org, home.id)
     row = await lock_service(tx, service)
     if row is None or row.project_uid != project:
         raise Refused(NOT_FOUND)

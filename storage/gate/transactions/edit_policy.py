@@ -14,7 +14,7 @@ from ...engine.pools import Tx
 from ...services.queries.service_timeouts import select_longest_timeouts
 from ...services.queries.services import select_services_of_project
 from ...services.rows import ServiceRow
-from ...services.transactions.lock_service import hold_home, hold_service
+from ...services.transactions.lock_service import demand_service, lock_home
 from ..queries import gate_policies as gate_policies_queries
 from ..rows import GatePolicyRow
 from ..rules.gate_override import Ended
@@ -72,10 +72,10 @@ async def delete_policy(
 async def _hold(
     tx: Tx, principal: Principal, project: UUID, service: UUID | None
 ) -> tuple[ProjectRow, ServiceRow | None]:
-    home, _ = await hold_home(tx, principal, project)
+    home, _ = await lock_home(tx, principal, project)
     if service is None:
         return home, None
-    return home, await hold_service(tx, principal, project, service)
+    return home, await demand_service(tx, principal, project, service)
 
 
 async def _check_seal_lag(

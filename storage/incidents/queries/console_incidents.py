@@ -176,7 +176,7 @@ async def select_opened_same(
     return found
 
 
-async def was_just_said(tx: Tx, incident: UUID, since: Instant, **given: object) -> bool:
+async def was_just_posted(tx: Tx, incident: UUID, since: Instant, **given: object) -> bool:
     """Whether the latest update is of the same `author`, `status`, `body` and `public`."""
     return await tx.value(_SAID_LAST, incident=incident, since=since, **given) is True
 

@@ -66,8 +66,8 @@ async def select_impacts(tx: Tx, incident: IncidentRow) -> list[ServiceImpact]:
     if incident.service is not None:
         roots = await _roots(tx, incident, ways(edges, incident.service))
         reached = ways(turned(edges), incident.service)
-        found = await _named(tx, incident.org, ImpactRole.PROBABLE_ROOT, roots)
-        return found + await _named(tx, incident.org, ImpactRole.AFFECTED, reached)
+        found = await _names_by_key(tx, incident.org, ImpactRole.PROBABLE_ROOT, roots)
+        return found + await _names_by_key(tx, incident.org, ImpactRole.AFFECTED, reached)
     if incident.monitor is not None:
         return await _of_owners(tx, incident, edges)
     return []
@@ -130,7 +130,7 @@ async def _of_owners(
     rows = await select_services(tx, [(incident.org, owner) for owner in owners])
     owning = sorted(rows.values(), key=lambda row: row.slug)
     found = [ServiceImpact(row, ImpactRole.AFFECTED, [slug, row.slug]) for row in owning]
-    return found + await _named(tx, incident.org, ImpactRole.AFFECTED, reached)
+    return found + await _names_by_key(tx, incident.org, ImpactRole.AFFECTED, reached)
 
 
 async def _owners(tx: Tx, org: int, monitor: int, at: Instant) -> list[int]:
@@ -143,7 +143,7 @@ def _has(revision: Revision | None, monitor: int) -> bool:
     return revision is not None and monitor in revision.monitors
 
 
-async def _named(
+async def _names_by_key(
     tx: Tx, org: int, role: ImpactRole, found: Mapping[int, list[int]]
 ) -> list[ServiceImpact]:
     on_the_way = {key for way in found.values() for key in way}

@@ -34,7 +34,7 @@ class AlertAction(StrEnum):
     IGNORED = "ignored"
 
 
-def verdict(alert: Alert, open_since: Instant | None) -> AlertAction:
+def decide_action(alert: Alert, open_since: Instant | None) -> AlertAction:
     """`open_since` is when the open incident of that fingerprint began; None where none is open.
     An end that lies before that is told late, of an earlier time, and ends nothing."""
     if alert.firing:

@@ -97,7 +97,7 @@ def statuses_from(present: IncidentStatus) -> list[IncidentStatus]:
     return [status for status in IncidentStatus if status_refusal(present, status) is None]
 
 
-def says_nothing(present: IncidentStatus, given: IncidentStatus | None, body: str) -> bool:
+def is_empty_update(present: IncidentStatus, given: IncidentStatus | None, body: str) -> bool:
     """Whether an update would neither move the incident nor say anything."""
     return given in (None, present) and not body.strip()
 

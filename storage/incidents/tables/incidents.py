@@ -176,7 +176,7 @@ async def _read_locked(tx: Tx, found: Key | None) -> IncidentRow | None:
     return None if found is None else await tx.one(IncidentRow, _BY_ID, org=found[0], id=found[1])
 
 
-async def hold_anchor(
+async def lock_shared_anchor(
     tx: Tx, org: int, project: int, monitor: UUID
 ) -> tuple[int, int | None] | None:
     """The key of the project's monitor that an incident is about, and its ladder's."""
@@ -194,7 +194,7 @@ async def insert_incident(tx: Tx, values: dict[str, Any]) -> IncidentRow | None:
     return None if key is None else await tx.one(IncidentRow, _BY_ID, org=values["org"], id=key)
 
 
-async def move_incident(tx: Tx, row: IncidentRow) -> None:
+async def advance_incident(tx: Tx, row: IncidentRow) -> None:
     """Writes seq, status, when it was resolved and whether its ladder is looked at again."""
     count = await tx.execute(
         _MOVE,

@@ -25,8 +25,8 @@ from ..rules.incident import (
     IncidentSource,
     IncidentStatus,
     body_fault,
+    is_empty_update,
     normal_lines,
-    says_nothing,
     status_refusal,
     title_fault,
 )
@@ -56,11 +56,11 @@ async def create_incident(
     expect("title", title_fault(draft.title))
     body = normal_lines(draft.body)
     expect("body", body_fault(body))
-    if not await removals.hold_project(tx, home.org, home.id):
+    if not await removals.lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     monitor, policy = None, None
     if draft.monitor is not None:
-        found = await incidents.hold_anchor(tx, home.org, home.id, draft.monitor)
+        found = await incidents.lock_shared_anchor(tx, home.org, home.id, draft.monitor)
         if found is None:
             raise Refused("invalid", "monitor_id", "names no monitor of this project")
         monitor, policy = found
@@ -102,7 +102,7 @@ async def add_update(
     refusal = status_refusal(IncidentStatus(before.status), status)
     if refusal is not None:
         raise Refused(refusal)
-    if says_nothing(IncidentStatus(before.status), status, body):
+    if is_empty_update(IncidentStatus(before.status), status, body):
         raise Refused("invalid", "body", "must say something where no new status does")
     moves = status not in (None, before.status)
     if before.seq >= UPDATES_MOST and not moves:

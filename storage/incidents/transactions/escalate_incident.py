@@ -65,7 +65,7 @@ async def _take(
     names = await ladders.select_channel_names(tx, row.org, channels)
     # Who went since the ladder was read has no name any more.
     channels = [channel for channel in channels if channel in names]
-    page = _page(row, number, await incident_escalations.select_why(tx, row.org, row.id))
+    page = _notification(row, number, await incident_escalations.select_why(tx, row.org, row.id))
     wanted = [channel for channel in channels if channel not in told]
     paged = await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}
@@ -75,7 +75,7 @@ async def _take(
     return set(paged)
 
 
-def _page(row: IncidentRow, number: int, why: str) -> Notification:
+def _notification(row: IncidentRow, number: int, why: str) -> Notification:
     return Notification(
         event="incident.escalated",
         status="down",

@@ -8,7 +8,7 @@ from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ..rules.alertmanager_alert import Alert, AlertAction, verdict
+from ..rules.alertmanager_alert import Alert, AlertAction, decide_action
 from ..rules.incident import IncidentSource, IncidentStatus
 from ..tables import incidents
 from .edit_incidents import target_of_new
@@ -17,14 +17,14 @@ from .write_incident import AlreadyOpen, IncidentEntry, Opening, open_incident, 
 EDIT: Final = Permission(Need.EDITOR)
 
 
-async def take_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> AlertAction:
+async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> AlertAction:
     """What it did; the same alert at the same time by somebody else is one. Refused not_found,
     forbidden."""
     home = await demand_project(tx, principal, EDIT, project)
-    if not await removals.hold_project(tx, home.org, home.id):
+    if not await removals.lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     row = await incidents.lock_open_of_alert(tx, home.org, home.id, alert.key)
-    what = verdict(alert, None if row is None else row.started_at)
+    what = decide_action(alert, None if row is None else row.started_at)
     if what is AlertAction.RESOLVES:
         assert row is not None, "there is one to resolve"
         entry = IncidentEntry(

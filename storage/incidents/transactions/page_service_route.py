@@ -69,7 +69,7 @@ async def page_stream(
     )
 
 
-async def note_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None:
+async def record_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None:
     """Beside the incident stands who was paged apart from its ladder."""
     names = await ladders.select_channel_names(tx, incident.org, paged)
     told = [names[channel] for channel in paged if channel in names]

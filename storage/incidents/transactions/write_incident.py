@@ -94,7 +94,7 @@ async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
     entry = IncidentEntry(
         status=opening.status, body=opening.body, public=opening.public, author=opening.author
     )
-    await _say(tx, row, entry)
+    await _insert_update(tx, row, entry)
     return row
 
 
@@ -111,15 +111,15 @@ async def write_entry(
         row = structs.replace(row, status=entry.status.value)
     if entry.status is IncidentStatus.RESOLVED:
         row = structs.replace(row, resolved_at=tx.now, escalate_at=None)
-    await incidents.move_incident(tx, row)
-    update = await _say(tx, row, entry)
+    await incidents.advance_incident(tx, row)
+    update = await _insert_update(tx, row, entry)
     if entry.status is IncidentStatus.RESOLVED:
         page = recovery_page(row, update)
         await enqueue_to_notified_channels(tx, row.org, row.project, row.uid, row.uid, TOPIC, page)
     return row, update
 
 
-async def _say(tx: Tx, row: IncidentRow, entry: IncidentEntry) -> UpdateRow:
+async def _insert_update(tx: Tx, row: IncidentRow, entry: IncidentEntry) -> UpdateRow:
     update = await incident_updates.insert_update(
         tx,
         row.org,

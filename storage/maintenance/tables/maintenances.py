@@ -143,11 +143,11 @@ async def insert_preview(tx: Tx, values: dict[str, Any]) -> UUID:
     return uid
 
 
-async def take_preview(tx: Tx, org: int, project: int, uid: UUID) -> PreviewRow | None:
+async def pop_preview(tx: Tx, org: int, project: int, uid: UUID) -> PreviewRow | None:
     return await tx.one(PreviewRow, _TAKE_PREVIEW, org=org, project=project, uid=uid)
 
 
-async def drop_expired_previews(tx: Tx) -> int:
+async def purge_expired_previews(tx: Tx) -> int:
     return await tx.execute(_DROP_PREVIEWS, now=tx.now)
 
 

@@ -66,7 +66,7 @@ async def announce(
     preview_required, preview_stale, older_than_raw_retention."""
     home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
-    if not await removals.hold_project(tx, home.org, home.id):
+    if not await removals.lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
     if await maintenances.count_to_come(tx, home.org, home.id) >= TO_COME_MOST:
@@ -211,7 +211,7 @@ async def _expect_seen(
     """That somebody was shown this very change lately."""
     if preview is None:
         raise Refused("preview_required")
-    found = await maintenances.take_preview(tx, org, project, preview)
+    found = await maintenances.pop_preview(tx, org, project, preview)
     if found is None or found.expires_at < tx.now:
         raise Refused("preview_stale")
     seen = (found.mutation, found.maintenance, found.monitor, found.starts_at, found.ends_at)

@@ -17,7 +17,7 @@ from ..rules.monitor_state import (
     ACTIVE_MULTIPLIER,
     MonitorState,
     MonitorStatus,
-    hold_us,
+    freshness_us,
     status_at,
 )
 from ..tables.monitors import COLUMNS, FROM
@@ -144,7 +144,7 @@ def held_until(
         return None
     if kind == MonitorType.PUSH:
         return _push_held_until(standing, standing.last_at)
-    return Instant(standing.last_at + hold_us(standing.interval_seconds * SECOND, *hold))
+    return Instant(standing.last_at + freshness_us(standing.interval_seconds * SECOND, *hold))
 
 
 def _push_held_until(standing: MonitorStatusRow, last_at: Instant) -> Instant:

@@ -59,16 +59,18 @@ class CompositeMember:
     compositions: Sequence[Composition] = field(default=())
 
 
-def verdict(mode: CompositeMode, quorum: int, members: Iterable[SliCondition]) -> SliCondition:
+def composite_status(
+    mode: CompositeMode, quorum: int, members: Iterable[SliCondition]
+) -> SliCondition:
     """What the members together say. A quorum is capped at the members that count: maintenance of
     some is no failure of the others."""
     found = list(members)
     up = found.count(SliCondition.GOOD)
     unknown = found.count(SliCondition.UNKNOWN)
-    return _verdict(mode, quorum, up, found.count(SliCondition.BAD), unknown)
+    return _status_of(mode, quorum, up, found.count(SliCondition.BAD), unknown)
 
 
-def _verdict(mode: CompositeMode, quorum: int, up: int, down: int, unknown: int) -> SliCondition:
+def _status_of(mode: CompositeMode, quorum: int, up: int, down: int, unknown: int) -> SliCondition:
     counting = up + down + unknown
     if not counting:
         return SliCondition.EXCLUDED
@@ -142,7 +144,7 @@ def composed(mode: CompositeMode, quorum: int, lines: Sequence[Line]) -> Line:
         until = changes[n + 1][0]
         if until > instant:
             up, down = counts[SliCondition.GOOD], counts[SliCondition.BAD]
-            said = _verdict(mode, quorum, up, down, counts[SliCondition.UNKNOWN])
+            said = _status_of(mode, quorum, up, down, counts[SliCondition.UNKNOWN])
             pieces.append((TimeSpan(instant, until), said))
     return _joined(pieces)
 

@@ -68,14 +68,14 @@ def is_foldable(instant: Instant, newest: Instant | None) -> bool:
     return newest is None or instant > newest
 
 
-def hold_us(
+def freshness_us(
     interval_us: int, multiplier: int = ACTIVE_MULTIPLIER, floor_us: int = ACTIVE_FLOOR_US
 ) -> int:
     """How long a probed result may speak for the target after its instant."""
     return max(multiplier * interval_us, floor_us)
 
 
-def hold_until(
+def fresh_until(
     instant: Instant,
     interval_us: int,
     multiplier: int = ACTIVE_MULTIPLIER,
@@ -83,9 +83,9 @@ def hold_until(
 ) -> Instant:
     """The instant from which a result speaks no longer, by the interval in force when it began.
 
-    A push result holds until its deadline instead, see `push.hold_until`.
+    A push result holds until its deadline instead, see `push_deadline.fresh_until`.
     """
-    return Instant(instant + hold_us(interval_us, multiplier, floor_us))
+    return Instant(instant + freshness_us(interval_us, multiplier, floor_us))
 
 
 def status_at(state: MonitorState, held_until: Instant | None, now: Instant) -> MonitorStatus:

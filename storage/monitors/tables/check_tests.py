@@ -53,7 +53,7 @@ async def answer_check_test(tx: Tx, uid: UUID, answer: str) -> None:
     await tx.execute(_ANSWER, uid=uid, answer=answer)
 
 
-async def take_answer(tx: Tx, uid: UUID) -> str | None:
+async def pop_answer(tx: Tx, uid: UUID) -> str | None:
     """The answer, which is gone with that; None while there is none."""
     found: str | None = await tx.value(_TAKE_ANSWER, uid=uid)
     return found

@@ -172,13 +172,13 @@ async def add_composition(
     )
 
 
-async def hold_compositions_of(tx: Tx, project: object) -> None:
+async def lock_compositions_of(tx: Tx, project: object) -> None:
     """Nobody else changes what is made of what in a project, until we are done."""
     tx.lock_rank(LockRank.PROJECT, "compositions of a project")
     await tx.rows(_HOLD_OF_PROJECT, project=project)
 
 
-async def hold_compositions_around(
+async def lock_compositions_around(
     tx: Tx, monitor: object, *, only_composites: bool = False
 ) -> None:
     """The same, of the project that a monitor stands in; of another than a composite, which an

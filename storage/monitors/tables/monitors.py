@@ -157,7 +157,7 @@ async def lock_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
     await tx.rows(_LOCK_KEYS, org=org, ids=sorted(keys))
 
 
-async def hold_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
+async def lock_shared_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
     """They stay until we are done."""
     tx.lock_rank(LockRank.MONITOR, "monitors that a bundle counts on")
     await tx.rows(_HOLD_KEYS, org=org, ids=sorted(keys))
@@ -236,7 +236,9 @@ async def select_ids(tx: Tx, org: int, project: int, uids: list[UUID]) -> dict[U
     return dict(await tx.rows(_IDS, org=org, project=project, uids=uids))
 
 
-async def hold_monitors(tx: Tx, org: int, project: int, uids: Sequence[UUID]) -> dict[UUID, int]:
+async def lock_shared_monitors(
+    tx: Tx, org: int, project: int, uids: Sequence[UUID]
+) -> dict[UUID, int]:
     """The same; they stay until we are done."""
     tx.lock_rank(LockRank.MONITOR, "monitors that are counted on")
     return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))

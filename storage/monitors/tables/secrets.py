@@ -73,7 +73,7 @@ async def lock_secret(tx: Tx, org: int, project: int, name: str) -> SecretRow | 
     return await tx.one(SecretRow, _LOCK, org=org, project=project, name=name)
 
 
-async def hold_secrets(tx: Tx, org: int, project: int, names: Collection[str]) -> set[str]:
+async def lock_shared_secrets(tx: Tx, org: int, project: int, names: Collection[str]) -> set[str]:
     """Which of the names are there; they keep their names until we are done."""
     tx.lock_rank(LockRank.SECRET, "secrets that are referred to")
     rows = await tx.rows(_HOLD, org=org, project=project, names=sorted(names))

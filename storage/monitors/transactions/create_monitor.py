@@ -14,7 +14,7 @@ from ...core.slug import free_slug, slug_of
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ...engine.keyring import CipherContext, Keyring
 from ...engine.pools import Tx
-from ...oncall.transactions.check_targets import hold_policy_named
+from ...oncall.transactions.check_targets import lock_policy_named
 from ...scheduling.tables import shards as schedules
 from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
@@ -22,7 +22,7 @@ from ..rules.monitor import MonitorDraft, MonitorType
 from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
-from .lock_references import hold_references
+from .lock_references import lock_references
 from .monitor_audit import audited
 from .monitor_draft import check_draft, resolve_dependencies, term_of
 from .write_batch import MonitorWriteBatch
@@ -43,7 +43,7 @@ async def create_monitor(
     home = await demand_project(tx, principal, CREATE, project)
     check_draft(draft, regions)
     if draft.type == MonitorType.COMPOSITE:
-        await compositions.hold_compositions_of(tx, project)
+        await compositions.lock_compositions_of(tx, project)
     uid = uuid7()
     shard = await schedules.ensure_shard(tx, 0, draft.region, tx.now)
     await monitors.lock_shards(tx, [shard])
@@ -99,7 +99,7 @@ async def _values(
 ) -> dict[str, object]:
     plain, secret = secrets_of_config.split(draft.type, draft.config)
     secret = secrets_of_config.keep_blanks(secret, {}, moved=False)
-    await hold_references(tx, home.org, home.id, plain)
+    await lock_references(tx, home.org, home.id, plain)
     is_push = draft.type == MonitorType.PUSH
     _, hashed, sealed = push_token(keyring, uid) if is_push else (None, None, None)
     return {
@@ -113,7 +113,7 @@ async def _values(
         "depends_on": await resolve_dependencies(tx, home.org, home.id, draft),
         "config": msgspec.json.encode(plain).decode(),
         "config_ciphertext": secrets_of_config.encrypt(keyring, secret, uid),
-        "escalation_policy": await hold_policy_named(
+        "escalation_policy": await lock_policy_named(
             tx,
             home.org,
             home.id,

@@ -14,7 +14,7 @@ from ...accounts.rules.access import Need, Permission, Principal
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, Keyring
 from ...engine.pools import Tx
-from ...oncall.transactions.check_targets import hold_policy_named, refuse_policy_without_incidents
+from ...oncall.transactions.check_targets import lock_policy_named, refuse_policy_without_incidents
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 from ..queries import monitors as monitors_queries
@@ -26,7 +26,7 @@ from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .create_monitor import common_values
 from .lock_monitor import demand_monitor, expect_unmanaged_monitor
-from .lock_references import hold_references
+from .lock_references import lock_references
 from .monitor_audit import audited
 from .monitor_draft import check_draft, expect_no_circle, has_moved, resolve_dependencies, term_of
 from .write_batch import MonitorWriteBatch
@@ -46,7 +46,7 @@ async def edit_monitor(
     """Merges `given` (fields of MonitorDraft but type and slug). It may stay in a region that has
     been reserved for others since. Refused as create_monitor, and managed_by_file."""
     if "config" in given:
-        await compositions.hold_compositions_around(tx, monitor, only_composites=True)
+        await compositions.lock_compositions_around(tx, monitor, only_composites=True)
     region = str(given.get("region", ""))
     if region in regions:
         await schedules.ensure_shard(tx, 0, region, tx.now)
@@ -79,7 +79,7 @@ async def edit_held(
     draft = with_natural_children(draft)
     shard = await _shard_of(tx, before, draft)
     plain, secret = secrets_of_config.split(before.type, draft.config)
-    await hold_references(tx, before.org, before.project, plain)
+    await lock_references(tx, before.org, before.project, plain)
     values = {
         **common_values(draft),
         "org": before.org,
@@ -193,7 +193,7 @@ async def _policy(
         if before.escalation_policy is not None and not draft.auto_incident:
             refuse_policy_without_incidents()
         return before.escalation_policy
-    return await hold_policy_named(
+    return await lock_policy_named(
         tx,
         before.org,
         before.project,

@@ -10,13 +10,13 @@ from ..tables import secrets
 from .edit_secrets import place_of
 
 
-async def hold_references(tx: Tx, org: int, project: int, config: Mapping[str, object]) -> None:
+async def lock_references(tx: Tx, org: int, project: int, config: Mapping[str, object]) -> None:
     """Refused where a setting names no secret of the project; the others keep their names until
     the monitor is written."""
     named = references(config)
     if not named:
         return
-    held = await secrets.hold_secrets(tx, org, project, set(named.values()))
+    held = await secrets.lock_shared_secrets(tx, org, project, set(named.values()))
     for setting, name in sorted(named.items()):
         if name not in held:
             raise Refused("invalid", f"config.{setting}", "names no secret of this project")

@@ -17,6 +17,6 @@ async def insert_check_test(
     await check_tests.insert_check_test(tx, uid, region, document, sealed, until)
 
 
-async def take_answer(tx: Tx, uid: UUID) -> str | None:
+async def pop_answer(tx: Tx, uid: UUID) -> str | None:
     """The answer, which is gone with that; None while there is none."""
-    return await check_tests.take_answer(tx, uid)
+    return await check_tests.pop_answer(tx, uid)

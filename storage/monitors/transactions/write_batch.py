@@ -71,7 +71,7 @@ class MonitorWriteBatch:
     async def flush(self, tx: Tx) -> None:
         await monitors.insert_states(tx, self._new)
         await monitors.touch_states(tx, self._touched)
-        await queues.drop_jobs_of(tx, self._paused)
+        await queues.delete_jobs_of(tx, self._paused)
         await audit_many(tx, self.principal, self._audited)
         for shard, before in sorted(self._moves):
             await schedules.take_over_figures(tx, shard, before)

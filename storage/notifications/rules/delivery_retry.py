@@ -77,7 +77,7 @@ def backoff_us(failed: int, longest_us: int, chance: float) -> int:
     return int(min(RETRY_FIRST_US << doublings, longest_us) * chance)
 
 
-def verdict(
+def decide_delivery(
     outcome: DeliveryOutcome, attempts: int, max_attempts: int, now: Instant, chance: float
 ) -> DeliveryDecision:
     """`attempts` counts the one that ended thus."""

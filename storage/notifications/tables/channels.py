@@ -103,7 +103,9 @@ async def lock_shared_channel(tx: Tx, org: int, project: int, uid: UUID) -> int 
     return key
 
 
-async def hold_channels(tx: Tx, org: int, project: int, uids: Collection[UUID]) -> dict[UUID, int]:
+async def lock_shared_channels(
+    tx: Tx, org: int, project: int, uids: Collection[UUID]
+) -> dict[UUID, int]:
     """The keys of those that are the project's; they stay until we are done."""
     tx.lock_rank(LockRank.CHANNEL, "channels that are referred to")
     return dict(await tx.rows(_HOLD_SEVERAL, org=org, project=project, uids=list(uids)))

@@ -108,14 +108,14 @@ on conflict do nothing
 """
 
 
-async def hold_webhooks(tx: Tx, org: int, project: int) -> list[int]:
+async def lock_shared_webhooks(tx: Tx, org: int, project: int) -> list[int]:
     """The destinations of the enabled webhooks that hear of that project."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     await tx.execute(_MAKE_FOR_WEBHOOKS, org=org, project=project)
     return [row[0] for row in await tx.rows(_OF_WEBHOOKS, org=org, project=project)]
 
 
-async def hold_channels(
+async def lock_shared_channels(
     tx: Tx, org: int, project: int, channels: Sequence[int]
 ) -> list[tuple[int, int]]:
     """(destination, channel) of those among the project's channels that are enabled."""
@@ -125,21 +125,21 @@ async def hold_channels(
     return [(row[0], row[1]) for row in await tx.rows(_OF_CHANNELS, **given)]
 
 
-async def hold_told(tx: Tx, org: int, thread: UUID) -> list[tuple[int, int]]:
+async def lock_shared_notified(tx: Tx, org: int, thread: UUID) -> list[tuple[int, int]]:
     """Returns (destination, channel) of the enabled channels of the thread."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     rows = await tx.rows(_OF_THREAD, org=org, thread=thread)
     return [(row[0], row[1]) for row in rows]
 
 
-async def hold_pages(tx: Tx, org: int, project: int) -> list[int]:
+async def lock_shared_pages(tx: Tx, org: int, project: int) -> list[int]:
     """The destinations of the pages that may tell subscribers of that project."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     await tx.execute(_MAKE_FOR_PAGES, org=org, project=project)
     return [row[0] for row in await tx.rows(_OF_PAGES, org=org, project=project)]
 
 
-async def hold_subscribers(
+async def lock_shared_subscribers(
     tx: Tx, org: int, page: int, after: int, most: int
 ) -> list[tuple[int, int, list[UUID] | None]]:
     """(destination, subscriber, the components that it chose) of the page's next subscribers that
@@ -149,7 +149,7 @@ async def hold_subscribers(
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-async def hold_destinations(tx: Tx, org: int, destinations: Sequence[int]) -> None:
+async def lock_shared_destinations(tx: Tx, org: int, destinations: Sequence[int]) -> None:
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     await tx.rows(_HOLD, org=org, destinations=list(destinations))
 
@@ -197,5 +197,5 @@ async def _lock_heads(tx: Tx, org: int, stream: UUID, destinations: list[int]) -
     return {row[0] for row in rows}
 
 
-async def remember_told(tx: Tx, org: int, thread: UUID, destinations: Sequence[int]) -> None:
+async def insert_notified(tx: Tx, org: int, thread: UUID, destinations: Sequence[int]) -> None:
     await tx.execute(_REMEMBER, org=org, thread=thread, destinations=list(destinations), now=tx.now)

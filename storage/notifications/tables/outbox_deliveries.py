@@ -280,14 +280,16 @@ async def give_up(tx: Tx, due: Sequence[Due], why: str) -> None:
     await tx.execute(_GIVE_UP, **keys, why=why, now=tx.now)
 
 
-async def note_told(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
+async def record_notified(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
     """For all up to this subscriber a row is written; False where the lease is gone."""
     tx.lock_rank(LockRank.OUTBOX, "an event of a page that is passed on")
     given = {"org": leased.org, "id": leased.id, "lease": lease, "through": through}
     return await tx.execute(_NOTE_TOLD, **given) == 1
 
 
-async def hold_destinations(tx: Tx, destinations: Collection[Key]) -> dict[Key, DestinationState]:
+async def lock_shared_destinations(
+    tx: Tx, destinations: Collection[Key]
+) -> dict[Key, DestinationState]:
     """How they stand; that may change, but none goes until we are done."""
     tx.lock_rank(LockRank.OUTBOX, "destinations whose events are settled")
     rows = await tx.rows(_HOLD_DESTINATIONS, **key_arrays(sorted(destinations), "ids"))
@@ -396,12 +398,12 @@ where c.created_at < at(%(before)s)
 """
 
 
-async def drop_delivered(tx: Tx, before: Instant, most: int) -> int:
+async def purge_delivered(tx: Tx, before: Instant, most: int) -> int:
     """What was delivered before; how much that was, at most so much at once."""
     return await tx.execute(_DROP_DELIVERED, before=before, most=most)
 
 
-async def drop_threads(tx: Tx, before: Instant) -> int:
+async def purge_threads(tx: Tx, before: Instant) -> int:
     """Those begun before of which nothing is kept and nothing more is to come."""
     return await tx.execute(_DROP_THREADS, before=before)
 

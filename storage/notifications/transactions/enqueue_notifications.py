@@ -26,7 +26,7 @@ async def enqueue_webhooks(
     """To each enabled webhook of the organization or of that project; how many that are.
     ValueError where the payload has no `seq`."""
     text = document_text(event, payload)
-    destinations = await outbox.hold_webhooks(tx, org, project)
+    destinations = await outbox.lock_shared_webhooks(tx, org, project)
     if destinations:
         await outbox.insert_events(
             tx, org, project, Topic.INCIDENT, incident, incident, event, text, destinations
@@ -39,7 +39,7 @@ async def enqueue_status_page_events(
 ) -> None:
     """To each page with subscribers that may show the project: what of it the subscribers are told
     is decided when it is passed on, by what the page shows then."""
-    destinations = await outbox.hold_pages(tx, org, project)
+    destinations = await outbox.lock_shared_pages(tx, org, project)
     if destinations:
         text = document_text(NOTICE_EVENT, {"seq": seq})
         await outbox.insert_events(
@@ -61,9 +61,9 @@ async def enqueue_pages(
     returns them."""
     if not channels:
         return []
-    found = await outbox.hold_channels(tx, org, project, sorted(set(channels)))
+    found = await outbox.lock_shared_channels(tx, org, project, sorted(set(channels)))
     await _write(tx, org, project, Topic(topic), stream, thread, page, found)
-    await outbox.remember_told(tx, org, thread, [destination for destination, _ in found])
+    await outbox.insert_notified(tx, org, thread, [destination for destination, _ in found])
     return [channel for _, channel in found]
 
 
@@ -77,7 +77,7 @@ async def enqueue_to_notified_channels(
     page: Notification,
 ) -> list[int]:
     """Writes to every enabled channel of the thread. Returns the channels."""
-    found = await outbox.hold_told(tx, org, thread)
+    found = await outbox.lock_shared_notified(tx, org, thread)
     await _write(tx, org, project, Topic(topic), stream, thread, page, found)
     return [channel for _, channel in found]
 

@@ -12,8 +12,8 @@ from ..rules.delivery_retry import (
     DeliveryOutcome,
     DeliveryStatus,
     DestinationState,
+    decide_delivery,
     standing_after,
-    verdict,
 )
 from ..tables import outbox_deliveries as deliveries
 from ..tables.outbox_deliveries import Held
@@ -38,14 +38,18 @@ async def settle_deliveries(
 ) -> Settled:
     """`random` gives numbers in [0, 1)."""
     outcomes = {(one.event.org, one.event.id): outcome for one, outcome in ended}
-    seen = await deliveries.hold_destinations(
+    seen = await deliveries.lock_shared_destinations(
         tx, {(one.event.org, one.event.destination) for one, _ in ended}
     )
     held, busy = await deliveries.lock_held(tx, [(one.event, one.lease) for one, _ in ended])
     if not held:
         return Settled(busy=busy)
     settled = [
-        (item, verdict(outcome, item.attempts, max_attempts, tx.now, random()), outcome.reason)
+        (
+            item,
+            decide_delivery(outcome, item.attempts, max_attempts, tx.now, random()),
+            outcome.reason,
+        )
         for item in held
         for outcome in [outcomes[item.org, item.id]]
     ]
@@ -57,12 +61,12 @@ async def settle_deliveries(
     named = [(item, external_id) for item, external_id in named if external_id]
     if named:
         await deliveries.name_threads(tx, named)
-    await _note_standings(tx, held, outcomes, seen, random)
+    await _record_states(tx, held, outcomes, seen, random)
     became = {(item.org, item.id): judged.status for item, judged, _ in settled}
     return Settled(became, busy, readied)
 
 
-async def _note_standings(
+async def _record_states(
     tx: Tx,
     held: Sequence[Held],
     outcomes: Mapping[Key, DeliveryOutcome],

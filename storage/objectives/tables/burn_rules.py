@@ -138,7 +138,7 @@ async def lock_rules_of_monitors(tx: Tx, monitors: Sequence[Key], before: Instan
     return [(org, monitor) for org, monitor in rows]
 
 
-async def lock_told_rules(
+async def lock_notified_rules(
     tx: Tx, org: int, *, service: int | None = None, monitor: int | None = None
 ) -> list[BurnRuleRow]:
     """Those of a service or of a monitor of which somebody was told that they fire. Whoever
@@ -151,7 +151,7 @@ async def lock_told_rules(
     return [row for row in rows if row.notified_at is not None]
 
 
-async def forget_told(tx: Tx, org: int, rows: Sequence[BurnRuleRow]) -> None:
+async def clear_notified(tx: Tx, org: int, rows: Sequence[BurnRuleRow]) -> None:
     """Nobody waits to hear more of them: what they see from now on begins anew."""
     await tx.execute(_FORGET, org=org, ids=[row.id for row in rows])
 

@@ -45,6 +45,6 @@ async def set_service_burn(tx: Tx, key: Key, window: str, *, enabled: bool) -> N
     assert count == 1, "the target is there"
 
 
-async def drop_service_target(tx: Tx, key: Key, window: str) -> None:
+async def delete_service_target(tx: Tx, key: Key, window: str) -> None:
     """The service is held, and its burn rules over the window are gone."""
     await tx.execute(_DROP_OF_SERVICE, org=key[0], service=key[1], window=window)

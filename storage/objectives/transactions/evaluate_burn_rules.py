@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ...alerting.queries.paging_owners import select_owners, select_owning
 from ...alerting.rules.alert_episode import EVERY_US
-from ...alerting.rules.paging_delegation import Delegated, SignalReason, judge_burn
+from ...alerting.rules.paging_delegation import Delegated, SignalReason, decide_burn_paging
 from ...alerting.tables import service_alerting
 from ...core.availability import burn_rate
 from ...core.instant import SECOND, Instant
@@ -32,7 +32,7 @@ from ..queries import burn_rules as burn_rules_queries
 from ..queries.monitor_targets import select_monitor_targets
 from ..queries.service_targets import select_service_targets
 from ..rows import BurnRuleRow
-from ..rules import BurnNotification, BurnState, is_stale, judge
+from ..rules import BurnNotification, BurnState, decide_burn, is_stale
 from ..tables import burn_rules
 from ..tables.burn_rules import RuleSeen
 from .notify_burn import BurnSubject, follow_rule, of_monitor, of_service
@@ -72,7 +72,7 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
         budget = of_service(services[key], renotify_us, silenced=silenced)
         for row in rules:
             long, short = burns[key].pop(0).rate, burns[key].pop(0).rate
-            verdict = BurnState.UNEVALUATED if stale else judge(row.rule, long, short)
+            verdict = BurnState.UNEVALUATED if stale else decide_burn(row.rule, long, short)
             if verdict is BurnState.UNEVALUATED:
                 reasons[key] = SignalReason.RULE_UNEVALUATED.value
             seen.append(await _follow(tx, budget, row, verdict, done))
@@ -104,7 +104,9 @@ async def evaluate_monitor_burns(tx: Tx, keys: Sequence[Key], *, is_steady: bool
                 continue
             rates = await _rates(tx, row, target.objective, own, marks.get(key))
             for rule, (long, short) in zip(own, rates, strict=True):
-                seen.append(await _follow(tx, budget, rule, judge(rule.rule, long, short), done))
+                seen.append(
+                    await _follow(tx, budget, rule, decide_burn(rule.rule, long, short), done)
+                )
     await burn_rules.write_rules(tx, seen)
     return done
 
@@ -169,7 +171,9 @@ async def _quiet(tx: Tx, monitors: Sequence[Key], *, is_steady: bool) -> set[Key
         monitor
         for monitor, found in of.items()
         if isinstance(
-            judge_burn([owners[s] for s in found if s in owners], tx.now, is_steady=is_steady),
+            decide_burn_paging(
+                [owners[s] for s in found if s in owners], tx.now, is_steady=is_steady
+            ),
             Delegated,
         )
     }

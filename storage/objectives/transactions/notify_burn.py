@@ -24,7 +24,7 @@ from ...services.rows import ServiceRow
 from ...services.rules.service_report import spelt
 from ..rows import BurnRuleRow
 from ..rules import BurnNotification, BurnSeverity, BurnState, fires, word_of
-from ..tables.burn_rules import RuleSeen, forget_told
+from ..tables.burn_rules import RuleSeen, clear_notified
 
 BURNING_TAIL = " burns its budget too fast"
 CALM_TAIL = " no longer burns its budget too fast"
@@ -63,10 +63,10 @@ async def follow_rule(
     word = word_of(firing, row.notified_at, of.renotify_us, tx.now)
     told: Instant | None = row.notified_at
     if word is BurnNotification.CALM:
-        await _tell(tx, of, row, row.firing_since or tx.now, word)
+        await _notify(tx, of, row, row.firing_since or tx.now, word)
         told = None
     elif word is not None and since is not None and not of.quiet and not of.silenced:
-        told = tx.now if await _tell(tx, of, row, since, word) else told
+        told = tx.now if await _notify(tx, of, row, since, word) else told
     else:
         word = None
     seen = RuleSeen(row.org, row.id, firing, since, verdict.value, told)
@@ -105,18 +105,18 @@ def of_monitor(
     )
 
 
-async def tell_unwatched(tx: Tx, of: BurnSubject, rows: Sequence[BurnRuleRow]) -> None:
+async def notify_unwatched(tx: Tx, of: BurnSubject, rows: Sequence[BurnRuleRow]) -> None:
     """Whoever was told that these fire is told that they are watched no more."""
     for row in rows:
         since = row.firing_since or tx.now
-        page = _page(of, row, since, BurnNotification.CALM, UNWATCHED_TAIL)
+        page = _notification(of, row, since, BurnNotification.CALM, UNWATCHED_TAIL)
         await enqueue_to_notified_channels(
             tx, of.org, of.project, row.uid, _thread_of(row.uid, since), Topic.MONITOR, page
         )
-    await forget_told(tx, of.org, rows)
+    await clear_notified(tx, of.org, rows)
 
 
-async def _tell(
+async def _notify(
     tx: Tx, of: BurnSubject, row: BurnRuleRow, since: Instant, word: BurnNotification
 ) -> bool:
     """Whether anybody was told."""
@@ -127,7 +127,9 @@ async def _tell(
         thread=_thread_of(row.uid, since),
         topic=Topic.MONITOR,
     )
-    page = _page(of, row, since, word, CALM_TAIL if word is BurnNotification.CALM else BURNING_TAIL)
+    page = _notification(
+        of, row, since, word, CALM_TAIL if word is BurnNotification.CALM else BURNING_TAIL
+    )
     if word is not BurnNotification.BURNING:
         paged = await enqueue_to_notified_channels(
             tx, to.org, to.project, to.stream, to.thread, to.topic, page
@@ -142,7 +144,7 @@ def _thread_of(rule: UUID, since: Instant) -> UUID:
     return uuid5(rule, str(since))
 
 
-def _page(
+def _notification(
     of: BurnSubject, row: BurnRuleRow, since: Instant, word: BurnNotification, tail: str
 ) -> Notification:
     calm = word is BurnNotification.CALM

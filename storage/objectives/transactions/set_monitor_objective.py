@@ -19,7 +19,7 @@ from ..rows import BurnRuleRow, MonitorTarget, ProjectTarget
 from ..rules import MONITOR_SHORT_LEAST_US, BurnRule, faults
 from ..tables import burn_rules, monitor_targets, project_targets
 from ..tables.burn_rules import BurnTarget
-from .notify_burn import of_monitor, tell_unwatched
+from .notify_burn import notify_unwatched, of_monitor
 
 EDIT = Permission(Need.EDITOR)
 
@@ -41,8 +41,8 @@ async def set_monitor_objective(
         for field, fault in faults(rules, MONITOR_SHORT_LEAST_US):
             raise Refused("invalid", field, fault)
     key = (row.org, row.id)
-    told = await burn_rules.lock_told_rules(tx, row.org, monitor=row.id)
-    await tell_unwatched(tx, of_monitor(row), _unwatched(told, window, rules, burn_enabled))
+    told = await burn_rules.lock_notified_rules(tx, row.org, monitor=row.id)
+    await notify_unwatched(tx, of_monitor(row), _unwatched(told, window, rules, burn_enabled))
     await monitor_targets.put_monitor_target(tx, key, window, scaled, burn_enabled=burn_enabled)
     if rules is not None:
         await burn_rules.replace_rules(

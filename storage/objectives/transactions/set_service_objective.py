@@ -12,20 +12,20 @@ from ...core.availability import OBJECTIVE_SCALE, objective_e4
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...services.rows import ServiceRow
-from ...services.transactions.lock_service import expect_unmanaged, hold_service, target_of
+from ...services.transactions.lock_service import demand_service, expect_unmanaged, target_of
 from ..queries.service_targets import select_service_targets
 from ..rows import ServiceTargetRow
 from ..rules import SERVICE_SHORT_LEAST_US, BurnRule, faults
-from ..tables.burn_rules import BurnTarget, lock_told_rules, replace_rules
-from ..tables.service_targets import drop_service_target, put_service_target, set_service_burn
-from .notify_burn import of_service, tell_unwatched
+from ..tables.burn_rules import BurnTarget, lock_notified_rules, replace_rules
+from ..tables.service_targets import delete_service_target, put_service_target, set_service_burn
+from .notify_burn import notify_unwatched, of_service
 
 
 async def put_target(
     tx: Tx, principal: Principal, project: UUID, service: UUID, window: str, objective: float
 ) -> ServiceTargetRow:
     """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
-    row = await hold_service(tx, principal, project, service)
+    row = await demand_service(tx, principal, project, service)
     return await put_target_of(tx, principal, row, window, objective)
 
 
@@ -58,7 +58,7 @@ async def put_burn_alerting(
     """Rules that stay as they are keep what was seen of them; of others, whoever was told that they
     fire is told that nobody watches them. Refused not_found also where nothing
     is aimed at over the window, forbidden, invalid, managed_by_file."""
-    row = await hold_service(tx, principal, project, service)
+    row = await demand_service(tx, principal, project, service)
     before = (await select_service_targets(tx, [row.key]))[row.key].get(window)
     if before is None:
         raise Refused(NOT_FOUND)
@@ -66,9 +66,9 @@ async def put_burn_alerting(
         raise Refused("invalid", field, rule)
     expect_unmanaged(principal, row)
     await lock_alertings(tx, [row.key])
-    told = await lock_told_rules(tx, row.org, service=row.id)
+    told = await lock_notified_rules(tx, row.org, service=row.id)
     gone = [one for one in told if one.window == window and not (enabled and one.rule in rules)]
-    await tell_unwatched(tx, of_service(row), gone)
+    await notify_unwatched(tx, of_service(row), gone)
     changed = await replace_rules(
         tx, BurnTarget(org=row.org, service=row.id, window=window), list(rules)
     )
@@ -80,11 +80,11 @@ async def put_burn_alerting(
     return (await select_service_targets(tx, [row.key]))[row.key][window]
 
 
-async def drop_target_of(tx: Tx, principal: Principal, row: ServiceRow, window: str) -> None:
+async def delete_target_of(tx: Tx, principal: Principal, row: ServiceRow, window: str) -> None:
     """Nothing is aimed at over the window any more, of a service that is held with how it speaks.
     Who was told that its budget burns is told that nobody watches it."""
-    told = await lock_told_rules(tx, row.org, service=row.id)
-    await tell_unwatched(tx, of_service(row), [one for one in told if one.window == window])
+    told = await lock_notified_rules(tx, row.org, service=row.id)
+    await notify_unwatched(tx, of_service(row), [one for one in told if one.window == window])
     await replace_rules(tx, BurnTarget(org=row.org, service=row.id, window=window), [])
-    await drop_service_target(tx, row.key, window)
+    await delete_service_target(tx, row.key, window)
     await audit(tx, principal, row.org, "service.update", f"{target_of(row)} window={window} none")

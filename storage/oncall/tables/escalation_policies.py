@@ -65,7 +65,7 @@ async def lock_policy(tx: Tx, uid: UUID) -> EscalationPolicyRow | None:
     return await tx.one(EscalationPolicyRow, _LOCK, uid=uid)
 
 
-async def hold_policy(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
+async def lock_shared_policy(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
     """Its key, if it is the project's; it stays until we are done."""
     tx.lock_rank(LockRank.POLICY, "a ladder that is referred to")
     key: int | None = await tx.value(_HOLD, org=org, project=project, uid=uid)

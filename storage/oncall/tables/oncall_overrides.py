@@ -102,6 +102,6 @@ async def delete_override(tx: Tx, row: OnCallOverrideRow) -> bool:
     return await tx.execute(_DELETE, org=row.org, id=row.id) == 1
 
 
-async def drop_oldest_past(tx: Tx, org: int, schedule: int, keep: int) -> None:
+async def purge_oldest_past(tx: Tx, org: int, schedule: int, keep: int) -> None:
     """Of those that are over, the latest `keep` stay."""
     await tx.execute(_DROP_OLDEST, org=org, schedule=schedule, now=tx.now, keep=keep)

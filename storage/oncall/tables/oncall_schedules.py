@@ -61,7 +61,9 @@ async def lock_schedule(tx: Tx, uid: UUID) -> ScheduleRow | None:
     return await tx.one(ScheduleRow, _LOCK, uid=uid)
 
 
-async def hold_schedules(tx: Tx, org: int, project: int, uids: Collection[UUID]) -> dict[UUID, int]:
+async def lock_shared_schedules(
+    tx: Tx, org: int, project: int, uids: Collection[UUID]
+) -> dict[UUID, int]:
     """The keys of those that are the project's; they stay until we are done."""
     tx.lock_rank(LockRank.ROSTER, "schedules that are referred to")
     return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...notifications.tables.channels import hold_channels
+from ...notifications.tables.channels import lock_shared_channels
 from ..rules.escalation import EscalationTarget, TargetKind
-from ..tables.escalation_policies import hold_policy
-from ..tables.oncall_schedules import hold_schedules
+from ..tables.escalation_policies import lock_shared_policy
+from ..tables.oncall_schedules import lock_shared_schedules
 
 NOT_OURS: Final = "names nothing of this project that alerts can be sent to"
 
@@ -34,7 +34,7 @@ class RequestedTarget:
             return None
 
 
-async def hold_targets(
+async def lock_targets(
     tx: Tx, org: int, project: int, given: Sequence[RequestedTarget]
 ) -> list[EscalationTarget]:
     """The keys of what is named, in its order; nothing of it goes until we are done. Refused with
@@ -46,10 +46,10 @@ async def hold_targets(
     found: dict[TargetKind, dict[UUID, int]] = {kind: {} for kind in TargetKind}
     # Schedules before channels, by rank.
     if wanted[TargetKind.SCHEDULE]:
-        schedules = await hold_schedules(tx, org, project, wanted[TargetKind.SCHEDULE])
+        schedules = await lock_shared_schedules(tx, org, project, wanted[TargetKind.SCHEDULE])
         found[TargetKind.SCHEDULE] = schedules
     if wanted[TargetKind.CHANNEL]:
-        channels = await hold_channels(tx, org, project, wanted[TargetKind.CHANNEL])
+        channels = await lock_shared_channels(tx, org, project, wanted[TargetKind.CHANNEL])
         found[TargetKind.CHANNEL] = channels
     targets = []
     for one in given:
@@ -69,7 +69,7 @@ def refuse_policy_without_incidents() -> NoReturn:
     )
 
 
-async def hold_policy_named(
+async def lock_policy_named(
     tx: Tx, org: int, project: int, text: str | None, *, opens_incidents: bool
 ) -> int | None:
     """The key of a monitor's ladder, which stays until we are done; None for none. Refused where
@@ -79,7 +79,7 @@ async def hold_policy_named(
     if not opens_incidents:
         refuse_policy_without_incidents()
     uid = RequestedTarget("escalation_policy_id", TargetKind.CHANNEL, text).uid
-    key = await hold_policy(tx, org, project, uid) if uid is not None else None
+    key = await lock_shared_policy(tx, org, project, uid) if uid is not None else None
     if key is None:
         raise Refused("invalid", "escalation_policy_id", NOT_OURS)
     return key

@@ -18,7 +18,7 @@ from ..queries import escalation_policies, oncall_uses
 from ..rows import EscalationPolicyRow
 from ..rules.escalation import EscalationPolicy, EscalationStep, TargetKind, ladder_fault
 from ..tables import escalation_policies as policies
-from .check_targets import RequestedTarget, hold_targets
+from .check_targets import RequestedTarget, lock_targets
 
 POLICIES_OF_PROJECT_MOST: Final = 100
 EDIT = Permission(Need.EDITOR)
@@ -95,7 +95,7 @@ async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> Escalat
         for index, step in enumerate(draft.steps)
         for place, (kind, text) in enumerate(step.targets)
     ]
-    held = iter(await hold_targets(tx, org, project, given))
+    held = iter(await lock_targets(tx, org, project, given))
     steps = tuple(
         EscalationStep(step.after_seconds * SECOND, tuple(next(held) for _ in step.targets))
         for step in draft.steps

@@ -17,7 +17,7 @@ from ..rows import OnCallOverrideRow
 from ..rules.escalation import TargetKind
 from ..rules.oncall_schedule import override_fault
 from ..tables import oncall_overrides
-from .check_targets import RequestedTarget, hold_targets
+from .check_targets import RequestedTarget, lock_targets
 from .edit_schedules import lock_for_edit
 
 COMING_MOST: Final = 200
@@ -39,10 +39,10 @@ async def create_override(
     if wrong is not None:
         raise Refused("invalid", *wrong)
     given = [RequestedTarget("channel_id", TargetKind.CHANNEL, channel)]
-    (held,) = await hold_targets(tx, home.org, home.project, given)
+    (held,) = await lock_targets(tx, home.org, home.project, given)
     if await oncall_overrides.count_coming(tx, home.org, home.id) >= COMING_MOST:
         raise Refused("override_quota")
-    await oncall_overrides.drop_oldest_past(tx, home.org, home.id, PAST_KEPT - 1)
+    await oncall_overrides.purge_oldest_past(tx, home.org, home.id, PAST_KEPT - 1)
     uid = uuid7()
     await oncall_overrides.insert_override(tx, home.org, home.id, uid, held.key, starts_at, ends_at)
     row = await oncall_overrides_queries.select_override(tx, uid)

@@ -21,7 +21,7 @@ from ..rows import ScheduleRow
 from ..rules.escalation import TargetKind
 from ..rules.oncall_schedule import OnCallSchedule, roster_fault
 from ..tables import oncall_schedules as oncall
-from .check_targets import RequestedTarget, hold_targets
+from .check_targets import RequestedTarget, lock_targets
 
 SCHEDULES_OF_PROJECT_MOST: Final = 100
 EDIT = Permission(Need.EDITOR)
@@ -118,7 +118,7 @@ async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> OnCal
         RequestedTarget(f"participants[{place}]", TargetKind.CHANNEL, text)
         for place, text in enumerate(draft.participants)
     ]
-    held = await hold_targets(tx, org, project, given)
+    held = await lock_targets(tx, org, project, given)
     return OnCallSchedule(
         draft.anchor_at,
         draft.shift_seconds * SECOND,

@@ -173,7 +173,7 @@ def _deadline(
     return None
 
 
-def hold_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
+def fresh_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
     """Until when a heartbeat speaks for its target: its deadline, by the terms in force then.
 
     An edit of interval or grace in between moves the deadline, and the hold with it. A pause or a
@@ -212,7 +212,7 @@ def newly_covered(
     ]
 
 
-def ruling(
+def verdict_of_gap(
     window: RunWindow,
     last_heartbeat: Instant | None,
     terms: Sequence[ScheduleTerm],

@@ -130,7 +130,7 @@ class VerdictWrite(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-async def move_fence(tx: Tx, shard: int, to: Instant) -> Instant:
+async def advance_fence(tx: Tx, shard: int, to: Instant) -> Instant:
     """Moves the fence, never past what is reserved and never back; answers where it stands."""
     tx.lock_rank(LockRank.SHARD, "fence")
     row = await tx.row(_LOCK_FENCE, shard=shard)

@@ -15,7 +15,7 @@ from ...core.instant import LATEST, Instant
 from ...core.key import Key
 from ...core.sli import SliCondition
 from ...engine.pools import Tx
-from ...monitors.rules.composite import CompositeMode, verdict
+from ...monitors.rules.composite import CompositeMode, composite_status
 from ...monitors.rules.monitor_state import StatusChange
 from ...monitors.tables import compositions
 from ...scheduling.rules.expected_run import Verdict, WithheldReason
@@ -87,7 +87,7 @@ def condition_of(composite: Composite, health: MemberHealth) -> SliCondition:
         health.of((composite.org, child), kind)
         for child, kind in zip(composite.children, composite.child_types, strict=True)
     )
-    return verdict(CompositeMode(composite.mode), composite.quorum, members)
+    return composite_status(CompositeMode(composite.mode), composite.quorum, members)
 
 
 async def _select_health(tx: Tx, composites: Iterable[Composite], now: Instant) -> MemberHealth:

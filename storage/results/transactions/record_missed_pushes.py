@@ -45,14 +45,14 @@ async def record_missed_pushes(
     await request_repairs(tx, passed((arrival for arrival, _ in found), fences))
     last = {arrival.key: arrival.ts for arrival, _ in due}
     judged = {
-        key: _judged(course.promise, last.get(key), tx.now)
+        key: _decided(course.promise, last.get(key), tx.now)
         for key, course in courses.items()
         if course.promise is not None
     }
     return judged, found, await write_courses(tx, courses)
 
 
-def _judged(promise: PushExpectation, missed: Instant | None, now: Instant) -> MissedPushCheck:
+def _decided(promise: PushExpectation, missed: Instant | None, now: Instant) -> MissedPushCheck:
     if missed is not None:
         promise = promise.after(missed)
     return MissedPushCheck(promise.next_deadline(), promise.is_undecided(now))

@@ -44,7 +44,7 @@ async def record_results(
     fates = [_fate(a, courses.get(a.key), fences, patient=patient) for a in arrivals]
     arrivals = [_with_windows(a, courses.get(a.key)) for a in arrivals]
     live = [n for n, fate in enumerate(fates) if fate in (StoreOutcome.LIVE, StoreOutcome.HISTORY)]
-    await _take_windows(tx, arrivals, live, fates)
+    await _settle_windows(tx, arrivals, live, fates)
     stored = [n for n in live if fates[n] is not StoreOutcome.DUPLICATE]
     silences = _silences_before(arrivals, stored, fates, courses)
     moved = await _store(tx, [*silences, *(arrivals[n] for n in stored)], again=again)
@@ -96,7 +96,7 @@ def _with_windows(arrival: IncomingResult, course: StateUpdate | None) -> Incomi
     return msgspec.structs.replace(arrival, dues=tuple(window.due for window in covered))
 
 
-async def _take_windows(
+async def _settle_windows(
     tx: Tx, arrivals: Sequence[IncomingResult], live: Sequence[int], fates: list[StoreOutcome]
 ) -> None:
     """Gives each window its row; a probe's result whose window is taken is a duplicate."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...core.instant import Instant
 from ...core.key import Key
 from ...engine.pools import Tx
-from ...monitors.rules.monitor_state import hold_us
+from ...monitors.rules.monitor_state import freshness_us
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 from ..queries import longest_freshness
@@ -46,11 +46,13 @@ async def select_longest_holds(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
         for org in {org for org, _ in terms}
     }
     return {
-        key: max(_hold_us(term, *holds[key[0]]) for term in history)
+        key: max(_freshness_us(term, *holds[key[0]]) for term in history)
         for key, history in terms.items()
     }
 
 
-def _hold_us(term: ScheduleTerm, multiplier: int, floor_us: int) -> int:
-    probed = max(hold_us(term.interval_us), hold_us(term.interval_us, multiplier, floor_us))
+def _freshness_us(term: ScheduleTerm, multiplier: int, floor_us: int) -> int:
+    probed = max(
+        freshness_us(term.interval_us), freshness_us(term.interval_us, multiplier, floor_us)
+    )
     return max(probed, term.interval_us + term.grace_us)

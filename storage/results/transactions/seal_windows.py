@@ -10,7 +10,7 @@ from ...scheduling.rules.presence import Presence, listened
 from ...scheduling.rules.run_schedule import ResultMode, ScheduleTerm, result_expected_by, window_at
 from ...scheduling.tables import presences
 from ...scheduling.tables import shards as schedules
-from ..rules.push_deadline import ruling
+from ..rules.push_deadline import verdict_of_gap
 from ..tables import sealing as seals
 from ..tables.sealing import DueBatch, VerdictWrite
 
@@ -71,7 +71,7 @@ async def _seal_pushes(
         if window is None:
             continue
         spans = maintenance.get(monitor, ())
-        said = ruling(window, last.get((monitor, due_at)), history, spans, heard)
+        said = verdict_of_gap(window, last.get((monitor, due_at)), history, spans, heard)
         verdicts.append(VerdictWrite(org, monitor, due_at, said.verdict, said.reason))
         if said.verdict == "missed":
             sealed.count(str(said.reason))

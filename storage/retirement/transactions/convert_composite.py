@@ -17,7 +17,7 @@ from ...monitors.rows import MonitorRow
 from ...monitors.rules.composite import CompositeMode
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.tables import compositions, monitors
-from ...monitors.tables.monitors import hold_monitors
+from ...monitors.tables.monitors import lock_shared_monitors
 from ...monitors.transactions.lock_monitor import expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
 from ...oncall.queries.escalation_policies import select_policy_uids
@@ -26,9 +26,9 @@ from ...services.rules.service_health import Policies
 from ...services.tables import services
 from ...services.transactions.create_service import ServiceDraft, create_service
 from ...services.transactions.declare_service import DeclarationDraft, declare
-from ...services.transactions.set_paging_target import hold_owning_policy
+from ...services.transactions.set_paging_target import lock_owning_policy
 from ..rules import SEVERAL_REGIONS, policies_of
-from .set_successor import hold_with_home
+from .set_successor import lock_with_project
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ async def convert_composite(
     """`sli` are those of its children that count; all are declared. Refused not_found, forbidden,
     managed_by_file, invalid with its field, conversion_conflict where a service has its slug,
     service_quota."""
-    before = await hold_with_home(tx, principal, monitor)
+    before = await lock_with_project(tx, principal, monitor)
     if before.type != MonitorType.COMPOSITE:
         raise Refused("invalid", "type", "only a composite becomes a service")
     if before.superseded_by is not None:
@@ -53,16 +53,16 @@ async def convert_composite(
         return Converted((await services.select_services(tx, [key]))[key], before, already=True)
     expect_unmanaged_monitor(principal, before)
     # What it is made of stays so: whoever edits it holds this too.
-    await compositions.hold_compositions_around(tx, monitor)
+    await compositions.lock_compositions_around(tx, monitor)
     config = msgspec.json.decode(before.config)
     children = [UUID(text) for text in config["children"]]
     policies = _policies(config, sli, await _live(tx, before, children))
     if before.slug in await services.select_service_slugs(tx, before.org, before.project):
         raise Refused("conversion_conflict", "slug", f"{before.slug} is taken by a service")
     await monitors.lock_monitors_of(tx, before.org, [before.id])
-    await hold_monitors(tx, before.org, before.project, children)
+    await lock_shared_monitors(tx, before.org, before.project, children)
     draft = await _draft(tx, before)
-    await hold_owning_policy(tx, before.org, before.project, draft.escalation_policy)
+    await lock_owning_policy(tx, before.org, before.project, draft.escalation_policy)
     tx.holds_all()
     made = await create_service(tx, principal, before.project_uid, draft)
     declared = DeclarationDraft(

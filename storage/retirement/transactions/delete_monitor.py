@@ -22,12 +22,12 @@ from .end_outage_of_deleted import end_with_monitor
 async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
     is made of it, or where a service is declared of it."""
-    await compositions.hold_compositions_around(tx, monitor)
+    await compositions.lock_compositions_around(tx, monitor)
     row = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, row)
     await expect_unused(tx, row)
     await compositions.archive_monitor(tx, (row.org, row.id), tx.now)
-    await queues.drop_jobs_of(tx, [(row.org, row.id)])
+    await queues.delete_jobs_of(tx, [(row.org, row.id)])
     await schedules.raise_generation(tx, row.shard)
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)

@@ -10,9 +10,9 @@ from ...services.rules.service_dependency import turned
 from ...services.tables import service_dependencies as service_edges
 from ...services.tables import services
 from ...services.transactions.lock_service import (
+    demand_service,
     expect_unmanaged,
-    hold_home,
-    hold_service,
+    lock_home,
     target_of,
 )
 from .end_episode_of_deleted import end_with_service
@@ -21,8 +21,8 @@ from .end_episode_of_deleted import end_with_service
 async def delete_service(tx: Tx, principal: Principal, project: UUID, service: UUID) -> None:
     """Refused not_found, forbidden, managed_by_file: also where a file says that another depends on
     it."""
-    home, _ = await hold_home(tx, principal, project)
-    row = await hold_service(tx, principal, project, service)
+    home, _ = await lock_home(tx, principal, project)
+    row = await demand_service(tx, principal, project, service)
     expect_unmanaged(principal, row)
     edges = await service_dependencies.select_edges(tx, home.org, home.id)
     dependants = turned(edges).get(row.id, [])

@@ -7,7 +7,7 @@ from ...alerting.transactions.notify_episode import DELETED_BODY, end_episode, r
 from ...engine.pools import Tx
 from ...incidents.tables import incidents
 from ...objectives.tables import burn_rules
-from ...objectives.transactions.notify_burn import of_service, tell_unwatched
+from ...objectives.transactions.notify_burn import notify_unwatched, of_service
 from ...services.rows import ServiceRow
 
 
@@ -16,7 +16,7 @@ async def end_with_service(tx: Tx, row: ServiceRow) -> None:
     with an episode or without. The caller holds the service, and deletes it then."""
     key = row.key
     await lock_alertings(tx, [key])
-    burning = await burn_rules.lock_told_rules(tx, row.org, service=row.id)
+    burning = await burn_rules.lock_notified_rules(tx, row.org, service=row.id)
     episode = (await episodes.select_open_episodes(tx, [key])).get(key)
     named = {}
     if episode is not None and episode.incident is not None:
@@ -27,4 +27,4 @@ async def end_with_service(tx: Tx, row: ServiceRow) -> None:
         await end_episode(tx, episode, incident, DELETED_BODY)
     else:
         await resolve(tx, incident, DELETED_BODY)
-    await tell_unwatched(tx, of_service(row), burning)
+    await notify_unwatched(tx, of_service(row), burning)

@@ -8,7 +8,7 @@ from ...incidents.tables import incidents
 from ...incidents.transactions.write_incident import IncidentEntry, write_entry
 from ...monitors.rows import MonitorRow
 from ...objectives.tables import burn_rules
-from ...objectives.transactions.notify_burn import of_monitor, tell_unwatched
+from ...objectives.transactions.notify_burn import notify_unwatched, of_monitor
 
 DELETED_BODY = "What was checked is no longer watched."
 
@@ -18,13 +18,13 @@ async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
     key = (row.org, row.id)
     subject = (await outages.lock_subjects(tx, [key])).get(key)
     outage = (await outages.select_open_outages(tx, [key])).get(key)
-    burning = await burn_rules.lock_told_rules(tx, row.org, monitor=row.id)
+    burning = await burn_rules.lock_notified_rules(tx, row.org, monitor=row.id)
     incident = await incidents.lock_open_of_monitor(tx, *key)
     if incident is not None:
         entry = IncidentEntry(
             status=IncidentStatus.RESOLVED, body=DELETED_BODY, public=None, author=None
         )
         await write_entry(tx, incident, entry)
-    elif subject and outage and outage.announced_at is not None and outage.told_alone:
+    elif subject and outage and outage.announced_at is not None and outage.mark_notified_alone:
         await notify_end(tx, subject, outage, f"{subject.name[:150]} is no longer watched")
-    await tell_unwatched(tx, of_monitor(row), burning)
+    await notify_unwatched(tx, of_monitor(row), burning)

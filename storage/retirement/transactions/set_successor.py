@@ -23,7 +23,7 @@ from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanag
 from ...monitors.transactions.monitor_audit import target_of
 from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...services.tables import services
-from ...services.transactions.lock_service import hold_home
+from ...services.transactions.lock_service import lock_home
 from .delete_monitor import expect_unused
 from .end_outage_of_deleted import end_with_monitor
 
@@ -35,10 +35,10 @@ async def set_successor(
 ) -> MonitorRow:
     """None takes it back. Refused not_found, forbidden, managed_by_file, invalid where there is no
     such service in the project, retired where it would leave nobody in the place of one that is."""
-    before = await hold_with_home(tx, principal, monitor)
+    before = await lock_with_project(tx, principal, monitor)
     successor = None
     if service is not None:
-        await services.keep_service(tx, service)
+        await services.lock_shared_service(tx, service)
         found = await services.select_service(tx, service)
         if found is None or (found.org, found.project) != (before.org, before.project):
             raise Refused("invalid", "service_id", "names no service of this project")
@@ -60,8 +60,8 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     """It runs no more, and whoever was told that it is down is told that it is watched no more. One
     that is retired stays so. Refused not_found, forbidden, managed_by_file, not_superseded where no
     service stands in its place, in_use."""
-    await hold_with_home(tx, principal, monitor)
-    await compositions.hold_compositions_around(tx, monitor)
+    await lock_with_project(tx, principal, monitor)
+    await compositions.lock_compositions_around(tx, monitor)
     before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
     if before.retired_at is not None:
@@ -86,8 +86,8 @@ async def reactivate(
 ) -> MonitorRow:
     """It runs again; the service still stands in its place. Refused not_found, forbidden,
     managed_by_file, not_retired, and as edit_monitor where it can be no more."""
-    await hold_with_home(tx, principal, monitor)
-    await compositions.hold_compositions_around(tx, monitor, only_composites=True)
+    await lock_with_project(tx, principal, monitor)
+    await compositions.lock_compositions_around(tx, monitor, only_composites=True)
     before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
     if before.retired_at is None:
@@ -101,13 +101,13 @@ async def reactivate(
     return await _again(tx, monitor)
 
 
-async def hold_with_home(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
+async def lock_with_project(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     """The monitor as it stands, with its project held. Refused not_found, forbidden."""
     row = await monitors_queries.select_monitor(tx, monitor)
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, EDIT, Scope(row.org, row.project))
-    await hold_home(tx, principal, row.project_uid)
+    await lock_home(tx, principal, row.project_uid)
     return await _again(tx, monitor)
 
 

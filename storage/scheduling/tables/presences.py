@@ -112,5 +112,5 @@ async def select_live(tx: Tx, now: Instant) -> list[PresenceRow]:
     return await tx.structs(PresenceRow, _LIVE, now=now)
 
 
-async def drop_presences(tx: Tx, before: Instant) -> int:
+async def purge_presences(tx: Tx, before: Instant) -> int:
     return await tx.execute(_DROP, before=before)

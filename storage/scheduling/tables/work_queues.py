@@ -277,7 +277,7 @@ async def lease_jobs_out(
     )
 
 
-async def take_job(tx: Tx, uid: UUID, org: int, monitor: int) -> int | None:
+async def pop_job(tx: Tx, uid: UUID, org: int, monitor: int) -> int | None:
     """Ends a job that an agent has done: of which revision it was given out, or None where there is
     no such job any more."""
     revision: int | None = await tx.value(_TAKE_JOB, uid=uid, org=org, monitor=monitor)
@@ -347,10 +347,10 @@ async def end_leases(tx: Tx, holders: Sequence[UUID]) -> None:
     await tx.execute(_END_LEASES, holders=list(holders), now=tx.now)
 
 
-async def drop_jobs_of(tx: Tx, monitors: Sequence[Key]) -> None:
+async def delete_jobs_of(tx: Tx, monitors: Sequence[Key]) -> None:
     if monitors:
         await tx.execute(_DROP_JOBS_OF, **key_arrays(monitors, "monitors"))
 
 
-async def drop_stale_jobs(tx: Tx, before: Instant) -> int:
+async def purge_stale_jobs(tx: Tx, before: Instant) -> int:
     return await tx.execute(_DROP_STALE_JOBS, before=before)

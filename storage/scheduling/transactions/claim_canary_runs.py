@@ -32,7 +32,7 @@ class ClaimedRun(msgspec.Struct, frozen=True):
     due: Instant | None
 
 
-async def take_runs(
+async def claim_canary_runs(
     tx: Tx,
     region: str,
     shards: Sequence[int],
@@ -47,7 +47,7 @@ async def take_runs(
     await canary_runs.release_slots(tx, [region])
     running = await canary_runs.select_runs(tx, region)
     room = min(most, places - len(running))
-    taken = [] if by_agent else await _take_jobs(tx, region, shards, holder, places, room)
+    taken = [] if by_agent else await _claim_jobs(tx, region, shards, holder, places, room)
     busy = {(run.org, run.monitor) for run in running} | {item.key for item in taken}
     after = 0
     for _ in range(LOOKS_MOST):
@@ -87,7 +87,7 @@ def _open_windows(
     ]
 
 
-async def _take_jobs(
+async def _claim_jobs(
     tx: Tx,
     region: str,
     shards: Sequence[int],

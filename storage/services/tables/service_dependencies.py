@@ -49,7 +49,7 @@ on conflict (org, service, upstream, from_at) do update set until_at = 'infinity
 """
 
 
-async def hold_graph(tx: Tx, org: int, project: int) -> int | None:
+async def lock_graph(tx: Tx, org: int, project: int) -> int | None:
     """The generation of the graph; nobody else changes it until we are done. None where there is
     no such project."""
     tx.lock_rank(LockRank.PROJECT, "the services of a project")

@@ -132,7 +132,7 @@ async def put_sums(tx: Tx, ranges: dict[Key, TimeSpan], through: dict[Key, Insta
         await tx.execute(_PUT_DAYS, items=_ranges(days))
 
 
-async def forget_minutes(tx: Tx, kept_days: int) -> int:
+async def delete_minutes(tx: Tx, kept_days: int) -> int:
     """Drops minutes that lie so far behind what is sealed; hours and days stay."""
     return await tx.execute(_FORGET, kept=kept_days)
 

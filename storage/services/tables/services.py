@@ -121,7 +121,7 @@ async def update_service(
     )
 
 
-async def keep_service(tx: Tx, uid: UUID) -> ServiceRow | None:
+async def lock_shared_service(tx: Tx, uid: UUID) -> ServiceRow | None:
     """It is not deleted while we write beside it; whoever seals it or edits it goes on."""
     tx.lock_rank(LockRank.SERVICE, "a service that stays")
     await tx.rows(_KEEP, uid=uid)
@@ -138,7 +138,7 @@ async def lock_services(
     return await select_services(tx, [(org, service) for org, service in rows])
 
 
-async def move_seals(tx: Tx, to: dict[Key, Instant]) -> None:
+async def advance_seals(tx: Tx, to: dict[Key, Instant]) -> None:
     """The services are held, and all up to there is written."""
     items = [{"org": k[0], "service": k[1], "to_at": at} for k, at in to.items()]
     if items:

@@ -20,8 +20,8 @@ from ..rules.service_declaration import description_fault
 from ..tables import service_dependencies as service_edges
 from ..tables.services import insert_alerting, insert_service, select_service_slugs
 from .edit_dependencies import check_upstreams
-from .lock_service import hold_home, target_of, written
-from .set_paging_target import hold_owning_policy, hold_owning_schedule
+from .lock_service import lock_home, target_of, written
+from .set_paging_target import lock_owning_policy, lock_owning_schedule
 
 SERVICES_OF_PROJECT_MOST: Final = 1_000
 
@@ -43,7 +43,7 @@ async def create_service(
 ) -> ServiceRow:
     """Refused not_found, forbidden, invalid with its field, owner_not_in_project, as of
     put_dependencies, slug_taken, service_quota."""
-    home, _ = await hold_home(tx, principal, project)
+    home, _ = await lock_home(tx, principal, project)
     _check(draft)
     upstreams = await check_upstreams(tx, home, None, draft.depends_on)
     taken = await select_service_slugs(tx, home.org, home.id)
@@ -55,10 +55,10 @@ async def create_service(
         "slug": draft.slug or free_slug(slug_of(draft.name, "service"), taken),
         "name": draft.name,
         "description": draft.description,
-        "escalation_policy": await hold_owning_policy(
+        "escalation_policy": await lock_owning_policy(
             tx, home.org, home.id, draft.escalation_policy
         ),
-        "oncall_schedule": await hold_owning_schedule(tx, home.org, home.id, draft.oncall_schedule),
+        "oncall_schedule": await lock_owning_schedule(tx, home.org, home.id, draft.oncall_schedule),
     }
     if len(taken) >= SERVICES_OF_PROJECT_MOST:
         raise Refused("service_quota")

@@ -17,7 +17,7 @@ from ...accounts.transactions.authorize import audit
 from ...core.instant import MINUTE, Instant, to_text
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ...monitors.tables.monitors import hold_monitors
+from ...monitors.tables.monitors import lock_shared_monitors
 from ...scheduling.queries import shards
 from ...scheduling.tables import shards as schedules
 from ..queries import service_revisions
@@ -28,7 +28,7 @@ from ..rules.service_declaration import members_faults, policies_faults, sli_fau
 from ..rules.service_health import Policies
 from ..tables import service_revisions as declarations
 from ..tables import services
-from .lock_service import expect_unmanaged, hold_home, hold_service, target_of, written
+from .lock_service import demand_service, expect_unmanaged, lock_home, target_of, written
 
 RETROACTIVE: Final = "retroactive_not_first_revision"
 
@@ -55,12 +55,12 @@ async def declare(
     """What is declared already is not declared again. Refused not_found, forbidden, invalid with
     its field, sli_not_in_monitors, retroactive_not_first_revision, older_than_raw_retention,
     managed_by_file, revision_conflict."""
-    home, _ = await hold_home(tx, principal, project)
-    row = await hold_service(tx, principal, project, service)
+    home, _ = await lock_home(tx, principal, project)
+    row = await demand_service(tx, principal, project, service)
     _check(draft)
     known = (await service_revisions.select_revisions(tx, [row.key]))[row.key]
     backfill_from = _backfill(draft, known, tx.now, raw_days)
-    held = await hold_monitors(tx, home.org, home.id, draft.monitors)
+    held = await lock_shared_monitors(tx, home.org, home.id, draft.monitors)
     if len(held) < len(draft.monitors):
         raise Refused("invalid", "monitors", "names what is no monitor of this project")
     expect_unmanaged(principal, row)
@@ -68,7 +68,7 @@ async def declare(
         raise Refused("revision_conflict")
     effective_at = _effective_at(row, known, tx.now)
     wanted = _revision(draft, held, len(known) + 1, effective_at, backfill_from)
-    if known and _says_the_same(known[-1], wanted):
+    if known and _is_same_declaration(known[-1], wanted):
         return row
     await _write(tx, principal, row, [*known, wanted], backfill_from)
     return await written(tx, service)
@@ -128,7 +128,7 @@ def _revision(
     )
 
 
-def _says_the_same(one: Revision, other: Revision) -> bool:
+def _is_same_declaration(one: Revision, other: Revision) -> bool:
     return (one.monitors, one.sli, one.policies) == (other.monitors, other.sli, other.policies)
 
 
@@ -145,13 +145,13 @@ async def _write(
     await declarations.insert_revision(tx, row.key, new, author, principal.label)
     if row.materialization_start is None:
         await services.begin_time(tx, row.key, new.effective_at, backfill_from)
-    await _note_epochs(tx, row, revisions, new.effective_at)
+    await _record_epochs(tx, row, revisions, new.effective_at)
     await services.touch_service(tx, row.key)
     said = f"revision={new.revision} monitors={len(new.monitors)} sli={len(new.sli)}"
     await audit(tx, principal, row.org, "service.declare", f"{target_of(row)} {said}")
 
 
-async def _note_epochs(
+async def _record_epochs(
     tx: Tx, row: ServiceRow, revisions: Sequence[Revision], through: Instant
 ) -> None:
     """Those before the new one too, so that they are numbered in their order."""

@@ -13,7 +13,7 @@ from ..rows import ServiceRow
 from ..rules.service_dependency import UPSTREAMS_MOST, Broken, fault
 from ..tables import service_dependencies as service_edges
 from ..tables.services import select_service_ids, select_services
-from .lock_service import expect_unmanaged, hold_home, hold_service, target_of, written
+from .lock_service import demand_service, expect_unmanaged, lock_home, target_of, written
 
 # No service has it: the one that is being made.
 _NEW = 0
@@ -30,8 +30,8 @@ async def put_dependencies(
     """`generation` is that of the graph that was seen. The same again changes nothing. Refused
     not_found, forbidden, too_many_dependencies, dependency_not_in_project, dependency_cycle,
     dependency_depth, graph_generation_stale, managed_by_file."""
-    home, now_at = await hold_home(tx, principal, project)
-    row = await hold_service(tx, principal, project, service)
+    home, now_at = await lock_home(tx, principal, project)
+    row = await demand_service(tx, principal, project, service)
     upstreams = await check_upstreams(tx, home, row, depends_on)
     expect_unmanaged(principal, row)
     if generation != now_at:

@@ -11,23 +11,23 @@ from ...accounts.transactions.authorize import NOT_FOUND, demand, demand_project
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rows import ServiceRow
-from ..tables.service_dependencies import hold_graph
+from ..tables.service_dependencies import lock_graph
 from ..tables.services import lock_service, select_service
 
 EDIT: Final = Permission(Need.EDITOR)
 
 
-async def hold_home(tx: Tx, principal: Principal, project: UUID) -> tuple[ProjectRow, int]:
+async def lock_home(tx: Tx, principal: Principal, project: UUID) -> tuple[ProjectRow, int]:
     """The project and its graph's generation: nobody else changes which services there are, who
     depends on whom and who is made of what. Refused not_found, forbidden."""
     home = await demand_project(tx, principal, EDIT, project)
-    generation = await hold_graph(tx, home.org, home.id)
+    generation = await lock_graph(tx, home.org, home.id)
     if generation is None:
         raise Refused(NOT_FOUND)
     return home, generation
 
 
-async def hold_service(tx: Tx, principal: Principal, project: UUID, service: UUID) -> ServiceRow:
+async def demand_service(tx: Tx, principal: Principal, project: UUID, service: UUID) -> ServiceRow:
     """The project's service, held. Refused not_found, forbidden."""
     row = await lock_service(tx, service)
     if row is None or row.project_uid != project:

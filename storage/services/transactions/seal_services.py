@@ -50,7 +50,7 @@ async def seal_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, SealedService]
             ranges[key] = TimeSpan(start, min(whole, Instant(start + STRETCH_MOST_US)))
     to = {key: span.until for key, span in ranges.items()}
     await _write(tx, governed_by, ranges, to)
-    await services.move_seals(tx, to)
+    await services.advance_seals(tx, to)
     return {key: SealedService(to.get(key, start), marks[key]) for key, start in since.items()}
 
 

@@ -9,33 +9,33 @@ from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...oncall.rules.escalation import TargetKind
-from ...oncall.tables.escalation_policies import hold_policy
-from ...oncall.tables.oncall_schedules import hold_schedules
+from ...oncall.tables.escalation_policies import lock_shared_policy
+from ...oncall.tables.oncall_schedules import lock_shared_schedules
 from ...oncall.transactions.check_targets import RequestedTarget
 from ..rows import ServiceRow
 from ..tables.services import set_escalation_policy
-from .lock_service import expect_unmanaged, hold_service, target_of, written
+from .lock_service import demand_service, expect_unmanaged, target_of, written
 
 _FOREIGN = "owner_not_in_project"
 
 
-async def hold_owning_policy(tx: Tx, org: int, project: int, text: str) -> int | None:
+async def lock_owning_policy(tx: Tx, org: int, project: int, text: str) -> int | None:
     """The key of a ladder, which stays until we are done; None for blank."""
     if not text:
         return None
     uid = RequestedTarget("escalation_policy_id", TargetKind.CHANNEL, text).uid
-    key = None if uid is None else await hold_policy(tx, org, project, uid)
+    key = None if uid is None else await lock_shared_policy(tx, org, project, uid)
     if key is None:
         raise Refused(_FOREIGN)
     return key
 
 
-async def hold_owning_schedule(tx: Tx, org: int, project: int, text: str) -> int | None:
+async def lock_owning_schedule(tx: Tx, org: int, project: int, text: str) -> int | None:
     """The same of a schedule."""
     if not text:
         return None
     uid = RequestedTarget("oncall_schedule_id", TargetKind.SCHEDULE, text).uid
-    held = {} if uid is None else await hold_schedules(tx, org, project, {uid})
+    held = {} if uid is None else await lock_shared_schedules(tx, org, project, {uid})
     if uid is None or uid not in held:
         raise Refused(_FOREIGN)
     return held[uid]
@@ -45,8 +45,8 @@ async def put_escalation_policy(
     tx: Tx, principal: Principal, project: UUID, service: UUID, policy: str
 ) -> ServiceRow:
     """Blank for none. Refused not_found, forbidden, owner_not_in_project, managed_by_file."""
-    before = await hold_service(tx, principal, project, service)
-    key = await hold_owning_policy(tx, before.org, before.project, policy)
+    before = await demand_service(tx, principal, project, service)
+    key = await lock_owning_policy(tx, before.org, before.project, policy)
     expect_unmanaged(principal, before)
     if key == before.escalation_policy:
         return before

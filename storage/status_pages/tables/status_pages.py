@@ -62,7 +62,7 @@ async def lock_status_page(tx: Tx, uid: UUID) -> PageRow | None:
     return await tx.one(PageRow, _LOCK, uid=uid)
 
 
-async def hold_page_by_key(tx: Tx, org: int, page: int) -> UUID | None:
+async def lock_shared_page(tx: Tx, org: int, page: int) -> UUID | None:
     """Its id, if it is there: then it stays until we are done, and may be edited."""
     tx.lock_rank(LockRank.PAGE, "a status page that tells")
     uid: UUID | None = await tx.value(_HOLD_BY_KEY, org=org, id=page)

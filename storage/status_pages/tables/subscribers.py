@@ -120,17 +120,17 @@ async def delete_subscriber(tx: Tx, org: int, page: int, uid: UUID) -> str | Non
     return kind
 
 
-async def note_bounce(tx: Tx, org: int, subscriber: int) -> tuple[int, bool] | None:
+async def record_bounce(tx: Tx, org: int, subscriber: int) -> tuple[int, bool] | None:
     """How many it is in a row, and whether nothing more is sent; None where it has gone."""
     found = await tx.row(_BOUNCE, org=org, id=subscriber, now=tx.now)
     return None if found is None else (found[0], found[1])
 
 
-async def note_reached(tx: Tx, org: int, subscriber: int) -> None:
+async def record_reached(tx: Tx, org: int, subscriber: int) -> None:
     await tx.execute(_REACHED, org=org, id=subscriber)
 
 
-async def drop_unconfirmed(tx: Tx) -> None:
+async def purge_unconfirmed(tx: Tx) -> None:
     """Who was asked and said nothing, and when addresses were written to longer ago than counts."""
     await tx.execute(_DROP_UNCONFIRMED, now=tx.now)
     await tx.execute(_DROP_REQUESTS, now=tx.now)

@@ -33,8 +33,8 @@ from ..rules.status_page_edit import BindingTarget, conversion_fault, conversion
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
 from .edit_components import component_target, find_component, written
-from .edit_pages import demand_page, find_page, hold_page
-from .lock_bindings import find_bound, hold_bound
+from .edit_pages import demand_page, find_page, lock_page
+from .lock_bindings import find_bound, lock_bindings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +140,8 @@ async def convert_component(
     found = await find_component(tx, component)
     page = await find_page(tx, principal, found.page_uid)
     _expect_target(source, target)
-    bound = await hold_bound(tx, page, target)
-    page = await hold_page(tx, page)
+    bound = await lock_bindings(tx, page, target)
+    page = await lock_page(tx, page)
     before = await find_component(tx, component)
     if (before.revision, page.generation) != (seen.revision, seen.generation):
         raise Refused("page_configuration_stale")

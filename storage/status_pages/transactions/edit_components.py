@@ -22,8 +22,8 @@ from ..rules.status_page_edit import (
 )
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
-from .edit_pages import find_page, hold_page
-from .lock_bindings import hold_bound
+from .edit_pages import find_page, lock_page
+from .lock_bindings import lock_bindings
 
 
 async def create_component(
@@ -36,8 +36,8 @@ async def create_component(
     source = source_of(draft.target)
     if not isinstance(source, ComponentSource):
         raise Refused("invalid", *source)
-    bound = await hold_bound(tx, found, draft.target)
-    home = await hold_page(tx, found)
+    bound = await lock_bindings(tx, found, draft.target)
+    home = await lock_page(tx, found)
     others = await status_page_components.select_components_of(tx, home.org, home.id)
     if len(others) >= COMPONENTS_MOST:
         raise Refused("component_quota")
@@ -66,7 +66,7 @@ async def update_component(
     tx: Tx, principal: Principal, component: UUID, edit: ComponentEdit
 ) -> ComponentRow:
     """What changes nothing is not written. Refused not_found, forbidden, invalid."""
-    home, before = await hold_component(tx, principal, component)
+    home, before = await lock_component(tx, principal, component)
     for field, fault in component_faults(edit):
         raise Refused("invalid", field, fault)
     if edit.manual_status is not None and before.source != ComponentSource.MANUAL:
@@ -94,7 +94,7 @@ def _after(before: ComponentRow, edit: ComponentEdit) -> dict[str, Any]:
 async def move_component(tx: Tx, principal: Principal, component: UUID, by: int) -> None:
     """Past so many others of its page, to the front where that is below nought; at the end of the
     page it stays. Refused not_found, forbidden."""
-    home, row = await hold_component(tx, principal, component)
+    home, row = await lock_component(tx, principal, component)
     rows = await status_page_components.select_components_of(tx, home.org, home.id)
     before = [one.position for one in rows]
     at = next(n for n, one in enumerate(rows) if one.id == row.id)
@@ -111,18 +111,18 @@ async def move_component(tx: Tx, principal: Principal, component: UUID, by: int)
 
 async def delete_component(tx: Tx, principal: Principal, component: UUID) -> None:
     """Refused not_found, forbidden."""
-    home, row = await hold_component(tx, principal, component)
+    home, row = await lock_component(tx, principal, component)
     await status_components.delete_component(tx, row)
     await status_pages.raise_generation(tx, home)
     await audit(tx, principal, row.org, "status_component.delete", component_target(row))
 
 
-async def hold_component(
+async def lock_component(
     tx: Tx, principal: Principal, component: UUID
 ) -> tuple[PageRow, ComponentRow]:
     """The page, held, and the component as it is since then. Refused not_found, forbidden."""
     found = await find_component(tx, component)
-    page = await hold_page(tx, await find_page(tx, principal, found.page_uid))
+    page = await lock_page(tx, await find_page(tx, principal, found.page_uid))
     return page, await find_component(tx, component)
 
 

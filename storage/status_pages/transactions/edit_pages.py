@@ -41,7 +41,7 @@ async def create_page(
     demand(principal, EDIT, Scope(home.id))
     for field, fault in page_faults(draft):
         raise Refused("invalid", field, fault)
-    project = await _hold_project(tx, home.id, draft.project)
+    project = await _lock_project(tx, home.id, draft.project)
     if await status_pages.count_status_pages(tx, home.id) >= PAGES_OF_ORGANIZATION_MOST:
         raise Refused("page_quota")
     uid = uuid7()
@@ -55,9 +55,9 @@ async def create_page(
     return row
 
 
-async def _hold_project(tx: Tx, org: int, project: UUID | None) -> int | None:
+async def _lock_project(tx: Tx, org: int, project: UUID | None) -> int | None:
     key = await project_of(tx, org, project)
-    if key is not None and not await removals.hold_project(tx, org, key):
+    if key is not None and not await removals.lock_shared_project(tx, org, key):
         # It went since it was found.
         return await project_of(tx, org, project)
     return key
@@ -73,7 +73,7 @@ async def update_page(
 ) -> PageRow:
     """What is None stays; what changes nothing is not written. Refused not_found, forbidden,
     invalid, encryption_key_missing."""
-    before = await hold_page(tx, await find_page(tx, principal, page))
+    before = await lock_page(tx, await find_page(tx, principal, page))
     if title is not None:
         expect("title", title_fault(title))
     new_title = before.title if title is None else title
@@ -93,7 +93,7 @@ async def update_page(
 
 async def delete_page(tx: Tx, principal: Principal, page: UUID) -> None:
     """Its components go with it. Refused not_found, forbidden."""
-    row = await hold_page(tx, await find_page(tx, principal, page))
+    row = await lock_page(tx, await find_page(tx, principal, page))
     await status_pages.delete_status_page(tx, row)
     await audit(tx, principal, row.org, "status_page.delete", page_target(row))
 
@@ -112,12 +112,12 @@ async def find_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
     after this."""
     row = await demand_page(tx, principal, page)
     # A project that goes takes services and pages along in whatever order: held, it takes neither.
-    if row.project is not None and not await removals.hold_project(tx, row.org, row.project):
+    if row.project is not None and not await removals.lock_shared_project(tx, row.org, row.project):
         raise Refused(NOT_FOUND)
     return row
 
 
-async def hold_page(tx: Tx, found: PageRow) -> PageRow:
+async def lock_page(tx: Tx, found: PageRow) -> PageRow:
     """The page as it is once nobody else edits it. Refused not_found where it went meanwhile."""
     row = await status_pages.lock_status_page(tx, found.uid)
     if row is None:

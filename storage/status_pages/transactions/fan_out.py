@@ -29,7 +29,7 @@ async def pass_on(tx: Tx, event: Leased, lease: UUID, after: int) -> int | None:
     LeaseLost, BadPayload."""
     assert event.page is not None, "it is a page's"
     seq = _seq_of(event.payload)
-    held = await status_pages.hold_page_by_key(tx, event.org, event.page)
+    held = await status_pages.lock_shared_page(tx, event.org, event.page)
     shown = None if held is None else await select_page(tx, held)
     if shown is None or shown.visibility == Visibility.INTERNAL:
         return None
@@ -42,14 +42,14 @@ async def pass_on(tx: Tx, event: Leased, lease: UUID, after: int) -> int | None:
     if notice is None:
         return None
     about = concerned(frame, [binding.uid for binding in bindings], incident)
-    found = await outbox.hold_subscribers(tx, event.org, event.page, after, TOLD_AT_ONCE)
+    found = await outbox.lock_shared_subscribers(tx, event.org, event.page, after, TOLD_AT_ONCE)
     if not found:
         return None
     told = [destination for destination, _, chosen in found if wants(chosen, about)]
     if told:
         await _write(tx, event, notice, told)
     through = found[-1][1]
-    if not await deliveries.note_told(tx, event, lease, through):
+    if not await deliveries.record_notified(tx, event, lease, through):
         raise LeaseLost
     return through if len(found) == TOLD_AT_ONCE else None
 

@@ -33,14 +33,17 @@ async def find_bound(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentB
     return ComponentBinding(source=ComponentSource.MANUAL, manual_status=target.manual_status)
 
 
-async def hold_bound(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentBinding:
+async def lock_bindings(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentBinding:
     """It stays until we are done. Refused binding not found."""
     bound = await find_bound(tx, page, target)
-    if target.service is not None and await services.keep_service(tx, target.service) is None:
+    if (
+        target.service is not None
+        and await services.lock_shared_service(tx, target.service) is None
+    ):
         raise Refused(BINDING_NOT_FOUND)
     if target.monitor is not None:
         row = await _monitor_of(tx, page, target.monitor)
-        if not await monitors.hold_monitors(tx, row.org, row.project, [row.uid]):
+        if not await monitors.lock_shared_monitors(tx, row.org, row.project, [row.uid]):
             raise Refused(BINDING_NOT_FOUND)
     return bound
 

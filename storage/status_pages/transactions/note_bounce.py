@@ -5,12 +5,12 @@ from ...notifications.queries.delivery_addresses import SubscriberRow
 from ..tables import subscribers
 
 
-async def note_bounce(tx: Tx, subscriber: SubscriberRow) -> bool:
+async def record_bounce(tx: Tx, subscriber: SubscriberRow) -> bool:
     """Whether nothing more is sent to it from now on, until it is confirmed anew."""
-    found = await subscribers.note_bounce(tx, subscriber.org, subscriber.id)
+    found = await subscribers.record_bounce(tx, subscriber.org, subscriber.id)
     return found is not None and found[1]
 
 
-async def note_reached(tx: Tx, subscriber: SubscriberRow) -> None:
+async def record_reached(tx: Tx, subscriber: SubscriberRow) -> None:
     """Refusals before this one were not for good."""
-    await subscribers.note_reached(tx, subscriber.org, subscriber.id)
+    await subscribers.record_reached(tx, subscriber.org, subscriber.id)

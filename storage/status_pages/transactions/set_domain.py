@@ -10,7 +10,7 @@ from ..rows import PageRow
 from ..rules.status_page_edit import domain_fault
 from ..tables import status_page_domains as page_domains
 from ..tables.status_pages import raise_generation
-from .edit_pages import find_page, hold_page, page_target, written
+from .edit_pages import find_page, lock_page, page_target, written
 
 
 async def set_domain(
@@ -18,7 +18,7 @@ async def set_domain(
 ) -> PageRow:
     """`domain` is empty for none; `own_host` is where the console is reached. Refused not_found,
     forbidden, invalid, domain_taken."""
-    row = await hold_page(tx, await find_page(tx, principal, page))
+    row = await lock_page(tx, await find_page(tx, principal, page))
     name = domain.strip().lower()
     expect("domain", domain_fault(name, own_host) if name else None)
     if (row.domain or "") == name:

@@ -65,7 +65,7 @@ async def subscribe(
         sealed=keyring.seal(token.encode(), token_place(uid)),
     )
     # A stream of its own: what was asked before and could not be sent keeps nothing back.
-    await outbox.hold_destinations(tx, row.org, [destination])
+    await outbox.lock_shared_destinations(tx, row.org, [destination])
     await outbox.insert_events(
         tx,
         row.org,

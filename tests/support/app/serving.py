@@ -94,7 +94,7 @@ async def sealed(api: Api, path: str, *lengths: tuple[int, Durations]) -> Instan
         span = {row.key: TimeSpan(start, FROZEN_NOW)}
         await service_facts.replace_minutes(tx, span, {row.key: runs})
         await service_facts.put_sums(tx, span, {row.key: FROZEN_NOW})
-        await services.move_seals(tx, {row.key: FROZEN_NOW})
+        await services.advance_seals(tx, {row.key: FROZEN_NOW})
     return start
 
 
