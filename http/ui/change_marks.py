@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...storage.changes.queries.console_changes import HAPPENED_MOST, Happened
+from ...storage.changes.queries.changes import Happened
+from ...storage.changes.queries.console_changes import HAPPENED_MOST
 from ...storage.core.instant import Instant
 from .change_text import KINDS, OUTCOMES, drawn_kind, name_of, outcome_of, short
 from .data_table import exact

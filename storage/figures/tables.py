@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.instant import Instant
-from ..core.key import Key
+from ..core.key import Key, key_arrays
 from ..engine.pools import LockRank, Tx
 from .rows import DueRepair
 
@@ -118,7 +118,7 @@ async def select_results(
 ) -> dict[Key, list[tuple[Instant, bool, str | None]]]:
     """(instant, up, message) of each monitor in [from, to), led by the last one before, if any
     since an instant."""
-    pairs = {"orgs": [k[0] for k in keys], "monitors": [k[1] for k in keys]}
+    pairs = key_arrays(keys, "monitors")
     found: dict[Key, list[tuple[Instant, bool, str | None]]] = {key: [] for key in keys}
     for org, monitor, ts, up, msg in await tx.rows(_BEFORE, from_at=from_at, since=since, **pairs):
         found[org, monitor].append((ts, up, msg))
@@ -133,7 +133,7 @@ async def put_hours(tx: Tx, hours: Sequence[RollupBucket]) -> None:
 
 
 async def put_days(tx: Tx, keys: Sequence[Key], day: Instant) -> None:
-    await tx.execute(_PUT_DAYS, day=day, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+    await tx.execute(_PUT_DAYS, day=day, **key_arrays(keys, "monitors"))
 
 
 async def advance_rolled_up(tx: Tx, shard: int, was: Instant, to: Instant) -> bool:
@@ -150,16 +150,14 @@ async def select_monitors_of_shard(tx: Tx, shard: int) -> list[Key]:
 async def lock_types(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
     """The types of those that are still there, held so that nobody else makes their figures."""
     tx.lock_rank(LockRank.MONITOR, "figures of monitors")
-    rows = await tx.rows(_LOCK_TYPES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+    rows = await tx.rows(_LOCK_TYPES, **key_arrays(keys, "monitors"))
     return {(org, monitor): kind for org, monitor, kind in rows}
 
 
 async def select_figured_of(tx: Tx, keys: Sequence[Key], since: Instant) -> dict[Key, Instant]:
     """Until when hours of monitors are rolled up: their shards', or their own since an instant,
     where those are further already."""
-    rows = await tx.rows(
-        _FIGURED_OF, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], since=since
-    )
+    rows = await tx.rows(_FIGURED_OF, **key_arrays(keys, "monitors"), since=since)
     return {(org, monitor): max(shards, own or shards) for org, monitor, shards, own in rows}
 
 

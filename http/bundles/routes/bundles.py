@@ -3,6 +3,7 @@ document. What is applied here belongs to the provider `api`."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -91,34 +92,29 @@ async def _terms(ask: Request, tx: Tx) -> EntryContext:
 
 _PROJECT: Final = ("project", "projectID")
 
+_take_bundle: Final = partial(
+    Route,
+    method="POST",
+    action=APPLY,
+    scope=_PROJECT,
+    tag="bundles",
+    body=BundleRequest,
+    body_largest=BYTES_MOST,
+    names_once=True,
+    answer=BundlePlan,
+    also=(409,),
+)
+
 ROUTES: Final = (
-    Route(
-        method="POST",
+    _take_bundle(
         path=f"{_ONE}/plan",
-        action=APPLY,
-        scope=_PROJECT,
         handler=plan,
         summary="What applying a bundle would change; nothing is written.",
-        tag="bundles",
-        body=BundleRequest,
-        body_largest=BYTES_MOST,
-        names_once=True,
-        answer=BundlePlan,
-        also=(409,),
     ),
-    Route(
-        method="POST",
+    _take_bundle(
         path=f"{_ONE}/apply",
-        action=APPLY,
-        scope=_PROJECT,
         handler=apply,
         summary="Makes the project's monitors and services what a bundle says, all or nothing.",
-        tag="bundles",
-        body=BundleRequest,
-        body_largest=BYTES_MOST,
-        names_once=True,
-        answer=BundlePlan,
-        also=(409,),
     ),
     Route(
         method="GET",

@@ -10,10 +10,10 @@ import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.changes.queries.change_timeline import ChangeGroup, Followed, select_timeline
+from ....storage.changes.queries.changes import Happened
 from ....storage.changes.queries.console_changes import (
     COUNTED_MOST,
     HAPPENED_MOST,
-    Happened,
     count_changes,
     select_happened,
     select_sources,

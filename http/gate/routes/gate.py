@@ -5,6 +5,7 @@ it in the ledger; whoever hangs up before it is kept leaves no trace.
 """
 
 import logging
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -20,7 +21,7 @@ from ....storage.gate.transactions.evaluate_gate import EVALUATE, EvaluatedDecis
 from ....storage.services.transactions.lock_service import EDIT
 from ...services.routes.service_json import service_named
 from ...wire.errors import Problem
-from ...wire.route import Request, Route
+from ...wire.route import Handler, Request, Route
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import EmptyGateBody, GateDecision, GatePolicy, GatePolicyWrite
 from .gate_json import decision_json, document_of, policy_json
@@ -135,6 +136,36 @@ PROJECT: Final = ("project", "projectID")
 OF_PROJECT: Final = "/api/v1/projects/{projectID}/gate"
 OF_SERVICE: Final = "/api/v1/projects/{projectID}/services/{serviceID}/gate"
 
+
+def _policy_routes(
+    path: str, scope: tuple[str, str], read: Handler, *, summaries: tuple[str, str, str]
+) -> tuple[Route, ...]:
+    """Returns the routes that read, put and remove a policy; `summaries` are in that order."""
+    read_summary, put_summary, remove_summary = summaries
+    route = partial(Route, path=path, scope=scope, tag="gate")
+    return (
+        route(method="GET", action=READ, handler=read, summary=read_summary, answer=GatePolicy),
+        route(
+            method="PUT",
+            action=EDIT,
+            handler=write_policy,
+            summary=put_summary,
+            body=GatePolicyWrite,
+            answer=GatePolicy,
+            also=(409,),
+        ),
+        route(
+            method="DELETE",
+            action=EDIT,
+            handler=remove_policy,
+            summary=remove_summary,
+            query=ExpectedQuery,
+            status=204,
+            also=(409,),
+        ),
+    )
+
+
 ROUTES: Final = (
     Route(
         method="POST",
@@ -149,72 +180,24 @@ ROUTES: Final = (
         answer=GateDecision,
         also=(429, 503),
     ),
-    Route(
-        method="GET",
-        path=f"{OF_SERVICE}/policy",
-        action=READ,
-        scope=SERVICE,
-        handler=read_policy,
-        summary="The policy that governs a service: its own, or the project's.",
-        tag="gate",
-        answer=GatePolicy,
+    *_policy_routes(
+        f"{OF_SERVICE}/policy",
+        SERVICE,
+        read_policy,
+        summaries=(
+            "The policy that governs a service: its own, or the project's.",
+            "Put the service's own policy, as a whole.",
+            "Remove the service's own policy; the project's governs it then.",
+        ),
     ),
-    Route(
-        method="PUT",
-        path=f"{OF_SERVICE}/policy",
-        action=EDIT,
-        scope=SERVICE,
-        handler=write_policy,
-        summary="Put the service's own policy, as a whole.",
-        tag="gate",
-        body=GatePolicyWrite,
-        answer=GatePolicy,
-        also=(409,),
-    ),
-    Route(
-        method="DELETE",
-        path=f"{OF_SERVICE}/policy",
-        action=EDIT,
-        scope=SERVICE,
-        handler=remove_policy,
-        summary="Remove the service's own policy; the project's governs it then.",
-        tag="gate",
-        query=ExpectedQuery,
-        status=204,
-        also=(409,),
-    ),
-    Route(
-        method="GET",
-        path=f"{OF_PROJECT}/policy",
-        action=READ,
-        scope=PROJECT,
-        handler=read_project_policy,
-        summary="The policy of all services of a project that have none of their own.",
-        tag="gate",
-        answer=GatePolicy,
-    ),
-    Route(
-        method="PUT",
-        path=f"{OF_PROJECT}/policy",
-        action=EDIT,
-        scope=PROJECT,
-        handler=write_policy,
-        summary="Put the project's policy, as a whole.",
-        tag="gate",
-        body=GatePolicyWrite,
-        answer=GatePolicy,
-        also=(409,),
-    ),
-    Route(
-        method="DELETE",
-        path=f"{OF_PROJECT}/policy",
-        action=EDIT,
-        scope=PROJECT,
-        handler=remove_policy,
-        summary="Remove the project's policy.",
-        tag="gate",
-        query=ExpectedQuery,
-        status=204,
-        also=(409,),
+    *_policy_routes(
+        f"{OF_PROJECT}/policy",
+        PROJECT,
+        read_project_policy,
+        summaries=(
+            "The policy of all services of a project that have none of their own.",
+            "Put the project's policy, as a whole.",
+            "Remove the project's policy.",
+        ),
     ),
 )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from ....storage.alerting.queries.alerting_state import AlertingState, select_alerting_state
 from ....storage.alerting.queries.service_alerting import select_alerting
 from ....storage.alerting.rows import AlertingRow
-from ....storage.changes.queries.console_changes import Happened, select_happened
+from ....storage.changes.queries.changes import Happened
+from ....storage.changes.queries.console_changes import select_happened
 from ....storage.changes.rules.change import AHEAD_MOST_US, ChangeKind
 from ....storage.core.instant import DAY, HOUR, MINUTE, Instant
 from ....storage.core.key import Key

@@ -18,7 +18,7 @@ from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ...services.queries.dependency_history import select_terms_below
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change import ChangeKind, last_recorded
+from ..rules.change import ChangeKind
 from ..rules.change_precedence import (
     FOLLOWS_MOST_US,
     ChangeRole,
@@ -28,7 +28,7 @@ from ..rules.change_precedence import (
 )
 from ..tables import COLUMNS, change_row
 from .change_gate_decisions import ChangeDecision, select_decided
-from .changes import select_phases
+from .changes import Happened, select_phases
 
 # Beside one change, the nearest first; more than these tell nothing more about it.
 INCIDENTS_MOST: Final = 100
@@ -67,24 +67,13 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeGroup:
-    """A change with its phases in their order. `decision` is the newest that it names, `decided` is
-    None where that is kept no more, or none is named."""
+class ChangeGroup(Happened):
+    """`decision` is the newest that the change names, `decided` is None where that is kept no more,
+    or none is named."""
 
-    change: ChangeRow
-    phases: Sequence[PhaseRow]
     decision: UUID | None
     decided: ChangeDecision | None
     incidents: Sequence[Followed]
-
-    @property
-    def ref(self) -> str:
-        """As it was told last."""
-        return last_recorded([phase.ref for phase in self.phases])
-
-    @property
-    def url(self) -> str:
-        return last_recorded([phase.url for phase in self.phases])
 
 
 class _Incident(msgspec.Struct, frozen=True):

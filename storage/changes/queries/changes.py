@@ -1,6 +1,7 @@
 """Reads of changes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import structs
@@ -8,7 +9,7 @@ from msgspec import structs
 from ...core.key import Key
 from ...engine.pools import Tx
 from ..rows import ChangeRow, PhaseRow
-from ..rules.change import ChangePhaseName
+from ..rules.change import ChangePhaseName, last_recorded
 from ..tables import _ONE, _identity, change_row
 
 _PHASE = """
@@ -21,6 +22,23 @@ select {_PHASE} from change_phases p
 where p.org = %(org)s and p.change = any(%(changes)s::bigint[])
 order by p.change, p.phase <> 'started'
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A change with its phases in their order."""
+
+    change: ChangeRow
+    phases: Sequence[PhaseRow]
+
+    @property
+    def ref(self) -> str:
+        """As it was told last."""
+        return last_recorded([phase.ref for phase in self.phases])
+
+    @property
+    def url(self) -> str:
+        return last_recorded([phase.url for phase in self.phases])
 
 
 async def select_change(tx: Tx, service: Key, source: str, external_id: str) -> ChangeRow | None:

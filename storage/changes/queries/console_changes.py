@@ -3,18 +3,17 @@
 What is cut off is never silent: counts and lists end at a bound that the reader is told of.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
 from ...core.key import Key
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rows import ChangeRow, PhaseRow
-from ..rules.change import ChangeKind, last_recorded
+from ..rows import ChangeRow
+from ..rules.change import ChangeKind
 from ..tables import COLUMNS, change_row
-from .changes import select_phases
+from .changes import Happened, select_phases
 
 HAPPENED_MOST: Final = 500
 COUNTED_MOST: Final = 10_000
@@ -47,23 +46,6 @@ select {COLUMNS} from change_phases p join changes c on c.org = p.org and c.id =
 where p.uid = %(phase)s and c.org = %(org)s and c.service = %(service)s
 """
 _TITLES = "select uid, title from incidents where org = %(org)s and uid = any(%(uids)s::uuid[])"
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """A change with its phases in their order."""
-
-    change: ChangeRow
-    phases: Sequence[PhaseRow]
-
-    @property
-    def ref(self) -> str:
-        """As it was told last."""
-        return last_recorded([phase.ref for phase in self.phases])
-
-    @property
-    def url(self) -> str:
-        return last_recorded([phase.url for phase in self.phases])
 
 
 async def select_happened(

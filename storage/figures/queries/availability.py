@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import DAY, HOUR, LATEST, SECOND, Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...core.sli import Split
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
@@ -193,8 +193,7 @@ async def _stored(
 ) -> dict[Key, dict[Instant, MonitorTime]]:
     rows = await tx.rows(
         query,
-        orgs=[k[0] for k in keys],
-        monitors=[k[1] for k in keys],
+        **key_arrays(keys, "monitors"),
         from_at=from_at,
         to_at=to_at,
     )

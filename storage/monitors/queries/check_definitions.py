@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 
 # The first condition is decided once a monitor: most refer to nothing.
@@ -70,9 +70,7 @@ async def select_definitions(tx: Tx, keys: Sequence[Key]) -> dict[Key, Definitio
     """Those of the monitors that are still there."""
     if not keys:
         return {}
-    rows = await tx.structs(
-        Definition, _OF_KEYS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
-    )
+    rows = await tx.structs(Definition, _OF_KEYS, **key_arrays(keys, "monitors"))
     return {(row.org, row.id): row for row in rows}
 
 
@@ -98,7 +96,5 @@ class Carried(msgspec.Struct, frozen=True):
 
 async def select_carried(tx: Tx, keys: Sequence[Key]) -> dict[Key, Carried]:
     """Those of the monitors that are still there."""
-    rows = await tx.structs(
-        Carried, _CARRIED, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
-    )
+    rows = await tx.structs(Carried, _CARRIED, **key_arrays(keys, "monitors"))
     return {(row.org, row.id): row for row in rows}

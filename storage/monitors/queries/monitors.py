@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rows import MonitorRow, ProbeErrorRow
@@ -99,8 +99,7 @@ async def select_standings(
     rows = await tx.structs(
         MonitorStatusRow,
         _COUNTED if counted else _UNCOUNTED,
-        orgs=[k[0] for k in keys],
-        monitors=[k[1] for k in keys],
+        **key_arrays(keys, "monitors"),
         now=tx.now,
     )
     return {(row.org, row.monitor): row for row in rows}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import LockRank, Tx
 from ..rules.composite import CompositeMode, Composition
@@ -206,8 +206,7 @@ async def select_beneath(
     pairs = list(keys)
     rows = await tx.rows(
         _BENEATH,
-        orgs=[k[0] for k in pairs],
-        monitors=[k[1] for k in pairs],
+        **key_arrays(pairs, "monitors"),
         from_at=within.from_,
         to_at=within.until,
     )
@@ -231,7 +230,7 @@ async def select_above(tx: Tx, org: int, monitors: Sequence[int], within: TimeSp
 async def select_types(tx: Tx, keys: Iterable[Key]) -> dict[Key, str]:
     """Also of those that have departed."""
     pairs = list(keys)
-    rows = await tx.rows(_TYPES, orgs=[k[0] for k in pairs], monitors=[k[1] for k in pairs])
+    rows = await tx.rows(_TYPES, **key_arrays(pairs, "monitors"))
     return {(org, monitor): kind for org, monitor, kind in rows}
 
 
@@ -254,9 +253,7 @@ async def wake_parents_of(tx: Tx, keys: Sequence[Key]) -> None:
 
 async def pop_wakeups(tx: Tx, keys: Sequence[Key]) -> set[Key]:
     """Of these, whoever is called for by now; a change that is committed after this calls again."""
-    rows = await tx.rows(
-        _POP_WAKEUPS, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys], now=tx.now
-    )
+    rows = await tx.rows(_POP_WAKEUPS, **key_arrays(keys, "monitors"), now=tx.now)
     return set(rows)
 
 

@@ -214,25 +214,21 @@ where d.org = t.org and d.id = t.id
 """
 
 
-class Due(msgspec.Struct, frozen=True):
+class _Event(msgspec.Struct, frozen=True):
     org: int
     id: int
     destination: int
     stream: UUID
     thread: UUID
     attempts: int
+
+
+class Due(_Event, frozen=True):
     was_leased: bool
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(_Event, frozen=True):
     """An event that is ours to settle."""
-
-    org: int
-    id: int
-    destination: int
-    stream: UUID
-    thread: UUID
-    attempts: int
 
 
 async def is_delivery_due(tx: Tx) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ..rows import ServiceTargetRow
 
@@ -23,9 +23,7 @@ async def select_service_targets(
 ) -> dict[Key, dict[str, ServiceTargetRow]]:
     """By service, and by window."""
     keys = list(services)
-    rows = await tx.structs(
-        ServiceTargetRow, _OF_SERVICES, orgs=[k[0] for k in keys], services=[k[1] for k in keys]
-    )
+    rows = await tx.structs(ServiceTargetRow, _OF_SERVICES, **key_arrays(keys, "services"))
     found: dict[Key, dict[str, ServiceTargetRow]] = {key: {} for key in keys}
     for row in rows:
         found[row.org, row.owner][row.window] = row

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...core.sli import SliCondition
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
@@ -111,9 +111,7 @@ async def select_due_wakeups(tx: Tx, now: Instant, most: int) -> list[Key]:
 
 async def select_composites(tx: Tx, keys: Sequence[Key]) -> dict[Key, Composite]:
     """Those that are still there."""
-    rows = await tx.structs(
-        Composite, _COMPOSITES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
-    )
+    rows = await tx.structs(Composite, _COMPOSITES, **key_arrays(keys, "monitors"))
     return {row.key: row for row in rows}
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 
 LEASE_GRACE_SECONDS: Final = 10
@@ -99,9 +99,7 @@ async def end_run(tx: Tx, key: Key, holder: UUID) -> None:
 
 async def end_all_but(tx: Tx, holder: UUID, keys: Collection[Key]) -> int:
     """A holder says what it has in hand: what else stands under its name has ended."""
-    return await tx.execute(
-        _END_ALL_BUT, holder=holder, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys]
-    )
+    return await tx.execute(_END_ALL_BUT, holder=holder, **key_arrays(keys, "monitors"))
 
 
 async def end_window(tx: Tx, key: Key, due: Instant) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import NewTerm, Shard
 from ..rules.run_batch import RunBatch, WithheldWindow
@@ -165,7 +165,7 @@ async def select_terms_after(
 async def select_terms_of(tx: Tx, keys: Iterable[Key]) -> dict[Key, list[ScheduleTerm]]:
     """All terms of the monitors named, oldest first; also of those that have departed."""
     pairs = list(keys)
-    rows = await tx.rows(_TERMS_OF, orgs=[k[0] for k in pairs], monitors=[k[1] for k in pairs])
+    rows = await tx.rows(_TERMS_OF, **key_arrays(pairs, "monitors"))
     found: dict[Key, list[ScheduleTerm]] = {}
     for org, monitor, *rest in rows:
         found.setdefault((org, monitor), []).append(_term(*rest))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import MonitorStatusRow, select_standings, status_of
@@ -63,7 +63,7 @@ async def select_health_now(tx: Tx, services: Sequence[Key]) -> dict[Key, Health
 
 
 async def _select_places(tx: Tx, keys: set[Key]) -> dict[Key, _Place]:
-    rows = await tx.rows(_PLACES, orgs=[k[0] for k in keys], monitors=[k[1] for k in keys])
+    rows = await tx.rows(_PLACES, **key_arrays(keys, "monitors"))
     return {(org, monitor): _Place(*rest) for org, monitor, *rest in rows}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ..rows import EpochRow, RevisionAuthor
 from ..rules.epoch import Revision
@@ -34,7 +34,7 @@ where r.org = %(org)s and r.service = %(service)s order by r.revision
 async def select_revisions(tx: Tx, services: Iterable[Key]) -> dict[Key, list[Revision]]:
     """All of each, in the order of their numbers."""
     keys = list(services)
-    rows = await tx.rows(_OF_SERVICES, orgs=[k[0] for k in keys], services=[k[1] for k in keys])
+    rows = await tx.rows(_OF_SERVICES, **key_arrays(keys, "services"))
     found: dict[Key, list[Revision]] = {key: [] for key in keys}
     for org, service, *rest in rows:
         found[org, service].append(_revision(*rest))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ..rules.epoch import governs
 from .service_revisions import select_revisions
@@ -25,7 +25,7 @@ async def select_longest_timeouts(tx: Tx, services: Sequence[Key], now: Instant)
         _, governing = governs(revisions[key], now)
         members[key] = () if governing is None else governing.sli
     wanted = sorted({(org, monitor) for (org, _), sli in members.items() for monitor in sli})
-    rows = await tx.rows(_TIMEOUTS, orgs=[k[0] for k in wanted], monitors=[k[1] for k in wanted])
+    rows = await tx.rows(_TIMEOUTS, **key_arrays(wanted, "monitors"))
     seconds = {(org, monitor): longest for org, monitor, longest in rows}
     return {
         (org, service): max((seconds.get((org, m), 0) for m in sli), default=0)

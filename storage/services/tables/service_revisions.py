@@ -8,7 +8,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import Tx
 from ..rows import EpochRow
 from ..rules.epoch import Epoch, Revision
@@ -86,9 +86,7 @@ async def select_epochs(tx: Tx, services: Iterable[Key]) -> dict[Key, list[Epoch
     """Those that are written down, in the order of their time: an edit that was long on its way has
     its epoch numbered after a later one's."""
     keys = list(services)
-    rows = await tx.structs(
-        EpochRow, _EPOCHS, orgs=[k[0] for k in keys], services=[k[1] for k in keys]
-    )
+    rows = await tx.structs(EpochRow, _EPOCHS, **key_arrays(keys, "services"))
     found: dict[Key, list[EpochRow]] = {key: [] for key in keys}
     for row in rows:
         found[row.org, row.service].append(row)

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import Key, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import ServiceRow
 
@@ -87,9 +87,7 @@ async def select_service(tx: Tx, uid: UUID) -> ServiceRow | None:
 
 
 async def select_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, ServiceRow]:
-    rows = await tx.structs(
-        ServiceRow, _BY_KEYS, orgs=[k[0] for k in keys], services=[k[1] for k in keys]
-    )
+    rows = await tx.structs(ServiceRow, _BY_KEYS, **key_arrays(keys, "services"))
     return {row.key: row for row in rows}
 
 
@@ -134,7 +132,7 @@ async def lock_services(
     """Those that are there; with `skip_locked` those that nobody else holds."""
     tx.lock_rank(LockRank.SERVICE, "services whose time is told")
     query = f"{_LOCK_KEYS} skip locked" if skip_locked else _LOCK_KEYS
-    rows = await tx.rows(query, orgs=[k[0] for k in keys], services=[k[1] for k in keys])
+    rows = await tx.rows(query, **key_arrays(keys, "services"))
     return await select_services(tx, [(org, service) for org, service in rows])
 
 
