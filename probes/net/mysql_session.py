@@ -15,6 +15,9 @@ from ..check.result import FailureClass
 from .bounded_reader import Reader
 
 PACKET_BYTES_MOST = 16 * 1024
+# Of a server, in one login: three where it switches the plugin once, and MariaDB switches to each
+# plugin of an account in turn.
+LOGIN_PACKETS_MOST = 10
 # Capabilities (the protocol's names). Neither LOCAL_FILES, with which a server reads our files, nor
 # MULTI_STATEMENTS.
 CONNECT_WITH_DB, PROTOCOL_41, SSL, TRANSACTIONS = 1 << 3, 1 << 9, 1 << 11, 1 << 13
@@ -86,7 +89,7 @@ class MysqlSession:
         parts += [database.encode(), b"\x00"] if database else []
         parts += [plugin.encode(), b"\x00"] if has_plugins else []
         await self._send(b"".join(parts))
-        while True:
+        for _ in range(LOGIN_PACKETS_MOST):
             packet = await self._packet()
             if packet[0] == _OK:
                 return
@@ -99,6 +102,7 @@ class MysqlSession:
             elif packet[1:] != _FAST:
                 # A key of the server's, for which we did not ask.
                 raise TargetFailure(FailureClass.PROTOCOL_ERROR)
+        raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def command(self, statement: str) -> None:
         """A statement of our own that has no rows."""

@@ -17,7 +17,13 @@ from leadline.probes.check.failure import TargetFailure
 from leadline.probes.check.phase_timer import Stopwatch
 from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
 from leadline.probes.net.bounded_reader import Reader
-from leadline.probes.net.mysql_session import CONNECT_WITH_DB, PLUGIN_AUTH, SSL, MysqlSession
+from leadline.probes.net.mysql_session import (
+    CONNECT_WITH_DB,
+    LOGIN_PACKETS_MOST,
+    PLUGIN_AUTH,
+    SSL,
+    MysqlSession,
+)
 from tests.support.peers.real_servers import HOST
 from tests.support.peers.servers import Prober, serving
 
@@ -240,8 +246,19 @@ async def test_without_the_tls_that_was_asked_for_nothing_is_said(
         ([[greeting()], [b"\xfe"]], FailureClass.AUTH_FAILED, None),
         ([[greeting()], [switching(b"client_ed25519")]], FailureClass.AUTH_FAILED, None),
         ([[greeting(CACHING)], [b"\x01-----BEGIN PUBLIC KEY"]], FailureClass.PROTOCOL_ERROR, None),
-        # More than the numbers of packets reach, and then nothing.
-        ([[greeting(CACHING)], [FAST] * 300], FailureClass.TIMEOUT, None),
+        # As many packets as a login may have; one less, and then nothing; one more.
+        ([[greeting(CACHING)], [FAST] * LOGIN_PACKETS_MOST], FailureClass.PROTOCOL_ERROR, None),
+        ([[greeting(CACHING)], [FAST] * (LOGIN_PACKETS_MOST - 1)], FailureClass.TIMEOUT, None),
+        (
+            [[greeting(CACHING)], [FAST] * LOGIN_PACKETS_MOST + [OK]],
+            FailureClass.PROTOCOL_ERROR,
+            None,
+        ),
+        (
+            [[greeting()], *[[switching(NATIVE)]] * LOGIN_PACKETS_MOST],
+            FailureClass.PROTOCOL_ERROR,
+            None,
+        ),
     ],
 )
 async def test_an_odd_login_gets_its_class(
