@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from leadline.daemon.agent import agent_main
 from leadline.daemon.config.roles import PARTS, DaemonPart, ProcessRole
 from leadline.daemon.process import children
+from leadline.daemon.process.loop_runner import run_loop
 from leadline.daemon.runtime.supervisor import Child
 
 LISTS: list[Any] = [
@@ -68,3 +71,15 @@ def test_a_worker_runs_probes_and_keeps_no_schedule() -> None:
         "watchdog",
         "ops",
     ]
+
+
+async def test_a_pass_of_a_loop_holds_a_token_of_its_limiter(autojump_clock: MockClock) -> None:
+    limiter, held = trio.CapacityLimiter(1), []
+
+    async def pass_once() -> None:
+        held.append(limiter.borrowed_tokens)
+
+    with trio.move_on_after(2.5):
+        await run_loop("loop", pass_once, 1.0, lambda _: None, None, limiter)
+    assert held == [1, 1, 1]
+    assert limiter.borrowed_tokens == 0

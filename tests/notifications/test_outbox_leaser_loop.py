@@ -15,6 +15,7 @@ from standardwebhooks import Webhook
 
 from leadline.daemon.loops import outbox_leaser as leaser_module
 from leadline.daemon.loops.janitor import DELIVERED_KEPT_US, Janitor
+from leadline.daemon.runtime import limits
 from leadline.storage.core.instant import DAY, HOUR, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.keyring import Keyring
@@ -94,6 +95,29 @@ async def test_tries_have_one_id_and_end_when_it_is_taken(world: World) -> None:
         ("incident_webhook", "failed"): 2,
         ("incident_webhook", "delivered"): 1,
     }
+
+
+async def test_a_delivery_waits_for_a_permit_of_the_leaser(world: World) -> None:
+    tell, permits, released = Telling(world), limits.sending(1), trio.Event()
+
+    async def answers_later(arrival: Arrival, stream: trio.SocketStream) -> None:
+        await released.wait()
+        await take(arrival, stream)
+
+    async with receiving() as receiver:
+        receiver.otherwise = answers_later
+        for path in ("/one", "/other"):
+            await tell.webhook(receiver.url(path))
+        await tell.told(uuid4(), 1)
+        async with leasing(tell, permits=permits):
+            await receiver.until(1)
+            with trio.fail_after(20):
+                while permits.statistics().tasks_waiting < 1:  # noqa: ASYNC110 - it sets no event
+                    await trio.sleep(0.01)
+            assert len(receiver.got) == 1
+            released.set()
+            await until_settled(tell, "delivered")
+    assert {got.path for got in receiver.got} == {"/one", "/other"}
 
 
 async def test_a_dead_event_blocks_its_stream_and_a_dead_endpoint_nobody_else(

@@ -200,6 +200,22 @@ async def test_a_region_has_four_places_and_a_monitor_one_run(world: World, flee
     await settled(fleet)
 
 
+async def test_a_canary_waits_for_a_permit_of_the_dispatcher(world: World, fleet: Fleet) -> None:
+    rows = [await canary(world), await canary(world)]
+    member = await fleet.member()
+    member.permits.total_tokens = 1
+    await fleet.forward(61)
+    await member.pass_once()
+    await under_way(fleet, 1)
+    with trio.fail_after(20):
+        while member.permits.statistics().tasks_waiting < 1:  # noqa: ASYNC110 - it sets no event
+            await trio.sleep(0.01)
+    fleet.let_go.set()
+    await settled(fleet)
+    assert fleet.most["all"] == 1
+    assert len({key.partition("/")[0] for key in fleet.keys}) == len(rows)
+
+
 async def test_where_nobody_can_run_it_that_is_said_when_its_time_is_over(
     world: World, fleet: Fleet
 ) -> None:
