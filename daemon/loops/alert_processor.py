@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 import trio
@@ -24,7 +24,7 @@ from ...storage.alerting.tables import service_episodes as episodes
 from ...storage.alerting.transactions.evaluate_services import end_forgotten_episodes
 from ...storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from ...storage.core.instant import SECOND, Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey, ServiceKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.incidents.tables import incident_escalations as ladders
@@ -32,6 +32,7 @@ from ...storage.incidents.transactions.escalate_incident import escalate_if_due
 from ..runtime.wake_event import WakeEvent
 
 log = logging.getLogger("leadline.alert_processor")
+K = TypeVar("K", MonitorKey, ServiceKey)
 
 # How long a change that another process recorded waits at most.
 PAUSE_SECONDS: Final = 0.5
@@ -60,7 +61,7 @@ class AlertCounters:
     failed_open: Counter[str] = field(default_factory=Counter)
 
 
-def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
     """Of one organization each: no lock is needed in two of them at once."""
     for _, group in groupby(sorted(keys), key=lambda key: key[0]):
         own = list(group)
@@ -85,8 +86,8 @@ class AlertProcessor:
         self._is_steady = is_steady
         self._on_told = on_told
         self._on_asked = on_asked
-        self._put_off: dict[Key, Instant] = {}
-        self._busy: set[Key] = set()
+        self._put_off: dict[MonitorKey, Instant] = {}
+        self._busy: set[MonitorKey] = set()
         self._astray_at = Instant(0)
         self.wake = WakeEvent()
         self.counts = AlertCounters()
@@ -109,10 +110,10 @@ class AlertProcessor:
                 break
         return total
 
-    async def _due(self, now: Instant) -> tuple[list[Key], list[tuple[UUID, str]]]:
+    async def _due(self, now: Instant) -> tuple[list[MonitorKey], list[tuple[UUID, str]]]:
         """Monitors whose outage is to be looked at, and incidents whose ladder is."""
         is_astray_due = now - self._astray_at >= ASTRAY_EVERY_US
-        forgotten: list[Key] = []
+        forgotten: list[ServiceKey] = []
         if not is_astray_due:
             async with self._pool.statement("is_alert_due") as tx:
                 if not await is_anything_due(tx, now):
@@ -130,7 +131,7 @@ class AlertProcessor:
         await self._end_forgotten(forgotten)
         return sorted(set(keys) - left), climbing
 
-    async def _end_forgotten(self, services: Sequence[Key]) -> None:
+    async def _end_forgotten(self, services: Sequence[ServiceKey]) -> None:
         """Nobody evaluates these: who was told of their trouble hears of its end all the same."""
         if not self._is_steady():
             return
@@ -140,7 +141,7 @@ class AlertProcessor:
         if ended:
             self._on_told()
 
-    async def _end_batch(self, services: Sequence[Key]) -> int:
+    async def _end_batch(self, services: Sequence[ServiceKey]) -> int:
         async def work(tx: Tx) -> int:
             return await end_forgotten_episodes(tx, services)
 
@@ -156,7 +157,7 @@ class AlertProcessor:
         middle = len(services) // 2
         return await self._end_batch(services[:middle]) + await self._end_batch(services[middle:])
 
-    async def _drive(self, keys: Sequence[Key]) -> None:
+    async def _drive(self, keys: Sequence[MonitorKey]) -> None:
         """What fails is halved until it stands alone: no fault of one is another's silence."""
 
         async def work(tx: Tx) -> OutageCounts:

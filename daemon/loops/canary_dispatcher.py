@@ -20,7 +20,7 @@ from ...probes.jobs.agent_protocol import run_key
 from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
 from ...storage.monitors.rows import ProbeErrorReason
@@ -59,7 +59,7 @@ class CanaryDispatcher:
     refused: Counter[str] = field(default_factory=Counter)
     stages: Counter[tuple[str, str]] = field(default_factory=Counter)
     _judged_through: Instant = LONG_AGO
-    _in_hand: set[Key] = field(default_factory=set)
+    _in_hand: set[MonitorKey] = field(default_factory=set)
     _running: trio.Nursery | None = None
     _closed: trio.Event = field(default_factory=trio.Event)
 

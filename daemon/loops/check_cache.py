@@ -12,7 +12,7 @@ from uuid import UUID
 
 from ...probes.check.check import Check, make_check
 from ...storage.core.instant import SECOND, Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.engine.keyring import CannotOpen, Keyring
 from ...storage.engine.pools import Pool
 from ...storage.monitors.queries.check_definitions import (
@@ -52,7 +52,7 @@ class CheckCache:
         self._pool = pool
         self._keyring = keyring
         self._clock = clock
-        self._entries: dict[Key, CachedCheck] = {}
+        self._entries: dict[MonitorKey, CachedCheck] = {}
         self._read_at = Instant(0)
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ class CheckCache:
         self._read_at = now
         return len(changed)
 
-    async def find(self, keys: Sequence[Key]) -> Mapping[Key, CachedCheck]:
+    async def find(self, keys: Sequence[MonitorKey]) -> Mapping[MonitorKey, CachedCheck]:
         """The entries of monitors that are still there; those not known yet are read."""
         missing = [key for key in keys if key not in self._entries]
         if missing:
@@ -79,14 +79,14 @@ class CheckCache:
                     self._put(definition)
         return {key: self._entries[key] for key in keys if key in self._entries}
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: MonitorKey) -> None:
         """What is known of it turned out to be old: it is read anew when it is asked for."""
         self._entries.pop(key, None)
 
     def _put(self, definition: Definition) -> None:
         if len(self._entries) >= CHECKS_MOST:
             self._entries.clear()
-        key = (definition.org, definition.id)
+        key = MonitorKey((definition.org, definition.id))
         known = self._entries.get(key)
         sealed = frozenset(zip(definition.secret_names, definition.secret_values, strict=True))
         # A reading that was overtaken by another is made good by the next: passes overlap.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from ...storage.core.instant import SECOND, Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.core.time_span import TimeSpan
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.monitors.rules.composite import by_height
@@ -45,7 +45,7 @@ class CompositeEvaluator:
         self._pool = pool
         self._bus = bus
         # Composites that the database refused, until when they are left alone: few, or none.
-        self._put_off: dict[Key, Instant] = {}
+        self._put_off: dict[MonitorKey, Instant] = {}
         self.evaluated = 0
         self.withheld = 0
 
@@ -69,7 +69,7 @@ class CompositeEvaluator:
         return count
 
     async def evaluate(
-        self, now: Instant, windows: Sequence[DueCompositeWindow], called: Iterable[Key]
+        self, now: Instant, windows: Sequence[DueCompositeWindow], called: Iterable[MonitorKey]
     ) -> int:
         """What the database refuses is halved until it stands alone."""
         keys = sorted({*called, *(window.key for window in windows)})

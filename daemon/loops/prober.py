@@ -19,7 +19,7 @@ from ...probes.check.result import Result, RunOutcome, UnknownReason
 from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ...storage.core.instant import LATEST, Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool
 from ...storage.monitors.rows import ProbeErrorReason
@@ -66,7 +66,7 @@ class QueuedRun:
     due: Instant
     number: int
     batch: ActiveBatch = field(compare=False)
-    key: Key = field(compare=False)
+    key: MonitorKey = field(compare=False)
     claim_until: Instant = field(compare=False)
 
 
@@ -118,7 +118,7 @@ class Prober:
         self._done: list[int] = []
         self._shards: tuple[int, ...] = ()
         # Of monitors that could not be made ready; told at the next pass.
-        self._troubles: dict[Key, tuple[ProbeErrorReason, Instant]] = {}
+        self._troubles: dict[MonitorKey, tuple[ProbeErrorReason, Instant]] = {}
         self._running: trio.Nursery | None = None
         self.wake = WakeEvent()
         self.counts = ProbeCounters()
@@ -224,7 +224,7 @@ class Prober:
         if not leased.due_ats:
             self._finish(batch)
         for n, due in enumerate(leased.due_ats):
-            key = (leased.orgs[n], leased.monitors[n])
+            key = MonitorKey((leased.orgs[n], leased.monitors[n]))
             claim_until = leased.claim_untils[n]
             self._enqueue(QueuedRun(due, next(self._numbers), batch, key, claim_until))
 
@@ -256,7 +256,7 @@ class Prober:
         self,
         permit: object,
         batch: ActiveBatch,
-        key: Key,
+        key: MonitorKey,
         entry: CachedCheck,
         due: Instant,
     ) -> None:
@@ -299,7 +299,7 @@ class Prober:
             jobs = await queues.lease_jobs(tx, self._process, self._shards, most)
         # A job follows an edit that may have been committed after edits were read: a resume would
         # find its monitor paused. Jobs are few, so their monitors are read anew.
-        keys = [(job.org, job.monitor) for job in jobs]
+        keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
         for key in keys:
             self._catalogue.forget(key)
         entries = await self._catalogue.find(keys)
@@ -307,10 +307,12 @@ class Prober:
             # Leased and not begun: the lease ends with us.
             return
         for job in jobs:
-            self._running.start_soon(self._run_job, job, entries.get((job.org, job.monitor)))
+            self._running.start_soon(
+                self._run_job, job, entries.get(MonitorKey((job.org, job.monitor)))
+            )
 
     async def _run_job(self, job: LeasedJob, entry: CachedCheck | None) -> None:
-        key = (job.org, job.monitor)
+        key = MonitorKey((job.org, job.monitor))
         try:
             if not await self._run_beside(job, entry):
                 self._catalogue.forget(key)
@@ -325,7 +327,7 @@ class Prober:
         if entry is None or not entry.enabled:
             return True
         if entry.check is None:
-            self._record_unready((job.org, job.monitor), entry)
+            self._record_unready(MonitorKey((job.org, job.monitor)), entry)
             return True
         # Waited for here: the pass goes on to read edits while no permit is free.
         permit = object()
@@ -335,9 +337,9 @@ class Prober:
         finally:
             self._permits.release_on_behalf_of(permit)
         if result.outcome is RunOutcome.UNKNOWN:
-            self._record_unknown((job.org, job.monitor), entry, result)
+            self._record_unknown(MonitorKey((job.org, job.monitor)), entry, result)
             return True
-        arrival = arrival_of((job.org, job.monitor), job.shard, entry, result, None)
+        arrival = arrival_of(MonitorKey((job.org, job.monitor)), job.shard, entry, result, None)
         recorded = await self._recorder.record(arrival)
         if recorded.fate is not StoreOutcome.OUTDATED:
             self._record_stored(entry, recorded)
@@ -377,12 +379,12 @@ class Prober:
     def _count_unknown(self, reason: str) -> None:
         self.counts.unknown[reason] = self.counts.unknown.get(reason, 0) + 1
 
-    def _record_unready(self, key: Key, entry: CachedCheck) -> None:
+    def _record_unready(self, key: MonitorKey, entry: CachedCheck) -> None:
         reason = entry.trouble.partition(":")[0]
         self._count_unknown(reason)
         self._record_probe_error(key, reason)
 
-    def _record_probe_error(self, key: Key, reason: str) -> None:
+    def _record_probe_error(self, key: MonitorKey, reason: str) -> None:
         if reason in _TROUBLES:
             self._troubles[key] = ProbeErrorReason(reason), self._clock()
 
@@ -398,7 +400,7 @@ class Prober:
             self._troubles = troubles | self._troubles
             raise
 
-    def _record_unknown(self, key: Key, entry: CachedCheck, result: Result) -> None:
+    def _record_unknown(self, key: MonitorKey, entry: CachedCheck, result: Result) -> None:
         reason = str(result.unknown_reason)
         self._count_unknown(reason)
         self._record_probe_error(key, reason)
@@ -414,7 +416,7 @@ def _stalled(result: Result) -> bool:
 
 
 def arrival_of(
-    key: Key, shard: int, entry: CachedCheck, result: Result, due: Instant | None
+    key: MonitorKey, shard: int, entry: CachedCheck, result: Result, due: Instant | None
 ) -> IncomingResult:
     instant = Instant(result.started_at)
     phases = result.phases

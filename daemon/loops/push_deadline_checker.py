@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from ...storage.core.instant import SECOND, Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.monitors.rules.monitor_state import StatusChange
 from ...storage.results.event_bus import Bus, StatusEvent
@@ -46,9 +46,9 @@ class PushDeadlineChecker:
         self._bus = bus
         self._clock = clock
         self._ask_presence = ask_presence
-        self._look_at: dict[Key, Instant] = {}
-        self._shards: dict[Key, int] = {}
-        self._heap: list[tuple[Instant, Key]] = []
+        self._look_at: dict[MonitorKey, Instant] = {}
+        self._shards: dict[MonitorKey, int] = {}
+        self._heap: list[tuple[Instant, MonitorKey]] = []
         self._refreshed_at = Instant(0)
         self.missed = 0
 
@@ -72,15 +72,15 @@ class PushDeadlineChecker:
         self._look_at = {key: deadline for key, _, deadline in found if deadline is not None}
         self._heap = sorted((at, key) for key, at in self._look_at.items())
 
-    def _due(self, now: Instant) -> list[Key]:
-        keys: list[Key] = []
+    def _due(self, now: Instant) -> list[MonitorKey]:
+        keys: list[MonitorKey] = []
         while self._heap and self._heap[0][0] <= now and len(keys) < AT_ONCE:
             at, key = heappop(self._heap)
             if self._look_at.get(key) == at:
                 keys.append(key)
         return sorted(keys)
 
-    async def _decide(self, keys: list[Key], now: Instant) -> None:
+    async def _decide(self, keys: list[MonitorKey], now: Instant) -> None:
         """What the database refuses stands alone in the end, until it is looked for again."""
         try:
             await self._decide_together(keys, now)
@@ -92,7 +92,7 @@ class PushDeadlineChecker:
             await self._decide(keys[:middle], now)
             await self._decide(keys[middle:], now)
 
-    async def _decide_together(self, keys: list[Key], now: Instant) -> None:
+    async def _decide_together(self, keys: list[MonitorKey], now: Instant) -> None:
         shards = sorted({self._shards[key] for key in keys})
         async with self._pool.transaction("judge_silence") as tx:
             judged, found, flips = await record_missed_pushes(tx, keys, shards)
@@ -103,7 +103,7 @@ class PushDeadlineChecker:
         if any(item.undecided for item in judged.values()):
             self._ask_presence()
 
-    def _plan(self, key: Key, judged: MissedPushCheck | None, now: Instant) -> None:
+    def _plan(self, key: MonitorKey, judged: MissedPushCheck | None, now: Instant) -> None:
         if judged is None or judged.look_again_at is None:
             self._look_at.pop(key, None)
             return

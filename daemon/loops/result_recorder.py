@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from ...storage.core.instant import SECOND, Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected, holding_connection
 from ...storage.results.event_bus import Bus, status_event
@@ -67,7 +67,7 @@ class Recorder:
         self._clock = clock
         self._send, self._receive = trio.open_memory_channel[Pending](QUEUE_MOST)
         self._collecting = trio.Lock()
-        self._standings: dict[Key, CachedState] = {}
+        self._standings: dict[MonitorKey, CachedState] = {}
         self._unanswered: set[Pending] = set()
         # Pushes that were received and are not committed yet, by their receipt.
         self._hearing: dict[object, Instant] = {}
@@ -172,7 +172,7 @@ class Recorder:
         """No more results come. What waits is stored; `run` ends."""
         self._send.close()
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: MonitorKey) -> None:
         """A monitor was edited or is gone: what was known of its state is not any more."""
         self._standings.pop(key, None)
 

@@ -15,7 +15,7 @@ from ...storage.alerting.rules.alert_episode import EVERY_US, EpisodeAction
 from ...storage.alerting.tables import service_alerting
 from ...storage.alerting.transactions.evaluate_services import ServiceEvaluations, evaluate_services
 from ...storage.core.instant import Instant
-from ...storage.core.key import Key
+from ...storage.core.key import Key, MonitorKey, ServiceKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Tx
 from ...storage.objectives.tables import burn_rules
@@ -28,6 +28,7 @@ from ...storage.objectives.transactions.evaluate_burn_rules import (
 log = logging.getLogger("leadline.service_evaluator")
 
 T = TypeVar("T")
+K = TypeVar("K", MonitorKey, ServiceKey)
 
 PAUSE_SECONDS: Final = 1.0
 # A transaction holds how these speak, and their members wait for it.
@@ -47,7 +48,7 @@ _DONE: Final = {
 }
 
 
-def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
     """Of one organization each: no lock is needed in two of them at once."""
     for _, group in groupby(sorted(keys), key=lambda key: key[0]):
         own = list(group)
@@ -69,7 +70,7 @@ class ServiceEvaluator:
         self._on_told = on_told
         self._is_steady = is_steady
         # Monitors whose budgets cannot be evaluated, until when they are left alone.
-        self._put_off: dict[Key, Instant] = {}
+        self._put_off: dict[MonitorKey, Instant] = {}
         self.evaluated = 0
         self.failed = 0
         # For metrics: what became of episodes, and why somebody was not paged, by signal.
@@ -103,19 +104,19 @@ class ServiceEvaluator:
             await self._burn_of_monitors(batch)
         return len(keys)
 
-    async def _evaluate(self, keys: Sequence[Key]) -> int:
+    async def _evaluate(self, keys: Sequence[ServiceKey]) -> int:
         async def work(tx: Tx) -> ServiceEvaluations:
             return await evaluate_services(tx, keys)
 
         return await self._try("evaluate_services", work, self._count, keys, self._evaluate)
 
-    async def _burn(self, keys: Sequence[Key]) -> int:
+    async def _burn(self, keys: Sequence[ServiceKey]) -> int:
         async def work(tx: Tx) -> Burned:
             return await evaluate_service_burns(tx, keys)
 
         return await self._try("evaluate_service_burns", work, self._count_burned, keys, self._burn)
 
-    async def _burn_of_monitors(self, keys: Sequence[Key]) -> int:
+    async def _burn_of_monitors(self, keys: Sequence[MonitorKey]) -> int:
         async def work(tx: Tx) -> Burned:
             return await evaluate_monitor_burns(tx, keys, is_steady=self._is_steady())
 
@@ -127,8 +128,8 @@ class ServiceEvaluator:
         name: str,
         work: Callable[[Tx], Awaitable[T]],
         count: Callable[[T], int],
-        keys: Sequence[Key],
-        again: Callable[[Sequence[Key]], Awaitable[int]],
+        keys: Sequence[K],
+        again: Callable[[Sequence[K]], Awaitable[int]],
     ) -> int:
         """What fails is halved until it stands alone, and its error is noted beside it."""
         fault: Exception | None = None
@@ -150,13 +151,13 @@ class ServiceEvaluator:
     async def _note(self, name: str, key: Key, text: str) -> None:
         due = Instant(self._clock() + EVERY_US)
         if name == "evaluate_monitor_burns":
-            self._put_off[key] = due
+            self._put_off[MonitorKey(key)] = due
             return
         async with self._pool.transaction("note_service_error") as tx:
             if name == "evaluate_services":
-                await service_alerting.write_failed(tx, key, text, due)
+                await service_alerting.write_failed(tx, ServiceKey(key), text, due)
             else:
-                await service_alerting.write_burn_failed(tx, key, text)
+                await service_alerting.write_burn_failed(tx, ServiceKey(key), text)
 
     def _count_burned(self, done: Burned) -> int:
         for reason, count in done.withheld.items():

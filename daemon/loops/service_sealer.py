@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Final
 
 from ...storage.core.instant import MINUTE, Instant
-from ...storage.core.key import Key
+from ...storage.core.key import ServiceKey
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Rejected
 from ...storage.services.queries.sealing_backlog import (
@@ -37,10 +37,10 @@ class ServiceSealer:
         self._pool = pool
         # When the fence will have let the next minute of a service be sealed, or what the database
         # refused may be tried again.
-        self._not_before: dict[Key, Instant] = {}
+        self._not_before: dict[ServiceKey, Instant] = {}
         self._passes = 0
         # Until which pass.
-        self._pasts_put_off: dict[Key, int] = {}
+        self._pasts_put_off: dict[ServiceKey, int] = {}
         self.sealed = 0
 
     async def pass_once(self) -> int:
@@ -65,7 +65,7 @@ class ServiceSealer:
         """What the database refuses, or is too long about, is halved until it stands alone."""
         keys = [one.key for one in part]
         failed: Rejected | Unavailable | None = None
-        done: dict[Key, SealedService] = {}
+        done: dict[ServiceKey, SealedService] = {}
         try:
             done = await self._pool.transact("seal_services", lambda tx: seal_services(tx, keys))
         except (Rejected, Unavailable) as error:
@@ -80,7 +80,9 @@ class ServiceSealer:
             log.error("service cannot be sealed", extra={"cause": str(failed), "key": keys[0]})
         return self._moved(part, done)
 
-    def _moved(self, part: Sequence[UnsealedService], done: Mapping[Key, SealedService]) -> int:
+    def _moved(
+        self, part: Sequence[UnsealedService], done: Mapping[ServiceKey, SealedService]
+    ) -> int:
         moved = 0
         for one in part:
             if one.key in done:
@@ -101,7 +103,7 @@ class ServiceSealer:
             if key not in put_off:
                 await self._reconstruct_one(key)
 
-    async def _reconstruct_one(self, key: Key) -> None:
+    async def _reconstruct_one(self, key: ServiceKey) -> None:
         try:
             async with self._pool.transaction("reconstruct") as tx:
                 await reconstruct(tx, key)

@@ -21,7 +21,7 @@ from ...probes.net.egress_policy import EgressPolicy, notify_policy, probe_polic
 from ...probes.senders import SendContext
 from ...storage.alerting.rules.paging_delegation import STEADY_US
 from ...storage.core.instant import Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
 from ...storage.engine.product_clock import ProductClock, Reading
@@ -293,7 +293,7 @@ def _surveyor(
     return RegionLoadSampler(pool, clock.now, regions_of(settings))
 
 
-async def _evaluate_composite(house: Components, key: Key) -> None:
+async def _evaluate_composite(house: Components, key: MonitorKey) -> None:
     evaluator = CompositeEvaluator(house.pools.http, house.bus)
     await evaluator.evaluate(house.clock.now(), (), [key])
 

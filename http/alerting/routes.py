@@ -6,6 +6,7 @@ from ...storage.accounts.rules.access import Need, Permission
 from ...storage.alerting.queries.service_alerting import select_alerting
 from ...storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...storage.core.instant import SECOND
+from ...storage.core.key import ServiceKey
 from ...storage.objectives.queries.burn_rules import select_rules_of_services
 from ...storage.objectives.rules import DEFAULT_RULES, BurnRule, BurnSeverity, threshold_of
 from ...storage.objectives.transactions.set_service_objective import put_burn_alerting
@@ -69,7 +70,7 @@ async def write_burn_alerting(ask: Request) -> ServiceBurnAlerting:
             rules,
             enabled=body.burn_alert_enabled,
         )
-        key = (target.org, target.owner)
+        key = ServiceKey((target.org, target.owner))
         kept = (await select_rules_of_services(tx, [key])).get(key, {}).get(body.window, [])
     return ServiceBurnAlerting(
         window=body.window,

@@ -44,7 +44,7 @@ async def reactivate_monitor(ask: Request) -> Monitor:
 
 def _edited(ask: Request, row: MonitorRow, shape: Monitor) -> Monitor:
     """What this process knew of the monitor is old."""
-    ask.context.recorder.forget((row.org, row.id))
+    ask.context.recorder.forget(row.key)
     ask.context.on_edit()
     return shape
 

@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ...storage.core.instant import Instant
-from ...storage.core.key import Key
+from ...storage.core.key import MonitorKey
 from ...storage.results.rules.incoming_result import IncomingResult, StoreResult
 
 # Evaluates one composite, given as (organization, monitor), and commits its result.
-EvaluateComposite = Callable[[Key], Awaitable[None]]
+EvaluateComposite = Callable[[MonitorKey], Awaitable[None]]
 
 
 class ResultSink(Protocol):
@@ -28,5 +28,5 @@ class ResultSink(Protocol):
     async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
         """Stores results and waits until all are committed; returns their fates in their order."""
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: MonitorKey) -> None:
         """Drops what it knows of the state of a monitor that was edited or deleted."""

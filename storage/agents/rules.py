@@ -13,7 +13,7 @@ import msgspec
 from ...probes.check.result import FailureClass
 from ...probes.jobs.agent_protocol import AgentResult, window_job_id
 from ..core.instant import DAY, SECOND, Instant, from_datetime
-from ..core.key import Key
+from ..core.key import MonitorKey
 from ..monitors.rules.monitor import MonitorType, manner_of
 from ..results.rules.incoming_result import IncomingResult, ResultSource
 from ..scheduling.rules.expected_run import covered_until
@@ -48,8 +48,8 @@ class AgentMonitor(msgspec.Struct, frozen=True):
     timeout_seconds: int
 
     @property
-    def key(self) -> Key:
-        return self.org, self.id
+    def key(self) -> MonitorKey:
+        return self.key
 
 
 def fault(item: AgentResult, now: Instant, kept_days: int) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from ..core.instant import Instant
-from ..core.key import Key
+from ..core.key import ServiceKey
 
 # An evaluation that went well says for so long that the service can speak.
 LEASE_SECONDS: Final = 90
@@ -42,5 +42,5 @@ class AlertingRow(msgspec.Struct, frozen=True):
     burn_lease_holds: bool
 
     @property
-    def key(self) -> Key:
-        return self.org, self.service
+    def key(self) -> ServiceKey:
+        return ServiceKey((self.org, self.service))

@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from ..accounts.rules.access import Actor
 from ..core.instant import Instant
-from ..core.key import Key
+from ..core.key import ServiceKey
 from ..engine.pools import LockRank, Tx
 from .rows import ChangeRow, PhaseRow
 from .rules.change import ChangeKind, Record, RecordedPhase
@@ -39,7 +39,7 @@ update changes set latest_at = at(%(at)s) where org = %(org)s and id = %(change)
 """
 
 
-async def make_change(tx: Tx, service: Key, record: Record, at: Instant) -> ChangeRow:
+async def make_change(tx: Tx, service: ServiceKey, record: Record, at: Instant) -> ChangeRow:
     """The change of an identity, held; where it is new it is made, to begin at that instant. The
     service is kept."""
     tx.lock_rank(LockRank.CHANGE, "a change that a phase is added to")
@@ -78,7 +78,7 @@ def change_row(*columns: Any) -> ChangeRow:
     return structs.replace(row, kind=ChangeKind(row.kind))
 
 
-def _identity(service: Key, source: str, external_id: str) -> dict[str, Any]:
+def _identity(service: ServiceKey, source: str, external_id: str) -> dict[str, Any]:
     return {
         "org": service[0],
         "service": service[1],

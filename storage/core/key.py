@@ -1,9 +1,12 @@
 """The key of a row, and how a statement takes many keys."""
 
 from collections.abc import Iterable
+from typing import NewType
 
 # (organization, id)
 Key = tuple[int, int]
+MonitorKey = NewType("MonitorKey", Key)
+ServiceKey = NewType("ServiceKey", Key)
 
 
 def key_arrays(keys: Iterable[Key], ids: str) -> dict[str, list[int]]:

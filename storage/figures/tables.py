@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.instant import Instant
-from ..core.key import Key, key_arrays
+from ..core.key import MonitorKey, key_arrays
 from ..engine.pools import LockRank, Tx
 from .rows import DueRepair
 
@@ -114,16 +114,16 @@ Sample = tuple[Instant, bool, bool]
 
 
 async def select_results(
-    tx: Tx, keys: Sequence[Key], from_at: Instant, to_at: Instant, since: Instant
-) -> dict[Key, list[tuple[Instant, bool, str | None]]]:
+    tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, to_at: Instant, since: Instant
+) -> dict[MonitorKey, list[tuple[Instant, bool, str | None]]]:
     """(instant, up, message) of each monitor in [from, to), led by the last one before, if any
     since an instant."""
     pairs = key_arrays(keys, "monitors")
-    found: dict[Key, list[tuple[Instant, bool, str | None]]] = {key: [] for key in keys}
+    found: dict[MonitorKey, list[tuple[Instant, bool, str | None]]] = {key: [] for key in keys}
     for org, monitor, ts, up, msg in await tx.rows(_BEFORE, from_at=from_at, since=since, **pairs):
-        found[org, monitor].append((ts, up, msg))
+        found[MonitorKey((org, monitor))].append((ts, up, msg))
     for org, monitor, ts, up, msg in await tx.rows(_RESULTS, from_at=from_at, to_at=to_at, **pairs):
-        found[org, monitor].append((ts, up, msg))
+        found[MonitorKey((org, monitor))].append((ts, up, msg))
     return found
 
 
@@ -132,7 +132,7 @@ async def put_hours(tx: Tx, hours: Sequence[RollupBucket]) -> None:
         await tx.execute(_PUT_HOURS, items=msgspec.json.encode(hours).decode())
 
 
-async def put_days(tx: Tx, keys: Sequence[Key], day: Instant) -> None:
+async def put_days(tx: Tx, keys: Sequence[MonitorKey], day: Instant) -> None:
     await tx.execute(_PUT_DAYS, day=day, **key_arrays(keys, "monitors"))
 
 
@@ -142,23 +142,30 @@ async def advance_rolled_up(tx: Tx, shard: int, was: Instant, to: Instant) -> bo
     return bool(await tx.execute(_MOVE, shard=shard, was=was, to=to))
 
 
-async def select_monitors_of_shard(tx: Tx, shard: int) -> list[Key]:
+async def select_monitors_of_shard(tx: Tx, shard: int) -> list[MonitorKey]:
     """The monitors that stand in a shard."""
-    return [(org, monitor) for org, monitor in await tx.rows(_MONITORS_OF_SHARD, shard=shard)]
+    return [
+        MonitorKey((org, monitor))
+        for org, monitor in await tx.rows(_MONITORS_OF_SHARD, shard=shard)
+    ]
 
 
-async def lock_types(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
+async def lock_types(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, str]:
     """The types of those that are still there, held so that nobody else makes their figures."""
     tx.lock_rank(LockRank.MONITOR, "figures of monitors")
     rows = await tx.rows(_LOCK_TYPES, **key_arrays(keys, "monitors"))
-    return {(org, monitor): kind for org, monitor, kind in rows}
+    return {MonitorKey((org, monitor)): kind for org, monitor, kind in rows}
 
 
-async def select_figured_of(tx: Tx, keys: Sequence[Key], since: Instant) -> dict[Key, Instant]:
+async def select_figured_of(
+    tx: Tx, keys: Sequence[MonitorKey], since: Instant
+) -> dict[MonitorKey, Instant]:
     """Until when hours of monitors are rolled up: their shards', or their own since an instant,
     where those are further already."""
     rows = await tx.rows(_FIGURED_OF, **key_arrays(keys, "monitors"), since=since)
-    return {(org, monitor): max(shards, own or shards) for org, monitor, shards, own in rows}
+    return {
+        MonitorKey((org, monitor)): max(shards, own or shards) for org, monitor, shards, own in rows
+    }
 
 
 async def lease_repairs(tx: Tx, shards: Sequence[int], most: int) -> list[DueRepair]:
@@ -169,7 +176,7 @@ async def delete_repair(tx: Tx, org: int, repair: int) -> None:
     await tx.execute(_DELETE_REPAIR, org=org, id=repair)
 
 
-async def delete_covered_repairs(tx: Tx, key: Key, from_at: Instant, to_at: Instant) -> int:
+async def delete_covered_repairs(tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant) -> int:
     """Those of a monitor that lie in a range which is being made again. What they are about is
     committed, and whoever deletes them reads it after this."""
     return await tx.execute(

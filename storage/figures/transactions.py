@@ -7,7 +7,7 @@ Both write by replacing, so that a pass that was interrupted is simply made agai
 from collections.abc import Iterable, Sequence
 
 from ..core.instant import DAY, HOUR, SECOND, Instant
-from ..core.key import Key
+from ..core.key import MonitorKey
 from ..engine.pools import Tx
 from ..results.tables import sealing as seals
 from ..scheduling.rows import Shard
@@ -28,7 +28,7 @@ async def watermark_of_shard(tx: Tx, shard: Shard) -> Instant:
     return own if elsewhere is None else min(own, elsewhere)
 
 
-async def roll_up_hour(tx: Tx, keys: Sequence[Key], hour: Instant) -> None:
+async def roll_up_hour(tx: Tx, keys: Sequence[MonitorKey], hour: Instant) -> None:
     """Writes one hour of some monitors, and the day that it ends."""
     types = await figures.lock_types(tx, keys)
     await _put_hours(tx, types, hour, Instant(hour + HOUR))
@@ -37,7 +37,7 @@ async def roll_up_hour(tx: Tx, keys: Sequence[Key], hour: Instant) -> None:
         await figures.put_days(tx, keys, Instant(end - DAY))
 
 
-async def _put_hours(tx: Tx, types: dict[Key, str], start: Instant, end: Instant) -> None:
+async def _put_hours(tx: Tx, types: dict[MonitorKey, str], start: Instant, end: Instant) -> None:
     edges = [Instant(at) for at in range(start, end + 1, HOUR)]
     measured = await measure(tx, types, edges)
     await figures.put_hours(
@@ -60,7 +60,7 @@ async def _put_hours(tx: Tx, types: dict[Key, str], start: Instant, end: Instant
     )
 
 
-def chunks(keys: Iterable[Key]) -> list[list[Key]]:
+def chunks(keys: Iterable[MonitorKey]) -> list[list[MonitorKey]]:
     """The monitors of a shard in bounded parts, each a transaction of its own."""
     order = sorted(keys)
     return [order[n : n + MONITORS_AT_ONCE] for n in range(0, len(order), MONITORS_AT_ONCE)]

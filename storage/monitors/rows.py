@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
+from ..core.key import MonitorKey
 from .rules.fields import StoredFields
 
 
@@ -40,6 +41,10 @@ class MonitorRow(StoredFields, frozen=True):
     superseded_by: int | None = None
     superseded_by_uid: UUID | None = None
     retired_at: Instant | None = None
+
+    @property
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.id))
 
 
 class ProbeErrorReason(StrEnum):

@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
-from ..core.key import Key
+from ..core.key import MonitorKey
 from .rules.run_schedule import ScheduleTerm
 
 
@@ -45,7 +45,7 @@ class NewTerm(msgspec.Struct, frozen=True):
     enabled: bool
 
     @classmethod
-    def of(cls, key: Key, term: ScheduleTerm, from_at: Instant) -> "NewTerm":
+    def of(cls, key: MonitorKey, term: ScheduleTerm, from_at: Instant) -> "NewTerm":
         return cls(
             *key,
             from_at,

@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
-from ..core.key import Key
+from ..core.key import ServiceKey
 
 
 class EpochRow(msgspec.Struct, frozen=True):
@@ -55,5 +55,5 @@ class ServiceRow(msgspec.Struct, frozen=True):
     orphaned_at: Instant | None = None
 
     @property
-    def key(self) -> Key:
-        return self.org, self.id
+    def key(self) -> ServiceKey:
+        return ServiceKey((self.org, self.id))

@@ -9,6 +9,7 @@ import trio
 from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
@@ -103,7 +104,7 @@ async def test_many_that_are_put_off_starve_nobody(
     bad = {(row.org, row.id) for row in rows[:4]}
 
     async def refusing(
-        tx: Tx, keys: Sequence[tuple[int, int]], *, is_steady: bool = True
+        tx: Tx, keys: Sequence[MonitorKey], *, is_steady: bool = True
     ) -> OutageCounts:
         if bad & set(keys):
             raise Rejected("no")

@@ -13,6 +13,7 @@ from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.daemon.loops.alert_processor import AlertProcessor
 from leadline.storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.incidents.tables import incidents
@@ -755,7 +756,7 @@ async def test_what_is_refused_of_one_monitor_keeps_nothing_from_the_others(
     bad = (rows[4].org, rows[4].id)
 
     async def refusing(
-        tx: Tx, keys: Sequence[tuple[int, int]], *, is_steady: bool = True
+        tx: Tx, keys: Sequence[MonitorKey], *, is_steady: bool = True
     ) -> OutageCounts:
         done = await process_outages(tx, keys, is_steady=is_steady)
         if bad in keys:

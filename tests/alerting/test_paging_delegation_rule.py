@@ -25,6 +25,7 @@ from leadline.storage.alerting.rules.paging_delegation import (
     why_unheard,
 )
 from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.core.key import ServiceKey
 
 NOW = Instant(1_000_000 * SECOND)
 JUST = Instant(NOW - 10 * SECOND)
@@ -40,7 +41,7 @@ LIVE = PagingSignal(
 )
 BURN = replace(LIVE, revision=None, state=None)
 ABLE = Owner(
-    key=(1, 1),
+    key=ServiceKey((1, 1)),
     revision=7,
     governs_from=LONG_AGO,
     speaking=SPEAKING,
@@ -123,7 +124,7 @@ def test_what_no_service_owns_speaks_for_itself() -> None:
 def test_a_monitor_is_quiet_exactly_while_any_of_its_services_can_speak(
     owners: list[Owner],
 ) -> None:
-    numbered = [replace(owner, key=(1, n)) for n, owner in enumerate(owners)]
+    numbered = [replace(owner, key=ServiceKey((1, n))) for n, owner in enumerate(owners)]
     able = tuple(o.key for o in numbered if replace(o, key=ABLE.key) == ABLE)
     verdict = decide_paging(numbered, JUST, NOW, is_steady=True)
     assert verdict == Delegated(able) if able else isinstance(verdict, FailOpen)

@@ -9,6 +9,7 @@ from leadline.daemon.loops import alert_processor as watcher_module
 from leadline.storage.alerting.transactions.evaluate_services import end_forgotten_episodes
 from leadline.storage.alerting.transactions.process_outages import OutageCounts, process_outages
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.key import MonitorKey, ServiceKey
 from leadline.storage.engine.pools import Tx
 from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.monitors.rows import MonitorRow
@@ -16,7 +17,7 @@ from leadline.storage.retirement.transactions.end_episode_of_deleted import end_
 from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from leadline.storage.services.tables.services import delete_service, lock_service
 
-from ..support.worlds.speaking import EVERY, Key, Service, Speaking, speaking
+from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
 
 
 @pytest.fixture
@@ -224,7 +225,7 @@ async def test_one_forgotten_episode_that_cannot_be_ended_keeps_no_other_open(
     await stays(story, 2 * MINUTE, *rows)
     real = end_forgotten_episodes
 
-    async def refusing(tx: Tx, keys: Sequence[Key]) -> int:
+    async def refusing(tx: Tx, keys: Sequence[ServiceKey]) -> int:
         if made[1].key in keys:
             raise ValueError("it is not right")
         return await real(tx, keys)
@@ -307,7 +308,7 @@ async def test_one_outage_that_cannot_be_decided_about_keeps_no_other_waiting(
     await story.channel("own", *rows)
     real = process_outages
 
-    async def refusing(tx: Tx, keys: Sequence[Key], *, is_steady: bool) -> OutageCounts:
+    async def refusing(tx: Tx, keys: Sequence[MonitorKey], *, is_steady: bool) -> OutageCounts:
         if (rows[1].org, rows[1].id) in keys:
             raise ValueError("it is not right")
         return await real(tx, keys, is_steady=is_steady)

@@ -9,10 +9,11 @@ import pytest
 from leadline.daemon.loops import service_evaluator as evaluator_module
 from leadline.storage.alerting.transactions.evaluate_services import ServiceEvaluations
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.engine.pools import Tx
 from tests.support.run.effort import varied
 
-from ..support.worlds.speaking import Key, Speaking, speaking
+from ..support.worlds.speaking import Speaking, speaking
 
 PAGES = ("incident.opened", "incident.escalated", "monitor.down")
 RECOVERIES = ("incident.resolved", "monitor.recovered")
@@ -123,7 +124,7 @@ async def _lease_runs_out(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
 
 
 async def _evaluating_fails(_: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failing(_tx: Tx, _keys: list[Key]) -> ServiceEvaluations:
+    async def failing(_tx: Tx, _keys: list[ServiceKey]) -> ServiceEvaluations:
         raise ValueError("broken")
 
     monkeypatch.setattr(evaluator_module, "evaluate_services", failing)

@@ -15,6 +15,7 @@ from leadline.storage.alerting.transactions.evaluate_services import (
     evaluate_services,
 )
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.engine.pools import Tx
 from leadline.storage.incidents.rules.incident import IncidentStatus
 from leadline.storage.incidents.tables import incidents
@@ -23,7 +24,7 @@ from leadline.storage.retirement.transactions.end_episode_of_deleted import end_
 from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from leadline.storage.services.tables.services import delete_service, lock_service
 
-from ..support.worlds.speaking import EVERY, Key, Speaking, speaking
+from ..support.worlds.speaking import EVERY, Speaking, speaking
 
 
 @pytest.fixture
@@ -115,9 +116,9 @@ async def test_what_is_resolved_by_hand_is_not_opened_again_before_a_recovery(
     await story.steps(70 * SECOND)
     await story.deliver()
     async with story.world.pool.transaction("resolve") as tx:
-        held = await incidents.lock_of_episodes(tx, {}, [(row.org, 1)])
+        held = await incidents.lock_of_episodes(tx, {}, [ServiceKey((row.org, 1))])
         entry = IncidentEntry(status=IncidentStatus.RESOLVED, body="", public=None, author=None)
-        await write_entry(tx, held[row.org, 1], entry)
+        await write_entry(tx, held[ServiceKey((row.org, 1))], entry)
     for _ in range(8):
         await story.is_now(row, False)
         await story.step(EVERY)
@@ -308,7 +309,7 @@ async def test_one_that_cannot_be_evaluated_keeps_no_other_waiting(
     made = [await story.service(row, policy=policy, name=f"S{n}") for n, row in enumerate(rows)]
     real = evaluate_services
 
-    async def refusing(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
+    async def refusing(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvaluations:
         if made[1].key in keys:
             raise ValueError("it is not right")
         return await real(tx, keys)
@@ -449,7 +450,7 @@ async def test_what_a_member_is_quiet_for_is_shown(story: Speaking) -> None:
     await story.channel("own", row)
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)))
-    key = (row.org, row.id)
+    key = row.key
 
     async def shown() -> tuple[bool, list[str], str | None]:
         async with story.world.pool.transaction("state", read_only=True) as tx:

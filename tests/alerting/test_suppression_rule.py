@@ -16,8 +16,9 @@ from leadline.storage.alerting.rules.suppression import (
     decide_suppression,
 )
 from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 
-ME, CAUSE, MEMBER = (1, 1), (1, 2), (1, 3)
+ME, CAUSE, MEMBER = MonitorKey((1, 1)), MonitorKey((1, 2)), MonitorKey((1, 3))
 T = Instant(1_000 * SECOND)
 
 
@@ -154,7 +155,7 @@ def test_nobody_is_told_beside_a_cause_and_somebody_is_told_in_the_end(
     steps: list[str], answers: bool, mine: int, its: int
 ) -> None:
     world, hold = World(), None
-    asked_at: dict[tuple[int, int], Instant] = {}
+    asked_at: dict[MonitorKey, Instant] = {}
     silent_since_told = False
     quiet_since: Instant | None = None
     for step in [*steps, *["tick"] * 40]:
@@ -207,7 +208,7 @@ def _go(world: World, step: str) -> None:
             _look(world, ME)
 
 
-def _look(world: World, key: tuple[int, int]) -> None:
+def _look(world: World, key: MonitorKey) -> None:
     if key == ME:
         world.me_at = world.now
     elif not world.cause_paused:

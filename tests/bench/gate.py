@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import trio
 
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.engine.pools import Isolation
 from leadline.storage.gate.queries.gate_evidence import select_facts
 from leadline.storage.services.tables.services import select_services
@@ -147,7 +148,8 @@ def _count(running: Daemon) -> int:
 async def _facts(dsn: str) -> dict[str, float]:
     """What of it is reading."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        keys = list(connection.execute("select org, id from services order by id limit 1"))
+        found = connection.execute("select org, id from services order by id limit 1")
+        keys = [ServiceKey((org, service)) for org, service in found]
     async with _pool(dsn) as pool:
 
         async def once() -> None:

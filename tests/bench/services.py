@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.service_evaluator import ServiceEvaluator
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, from_datetime
-from leadline.storage.core.key import Key
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.services.queries.service_reports import (
@@ -136,7 +136,9 @@ async def _fill(dsn: str) -> None:
                 "insert into service_alerting (org, service, due_at, edited_at)"
                 " select org, id, 'infinity', now() from services"
             )
-            keys = [(org, row[0]) for row in connection.execute("select id from services")]
+            keys = [
+                ServiceKey((org, row[0])) for row in connection.execute("select id from services")
+            ]
         chance = random.Random(1)
         for first in range(0, len(keys), 20):
             part = keys[first : first + 20]
@@ -204,7 +206,8 @@ async def _work(dsn: str) -> Figures:
     with psycopg.connect(dsn, autocommit=True) as connection:
         # What the halted daemon had begun would hold its services.
         connection.execute(_ALONE)
-        keys: list[Key] = list(connection.execute("select org, id from services order by id"))
+        found = connection.execute("select org, id from services order by id")
+        keys = [ServiceKey((org, service)) for org, service in found]
         row = connection.execute("select max(sealed_through) from services").fetchone()
         assert row is not None
         sealed = from_datetime(row[0])
@@ -221,7 +224,7 @@ async def _work(dsn: str) -> Figures:
     return figures
 
 
-async def _seal(pool: Pool, dsn: str, keys: list[Key], sealed: Instant) -> Figures:
+async def _seal(pool: Pool, dsn: str, keys: list[ServiceKey], sealed: Instant) -> Figures:
     walls, cpus = [], []
     with psycopg.connect(dsn, autocommit=True) as connection:
         for minute in range(1, MINUTES_SEALED + 1):
@@ -257,14 +260,14 @@ async def _evaluate(pool: Pool, dsn: str) -> Figures:
     return await _timed(5, once)
 
 
-async def _burns(pool: Pool, keys: list[Key]) -> None:
+async def _burns(pool: Pool, keys: list[ServiceKey]) -> None:
     lengths = [HOUR, 5 * MINUTE, 6 * HOUR, 30 * MINUTE]
     async with pool.transaction("burns", read_only=True) as tx:
         rows = await services.select_services(tx, keys)
         await select_burns(tx, [(row, 999_000, lengths) for row in rows.values()])
 
 
-async def _windows(pool: Pool, keys: list[Key]) -> None:
+async def _windows(pool: Pool, keys: list[ServiceKey]) -> None:
     async with pool.transaction("windows", read_only=True) as tx:
         rows = await services.select_services(tx, keys)
         await select_windows(tx, list(rows.values()), "30d")
@@ -280,7 +283,7 @@ async def _timed(times: int, act: Callable[[], Awaitable[None]]) -> Figures:
     return {"p50": found[len(found) // 2], "worst": found[-1]}
 
 
-async def _plans(pool: Pool, key: Key, sealed: Instant) -> dict[str, list[str]]:
+async def _plans(pool: Pool, key: ServiceKey, sealed: Instant) -> dict[str, list[str]]:
     item = {"place": 0, "org": key[0], "service": key[1]}
     days = item | {"from_at": sealed - WINDOWS["90d"], "until_at": sealed}
     minutes = item | {"from_at": sealed - HOUR, "until_at": sealed}

@@ -5,6 +5,7 @@ import pytest
 from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.figures.queries.availability import select_days
 from leadline.storage.monitors.tables import compositions
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
@@ -38,10 +39,10 @@ async def test_every_figure_is_what_the_text_says_of_the_whole_history(
             painted = painter.split(uid, hour, hour + HOUR)
             assert hours[uid, hour] == painted, (life.known[uid].row.name, (hour - START) // HOUR)
     async with world.pool.transaction("days", read_only=True) as tx:
-        keys = {(world.org, life.known[c].row.id): "composite" for c in life.composites}
+        keys = {MonitorKey((world.org, life.known[c].row.id)): "composite" for c in life.composites}
         found = await select_days(tx, keys, tx.now, 1)
     for uid in life.composites:
-        days = found[world.org, life.known[uid].row.id]
+        days = found[MonitorKey((world.org, life.known[uid].row.id))]
         assert days.watermark is not None
         assert world.now - 3 * MINUTE < days.watermark <= world.now - 2 * MINUTE
         split = days.days[0][1].split

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.engine.pools import Tx
 from leadline.storage.figures.queries.availability import select_days, select_windows
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, preview_announcement
@@ -29,7 +30,7 @@ def counting() -> Iterator[list[str]]:
         yield asked
 
 
-async def statements(world: World, types: dict[tuple[int, int], str]) -> int:
+async def statements(world: World, types: dict[MonitorKey, str]) -> int:
     """How many it takes to tell today and the last hour of these."""
     with counting() as asked:
         async with world.pool.transaction("figures", read_only=True) as tx:
@@ -46,12 +47,12 @@ async def test_composites_that_were_made_one_after_the_other_are_not_measured_on
     old = await watch.composite([member])
     await watch.go(START + HOUR, HOUR // 4)
     await watch.sealer.pass_once()
-    types = {(row.org, row.id): row.type for row in (member, old)}
+    types = {MonitorKey((row.org, row.id)): row.type for row in (member, old)}
     few = await statements(world, types)
     for _ in range(12):
         world.now = Instant(world.now + SECOND)
         row = await watch.composite([member])
-        types[row.org, row.id] = row.type
+        types[row.key] = row.type
     await watch.sealer.pass_once()
     assert 0 < await statements(world, types) <= few
 

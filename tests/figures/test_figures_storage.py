@@ -42,8 +42,8 @@ async def pass_until(world: World, until: int, step_us: int = 10 * MINUTE) -> No
 
 async def days_of(world: World, row: MonitorRow, days: int) -> list[MonitorTime]:
     async with world.pool.transaction("days", read_only=True) as tx:
-        found = await select_days(tx, {(row.org, row.id): row.type}, tx.now, days)
-    return [measured for _, measured in found[row.org, row.id].days]
+        found = await select_days(tx, {row.key: row.type}, tx.now, days)
+    return [measured for _, measured in found[row.key].days]
 
 
 async def execute(world: World, query: str, **given: Any) -> None:
@@ -165,7 +165,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
 
     async def roll_up_slowly() -> None:
         async with world.pool.transaction("roll up, slowly") as tx:
-            await roll_up_hour(tx, [(row.org, row.id)], start)
+            await roll_up_hour(tx, [row.key], start)
             rolled.set()
             await learnt.wait()
             await until_blocked(world.pool)
@@ -209,7 +209,7 @@ async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder
         await record(world, row, world.now)
     else:
         async with world.pool.transaction("judge") as tx:
-            await record_missed_pushes(tx, [(row.org, row.id)], [row.shard])
+            await record_missed_pushes(tx, [row.key], [row.shard])
     await Repairer(world.pool).pass_once()
     while await Repairer(world.pool).pass_once():
         pass

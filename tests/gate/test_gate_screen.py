@@ -17,6 +17,7 @@ from leadline.storage.accounts.rules.access import CredentialKind, Membership, P
 from leadline.storage.alerting.rules.alert_episode import ServiceCondition
 from leadline.storage.alerting.rules.paging_delegation import SignalReason
 from leadline.storage.core.instant import DAY, SECOND, Instant
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Isolation, Tx
 from leadline.storage.gate.queries.gate_overrides import select_overrides
@@ -441,7 +442,7 @@ async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
         async with api.pool.transaction("edit") as tx:
             await put_policy(tx, admin(api), api.project, service.uid, 1, edited)
 
-    async def after_an_edit(tx: Tx, key: tuple[int, int]) -> list[GateOverrideRow]:
+    async def after_an_edit(tx: Tx, key: ServiceKey) -> list[GateOverrideRow]:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(edit)
         return await select_overrides(tx, key)

@@ -339,7 +339,7 @@ async def test_nothing_is_known_in_it_until_a_check_after_it(works: Works) -> No
     await works.announce(works.world.now, works.world.now + MINUTE, row)
     works.world.now = Instant(works.world.now + 90 * SECOND)
     async with works.world.pool.transaction("look", read_only=True) as tx:
-        standing = (await select_standings(tx, [(row.org, row.id)]))[row.org, row.id]
+        standing = (await select_standings(tx, [row.key]))[row.key]
     assert status_of(standing, "http", works.world.now) == "up"
     assert row.id in {
         monitor

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leadline.probes.kinds.composite import MODES
 from leadline.storage.core.instant import Instant
-from leadline.storage.core.key import Key
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.sli import Sample, SliCondition
 from leadline.storage.core.time_span import TimeSpan, merged
 from leadline.storage.monitors.rules.composite import (
@@ -175,15 +175,19 @@ def compositions_of(part: Part) -> list[Composition]:
     ends = [*(term[0] for term in part.terms), 10**9][1:]
     return [
         Composition(
-            Instant(from_), Instant(end), mode, quorum, tuple((1, child) for child in children)
+            Instant(from_),
+            Instant(end),
+            mode,
+            quorum,
+            tuple(MonitorKey((1, child)) for child in children),
         )
         for (from_, mode, quorum, children), end in zip(part.terms, ends, strict=True)
     ]
 
 
-def known(parts: list[Part]) -> dict[Key, CompositeMember]:
+def known(parts: list[Part]) -> dict[MonitorKey, CompositeMember]:
     return {
-        (1, n): CompositeMember(
+        MonitorKey((1, n)): CompositeMember(
             Instant(part.begun),
             part.samples,
             part.maintenance,
@@ -200,7 +204,7 @@ def test_the_line_of_every_monitor_is_what_it_was_at_every_instant(
 ) -> None:
     lines = Lines(known(parts))
     for n in range(len(parts)):
-        line = lines.of((1, n), span(from_, from_ + length))
+        line = lines.of(MonitorKey((1, n)), span(from_, from_ + length))
         spread = [condition for piece, condition in line for _ in range(piece.length_us)]
         assert spread == [paint(parts, n, t) for t in range(from_, from_ + length)]
         assert all(a[1] != b[1] for a, b in itertools.pairwise(line))
@@ -208,17 +212,19 @@ def test_the_line_of_every_monitor_is_what_it_was_at_every_instant(
 
 
 def test_of_what_nothing_is_known_every_instant_is_unknown() -> None:
-    line = composed(CompositeMode.ANY, 0, [Lines({}).of((1, 1), span(0, 9))])
+    line = composed(CompositeMode.ANY, 0, [Lines({}).of(MonitorKey((1, 1)), span(0, 9))])
     assert line == [(span(0, 9), UNKNOWN)]
 
 
 # -- how far it is sealed ----------------------------------------------------------------------
 
 
-def sealed(parts: list[Part], marks: Mapping[Key, Instant | None], at: int, instant: int) -> bool:
+def sealed(
+    parts: list[Part], marks: Mapping[MonitorKey, Instant | None], at: int, instant: int
+) -> bool:
     part = parts[at]
     if not part.terms:
-        mark = marks[1, at]
+        mark = marks[MonitorKey((1, at))]
         return mark is not None and instant < mark
     governing = [term for term in part.terms if term[0] <= instant]
     return not governing or all(sealed(parts, marks, c, instant) for c in governing[-1][3])
@@ -231,10 +237,12 @@ marks_of_leaves = st.lists(st.none() | st.integers(-10, END + 10), min_size=4, m
 def test_a_composite_is_sealed_as_far_as_what_governed_each_instant(
     parts: list[Part], given_marks: list[int | None]
 ) -> None:
-    marks = {(1, n): None if m is None else Instant(m) for n, m in enumerate(given_marks)}
-    compositions = {(1, n): compositions_of(p) for n, p in enumerate(parts) if p.terms}
+    marks = {
+        MonitorKey((1, n)): None if m is None else Instant(m) for n, m in enumerate(given_marks)
+    }
+    compositions = {MonitorKey((1, n)): compositions_of(p) for n, p in enumerate(parts) if p.terms}
     for n in range(len(parts)):
-        found = MemberWatermarks(compositions, marks).of((1, n), span(-20, END))
+        found = MemberWatermarks(compositions, marks).of(MonitorKey((1, n)), span(-20, END))
         open_ = (t for t in range(-20, END) if not sealed(parts, marks, n, t))
         assert found == next(open_, END)
 
@@ -243,18 +251,31 @@ def test_a_composite_is_sealed_as_far_as_what_governed_each_instant(
 def test_of_an_unchanging_composite_the_watermark_is_the_least_of_its_children(
     given_marks: list[int],
 ) -> None:
-    marks: dict[Key, Instant | None] = {(1, n): Instant(m) for n, m in enumerate(given_marks)}
-    whole = {(1, 9): [Composition(Instant(0), Instant(10**9), CompositeMode.ALL, 0, tuple(marks))]}
-    assert MemberWatermarks(whole, marks).of((1, 9), span(0, 10**9)) == least_watermark(
+    marks: dict[MonitorKey, Instant | None] = {
+        MonitorKey((1, n)): Instant(m) for n, m in enumerate(given_marks)
+    }
+    whole = {
+        MonitorKey((1, 9)): [
+            Composition(Instant(0), Instant(10**9), CompositeMode.ALL, 0, tuple(marks))
+        ]
+    }
+    assert MemberWatermarks(whole, marks).of(MonitorKey((1, 9)), span(0, 10**9)) == least_watermark(
         marks.values()
     )
 
 
 def test_a_member_that_is_added_does_not_move_the_watermark_back() -> None:
-    before = Composition(Instant(0), Instant(40), CompositeMode.ALL, 0, ((1, 1),))
-    after = Composition(Instant(40), Instant(10**9), CompositeMode.ALL, 0, ((1, 1), (1, 2)))
-    marks = {(1, 1): Instant(50), (1, 2): Instant(7)}
-    assert MemberWatermarks({(1, 9): [before, after]}, marks).of((1, 9), span(0, 10**9)) == 40
+    before = Composition(Instant(0), Instant(40), CompositeMode.ALL, 0, (MonitorKey((1, 1)),))
+    after = Composition(
+        Instant(40), Instant(10**9), CompositeMode.ALL, 0, (MonitorKey((1, 1)), MonitorKey((1, 2)))
+    )
+    marks = {MonitorKey((1, 1)): Instant(50), MonitorKey((1, 2)): Instant(7)}
+    assert (
+        MemberWatermarks({MonitorKey((1, 9)): [before, after]}, marks).of(
+            MonitorKey((1, 9)), span(0, 10**9)
+        )
+        == 40
+    )
 
 
 # -- what may be made of what ------------------------------------------------------------------
@@ -266,14 +287,14 @@ graphs = st.dictionaries(
 )
 
 
-def paths(graph: Mapping[Key, Sequence[Key]], at: Key, length: int) -> bool:
+def paths(graph: Mapping[MonitorKey, Sequence[MonitorKey]], at: MonitorKey, length: int) -> bool:
     """Whether a walk of so many steps begins there."""
     return length == 0 or any(paths(graph, child, length - 1) for child in graph.get(at, ()))
 
 
 @given(graphs)
 def test_what_leads_back_is_found_and_what_is_free_of_it_has_a_height(
-    graph: dict[Key, list[Key]],
+    graph: dict[MonitorKey, list[MonitorKey]],
 ) -> None:
     round_ = [key for key in graph if leads_back(key, graph)]
     # In a graph of eight a walk of eight steps has been somewhere twice.
@@ -286,5 +307,7 @@ def test_what_leads_back_is_found_and_what_is_free_of_it_has_a_height(
 
 
 def test_depth_counts_what_is_beneath_and_what_is_above() -> None:
-    chain: dict[Key, list[Key]] = {(1, n): [(1, n + 1)] for n in range(5)}
-    assert [depth_through((1, n), chain) for n in range(6)] == [5] * 6
+    chain: dict[MonitorKey, list[MonitorKey]] = {
+        MonitorKey((1, n)): [MonitorKey((1, n + 1))] for n in range(5)
+    }
+    assert [depth_through(MonitorKey((1, n)), chain) for n in range(6)] == [5] * 6

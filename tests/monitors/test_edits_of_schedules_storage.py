@@ -22,7 +22,7 @@ async def edit(world: World, row: MonitorRow, **given: Any) -> None:
 
 async def terms_of(world: World, row: MonitorRow) -> list[ScheduleTerm]:
     async with world.pool.transaction("terms", read_only=True) as tx:
-        return (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
+        return (await schedules.select_terms_of(tx, [row.key]))[row.key]
 
 
 async def test_a_pause_right_after_a_move_to_another_region_holds(world: World) -> None:

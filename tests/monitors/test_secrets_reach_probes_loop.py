@@ -13,6 +13,7 @@ from leadline.probes.check.check import Check
 from leadline.probes.check.result import Phases, Result, RunOutcome, UnknownReason
 from leadline.probes.net.egress import Egress
 from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.monitors.queries.monitors import select_standings, still_troubled
 from leadline.storage.monitors.queries.probe_errors import select_probe_errors
@@ -37,7 +38,7 @@ def catalogue_of(world: World, keyring: Keyring | None = None) -> CheckCache:
 
 
 async def secrets_in(catalogue: CheckCache, row: MonitorRow) -> Any:
-    check = (await catalogue.find([(row.org, row.id)]))[row.org, row.id].check
+    check = (await catalogue.find([row.key]))[row.key].check
     return None if check is None else dict(check.secrets)
 
 
@@ -96,7 +97,7 @@ async def test_one_that_no_key_opens_makes_no_check(world: World) -> None:
 
 
 async def shown_trouble(world: World, row: MonitorRow) -> str | None:
-    key = (row.org, row.id)
+    key = row.key
     async with world.pool.transaction("look", read_only=True) as tx:
         found = (await select_probe_errors(tx, [key])).get(key)
         standing = (await select_standings(tx, [key])).get(key)
@@ -151,7 +152,7 @@ async def test_secrets_that_no_key_opens_are_told(world: World) -> None:
 
 async def test_a_repetition_is_written_once_a_minute(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
-    key = (row.org, row.id)
+    key = row.key
     written = []
     for seconds in (0, 20, 59, 61, 100):
         at = Instant(world.now + seconds * SECOND)
@@ -160,7 +161,7 @@ async def test_a_repetition_is_written_once_a_minute(world: World) -> None:
         written.append((await world.rows("select at from probe_errors"))[0][0])
     assert written[0] == written[1] == written[2] != written[3] == written[4]
     async with world.pool.transaction("note") as tx:
-        other = {(9, 9): (ProbeErrorReason.DECRYPT_FAILED, world.now)}
+        other = {MonitorKey((9, 9)): (ProbeErrorReason.DECRYPT_FAILED, world.now)}
         await record_probe_errors(
             tx, {key: (ProbeErrorReason.MISSING_REFERENCE, world.now), **other}
         )

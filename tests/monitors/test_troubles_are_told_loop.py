@@ -16,7 +16,7 @@ from tests.support.worlds.world import World
 
 async def test_what_comes_back_after_a_result_is_told_at_once(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
-    key, began = (row.org, row.id), world.now
+    key, began = row.key, world.now
 
     async def note() -> None:
         async with world.pool.transaction("note") as tx:
@@ -36,7 +36,7 @@ async def test_what_the_store_could_not_take_is_told_at_the_next_pass(world: Wor
     row = await redis_with(world, "cache", "hunter2")
     await world.forget_jobs()
     async with probing(world, row.uid) as prober:
-        prober._record_probe_error((row.org, row.id), "decrypt_failed")
+        prober._record_probe_error(row.key, "decrypt_failed")
         flaky = FlakyPool(world.pool)
         flaky.fail_before.add("record_probe_errors")
         prober._pool = flaky  # type: ignore[assignment]

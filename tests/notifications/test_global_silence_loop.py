@@ -350,7 +350,7 @@ async def test_it_counts_from_its_commit_on_for_whoever_decides(story: Speaking)
 
     async def drive() -> None:
         async with story.world.pool.transaction("drive") as other:
-            found.append(await process_outages(other, [(row.org, row.id)]))
+            found.append(await process_outages(other, [row.key]))
 
     async with story.world.pool.transaction("silence") as tx:
         until = Instant(story.world.now + HOUR)

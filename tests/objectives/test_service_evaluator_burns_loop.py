@@ -53,7 +53,7 @@ async def watch(story: Speaking, service: Service, *rules: BurnRule) -> None:
 
 async def watch_monitor(story: Speaking, row: MonitorRow, *rules: BurnRule) -> None:
     async with story.world.pool.transaction("watch") as tx:
-        key = (row.org, row.id)
+        key = row.key
         await monitor_targets.put_monitor_target(tx, key, "30d", OBJECTIVE, burn_enabled=True)
         aim = BurnTarget(org=row.org, window="30d", monitor=row.id)
         await burn_rules.replace_rules(tx, aim, list(rules))
@@ -186,8 +186,8 @@ async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
     assert await verdicts(story) == [(True, "firing"), (False, "clear")]
     assert [one for one in await story.heard() if one[1].startswith("budget")] == []
     async with story.world.pool.transaction("state", read_only=True) as tx:
-        found = await select_delegations(tx, [(row.org, row.id)], story.world.now)
-    assert [one.name for one in found[row.org, row.id].burn.owners] == ["Shop"]
+        found = await select_delegations(tx, [row.key], story.world.now)
+    assert [one.name for one in found[row.key].burn.owners] == ["Shop"]
     # Its time is sealed no further: what the service says of its budget is nothing any more.
     await failing(story, row, 12 * MINUTE)
     await story.look()

@@ -12,6 +12,7 @@ from leadline.daemon.loops.composite_evaluator import CompositeEvaluator, Compos
 from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.rows import MonitorRow
@@ -23,8 +24,6 @@ from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
 from tests.support.worlds.trouble import FlakyPool
 from tests.support.worlds.world import START, World
-
-Key = tuple[int, int]
 
 
 async def composite(world: World, *children: MonitorRow, **given: Any) -> MonitorRow:
@@ -61,7 +60,7 @@ async def test_every_window_of_a_random_hour_ends_in_a_verdict(world: World) -> 
     seen = set()
     for row in rows:
         async with world.pool.transaction("terms", read_only=True) as tx:
-            terms = (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
+            terms = (await schedules.select_terms_of(tx, [row.key]))[row.key]
         until = Instant(world.now - 120 * SECOND)
         ledger = {due: (verdict, reason) for due, verdict, reason in await world.ledger(row)}
         expected = [window.due for window in windows(terms, terms[0].from_, until)]
@@ -84,9 +83,11 @@ async def test_one_that_the_database_refuses_keeps_nothing_from_the_others(
     await is_now(world, leaf, True)
     tries = 0
 
-    async def refusing(tx: Tx, due: Sequence[DueCompositeWindow], called: Iterable[Key]) -> Any:
+    async def refusing(
+        tx: Tx, due: Sequence[DueCompositeWindow], called: Iterable[MonitorKey]
+    ) -> Any:
         nonlocal tries
-        if (rows[2].org, rows[2].id) in called:
+        if MonitorKey((rows[2].org, rows[2].id)) in called:
             tries += 1
             raise Rejected("out of range", "22003")
         return await evaluate_composites(tx, due, called)

@@ -13,7 +13,7 @@ from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.push_deadline_checker import PushDeadlineChecker
 from leadline.daemon.loops.service_sealer import ServiceSealer
 from leadline.storage.core.instant import HOUR, MINUTE, Instant
-from leadline.storage.core.key import Key
+from leadline.storage.core.key import MonitorKey, ServiceKey
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.results.event_bus import Bus
@@ -35,7 +35,7 @@ async def test_silence_that_cannot_be_stored_hides_no_other(
     async with world.pool.transaction("beats") as tx:
         await record_results(tx, [world.result(row, START, True) for row in rows])
 
-    async def refusing(tx: Tx, keys: Sequence[tuple[int, int]], shards: list[int]) -> Any:
+    async def refusing(tx: Tx, keys: Sequence[MonitorKey], shards: list[int]) -> Any:
         if (rows[2].org, rows[2].id) in keys:
             raise Rejected("no partition of relation", "23514")
         return await record_missed_pushes(tx, keys, shards)
@@ -80,7 +80,7 @@ async def test_a_service_whose_time_cannot_be_told_delays_no_other(
 ) -> None:
     keys = [await _declared(world, f"s{n}") for n in range(5)]
 
-    async def refusing(tx: Tx, part: Sequence[Key]) -> Any:
+    async def refusing(tx: Tx, part: Sequence[ServiceKey]) -> Any:
         if keys[2] in part:
             raise error
         return await seal_services(tx, part)
@@ -100,7 +100,7 @@ async def test_a_past_that_cannot_be_told_delays_no_other(
     world.now = Instant(START + HOUR)
     keys = [await _declared(world, f"s{n}", Instant(START + n * MINUTE)) for n in range(3)]
 
-    async def refusing(tx: Tx, key: Key) -> bool:
+    async def refusing(tx: Tx, key: ServiceKey) -> bool:
         # The shortest, which is the first.
         if key == keys[2]:
             raise error
@@ -126,7 +126,7 @@ async def _pass_on(world: World) -> None:
         await tx.execute("update shards set settled_through = at(%(at)s)", at=world.now)
 
 
-async def _declared(world: World, slug: str, backfill_from: Instant | None = None) -> Key:
+async def _declared(world: World, slug: str, backfill_from: Instant | None = None) -> ServiceKey:
     monitor = await world.monitor()
     async with world.pool.transaction("declare") as tx:
         draft = ServiceDraft(name=slug, slug=slug)

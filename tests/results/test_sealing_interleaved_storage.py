@@ -35,7 +35,7 @@ async def reserved_window(world: World, row: MonitorRow) -> Instant:
     world.now = Instant(START + 2 * MINUTE)
     await Ticker(world.pool, lambda: world.now).pass_once()
     async with world.pool.transaction("terms", read_only=True) as tx:
-        terms = (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
+        terms = (await schedules.select_terms_of(tx, [row.key]))[row.key]
     return windows(terms, START, Instant(START + MINUTE))[0].due
 
 

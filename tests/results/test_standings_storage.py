@@ -25,8 +25,8 @@ async def edit_at(world: World, row: MonitorRow, instant: int, **given: Any) -> 
 
 async def shown(world: World, row: MonitorRow, instant: int) -> str:
     async with world.pool.transaction("look", read_only=True) as tx:
-        found = await select_standings(tx, [(row.org, row.id)])
-    return status_of(found[row.org, row.id], row.type, Instant(instant))
+        found = await select_standings(tx, [row.key])
+    return status_of(found[row.key], row.type, Instant(instant))
 
 
 async def test_a_result_holds_as_long_as_the_interval_it_came_under_lets_it(world: World) -> None:

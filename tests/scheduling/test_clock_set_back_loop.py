@@ -64,9 +64,7 @@ async def test_a_clock_set_back_an_hour_makes_no_false_alarm_and_no_gap(world: W
     assert await world.state(pushed) == ("up", 0)
     assert await world.state(probed) == ("pending", 0)
     async with world.pool.transaction("terms", read_only=True) as tx:
-        terms = (await schedules.select_terms_of(tx, [(probed.org, probed.id)]))[
-            probed.org, probed.id
-        ]
+        terms = (await schedules.select_terms_of(tx, [probed.key]))[probed.key]
     sealed = Instant(world.now - 3 * MINUTE)
     expected = [window.due for window in windows(terms, terms[0].from_, sealed)]
     ledger = [due for due, _, _ in await world.ledger(probed) if due <= sealed]

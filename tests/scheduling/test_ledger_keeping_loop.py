@@ -34,8 +34,8 @@ async def run_until(world: World, until: Instant, step_us: int = 30 * SECOND) ->
 
 async def due_windows(world: World, row: MonitorRow, through: Instant) -> list[Instant]:
     async with world.pool.transaction("terms", read_only=True) as tx:
-        terms = await schedules.select_terms_of(tx, [(row.org, row.id)])
-    history = terms[row.org, row.id]
+        terms = await schedules.select_terms_of(tx, [row.key])
+    history = terms[row.key]
     return [window.due for window in windows(history, history[0].from_, through)]
 
 

@@ -52,7 +52,7 @@ async def job(world: World) -> MonitorRow:
 async def missed(world: World, row: MonitorRow) -> list[int]:
     """After how many seconds silence was found."""
     async with world.pool.transaction("judge") as tx:
-        await record_missed_pushes(tx, [(row.org, row.id)], [row.shard])
+        await record_missed_pushes(tx, [row.key], [row.shard])
     beats = await world.beats(row)
     return [(ts - START) // SECOND for ts, up, _ in beats if not up]
 

@@ -185,7 +185,7 @@ def arrival_with_its_window(make: Callable[..., IncomingResult]) -> Callable[...
 async def expect_each_window_once(world: World, row: MonitorRow) -> Counter[str]:
     """The verdicts of a monitor's windows, once it is clear that each has one."""
     async with world.pool.transaction("terms", read_only=True) as tx:
-        terms = (await schedules.select_terms_of(tx, [(row.org, row.id)]))[row.org, row.id]
+        terms = (await schedules.select_terms_of(tx, [row.key]))[row.key]
         (shard,) = await shards.select_shards(tx)
     due = {w.due for w in windows(terms, terms[0].from_, shard.reserved_through)}
     ledger = {at: verdict for at, verdict, _ in await world.ledger(row)}

@@ -250,7 +250,7 @@ async def test_a_run_by_what_was_true_before_an_edit_is_made_again(
     monkeypatch.setattr(prober_module, "run", fake_run(says))
     row = await world.monitor(target="http://broken/", interval_seconds=60, timeout_seconds=5)
     async with probing(world, uuid7()) as prober:
-        await prober._catalogue.find([(row.org, row.id)])
+        await prober._catalogue.find([row.key])
         monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
         await world.forget_jobs()
         # So that exactly one window is reserved, wherever the anchor lies.

@@ -32,7 +32,7 @@ async def fail(api: Api, row: MonitorRow) -> None:
     async with api.pool.transaction("fail") as tx:
         await record_results(tx, [failed])
     async with api.pool.transaction("look") as tx:
-        await process_outages(tx, [(row.org, row.id)])
+        await process_outages(tx, [row.key])
 
 
 async def text(api: Api, row: MonitorRow) -> str:

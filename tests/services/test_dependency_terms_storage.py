@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.engine.pools import Pool
 from leadline.storage.retirement.transactions.delete_service import delete_service
 from leadline.storage.services.tables.service_dependencies import put_edges
@@ -22,13 +23,13 @@ where service = %(service)s and from_at <= at(%(at)s) and until_at > at(%(at)s)
 _SERVICES = 4
 
 
-async def make(world: World, slug: str) -> tuple[int, int]:
+async def make(world: World, slug: str) -> ServiceKey:
     async with world.pool.transaction("make") as tx:
         draft = ServiceDraft(name=slug, slug=slug)
         return (await create_service(tx, world.editor, world.project_uid, draft)).key
 
 
-async def put(pool: Pool, key: tuple[int, int], upstreams: Sequence[int]) -> None:
+async def put(pool: Pool, key: ServiceKey, upstreams: Sequence[int]) -> None:
     async with pool.transaction("put") as tx:
         await put_edges(tx, key, upstreams)
 

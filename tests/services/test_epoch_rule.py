@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.scheduling.rules.run_schedule import ScheduleTerm
 from leadline.storage.services.rules.epoch import (
@@ -74,7 +75,7 @@ def _terms(draw: st.DrawFn) -> list[ScheduleTerm]:
 def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
     revisions: list[Revision], terms: tuple[list[ScheduleTerm], ...]
 ) -> None:
-    histories = {(9, n + 1): each for n, each in enumerate(terms)}
+    histories = {MonitorKey((9, n + 1)): each for n, each in enumerate(terms)}
     through = Instant(ZERO + MINUTES * MINUTE)
     found = epochs(9, revisions, histories, REGIONS, through)
     told = dict(_by_minute(found, TimeSpan(ZERO, through)))
@@ -88,7 +89,7 @@ def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
         assert told[at].revision == known[-1]
         assert told[at].is_reconstruction is (at < known[-1].effective_at)
         for member, standing in told[at].members:
-            last = [t for t in histories[9, member] if t.from_ <= at]
+            last = [t for t in histories[MonitorKey((9, member))] if t.from_ <= at]
             if not last:
                 assert standing is None
                 continue
@@ -101,7 +102,7 @@ def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
 def test_an_epoch_begins_only_where_something_became_otherwise(
     revisions: list[Revision], terms: tuple[list[ScheduleTerm], ...]
 ) -> None:
-    histories = {(9, n + 1): each for n, each in enumerate(terms)}
+    histories = {MonitorKey((9, n + 1)): each for n, each in enumerate(terms)}
     found = epochs(9, revisions, histories, REGIONS, Instant(ZERO + MINUTES * MINUTE))
     for one, other in pairwise(found):
         assert one.from_ < other.from_

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.objectives.queries.burn_rules import select_rules_of_services
 from leadline.storage.objectives.rules import BurnSeverity
 from leadline.storage.services.queries.service_revisions import select_revisions
@@ -18,7 +19,7 @@ FIELDS = dict(pair.split("=") for pair in POLICIES.split("&"))
 async def revisions(api: Api) -> list[Any]:
     ((org, key),) = await api.rows("select org, id from services")
     async with api.pool.transaction("look", read_only=True) as tx:
-        return (await select_revisions(tx, [(org, key)]))[org, key]
+        return (await select_revisions(tx, [ServiceKey((org, key))]))[ServiceKey((org, key))]
 
 
 async def services(api: Api) -> int:

@@ -39,7 +39,7 @@ from ....storage.agents.transactions.accept_results import accept_job_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from ....storage.agents.transactions.record_agent_contact import record_probe_errors
 from ....storage.core.instant import SECOND, Instant, to_datetime
-from ....storage.core.key import Key
+from ....storage.core.key import MonitorKey
 from ....storage.engine.keyring import CannotOpen
 from ....storage.monitors.rows import ProbeErrorReason
 from ....storage.monitors.transactions.config_secrets import join
@@ -124,8 +124,8 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
     leased, and its reason is noted at the monitor; a canary gives its place back."""
     token = bearer_of(ask.headers.get("authorization", ""))
     jobs: list[Job] = []
-    troubles: dict[Key, tuple[ProbeErrorReason, Instant]] = {}
-    unready: list[tuple[Key, Instant]] = []
+    troubles: dict[MonitorKey, tuple[ProbeErrorReason, Instant]] = {}
+    unready: list[tuple[MonitorKey, Instant]] = []
     for run in runs:
         try:
             material = open_material(ask.context.keyring, run.definition)
@@ -137,8 +137,8 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
                 jobs.append(_job(run, material, token))
                 continue
             trouble = ProbeErrorReason.MISSING_REFERENCE
-        key = run.definition.org, run.definition.id
-        troubles[key] = trouble, ask.context.clock()
+        key = MonitorKey((run.definition.org, run.definition.id))
+        troubles[key] = (trouble, ask.context.clock())
         unready.append((key, run.due))
     if troubles:
         async with ask.context.pool.transaction("record_probe_errors") as tx:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ....storage.core.instant import HOUR, MINUTE, Instant
-from ....storage.core.key import Key
+from ....storage.core.key import MonitorKey
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import NOTHING, Days, add, select_days
 from ....storage.figures.queries.monitor_time import MonitorTime
@@ -38,8 +38,8 @@ class MonitorData:
     state: MonitorStatusText
 
     @property
-    def key(self) -> Key:
-        return self.row.org, self.row.id
+    def key(self) -> MonitorKey:
+        return self.row.key
 
     @property
     def group(self) -> str:
@@ -61,7 +61,7 @@ async def select_watched(ask: Request, tx: Tx) -> list[MonitorData]:
     assert ask.scope is not None
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
     rows = await select_monitors_of_project(tx, org, project)
-    keys = [(row.org, row.id) for row in rows]
+    keys = [row.key for row in rows]
     standings = await select_standings(tx, keys)
     maintenance = await select_maintenance(tx, keys, tx.now)
     found = [
@@ -83,7 +83,7 @@ def hour_axis(now: Instant) -> Axis:
 
 async def select_courses_of(
     tx: Tx, watched: Sequence[MonitorData], axis: Axis
-) -> Mapping[Key, ThirtyDays]:
+) -> Mapping[MonitorKey, ThirtyDays]:
     if not watched:
         return {}
     keys = [w.key for w in watched]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ....storage.core.instant import Instant
-from ....storage.core.key import Key
+from ....storage.core.key import MonitorKey
 from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ...monitors.console.monitor_data import held_us
 from ...ui.formatting import NOTHING, Moment, ago, count, coverage, milliseconds, percent
@@ -79,7 +79,7 @@ def _note(tally: Counter[MonitorStatusText]) -> str:
 
 
 def rows(
-    page: Iterable[MonitorData], courses: Mapping[Key, ThirtyDays], axis: Axis, now: Instant
+    page: Iterable[MonitorData], courses: Mapping[MonitorKey, ThirtyDays], axis: Axis, now: Instant
 ) -> dict[str, MonitorItem]:
     return {str(item.row.uid): _row(item, courses[item.key], axis, now) for item in page}
 

@@ -99,7 +99,7 @@ async def select_facts(ask: Request, range_name: str) -> MonitorFacts:
 
 
 async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> MonitorFacts:
-    key, now = (row.org, row.id), tx.now
+    key, now = row.key, tx.now
     axis = course_axis(row, now)
     course = (await select_courses(tx, [key], axis.from_at, axis.until, axis.step_us))[key]
     standing = (await select_standings(tx, [key])).get(key)

@@ -65,7 +65,7 @@ async def heartbeats(ask: Request) -> list[Heartbeat]:
     async with ask.context.pool.transaction("heartbeats", read_only=True) as tx:
         row = await _monitor(ask, tx)
         most = min(ask.query.limit, HEARTBEATS_MOST)
-        found = await select_heartbeats(tx, (row.org, row.id), most)
+        found = await select_heartbeats(tx, row.key, most)
     return [
         Heartbeat(
             monitor_id=row.uid,
@@ -86,7 +86,7 @@ async def latency(ask: Request) -> Latency:
         raise Problem("range_too_wide")
     async with ask.context.pool.transaction("latency", read_only=True) as tx:
         row = await _monitor(ask, tx)
-        found = await select_latency(tx, (row.org, row.id), from_at, to_at, _STEPS[step])
+        found = await select_latency(tx, row.key, from_at, to_at, _STEPS[step])
     return Latency(
         from_=to_text(from_at),
         to=to_text(to_at),
@@ -106,7 +106,7 @@ async def latency(ask: Request) -> Latency:
 async def availability(ask: Request) -> list[DailyAvailability]:
     async with ask.context.pool.transaction("availability", read_only=True) as tx:
         row = await _monitor(ask, tx)
-        key = (row.org, row.id)
+        key = row.key
         found = (await select_days(tx, {key: row.type}, tx.now, ask.query.days))[key]
         now = tx.now
     kept_from = Instant(now - ask.context.options.heartbeat_days * DAY)
@@ -152,7 +152,7 @@ async def expected_runs(ask: Request) -> ExpectedRuns:
         ledger_from = max(row.created_at, Instant(tx.now - ask.context.options.ledger_days * DAY))
         found = await select_ledger(
             tx,
-            (row.org, row.id),
+            row.key,
             max(from_at, ledger_from),
             # Windows are reserved a moment ahead; what is not due yet is no run that was due.
             min(to_at, Instant(max(before[0], 0)) if before else to_at, Instant(tx.now + 1)),

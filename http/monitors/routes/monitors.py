@@ -111,7 +111,7 @@ async def update(ask: Request) -> Monitor:
 
     # Again after a conflict: a composite may be evaluated while it is edited.
     row, shape = await context.pool.transact("edit_monitor", edit)
-    context.recorder.forget((row.org, row.id))
+    context.recorder.forget(row.key)
     context.on_edit()
     return shape
 
@@ -126,7 +126,7 @@ async def delete(ask: Request) -> None:
     context = ask.context
     async with context.pool.transaction("delete_monitor") as tx:
         row = await delete_monitor(tx, ask.who, ask.ids["monitorID"])
-    context.recorder.forget((row.org, row.id))
+    context.recorder.forget(row.key)
 
 
 async def test(ask: Request) -> TestResult:
@@ -182,23 +182,23 @@ def push_url(ask: Request, token: str) -> str:
 
 async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
     """As they stand, for whoever asks; all are of one organization."""
-    standings = await select_standings(tx, [(row.org, row.id) for row in rows])
+    standings = await select_standings(tx, [row.key for row in rows])
     wanted = sorted({key for row in rows for key in row.depends_on})
     uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
     climbed = {row.escalation_policy for row in rows if row.escalation_policy is not None}
     policies = await select_policy_uids(tx, rows[0].org, climbed) if climbed else {}
     may_write = ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
-    troubles = await select_probe_errors(tx, [(row.org, row.id) for row in rows])
-    delegations = await select_delegations(tx, [(row.org, row.id) for row in rows], tx.now)
+    troubles = await select_probe_errors(tx, [row.key for row in rows])
+    delegations = await select_delegations(tx, [row.key for row in rows], tx.now)
     return [
         _monitor_json(
             ask,
             row,
-            standings.get((row.org, row.id)),
-            troubles.get((row.org, row.id)),
+            standings.get(row.key),
+            troubles.get(row.key),
             uids,
             policies.get(row.escalation_policy or 0),
-            delegations[row.org, row.id],
+            delegations[row.key],
             tx.now,
             may_write=may_write,
         )

@@ -168,7 +168,7 @@ async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> SlaPage:
     pages = max(-(-len(rows) // MONITORS_MOST), 1)
     at = min(max(wanted, 1), pages)
     shown = rows[(at - 1) * MONITORS_MOST : at * MONITORS_MOST]
-    types = {(row.org, row.id): row.type for row in shown}
+    types = {row.key: row.type for row in shown}
     if not types:
         return SlaPage((), pages, at)
     measured = await select_monitor_windows(tx, types, list(WINDOWS.values()))
@@ -176,7 +176,7 @@ async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> SlaPage:
     targets = await select_monitor_targets(tx, list(types))
     lines = []
     for row in shown:
-        key = (row.org, row.id)
+        key = row.key
         mine = targets.get(key, {})
         lines.append(_monitor(row.name, row.uid, measured[key], days[key], mine))
     return SlaPage(lines, pages, at)

@@ -39,7 +39,7 @@ async def monitor_sla(ask: Request) -> MonitorSLA:
         row = await select_monitor(tx, ask.ids["monitorID"])
         if row is None:
             raise Refused("not_found")
-        key = (row.org, row.id)
+        key = row.key
         measured = (await select_windows(tx, {key: row.type}, list(WINDOWS.values())))[key]
         days = (await select_days(tx, {key: row.type}, tx.now, 1))[key]
         until = days.watermark or tx.now

@@ -9,6 +9,7 @@ import msgspec
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import OBJECTIVE_SCALE
 from ....storage.core.instant import SECOND, to_text
+from ....storage.core.key import MonitorKey
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.objectives.queries import burn_rules as burn_rules_queries
@@ -55,7 +56,7 @@ async def put_monitor_target(ask: Request) -> SLATarget:
             await _rules_or_usual(ask, tx, body) if rules is None else _rules(rules),
             burn_enabled=body.burn_alert,
         )
-        key = (target.org, target.monitor)
+        key = MonitorKey((target.org, target.monitor))
         owned = (await burn_rules_queries.select_rules_of_monitors(tx, [key])).get(key, {})
     return SLATarget(
         id=target.uid,
@@ -76,7 +77,7 @@ async def _rules_or_usual(
     row = await select_monitor(tx, ask.ids["monitorID"])
     if row is None or not body.burn_alert:
         return None
-    key = (row.org, row.id)
+    key = row.key
     owned = (await burn_rules_queries.select_rules_of_monitors(tx, [key])).get(key, {})
     return None if owned.get(body.window) else DEFAULT_RULES
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from markupsafe import Markup
 
 from ....storage.core.instant import SECOND
+from ....storage.core.key import MonitorKey
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.services.queries.console_services import MemberRow
 from ....storage.services.rules.epoch import Revision
@@ -55,7 +56,7 @@ def member_lines(facts: ServiceFacts) -> list[MemberItem]:
 
 def _item(facts: ServiceFacts, newest: Revision, member: MemberRow) -> MemberItem:
     mark, word = MARKS[facts.health.members.get(member.id, MemberState.MISSING)]
-    course = facts.courses.get((facts.row.org, member.id))
+    course = facts.courses.get(MonitorKey((facts.row.org, member.id)))
     drawn = None
     if course is not None:
         held = held_us(member, newest.policies)

@@ -10,7 +10,7 @@ from ....storage.changes.queries.changes import Happened
 from ....storage.changes.queries.console_changes import select_happened
 from ....storage.changes.rules.change import AHEAD_MOST_US, ChangeKind
 from ....storage.core.instant import DAY, HOUR, MINUTE, Instant
-from ....storage.core.key import Key
+from ....storage.core.key import MonitorKey, ServiceKey
 from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitors import select_superseded
@@ -86,7 +86,7 @@ class ServiceFacts:
     members: Sequence[MemberRow]
     # Of all that were ever declared and are still there.
     names: Mapping[int, str]
-    courses: Mapping[Key, ResultTimeline]
+    courses: Mapping[MonitorKey, ResultTimeline]
     axis: Axis
     targets: Mapping[str, ServiceTargetRow]
     shown: str
@@ -146,7 +146,7 @@ async def _facts(
     length = RANGES[range_name][0]
     from_at = Instant(now - length)
     axis = _axis(now)
-    drawn = [(row.org, member.id) for member in members[:MEMBERS_DRAWN_MOST]]
+    drawn = [MonitorKey((row.org, member.id)) for member in members[:MEMBERS_DRAWN_MOST]]
     return ServiceFacts(
         frame=await frame_of(ask, tx),
         row=row,
@@ -239,16 +239,18 @@ async def select_buckets(
 async def _neighbours(
     tx: Tx, row: ServiceRow
 ) -> tuple[
-    list[tuple[ServiceRow, HealthNow]], list[tuple[ServiceRow, HealthNow]], dict[Key, HealthNow]
+    list[tuple[ServiceRow, HealthNow]],
+    list[tuple[ServiceRow, HealthNow]],
+    dict[ServiceKey, HealthNow],
 ]:
     """What it depends on, what depends on it, and how all of them are."""
     edges = await select_edges(tx, row.org, row.project)
-    upstreams = [(row.org, key) for key in edges.get(row.id, ())]
-    dependants = [(row.org, key) for key in turned(edges).get(row.id, ())]
+    upstreams = [ServiceKey((row.org, key)) for key in edges.get(row.id, ())]
+    dependants = [ServiceKey((row.org, key)) for key in turned(edges).get(row.id, ())]
     rows = await select_services(tx, [*upstreams, *dependants])
     health = await select_health_now(tx, [row.key, *rows])
 
-    def named(keys: Sequence[Key]) -> list[tuple[ServiceRow, HealthNow]]:
+    def named(keys: Sequence[ServiceKey]) -> list[tuple[ServiceRow, HealthNow]]:
         there = [rows[key] for key in keys if key in rows]
         return [(one, health[one.key]) for one in sorted(there, key=lambda r: r.name.lower())]
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
-from ....storage.core.key import Key
+from ....storage.core.key import ServiceKey
 from ....storage.engine.pools import Tx
 from ....storage.objectives.queries.service_targets import select_service_targets
 from ....storage.objectives.rows import ServiceTargetRow
@@ -71,9 +71,9 @@ class ServiceListData:
     """All services of the project, and of each the window that it is shown by."""
 
     rows: Sequence[ServiceRow]
-    health: Mapping[Key, HealthNow]
-    targets: Mapping[Key, Mapping[str, ServiceTargetRow]]
-    windows: Mapping[Key, ReportWindow]
+    health: Mapping[ServiceKey, HealthNow]
+    targets: Mapping[ServiceKey, Mapping[str, ServiceTargetRow]]
+    windows: Mapping[ServiceKey, ReportWindow]
 
 
 async def render_service_list(ask: Request) -> Response:
@@ -103,7 +103,7 @@ async def select_facts(tx: Tx, org: int, project: int) -> ServiceListData:
     by_window: dict[str, list[ServiceRow]] = {}
     for row in rows:
         by_window.setdefault(window_shown(targets[row.key]), []).append(row)
-    windows: dict[Key, ReportWindow] = {}
+    windows: dict[ServiceKey, ReportWindow] = {}
     for window, those in by_window.items():
         windows |= await select_windows(tx, those, window)
     return ServiceListData(rows, await select_health_now(tx, keys), targets, windows)

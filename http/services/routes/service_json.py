@@ -8,7 +8,7 @@ from ....storage.alerting.queries.service_alerting import select_alertings
 from ....storage.alerting.rows import LEASE_SECONDS, AlertingRow
 from ....storage.alerting.rules.alert_episode import ServiceCondition
 from ....storage.core.instant import SECOND, Instant, to_text
-from ....storage.core.key import Key
+from ....storage.core.key import ServiceKey
 from ....storage.engine.pools import Tx
 from ....storage.services.queries.service_dependencies import select_edges, select_generation
 from ....storage.services.queries.service_health import HealthNow, select_health_now
@@ -99,11 +99,13 @@ async def graph_json(tx: Tx, row: ServiceRow) -> ServiceGraph:
     edges = await select_edges(tx, row.org, row.project)
     upstreams = edges.get(row.id, [])
     dependants = turned(edges).get(row.id, [])
-    found = await select_services(tx, [(row.org, key) for key in {*upstreams, *dependants}])
+    found = await select_services(
+        tx, [ServiceKey((row.org, key)) for key in {*upstreams, *dependants}]
+    )
     health = await healths_of(tx, found)
 
     def shapes(keys: Collection[int]) -> list[ServiceGraphEdge]:
-        rows = sorted((found[row.org, key] for key in keys), key=lambda one: one.slug)
+        rows = sorted((found[ServiceKey((row.org, key))] for key in keys), key=lambda one: one.slug)
         return [
             ServiceGraphEdge(
                 id=one.uid,
@@ -122,7 +124,9 @@ async def graph_json(tx: Tx, row: ServiceRow) -> ServiceGraph:
     )
 
 
-async def healths_of(tx: Tx, services: Collection[Key]) -> dict[Key, ServiceHealthNow]:
+async def healths_of(
+    tx: Tx, services: Collection[ServiceKey]
+) -> dict[ServiceKey, ServiceHealthNow]:
     keys = sorted(services)
     found = await select_health_now(tx, keys)
     alertings = await select_alertings(tx, keys)
@@ -179,7 +183,7 @@ def alerting_json(row: AlertingRow) -> ServiceAlerting:
     )
 
 
-async def state_json(tx: Tx, key: Key) -> ServiceAlertingState:
+async def state_json(tx: Tx, key: ServiceKey) -> ServiceAlertingState:
     state = await select_alerting_state(tx, key, tx.now)
     return ServiceAlertingState(live=_signal_json(state.live), burn=_signal_json(state.burn))
 

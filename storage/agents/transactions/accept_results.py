@@ -12,7 +12,7 @@ from msgspec import UnsetType
 from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import AgentResult
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...results.rules.incoming_result import IncomingResult, ResultSource
@@ -45,7 +45,7 @@ async def _arrival(
     tx: Tx,
     item: AgentResult,
     monitors: dict[UUID, AgentMonitor],
-    terms: dict[Key, list[ScheduleTerm]],
+    terms: dict[MonitorKey, list[ScheduleTerm]],
     source: ResultSource,
 ) -> IncomingResult | None:
     monitor = monitors.get(item.monitor_id)
@@ -60,6 +60,6 @@ async def _arrival(
     return None if revision is None else arrival_beside(item, monitor, revision, source)
 
 
-async def end_window(tx: Tx, key: Key, due: Instant) -> None:
+async def end_window(tx: Tx, key: MonitorKey, due: Instant) -> None:
     """The window has its result, whoever brought it."""
     await canary_runs_table.end_window(tx, key, due)

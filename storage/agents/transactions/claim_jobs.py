@@ -13,7 +13,7 @@ import msgspec
 from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import CAPABILITY, Generation, generation_of, is_capable
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.queries.check_definitions import (
     Carried,
@@ -49,7 +49,7 @@ class ClaimedJobs(msgspec.Struct, frozen=True):
 
 class _Window(msgspec.Struct, frozen=True):
     position: int
-    key: Key
+    key: MonitorKey
     due: Instant
 
 
@@ -93,7 +93,7 @@ async def _lease_jobs(
         refused.append(MonitorType.SYNTHETIC)
     plain = agent.carrier < Generation.PASSWORDS
     jobs = await queues.lease_jobs_out(tx, agent.holder, shards, refused, most, plain=plain)
-    keys = [(job.org, job.monitor) for job in jobs]
+    keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
     carried = await select_carried(tx, keys)
     definitions = await select_definitions(tx, keys)
     return [
@@ -127,8 +127,8 @@ async def _claim_canaries(
     ]
 
 
-def _keys(item: OpenBatch) -> list[Key]:
-    return list(zip(item.orgs, item.monitors, strict=True))
+def _keys(item: OpenBatch) -> list[MonitorKey]:
+    return list(map(MonitorKey, zip(item.orgs, item.monitors, strict=True)))
 
 
 def _open_windows(
@@ -153,7 +153,7 @@ def _fits(carried: Carried | None, carrier: int, kinds: Collection[str]) -> bool
 
 
 async def _record_too_old(
-    tx: Tx, agent: AgentRow, refused: Sequence[_Window], carried: Mapping[Key, Carried]
+    tx: Tx, agent: AgentRow, refused: Sequence[_Window], carried: Mapping[MonitorKey, Carried]
 ) -> None:
     """Where nobody of the region could run them."""
     old = [
@@ -176,7 +176,7 @@ async def _lease_windows(
     agent: AgentRow,
     item: OpenBatch,
     chosen: Sequence[_Window],
-    carried: Mapping[Key, Carried],
+    carried: Mapping[MonitorKey, Carried],
 ) -> list[ClaimedJobs]:
     if not chosen:
         return []

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.rows import ProbeErrorReason
 from ...monitors.tables import probe_errors
@@ -26,6 +26,6 @@ async def record_heartbeat(
 
 
 async def record_probe_errors(
-    tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]
+    tx: Tx, found: Mapping[MonitorKey, tuple[ProbeErrorReason, Instant]]
 ) -> None:
     await probe_errors.record_probe_errors(tx, found)

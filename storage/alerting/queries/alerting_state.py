@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, ServiceKey, key_arrays
 from ...engine.pools import Tx
 from ...services.rows import ServiceRow
 from ...services.tables.services import select_services
@@ -89,7 +89,7 @@ class Delegation:
 NOBODYS = SignalDelegation(False, (), SignalReason.NO_OWNING_SERVICE)
 
 
-async def select_alerting_state(tx: Tx, service: Key, now: Instant) -> AlertingState:
+async def select_alerting_state(tx: Tx, service: ServiceKey, now: Instant) -> AlertingState:
     alertings = await select_alertings(tx, [service])
     owner = (await select_owners(tx, alertings, now)).get(service)
     if owner is None:
@@ -104,8 +104,8 @@ async def select_alerting_state(tx: Tx, service: Key, now: Instant) -> AlertingS
 
 
 async def select_delegations(
-    tx: Tx, monitors: Collection[Key], now: Instant
-) -> dict[Key, Delegation]:
+    tx: Tx, monitors: Collection[MonitorKey], now: Instant
+) -> dict[MonitorKey, Delegation]:
     """Of all that are given; what no service owns speaks for itself."""
     found = dict.fromkeys(monitors, Delegation(NOBODYS, NOBODYS))
     of = await select_owning(tx, monitors, now)
@@ -122,14 +122,19 @@ async def select_delegations(
     return found
 
 
-async def _select_left(tx: Tx, monitors: Collection[Key]) -> dict[Key, tuple[str | None, Instant]]:
+async def _select_left(
+    tx: Tx, monitors: Collection[MonitorKey]
+) -> dict[MonitorKey, tuple[str | None, Instant]]:
     rows = await tx.rows(_LEFT, **key_arrays(monitors, "monitors"))
-    return {(org, monitor): (failed_open, since) for org, monitor, failed_open, since in rows}
+    return {
+        MonitorKey((org, monitor)): (failed_open, since)
+        for org, monitor, failed_open, since in rows
+    }
 
 
 def _delegation(
     owners: Sequence[Owner],
-    rows: Mapping[Key, ServiceRow],
+    rows: Mapping[ServiceKey, ServiceRow],
     left: tuple[str | None, Instant] | None,
     now: Instant,
 ) -> Delegation:
@@ -142,7 +147,9 @@ def _delegation(
     return Delegation(_shown(decide_paging(owners, since, now, is_steady=True), rows), burn)
 
 
-def _shown(verdict: Delegated | FailOpen, rows: Mapping[Key, ServiceRow]) -> SignalDelegation:
+def _shown(
+    verdict: Delegated | FailOpen, rows: Mapping[ServiceKey, ServiceRow]
+) -> SignalDelegation:
     match verdict:
         case Delegated(services):
             found = [rows[key] for key in services if key in rows]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ..rules.paging_delegation import DELIVERED_WITHIN_US
 from ..rules.suppression import SuppressionReason
@@ -76,8 +76,8 @@ class MemberOutage(msgspec.Struct, frozen=True):
 
 
 async def select_member_outages(
-    tx: Tx, members: Mapping[Key, Collection[int]], now: Instant
-) -> dict[Key, list[MemberOutage]]:
+    tx: Tx, members: Mapping[ServiceKey, Collection[int]], now: Instant
+) -> dict[ServiceKey, list[MemberOutage]]:
     """By service, of the monitors given for each."""
     flat = [(org, key, monitor) for (org, key), found in members.items() for monitor in found]
     rows = await tx.structs(
@@ -88,7 +88,7 @@ async def select_member_outages(
         monitors=[monitor for _, _, monitor in flat],
         since=Instant(now - DELIVERED_WITHIN_US),
     )
-    found: dict[Key, list[MemberOutage]] = defaultdict(list)
+    found: dict[ServiceKey, list[MemberOutage]] = defaultdict(list)
     for row in rows:
-        found[row.org, row.owner].append(row)
+        found[ServiceKey((row.org, row.owner))].append(row)
     return dict(found)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import held_until, status_of
@@ -91,8 +91,8 @@ class DependencyRow(msgspec.Struct, frozen=True):
     is_called: bool
 
     @property
-    def key(self) -> Key:
-        return self.org, self.id
+    def key(self) -> MonitorKey:
+        return self.key
 
     @property
     def is_probed(self) -> bool:
@@ -103,10 +103,10 @@ class DependencyState(msgspec.Struct, frozen=True):
     """Monitors that are down, and whatever they depend on, at one instant."""
 
     health: MemberHealth
-    kinds: Mapping[Key, DependencyRow]
-    upstreams: Mapping[Key, Sequence[Upstream]]
+    kinds: Mapping[MonitorKey, DependencyRow]
+    upstreams: Mapping[MonitorKey, Sequence[Upstream]]
 
-    def is_down(self, key: Key) -> bool:
+    def is_down(self, key: MonitorKey) -> bool:
         return _status(self.health, self.kinds[key]) is MonitorStatus.DOWN
 
 
@@ -117,22 +117,24 @@ async def is_anything_due(tx: Tx, now: Instant) -> bool:
 
 
 async def select_due_subjects(
-    tx: Tx, now: Instant, most: int, but: Sequence[Key] = ()
-) -> list[Key]:
+    tx: Tx, now: Instant, most: int, but: Sequence[MonitorKey] = ()
+) -> list[MonitorKey]:
     """Monitors whose status has changed, or whose outage is to be looked at; `but` not these."""
     rows = await tx.rows(_DUE, now=now, most=most, **key_arrays(but, "monitors"))
-    return [(org, monitor) for org, monitor in rows]
+    return [MonitorKey((org, monitor)) for org, monitor in rows]
 
 
-async def select_astray_subjects(tx: Tx, now: Instant, most: int) -> list[Key]:
+async def select_astray_subjects(tx: Tx, now: Instant, most: int) -> list[MonitorKey]:
     """Monitors whose outage and whose state do not say the same, or which are reminded of late."""
-    return [(org, monitor) for org, monitor in await tx.rows(_ASTRAY, now=now, most=most)]
+    return [
+        MonitorKey((org, monitor)) for org, monitor in await tx.rows(_ASTRAY, now=now, most=most)
+    ]
 
 
-async def select_surroundings(tx: Tx, keys: Sequence[Key], now: Instant) -> DependencyState:
-    wanted: dict[Key, set[Key]] = {key: set() for key in keys}
+async def select_surroundings(tx: Tx, keys: Sequence[MonitorKey], now: Instant) -> DependencyState:
+    wanted: dict[MonitorKey, set[MonitorKey]] = {key: set() for key in keys}
     for org, monitor, upstream in await tx.rows(_EDGES, **key_arrays(keys, "monitors")):
-        wanted[org, monitor].add((org, upstream))
+        wanted[MonitorKey((org, monitor))].add(MonitorKey((org, upstream)))
     direct = set().union(*wanted.values()) if wanted else set()
     beneath = await _select_beneath(tx, direct, now)
     everybody = sorted({*keys, *direct, *(leaf for found in beneath.values() for leaf in found)})
@@ -147,7 +149,9 @@ async def select_surroundings(tx: Tx, keys: Sequence[Key], now: Instant) -> Depe
     return DependencyState(health, kinds, upstreams)
 
 
-async def _select_beneath(tx: Tx, keys: set[Key], now: Instant) -> dict[Key, set[Key]]:
+async def _select_beneath(
+    tx: Tx, keys: set[MonitorKey], now: Instant
+) -> dict[MonitorKey, set[MonitorKey]]:
     """What composites are made of, at whatever depth; of what is no composite, nothing."""
     if not keys:
         return {}
@@ -156,8 +160,10 @@ async def _select_beneath(tx: Tx, keys: set[Key], now: Instant) -> dict[Key, set
     return {key: _descend(key, children) for key in keys if key in children}
 
 
-def _descend(key: Key, children: Mapping[Key, Sequence[Key]]) -> set[Key]:
-    found: set[Key] = set()
+def _descend(
+    key: MonitorKey, children: Mapping[MonitorKey, Sequence[MonitorKey]]
+) -> set[MonitorKey]:
+    found: set[MonitorKey] = set()
     open_ = list(children.get(key, ()))
     while open_:
         child = open_.pop()
@@ -168,9 +174,9 @@ def _descend(key: Key, children: Mapping[Key, Sequence[Key]]) -> set[Key]:
 
 
 def _upstreams_of(
-    wanted: set[Key],
-    beneath: Mapping[Key, set[Key]],
-    kinds: Mapping[Key, DependencyRow],
+    wanted: set[MonitorKey],
+    beneath: Mapping[MonitorKey, set[MonitorKey]],
+    kinds: Mapping[MonitorKey, DependencyRow],
     health: MemberHealth,
 ) -> list[Upstream]:
     looked_at = {leaf for key in wanted for leaf in beneath.get(key, ())} | wanted

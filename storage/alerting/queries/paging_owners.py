@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, ServiceKey, key_arrays
 from ...engine.pools import Tx
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import Revision, governs
@@ -76,16 +76,18 @@ class _LatchRow(msgspec.Struct, frozen=True):
         )
 
 
-async def select_owning(tx: Tx, monitors: Collection[Key], now: Instant) -> dict[Key, list[Key]]:
+async def select_owning(
+    tx: Tx, monitors: Collection[MonitorKey], now: Instant
+) -> dict[MonitorKey, list[ServiceKey]]:
     """The services whose settings say that they speak for these monitors: by the revision that
     governs, and where none does yet, by any."""
-    declaring: dict[Key, list[Key]] = defaultdict(list)
+    declaring: dict[ServiceKey, list[MonitorKey]] = defaultdict(list)
     for org, monitor, service in await tx.rows(_DECLARING, **key_arrays(monitors, "keys")):
-        declaring[org, service].append((org, monitor))
+        declaring[ServiceKey((org, service))].append(MonitorKey((org, monitor)))
     if not declaring:
         return {}
     revisions = await select_revisions(tx, sorted(declaring))
-    found: dict[Key, list[Key]] = defaultdict(list)
+    found: dict[MonitorKey, list[ServiceKey]] = defaultdict(list)
     for service in sorted(declaring):
         _, governing = governs(revisions[service], now)
         heard = [governing] if governing is not None else revisions[service]
@@ -96,8 +98,8 @@ async def select_owning(tx: Tx, monitors: Collection[Key], now: Instant) -> dict
 
 
 async def select_owners(
-    tx: Tx, alertings: Mapping[Key, AlertingRow], now: Instant
-) -> dict[Key, Owner]:
+    tx: Tx, alertings: Mapping[ServiceKey, AlertingRow], now: Instant
+) -> dict[ServiceKey, Owner]:
     """As they stand; whoever decides by it holds how they speak."""
     keys = sorted(alertings)
     if not keys:
@@ -105,7 +107,9 @@ async def select_owners(
     revisions = await select_revisions(tx, keys)
     reach = await select_reach(tx, keys, now)
     latches = await select_latches(tx, keys)
-    burning = {(org, key) for org, key in await tx.rows(_BURNING, **key_arrays(keys, "keys"))}
+    burning = {
+        ServiceKey((org, key)) for org, key in await tx.rows(_BURNING, **key_arrays(keys, "keys"))
+    }
     return {
         key: _owner(
             row,
@@ -118,10 +122,10 @@ async def select_owners(
     }
 
 
-async def select_latches(tx: Tx, services: Iterable[Key]) -> dict[Key, EpisodeLatch]:
+async def select_latches(tx: Tx, services: Iterable[ServiceKey]) -> dict[ServiceKey, EpisodeLatch]:
     """Of those that have an open episode: whether anybody heard of it."""
     rows = await tx.structs(_LatchRow, _LATCHES, **key_arrays(list(services), "keys"))
-    return {(row.org, row.service): row.latch for row in rows}
+    return {ServiceKey((row.org, row.service)): row.latch for row in rows}
 
 
 def alerting_policy_of(row: AlertingRow) -> AlertingPolicy:

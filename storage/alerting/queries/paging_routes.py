@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import Tx
 from ...oncall.queries.oncall_schedules import select_channels_on_call
 from ..rules.paging_delegation import RouteState
@@ -39,7 +39,9 @@ class _Named(msgspec.Struct, frozen=True):
     schedule: int | None
 
 
-async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[Key, RouteState]:
+async def select_reach(
+    tx: Tx, services: Collection[ServiceKey], now: Instant
+) -> dict[ServiceKey, RouteState]:
     """Of every step of a ladder: who is paged late is paged."""
     those = key_arrays(services, "services")
     routed = {(org, service) for org, service in await tx.rows(_ROUTED, **those)}
@@ -47,7 +49,7 @@ async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[
     if routed:
         for row in await tx.structs(_Named, _NAMED, **those):
             named[row.org].append(row)
-    found: dict[Key, RouteState] = dict.fromkeys(services, RouteState.UNNAMED)
+    found: dict[ServiceKey, RouteState] = dict.fromkeys(services, RouteState.UNNAMED)
     found |= dict.fromkeys(routed, RouteState.NOBODY)
     for org, rows in named.items():
         found |= await _of_organization(tx, org, rows, now)
@@ -56,14 +58,14 @@ async def select_reach(tx: Tx, services: Collection[Key], now: Instant) -> dict[
 
 async def _of_organization(
     tx: Tx, org: int, rows: Sequence[_Named], now: Instant
-) -> dict[Key, RouteState]:
+) -> dict[ServiceKey, RouteState]:
     schedules = {row.schedule for row in rows if row.schedule is not None}
     holding = await select_channels_on_call(tx, org, schedules, now)
-    channels: dict[Key, set[int]] = defaultdict(set)
+    channels: dict[ServiceKey, set[int]] = defaultdict(set)
     for row in rows:
         channel = row.channel if row.schedule is None else holding.get(row.schedule)
         if channel is not None:
-            channels[org, row.service].add(channel)
+            channels[ServiceKey((org, row.service))].add(channel)
     everybody = sorted(set().union(*channels.values()))
     enabled = {row[0] for row in await tx.rows(_ENABLED, org=org, channels=everybody)}
     return {key: _reach(mine, enabled) for key, mine in channels.items()}

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import MINUTE, SECOND, Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from .alert_episode import EVERY_US, AlertingPolicy, ServiceCondition
 
 # How long what was seen under another revision or other settings still counts.
@@ -87,7 +87,7 @@ class Owner:
     """A service that owns its members' paging. `governs_from` is when its governing revision began
     to; `burns` says that its budget is watched by rules."""
 
-    key: Key
+    key: ServiceKey
     revision: int | None
     governs_from: Instant | None
     speaking: AlertingPolicy
@@ -104,7 +104,7 @@ class Owner:
 class Delegated:
     """The monitor is quiet; these services can speak."""
 
-    services: tuple[Key, ...]
+    services: tuple[ServiceKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class FailOpen:
     """The monitor speaks. `service` is whose reason it is, None where it belongs to none."""
 
     reason: SignalReason
-    service: Key | None = None
+    service: ServiceKey | None = None
 
 
 def decide_paging(
@@ -131,7 +131,7 @@ def decide_burn_paging(
     return _quiet_while_any_can(found)
 
 
-def _quiet_while_any_can(found: Mapping[Key, SignalReason | None]) -> Delegated | FailOpen:
+def _quiet_while_any_can(found: Mapping[ServiceKey, SignalReason | None]) -> Delegated | FailOpen:
     able = tuple(key for key, reason in found.items() if reason is None)
     if able:
         return Delegated(able)

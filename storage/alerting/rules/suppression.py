@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 
 # Beyond the time-outs of the checks that are waited for.
 PATIENCE_US: Final = 5 * SECOND
@@ -38,7 +38,7 @@ class MonitorCondition:
     """The monitor itself. `is_down` is its folded state while a result holds; `probed` says that
     it can be run at once."""
 
-    key: Key
+    key: MonitorKey
     enabled: bool
     in_maintenance: bool
     is_down: bool
@@ -56,7 +56,7 @@ class Upstream:
     composite whose members have changed since it was looked at.
     """
 
-    key: Key
+    key: MonitorKey
     counts: bool
     failing: bool
     in_maintenance: bool
@@ -88,7 +88,7 @@ class Judgement:
     """`hold` None: tell now. `ask`: whom to run once more, at once."""
 
     hold: Suppression | None
-    ask: tuple[Key, ...] = ()
+    ask: tuple[MonitorKey, ...] = ()
 
 
 TELL: Final = Judgement(None)

@@ -11,7 +11,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, ServiceKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rules.suppression import Suppression, SuppressionReason
 
@@ -147,8 +147,8 @@ class LockedMonitor(msgspec.Struct, frozen=True):
     since: Instant
 
     @property
-    def key(self) -> Key:
-        return self.org, self.monitor
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.monitor))
 
 
 class OutageRow(msgspec.Struct, frozen=True):
@@ -192,14 +192,14 @@ class SuppressionWrite(msgspec.Struct, frozen=True):
     next_check_at: Instant
 
 
-async def lock_subjects(tx: Tx, keys: Sequence[Key]) -> dict[Key, LockedMonitor]:
+async def lock_subjects(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, LockedMonitor]:
     """Waits for whoever holds one. Monitors that are gone are missing from the answer."""
     return await _lock(tx, keys, _HOLD_MONITORS, _LOCK)
 
 
 async def lock_free_subjects(
-    tx: Tx, keys: Sequence[Key]
-) -> tuple[dict[Key, LockedMonitor], list[Key]]:
+    tx: Tx, keys: Sequence[MonitorKey]
+) -> tuple[dict[MonitorKey, LockedMonitor], list[MonitorKey]]:
     """Those that nobody else holds, and those that are gone."""
     found = await _lock(tx, keys, _HOLD_FREE_MONITORS, _LOCK_FREE)
     missing = [key for key in keys if key not in found]
@@ -211,7 +211,9 @@ async def lock_free_subjects(
     return found, [key for key in missing if key not in there]
 
 
-async def _lock(tx: Tx, keys: Sequence[Key], hold: str, lock: str) -> dict[Key, LockedMonitor]:
+async def _lock(
+    tx: Tx, keys: Sequence[MonitorKey], hold: str, lock: str
+) -> dict[MonitorKey, LockedMonitor]:
     tx.lock_rank(LockRank.MONITOR, "the monitors that outages are of")
     held = [(row[0], row[1]) for row in await tx.rows(hold, **key_arrays(keys, "monitors"))]
     tx.lock_rank(LockRank.STATE, "the states that outages follow from")
@@ -222,28 +224,32 @@ async def _lock(tx: Tx, keys: Sequence[Key], hold: str, lock: str) -> dict[Key, 
     }
 
 
-async def pop_status_changes(tx: Tx, keys: Sequence[Key]) -> dict[Key, list[tuple[Instant, str]]]:
+async def pop_status_changes(
+    tx: Tx, keys: Sequence[MonitorKey]
+) -> dict[MonitorKey, list[tuple[Instant, str]]]:
     """The changes of status that nobody looked at, (instant, new_status) in their order; they are
     gone with the commit."""
-    found: dict[Key, list[tuple[Instant, str]]] = {}
+    found: dict[MonitorKey, list[tuple[Instant, str]]] = {}
     rows = await tx.rows(_POP_STATUS_CHANGES, **key_arrays(keys, "monitors"))
     for org, monitor, at, new_status in rows:
-        found.setdefault((org, monitor), []).append((at, new_status))
+        found.setdefault(MonitorKey((org, monitor)), []).append((at, new_status))
     return found
 
 
-async def select_open_outages(tx: Tx, keys: Sequence[Key]) -> dict[Key, OutageRow]:
+async def select_open_outages(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, OutageRow]:
     rows = await tx.structs(OutageRow, _OPEN, **key_arrays(keys, "monitors"))
-    return {(row.org, row.monitor): row for row in rows}
+    return {MonitorKey((row.org, row.monitor)): row for row in rows}
 
 
-async def select_notifiers(tx: Tx, keys: Sequence[Key]) -> dict[Key, Key]:
+async def select_notifiers(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, ServiceKey]:
     """Of those whose open outage a service told of, that service."""
     rows = await tx.rows(_TELLERS, **key_arrays(keys, "monitors"))
-    return {(org, monitor): (org, service) for org, monitor, service in rows}
+    return {
+        MonitorKey((org, monitor)): ServiceKey((org, service)) for org, monitor, service in rows
+    }
 
 
-async def begin_outage(tx: Tx, key: Key, at: Instant) -> OutageRow:
+async def begin_outage(tx: Tx, key: MonitorKey, at: Instant) -> OutageRow:
     """With the message of the result that began it."""
     uid = uuid7()
     made = await tx.row(_INSERT, org=key[0], uid=uid, monitor=key[1], began=at)
@@ -287,7 +293,7 @@ async def set_incident(tx: Tx, row: OutageRow, incident: int) -> None:
 
 
 async def adopt_outages(
-    tx: Tx, service: Key, monitors: Collection[int], incident: int, next_check_at: Instant
+    tx: Tx, service: ServiceKey, monitors: Collection[int], incident: int, next_check_at: Instant
 ) -> int:
     """The service tells of those that nobody was told of; how many. It is looked at again whether
     anybody heard."""
@@ -302,7 +308,7 @@ async def adopt_outages(
     )
 
 
-async def release_outages(tx: Tx, service: Key) -> int:
+async def release_outages(tx: Tx, service: ServiceKey) -> int:
     return await tx.execute(_GIVE_BACK, org=service[0], service=service[1], now=tx.now)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import LEASE_SECONDS, AlertingRow
 
@@ -91,36 +91,36 @@ class EvaluationRow(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-async def select_alertings(tx: Tx, keys: Collection[Key]) -> dict[Key, AlertingRow]:
+async def select_alertings(tx: Tx, keys: Collection[ServiceKey]) -> dict[ServiceKey, AlertingRow]:
     rows = await tx.structs(AlertingRow, _SELECT, **key_arrays(sorted(keys), "services"))
     return {row.key: row for row in rows}
 
 
-async def select_alerting(tx: Tx, key: Key) -> AlertingRow | None:
+async def select_alerting(tx: Tx, key: ServiceKey) -> AlertingRow | None:
     return (await select_alertings(tx, [key])).get(key)
 
 
 async def lock_alertings(
-    tx: Tx, keys: Collection[Key], *, skip_locked: bool = False
-) -> dict[Key, AlertingRow]:
+    tx: Tx, keys: Collection[ServiceKey], *, skip_locked: bool = False
+) -> dict[ServiceKey, AlertingRow]:
     """Those that are there; with `skip_locked` those that nobody else holds."""
     tx.lock_rank(LockRank.SERVICE, "how services speak")
     tail = " skip locked" if skip_locked else ""
     held = [
-        (row[0], row[1])
+        ServiceKey((row[0], row[1]))
         for row in await tx.rows(_HOLD_SERVICES + tail, **key_arrays(sorted(keys), "services"))
     ]
     locked = [
-        (row[0], row[1])
+        ServiceKey((row[0], row[1]))
         for row in await tx.rows(_LOCK + tail, **key_arrays(sorted(held), "services"))
     ]
     # In a statement of its own: who has waited reads what its holder left.
     return await select_alertings(tx, locked)
 
 
-async def select_due_alertings(tx: Tx, now: Instant, most: int) -> list[Key]:
+async def select_due_alertings(tx: Tx, now: Instant, most: int) -> list[ServiceKey]:
     """The services that are to be looked at, longest due first."""
-    return [(org, service) for org, service in await tx.rows(_DUE, now=now, most=most)]
+    return [ServiceKey((org, service)) for org, service in await tx.rows(_DUE, now=now, most=most)]
 
 
 async def update_alerting(
@@ -161,12 +161,12 @@ async def write_seen(tx: Tx, seen: Sequence[EvaluationRow], due: Instant) -> Non
         await tx.execute(_SEEN, items=items, lease=LEASE_SECONDS, now=tx.now, due=due)
 
 
-async def write_failed(tx: Tx, key: Key, error: str, due: Instant) -> None:
+async def write_failed(tx: Tx, key: ServiceKey, error: str, due: Instant) -> None:
     """Its lease runs on, and out."""
     await tx.execute(_FAILED, org=key[0], service=key[1], error=error, due=due)
 
 
-async def write_burn_seen(tx: Tx, reasons: Mapping[Key, str | None]) -> None:
+async def write_burn_seen(tx: Tx, reasons: Mapping[ServiceKey, str | None]) -> None:
     """Of services that are held: why a rule of theirs could not be decided, None where all were."""
     found = reasons.items()
     items = [{"org": k[0], "service": k[1], "reason": reason} for k, reason in found]
@@ -175,5 +175,5 @@ async def write_burn_seen(tx: Tx, reasons: Mapping[Key, str | None]) -> None:
         await tx.execute(_BURN_SEEN, items=text, lease=LEASE_SECONDS, now=tx.now)
 
 
-async def write_burn_failed(tx: Tx, key: Key, error: str) -> None:
+async def write_burn_failed(tx: Tx, key: ServiceKey, error: str) -> None:
     await tx.execute(_BURN_FAILED, org=key[0], service=key[1], error=error)

@@ -7,7 +7,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import Tx
 
 _OPEN = """
@@ -62,21 +62,23 @@ class EpisodeRow(msgspec.Struct, frozen=True):
     page_delivered_at: Instant | None
 
     @property
-    def key(self) -> Key:
-        return self.org, self.service
+    def key(self) -> ServiceKey:
+        return ServiceKey((self.org, self.service))
 
 
-async def select_open_episodes(tx: Tx, services: Collection[Key]) -> dict[Key, EpisodeRow]:
+async def select_open_episodes(
+    tx: Tx, services: Collection[ServiceKey]
+) -> dict[ServiceKey, EpisodeRow]:
     rows = await tx.structs(EpisodeRow, _OPEN, **key_arrays(services, "services"))
     return {row.key: row for row in rows}
 
 
-async def select_forgotten(tx: Tx, most: int) -> list[Key]:
+async def select_forgotten(tx: Tx, most: int) -> list[ServiceKey]:
     """Services with an open episode whose lease has run out."""
-    return [(org, service) for org, service in await tx.rows(_FORGOTTEN, most=most)]
+    return [ServiceKey((org, service)) for org, service in await tx.rows(_FORGOTTEN, most=most)]
 
 
-async def begin_episode(tx: Tx, service: Key, began: Instant, state: str) -> EpisodeRow:
+async def begin_episode(tx: Tx, service: ServiceKey, began: Instant, state: str) -> EpisodeRow:
     """How its service speaks is held, and none is open."""
     uid = uuid7()
     key = await tx.value(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey, ServiceKey
 from ...engine.pools import Tx
 from ...incidents.transactions.page_service_route import PagingRoute
 from ...services.rows import ServiceRow
@@ -36,8 +36,8 @@ class OwnerIndex:
     """The services that own monitors' paging, and in `alertings` also those that told of their
     outages, whoever owns it by now; all of them are held."""
 
-    of: Mapping[Key, Sequence[Key]]
-    alertings: Mapping[Key, AlertingRow]
+    of: Mapping[MonitorKey, Sequence[ServiceKey]]
+    alertings: Mapping[ServiceKey, AlertingRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class DelegationResult:
 SPEAK = DelegationResult()
 
 
-async def lock_owning_services(tx: Tx, keys: Sequence[Key]) -> tuple[OwnerIndex, list[Key]]:
+async def lock_owning_services(
+    tx: Tx, keys: Sequence[MonitorKey]
+) -> tuple[OwnerIndex, list[MonitorKey]]:
     """Who speaks for these or has spoken, and those of them of whom somebody else holds one."""
     of = await select_owning(tx, keys, tx.now)
     told = await outages.select_notifiers(tx, keys)
@@ -81,19 +83,19 @@ async def lock_owning_services(tx: Tx, keys: Sequence[Key]) -> tuple[OwnerIndex,
 
 async def decide_delegation(
     tx: Tx, owning: OwnerIndex, rows: Collection[OutageRow], *, is_steady: bool
-) -> dict[Key, DelegationResult]:
+) -> dict[MonitorKey, DelegationResult]:
     """Of outages that their monitors would tell now, and of those that a service told of."""
-    wanted = {s for row in rows for s in owning.of.get((row.org, row.monitor), ())}
-    tellers = {(row.org, row.service) for row in rows if row.service is not None}
+    wanted = {s for row in rows for s in owning.of.get(MonitorKey((row.org, row.monitor)), ())}
+    tellers = {ServiceKey((row.org, row.service)) for row in rows if row.service is not None}
     wanted |= tellers & owning.alertings.keys()
     owners = await select_owners(tx, {key: owning.alertings[key] for key in wanted}, tx.now)
     services = await select_services(tx, sorted(wanted)) if wanted else {}
-    found: dict[Key, DelegationResult] = {}
+    found: dict[MonitorKey, DelegationResult] = {}
     for row in rows:
-        key = (row.org, row.monitor)
+        key = MonitorKey((row.org, row.monitor))
         mine = [owners[service] for service in owning.of.get(key, ())]
         if row.service is not None:
-            teller = owners.get((row.org, row.service))
+            teller = owners.get(ServiceKey((row.org, row.service)))
             found[key] = _of_notified(teller, mine, services, tx.now)
         elif not mine:
             found[key] = SPEAK
@@ -105,7 +107,7 @@ async def decide_delegation(
 def _of_notified(
     teller: Owner | None,
     owners: Sequence[Owner],
-    services: Mapping[Key, ServiceRow],
+    services: Mapping[ServiceKey, ServiceRow],
     now: Instant,
 ) -> DelegationResult:
     """A service's page stands for it as long as somebody has got it, or may yet: also where the
@@ -130,7 +132,7 @@ def _has_notified(owner: Owner) -> bool:
 def _of_untold(
     row: OutageRow,
     owners: Sequence[Owner],
-    services: Mapping[Key, ServiceRow],
+    services: Mapping[ServiceKey, ServiceRow],
     now: Instant,
     *,
     is_steady: bool,

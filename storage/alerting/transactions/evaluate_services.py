@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
 from ...incidents.tables import incidents
@@ -72,16 +72,16 @@ class ServiceEvaluations:
 class _Sight:
     """All that is read of services before anything is decided."""
 
-    health: Mapping[Key, HealthNow]
-    revisions: Mapping[Key, Revision | None]
-    members: Mapping[Key, Sequence[MemberOutage]]
-    open_: Mapping[Key, EpisodeRow]
-    latches: Mapping[Key, EpisodeLatch]
-    reach: Mapping[Key, RouteState]
+    health: Mapping[ServiceKey, HealthNow]
+    revisions: Mapping[ServiceKey, Revision | None]
+    members: Mapping[ServiceKey, Sequence[MemberOutage]]
+    open_: Mapping[ServiceKey, EpisodeRow]
+    latches: Mapping[ServiceKey, EpisodeLatch]
+    reach: Mapping[ServiceKey, RouteState]
     is_silenced: bool
 
 
-async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
+async def evaluate_services(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvaluations:
     """Of one organization, but for those that somebody else holds just now: what they hold is
     looked at by them, or next time."""
     done = ServiceEvaluations()
@@ -116,7 +116,7 @@ async def evaluate_services(tx: Tx, keys: Sequence[Key]) -> ServiceEvaluations:
     return done
 
 
-async def end_forgotten_episodes(tx: Tx, keys: Sequence[Key]) -> int:
+async def end_forgotten_episodes(tx: Tx, keys: Sequence[ServiceKey]) -> int:
     """Of services that nobody has evaluated for as long as a lease lasts: where they are known to
     be well again, or are made of nothing, whoever was told hears of it all the same. How many."""
     alertings = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
@@ -132,7 +132,7 @@ async def end_forgotten_episodes(tx: Tx, keys: Sequence[Key]) -> int:
     return len(well)
 
 
-def _is_over(key: Key, alerting: AlertingRow, sight: _Sight) -> bool:
+def _is_over(key: ServiceKey, alerting: AlertingRow, sight: _Sight) -> bool:
     revision = sight.revisions[key]
     is_well = alerting_policy_of(alerting).is_well(_live(sight.health[key]))
     return is_well or (revision is not None and not revision.sli)
@@ -143,7 +143,7 @@ def _end_body(revision: Revision | None) -> str:
     return DELETED_BODY if revision is not None and not revision.sli else RECOVERED_BODY
 
 
-async def _look(tx: Tx, keys: Sequence[Key]) -> _Sight:
+async def _look(tx: Tx, keys: Sequence[ServiceKey]) -> _Sight:
     found = await select_revisions(tx, keys)
     revisions = {key: governs(found[key], tx.now)[1] for key in keys}
     members = {key: r.sli for key, r in revisions.items() if r is not None}
@@ -159,8 +159,8 @@ async def _look(tx: Tx, keys: Sequence[Key]) -> _Sight:
 
 
 async def _lock_incidents(
-    tx: Tx, keys: Sequence[Key], open_: Mapping[Key, EpisodeRow]
-) -> dict[Key, IncidentRow]:
+    tx: Tx, keys: Sequence[ServiceKey], open_: Mapping[ServiceKey, EpisodeRow]
+) -> dict[ServiceKey, IncidentRow]:
     """All before anything is told, as locks ascend."""
     named = {
         key: incident
@@ -171,7 +171,11 @@ async def _lock_incidents(
 
 
 def _decide(
-    key: Key, alerting: AlertingRow, sight: _Sight, incident: IncidentRow | None, now: Instant
+    key: ServiceKey,
+    alerting: AlertingRow,
+    sight: _Sight,
+    incident: IncidentRow | None,
+    now: Instant,
 ) -> tuple[ServiceCondition, EpisodeDecision]:
     speaking = alerting_policy_of(alerting)
     live = _live(sight.health[key])
@@ -207,7 +211,7 @@ def _episode(row: EpisodeRow | None, incident: IncidentRow | None) -> Episode | 
     return Episode(row.announced_at is not None, row.notified_at, taken_up)
 
 
-def _is_spoken_for(key: Key, sight: _Sight) -> bool:
+def _is_spoken_for(key: ServiceKey, sight: _Sight) -> bool:
     """By the page of one that is known to be down still."""
     seen = sight.health[key].members
     return any(
@@ -216,7 +220,7 @@ def _is_spoken_for(key: Key, sight: _Sight) -> bool:
     )
 
 
-def _is_explained(key: Key, speaking: AlertingPolicy, sight: _Sight, now: Instant) -> bool:
+def _is_explained(key: ServiceKey, speaking: AlertingPolicy, sight: _Sight, now: Instant) -> bool:
     revision = sight.revisions[key]
     if revision is None:
         return False

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
 from ...incidents.tables import incidents
@@ -58,14 +58,16 @@ class OutageCounts:
     held: Counter[SuppressionReason] = field(default_factory=Counter)
     # Of those announced, why the service that owns their paging could not speak.
     failed_open: Counter[SignalReason] = field(default_factory=Counter)
-    busy: list[Key] = field(default_factory=list)
+    busy: list[MonitorKey] = field(default_factory=list)
 
     @property
     def told(self) -> int:
         return self.announced + self.recovered + self.reminded
 
 
-async def process_outages(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True) -> OutageCounts:
+async def process_outages(
+    tx: Tx, keys: Sequence[MonitorKey], *, is_steady: bool = True
+) -> OutageCounts:
     """Looks at these monitors, but for those that somebody else holds just now, or one of the
     services that own their paging. Those that are gone are forgotten. `is_steady`: this process was
     there without a break for long enough to say that another is not."""
@@ -101,8 +103,8 @@ async def process_outages(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True
 
 
 async def _lock_incidents(
-    tx: Tx, subjects: Mapping[Key, LockedMonitor], open_: Mapping[Key, OutageRow]
-) -> dict[Key, IncidentRow]:
+    tx: Tx, subjects: Mapping[MonitorKey, LockedMonitor], open_: Mapping[MonitorKey, OutageRow]
+) -> dict[MonitorKey, IncidentRow]:
     """All before anything is told, as locks ascend: those of open outages, and where there is none
     yet, one that is open all the same."""
     named = {
@@ -137,9 +139,9 @@ async def _follow(
 
 async def _notify(
     tx: Tx,
-    subjects: Mapping[Key, LockedMonitor],
-    open_: Mapping[Key, OutageRow],
-    opened: Mapping[Key, IncidentRow],
+    subjects: Mapping[MonitorKey, LockedMonitor],
+    open_: Mapping[MonitorKey, OutageRow],
+    opened: Mapping[MonitorKey, IncidentRow],
     owning: OwnerIndex,
     done: OutageCounts,
     *,
@@ -151,7 +153,7 @@ async def _notify(
     silence = await global_silence_in_force(tx)
     is_silenced = silence is not None
     holds: list[SuppressionWrite] = []
-    asked: set[Key] = set()
+    asked: set[MonitorKey] = set()
     ready: list[OutageRow] = []
     for key, row in sorted(open_.items()):
         own = _own(subjects[key], around)
@@ -171,7 +173,7 @@ async def _notify(
             holds.append(_suppression_write(row, judgement.hold, tx.now, silence))
     left = await decide_delegation(tx, owning, ready, is_steady=is_steady)
     for row in ready:
-        key = (row.org, row.monitor)
+        key = MonitorKey((row.org, row.monitor))
         holds += await _notify_or_delegate(tx, subjects[key], row, opened.get(key), left[key], done)
     done.held.update(SuppressionReason(hold.suppressed_by) for hold in holds)
     await outages.suppress_outages(tx, holds)
@@ -281,7 +283,7 @@ def _suppression_write(
     return SuppressionWrite(row.org, row.id, hold.by, hold.since, hold.until, next_check_at)
 
 
-async def _ask(tx: Tx, asked: set[Key], around: DependencyState) -> None:
+async def _ask(tx: Tx, asked: set[MonitorKey], around: DependencyState) -> None:
     """One run of each serves all who wait for it."""
     for key in sorted(asked):
         kind = around.kinds[key]

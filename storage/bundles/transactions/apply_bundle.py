@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Need, Permission
 from ...accounts.transactions.authorize import NOT_FOUND, demand_project
 from ...alerting.tables.service_alerting import lock_alertings
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Conflicted, Pool, Tx
 from ...monitors.rules.monitor import MonitorType
@@ -152,10 +153,10 @@ async def _lock_references(tx: Tx, place: BundleContext, wanted: Wanted) -> None
     await lock_shared_schedules(tx, home.org, home.id, set(place.schedules))
     rows = [*wanted.rows.values(), *wanted.orphans.values()]
     await _call(tx, home.org, [row.id for row in rows if row.type == MonitorType.COMPOSITE])
-    await monitors.lock_states(tx, [(home.org, row.id) for row in rows])
+    await monitors.lock_states(tx, [MonitorKey((home.org, row.id)) for row in rows])
 
 
 async def _call(tx: Tx, org: int, composites: Iterable[int]) -> None:
     """Whoever evaluates takes the call first, and then the state: so do we."""
     for key in sorted(composites):
-        await compositions.wake_composites(tx, (org, key), tx.now)
+        await compositions.wake_composites(tx, MonitorKey((org, key)), tx.now)

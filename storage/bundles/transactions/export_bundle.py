@@ -9,6 +9,7 @@ from uuid import UUID
 from ...accounts.queries.projects import select_organization
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import demand_project
+from ...core.key import MonitorKey
 from ...core.slug import free_slug
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
@@ -65,11 +66,11 @@ def _by_uid(rows: Sequence[M]) -> dict[str, M]:
 
 async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str, Any]:
     words = monitor_words(place)
-    keys = [(place.home.org, one.id) for one in place.mine.values()]
+    keys = [MonitorKey((place.home.org, one.id)) for one in place.mine.values()]
     rows = await select_monitors_by_key(tx, keys)
     found: dict[str, Any] = {}
     for uid, one in sorted(place.mine.items()):
-        row = rows[place.home.org, one.id]
+        row = rows[MonitorKey((place.home.org, one.id))]
         settings = in_words(present_draft(row, place, keyring), words, place.policies)
         slug = {} if row.slug == uid else {"slug": row.slug}
         given = {"name": settings.pop("name"), "type": row.type, **slug}

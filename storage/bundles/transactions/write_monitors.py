@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 import trio
 
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.rows import MonitorRow
@@ -69,7 +70,7 @@ async def compare_monitors(
     ids, words = monitor_ids(place), monitor_words(place)
     orphans = left_out("monitor", place.names, bundle.monitors, applied)
     keys = {one.id for one in (*place.mine.values(), *orphans.values())}
-    rows = await select_monitors_by_key(tx, [(place.home.org, key) for key in keys])
+    rows = await select_monitors_by_key(tx, [MonitorKey((place.home.org, key)) for key in keys])
     by_uid = {row.uid: row for row in rows.values()}
     found = Wanted(
         {},

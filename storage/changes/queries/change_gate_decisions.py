@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...gate.queries.gate_decisions import instant_of
 
@@ -35,7 +35,7 @@ class ChangeDecision(msgspec.Struct, frozen=True):
 
 
 async def select_decided(
-    tx: Tx, service: Key, uids: Collection[UUID]
+    tx: Tx, service: ServiceKey, uids: Collection[UUID]
 ) -> dict[UUID, ChangeDecision]:
     """Those of the decisions that are of the service and are kept."""
     if not uids:

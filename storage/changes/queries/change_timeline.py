@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ...services.queries.dependency_history import select_terms_below
@@ -84,7 +84,7 @@ class _Incident(msgspec.Struct, frozen=True):
 
 async def select_timeline(
     tx: Tx,
-    service: Key,
+    service: ServiceKey,
     within: TimeSpan,
     kinds: Collection[ChangeKind],
     source: str | None,
@@ -112,13 +112,13 @@ async def select_timeline(
     return await _groups(tx, service, rows)
 
 
-async def select_group(tx: Tx, service: Key, change: ChangeRow) -> ChangeGroup:
+async def select_group(tx: Tx, service: ServiceKey, change: ChangeRow) -> ChangeGroup:
     """One change with all that stands beside it."""
     (found,) = await _groups(tx, service, [change])
     return found
 
 
-async def _groups(tx: Tx, service: Key, rows: Sequence[ChangeRow]) -> list[ChangeGroup]:
+async def _groups(tx: Tx, service: ServiceKey, rows: Sequence[ChangeRow]) -> list[ChangeGroup]:
     if not rows:
         return []
     phases = await select_phases(tx, service[0], [row.id for row in rows])
@@ -143,7 +143,7 @@ def _decision(phases: Sequence[PhaseRow]) -> UUID | None:
 
 
 async def _incidents(
-    tx: Tx, service: Key, rows: Sequence[ChangeRow]
+    tx: Tx, service: ServiceKey, rows: Sequence[ChangeRow]
 ) -> Mapping[int, list[Followed]]:
     """By change."""
     # One instant longer, as the end of a span is not of it and the last instant of a day is.

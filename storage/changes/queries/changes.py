@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ..rows import ChangeRow, PhaseRow
 from ..rules.change import ChangePhaseName, last_recorded
@@ -41,7 +41,9 @@ class Happened:
         return last_recorded([phase.url for phase in self.phases])
 
 
-async def select_change(tx: Tx, service: Key, source: str, external_id: str) -> ChangeRow | None:
+async def select_change(
+    tx: Tx, service: ServiceKey, source: str, external_id: str
+) -> ChangeRow | None:
     return await tx.one(change_row, _ONE, **_identity(service, source, external_id))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rows import ChangeRow
@@ -49,7 +49,7 @@ _TITLES = "select uid, title from incidents where org = %(org)s and uid = any(%(
 
 
 async def select_happened(
-    tx: Tx, service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
+    tx: Tx, service: ServiceKey, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> list[Happened]:
     """The newest HAPPENED_MOST whose latest phase came to pass in a range."""
     rows = await tx.structs(
@@ -63,20 +63,20 @@ async def select_happened(
 
 
 async def count_changes(
-    tx: Tx, service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
+    tx: Tx, service: ServiceKey, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> int:
     """One more than COUNTED_MOST where there are more."""
     given = _filter_parameters(service, within, kinds, source)
     return int(await tx.value(_COUNT, **given, most=COUNTED_MOST + 1))
 
 
-async def select_sources(tx: Tx, service: Key) -> list[str]:
+async def select_sources(tx: Tx, service: ServiceKey) -> list[str]:
     """Who ever told of a change, the first SOURCES_MOST by name."""
     found = await tx.rows(_SOURCES, org=service[0], service=service[1], most=SOURCES_MOST)
     return [str(row[0]) for row in found]
 
 
-async def select_change_of(tx: Tx, service: Key, phase: UUID) -> ChangeRow | None:
+async def select_change_of(tx: Tx, service: ServiceKey, phase: UUID) -> ChangeRow | None:
     """The change that a phase is of."""
     return await tx.one(change_row, _BY_PHASE, org=service[0], service=service[1], phase=phase)
 
@@ -89,7 +89,7 @@ async def select_titles(tx: Tx, org: int, incidents: Collection[UUID]) -> dict[U
 
 
 def _filter_parameters(
-    service: Key, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
+    service: ServiceKey, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> dict[str, object]:
     return {
         "org": service[0],

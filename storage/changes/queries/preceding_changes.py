@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from ...core.instant import Instant
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
 from ...services.queries.dependency_history import select_upstreams_at
@@ -47,7 +48,7 @@ async def select_preceding(tx: Tx, incident: IncidentRow) -> list[Preceding]:
     """The newest first. None of an incident that is of no service."""
     if incident.service is None:
         return []
-    own, at = (incident.org, incident.service), incident.started_at
+    own, at = ServiceKey((incident.org, incident.service)), incident.started_at
     services = {incident.service, *await select_upstreams_at(tx, own, at)}
     rows = await tx.structs(
         change_row,
@@ -59,12 +60,12 @@ async def select_preceding(tx: Tx, incident: IncidentRow) -> list[Preceding]:
         most=CHANGES_MOST,
     )
     phases = await select_phases(tx, incident.org, [row.id for row in rows])
-    changed = {(incident.org, row.service) for row in rows}
+    changed = {ServiceKey((incident.org, row.service)) for row in rows}
     known = await select_services(tx, sorted(changed))
     return [
         Preceding(
-            service=known[row.org, row.service].uid,
-            service_name=known[row.org, row.service].name,
+            service=known[ServiceKey((row.org, row.service))].uid,
+            service_name=known[ServiceKey((row.org, row.service))].name,
             change=row,
             phases=phases[row.id],
             role=ChangeRole.OWN_SERVICE if row.service == incident.service else ChangeRole.UPSTREAM,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import DAY, HOUR, LATEST, SECOND, Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...core.sli import Split
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
@@ -47,7 +47,9 @@ def add(one: MonitorTime, other: MonitorTime) -> MonitorTime:
     return MonitorTime(one.split + other.split, one.up + other.up, one.total + other.total)
 
 
-async def select_days(tx: Tx, types: Mapping[Key, str], now: Instant, days: int) -> dict[Key, Days]:
+async def select_days(
+    tx: Tx, types: Mapping[MonitorKey, str], now: Instant, days: int
+) -> dict[MonitorKey, Days]:
     """The last so many days in UTC, today included."""
     today = Instant(now - now % DAY)
     first = Instant(today - (days - 1) * DAY)
@@ -72,8 +74,8 @@ async def select_days(tx: Tx, types: Mapping[Key, str], now: Instant, days: int)
 
 
 async def select_windows(
-    tx: Tx, types: Mapping[Key, str], windows_us: Sequence[int]
-) -> dict[Key, list[MonitorTime]]:
+    tx: Tx, types: Mapping[MonitorKey, str], windows_us: Sequence[int]
+) -> dict[MonitorKey, list[MonitorTime]]:
     """For each monitor one measure a window that ends at its watermark.
 
     A window's first hour counts whole: it begins at the hour that holds its start.
@@ -109,14 +111,16 @@ def _within(
     return total
 
 
-async def select_watermarks(tx: Tx, types: Mapping[Key, str]) -> dict[Key, Instant | None]:
+async def select_watermarks(
+    tx: Tx, types: Mapping[MonitorKey, str]
+) -> dict[MonitorKey, Instant | None]:
     """The instant before which all of each monitor is sealed."""
     return {key: mark for key, (_, mark) in (await _watermarks(tx, types)).items()}
 
 
 async def _watermarks(
-    tx: Tx, types: Mapping[Key, str]
-) -> dict[Key, tuple[Instant, Instant | None]]:
+    tx: Tx, types: Mapping[MonitorKey, str]
+) -> dict[MonitorKey, tuple[Instant, Instant | None]]:
     """When each monitor began, and the instant before which all of it is sealed."""
     terms = await schedules.select_terms_of(tx, list(types))
     fences = {shard.id: shard.settled_through for shard in await shards.select_shards(tx)}
@@ -132,8 +136,8 @@ async def _watermarks(
 
 
 async def _composite_watermarks(
-    tx: Tx, composites: Sequence[Key], fences: Mapping[int, Instant]
-) -> dict[Key, Instant | None]:
+    tx: Tx, composites: Sequence[MonitorKey], fences: Mapping[int, Instant]
+) -> dict[MonitorKey, Instant | None]:
     """The least of what each is made of, from the instant it is made of it."""
     # All that lies further behind every fence is sealed, whatever it belongs to.
     within = TimeSpan(Instant(min(fences.values()) - _LONGEST_LAG_US), LATEST)
@@ -143,8 +147,8 @@ async def _composite_watermarks(
 
 
 async def watermarks_of(
-    tx: Tx, keys: Iterable[Key], fences: Mapping[int, Instant], within: TimeSpan
-) -> tuple[dict[Key, Instant | None], dict[Key, list[Composition]]]:
+    tx: Tx, keys: Iterable[MonitorKey], fences: Mapping[int, Instant], within: TimeSpan
+) -> tuple[dict[MonitorKey, Instant | None], dict[MonitorKey, list[Composition]]]:
     """Of these and of all that lies beneath them: the watermarks of what is made of nothing, and
     what the others were made of in a stretch."""
     wanted = set(keys)
@@ -165,21 +169,21 @@ async def _figured(tx: Tx) -> dict[int, Instant]:
 
 async def _edges(
     tx: Tx,
-    types: Mapping[Key, str],
-    marks: Mapping[Key, tuple[Instant, Instant | None]],
+    types: Mapping[MonitorKey, str],
+    marks: Mapping[MonitorKey, tuple[Instant, Instant | None]],
     figured: Mapping[int, Instant],
-) -> dict[Key, dict[Instant, MonitorTime]]:
+) -> dict[MonitorKey, dict[Instant, MonitorTime]]:
     """What is sealed and in no hour yet, measured from the results, by hour."""
     if not figured or not marks:
         return {}
     start = min(figured.values())
-    by_end: dict[Instant, dict[Key, str]] = {}
+    by_end: dict[Instant, dict[MonitorKey, str]] = {}
     for key, (begun, mark) in marks.items():
         # Of one that has just begun nothing is sealed yet. Its mark is its beginning, and of many
         # each would be measured by itself.
         if mark is not None and mark > max(start, begun):
             by_end.setdefault(mark, {})[key] = types[key]
-    found: dict[Key, dict[Instant, MonitorTime]] = {}
+    found: dict[MonitorKey, dict[Instant, MonitorTime]] = {}
     for end, part in by_end.items():
         starts = [Instant(at) for at in range(start, end, HOUR)]
         measured = await measure(tx, part, [*starts, end])
@@ -189,18 +193,18 @@ async def _edges(
 
 
 async def _stored(
-    tx: Tx, query: str, keys: Sequence[Key], from_at: Instant, to_at: Instant
-) -> dict[Key, dict[Instant, MonitorTime]]:
+    tx: Tx, query: str, keys: Sequence[MonitorKey], from_at: Instant, to_at: Instant
+) -> dict[MonitorKey, dict[Instant, MonitorTime]]:
     rows = await tx.rows(
         query,
         **key_arrays(keys, "monitors"),
         from_at=from_at,
         to_at=to_at,
     )
-    found: dict[Key, dict[Instant, MonitorTime]] = {}
+    found: dict[MonitorKey, dict[Instant, MonitorTime]] = {}
     for org, monitor, start, good, bad, unknown, excluded, up, total in rows:
         split = Split(good, bad, unknown, excluded)
-        found.setdefault((org, monitor), {})[start] = MonitorTime(split, up, total)
+        found.setdefault(MonitorKey((org, monitor)), {})[start] = MonitorTime(split, up, total)
     return found
 
 

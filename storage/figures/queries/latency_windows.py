@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
 _WINDOWS = """
@@ -25,7 +25,7 @@ class LatencyWindow(msgspec.Struct, frozen=True):
 
 
 async def select_latency_windows(
-    tx: Tx, key: Key, sinces: Sequence[Instant], until: Instant
+    tx: Tx, key: MonitorKey, sinces: Sequence[Instant], until: Instant
 ) -> list[LatencyWindow | None]:
     """In the order of their beginnings; None where no result was good."""
     rows = await tx.rows(_WINDOWS, org=key[0], monitor=key[1], sinces=list(sinces), until=until)

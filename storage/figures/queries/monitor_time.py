@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.sli import Sample, Split, buckets, line_buckets
 from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
@@ -89,8 +89,8 @@ class MonitorInputs:
 
 
 async def measure(
-    tx: Tx, types: Mapping[Key, str], edges: Sequence[Instant]
-) -> dict[Key, list[MonitorTime]]:
+    tx: Tx, types: Mapping[MonitorKey, str], edges: Sequence[Instant]
+) -> dict[MonitorKey, list[MonitorTime]]:
     """Buckets between the edges for each monitor; `types` tells pushes and composites apart."""
     within = TimeSpan(edges[0], edges[-1])
     facts, made = await load_facts_beneath(tx, types, within)
@@ -104,11 +104,11 @@ async def measure(
 
 async def load_facts_beneath(
     tx: Tx,
-    types: Mapping[Key, str],
+    types: Mapping[MonitorKey, str],
     within: TimeSpan,
     hold: Freshness = USUAL,
     supposing: AssumedMaintenance = AS_IT_IS,
-) -> tuple[dict[Key, MonitorInputs], dict[Key, list[Composition]]]:
+) -> tuple[dict[MonitorKey, MonitorInputs], dict[MonitorKey, list[Composition]]]:
     """The facts of these and of all that composites among them are made of, and of what they are
     made in the range."""
     composites = [key for key in types if types[key] == COMPOSITE]
@@ -120,11 +120,11 @@ async def load_facts_beneath(
 
 async def load_facts(
     tx: Tx,
-    types: Mapping[Key, str],
+    types: Mapping[MonitorKey, str],
     within: TimeSpan,
     hold: Freshness = USUAL,
     supposing: AssumedMaintenance = AS_IT_IS,
-) -> dict[Key, MonitorInputs]:
+) -> dict[MonitorKey, MonitorInputs]:
     """Monitors without a term are left out."""
     keys = sorted(types)
     terms = await schedules.select_terms_of(tx, keys)
@@ -147,7 +147,7 @@ async def load_facts(
     }
 
 
-def _longest_hold_us(terms: Mapping[Key, Sequence[ScheduleTerm]], hold: Freshness) -> int:
+def _longest_hold_us(terms: Mapping[MonitorKey, Sequence[ScheduleTerm]], hold: Freshness) -> int:
     return max(
         (
             max(_freshness_us(term, hold), term.interval_us + term.grace_us)
@@ -175,7 +175,7 @@ def _sample(
 
 
 def _measured(
-    facts: MonitorInputs, edges: Sequence[Instant], lines: Lines | None, key: Key
+    facts: MonitorInputs, edges: Sequence[Instant], lines: Lines | None, key: MonitorKey
 ) -> list[MonitorTime]:
     # What lies before the monitor's first term is no time of its own, whatever was measured in it.
     begun = facts.terms[0].from_

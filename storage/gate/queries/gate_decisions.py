@@ -8,7 +8,7 @@ import msgspec
 from msgspec import structs
 
 from ...core.instant import MILLISECOND, Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ..rows import DecisionCursor, DecisionRow, DecisionSeen
 from ..rules.gate import GateAction, GateState
@@ -100,7 +100,7 @@ async def select_decisions(
 
 
 async def select_evidence(
-    tx: Tx, service: Key, from_: Instant, to: Instant, most: int
+    tx: Tx, service: ServiceKey, from_: Instant, to: Instant, most: int
 ) -> Sequence[DecisionSeen]:
     """What the decisions of a service were made from, the newest first."""
     rows = await tx.rows(

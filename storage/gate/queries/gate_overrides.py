@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import structs
 
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ..rows import GateOverrideRow
 from ..rules.gate_override import Ended
@@ -36,17 +36,17 @@ where o.org = %(org)s and o.service = %(service)s and o.uid = %(uid)s
 """
 
 
-async def select_overrides(tx: Tx, service: Key) -> list[GateOverrideRow]:
+async def select_overrides(tx: Tx, service: ServiceKey) -> list[GateOverrideRow]:
     """The newest first."""
     return await tx.structs(_row, _OF_SERVICE, org=service[0], service=service[1], most=LISTED_MOST)
 
 
-async def select_override(tx: Tx, service: Key, uid: UUID) -> GateOverrideRow | None:
+async def select_override(tx: Tx, service: ServiceKey, uid: UUID) -> GateOverrideRow | None:
     return await tx.one(_row, _BY_UID, org=service[0], service=service[1], uid=uid)
 
 
 async def select_standing(
-    tx: Tx, service: Key, source: PolicySource, revision: int
+    tx: Tx, service: ServiceKey, source: PolicySource, revision: int
 ) -> GateOverrideRow | None:
     """What lets through what that revision blocks, just now."""
     return await tx.one(

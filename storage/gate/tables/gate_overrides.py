@@ -10,7 +10,7 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Actor
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ..rules.gate_override import Ended
 from ..rules.gate_policy import PolicySource
@@ -40,7 +40,7 @@ LISTED_MOST = 200
 
 async def insert_override(
     tx: Tx,
-    service: Key,
+    service: ServiceKey,
     source: PolicySource,
     revision: int,
     reason: str,

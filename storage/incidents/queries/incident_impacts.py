@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from ...core.instant import Instant
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...services.queries import service_dependencies, service_revisions
 from ...services.queries.service_health import select_health_now
@@ -77,7 +78,7 @@ async def select_incident_members(tx: Tx, incident: IncidentRow) -> list[Inciden
     """The monitors that were declared of the incident's service while it lasted, by name."""
     if incident.service is None:
         return []
-    key = (incident.org, incident.service)
+    key = ServiceKey((incident.org, incident.service))
     revisions = (await service_revisions.select_revisions(tx, [key]))[key]
     parts: dict[int, set[IncidentPart]] = {}
     for revision in governed_within(revisions, incident.started_at, _until(tx, incident)):
@@ -106,7 +107,7 @@ async def _roots(
         )
     }
     if not is_over:
-        health = await select_health_now(tx, [(incident.org, key) for key in upstreams])
+        health = await select_health_now(tx, [ServiceKey((incident.org, key)) for key in upstreams])
         for (_, service), now in health.items():
             if now.state is not None and now.state.health is Health.DOWN:
                 troubled.add(service)
@@ -127,7 +128,7 @@ async def _of_owners(
             known = reached.get(service)
             if service not in owners and (known is None or len(way) < len(known)):
                 reached[service] = way
-    rows = await select_services(tx, [(incident.org, owner) for owner in owners])
+    rows = await select_services(tx, [ServiceKey((incident.org, owner)) for owner in owners])
     owning = sorted(rows.values(), key=lambda row: row.slug)
     found = [ServiceImpact(row, ImpactRole.AFFECTED, [slug, row.slug]) for row in owning]
     return found + await _names_by_key(tx, incident.org, ImpactRole.AFFECTED, reached)
@@ -147,9 +148,13 @@ async def _names_by_key(
     tx: Tx, org: int, role: ImpactRole, found: Mapping[int, list[int]]
 ) -> list[ServiceImpact]:
     on_the_way = {key for way in found.values() for key in way}
-    rows = await select_services(tx, [(org, key) for key in on_the_way])
+    rows = await select_services(tx, [ServiceKey((org, key)) for key in on_the_way])
     impacts = [
-        ServiceImpact(rows[org, service], role, [rows[org, key].slug for key in way])
+        ServiceImpact(
+            rows[ServiceKey((org, service))],
+            role,
+            [rows[ServiceKey((org, key))].slug for key in way],
+        )
         for service, way in found.items()
     ]
     return sorted(impacts, key=lambda impact: (len(impact.path), impact.path))

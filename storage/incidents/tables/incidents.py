@@ -7,7 +7,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import Key, MonitorKey, ServiceKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import IncidentRow
 
@@ -126,8 +126,8 @@ async def lock_open_of_monitor(tx: Tx, org: int, monitor: int) -> IncidentRow | 
 
 
 async def lock_of_outages(
-    tx: Tx, named: Mapping[Key, int], unnamed: Sequence[Key]
-) -> dict[Key, IncidentRow]:
+    tx: Tx, named: Mapping[MonitorKey, int], unnamed: Sequence[MonitorKey]
+) -> dict[MonitorKey, IncidentRow]:
     """By (organization, monitor): the incidents with these keys, and of the monitors for which none
     is known the one that Leadline itself opened and that is not resolved."""
     tx.lock_rank(LockRank.INCIDENT, "the incidents of outages")
@@ -138,12 +138,12 @@ async def lock_of_outages(
         )
     if unnamed:
         found += await tx.rows(_LOCK_OPEN_OF_MONITORS, **key_arrays(unnamed, "monitors"))
-    return await _read_several(tx, found)
+    return {MonitorKey(key): row for key, row in (await _read_several(tx, found)).items()}
 
 
 async def lock_of_episodes(
-    tx: Tx, named: Mapping[Key, int], unnamed: Sequence[Key]
-) -> dict[Key, IncidentRow]:
+    tx: Tx, named: Mapping[ServiceKey, int], unnamed: Sequence[ServiceKey]
+) -> dict[ServiceKey, IncidentRow]:
     """By (organization, service): the incidents with these keys, and of the services for which none
     is known the one that Leadline itself opened and that is not resolved."""
     tx.lock_rank(LockRank.INCIDENT, "the incidents of episodes")
@@ -153,7 +153,7 @@ async def lock_of_episodes(
         found += await tx.rows(_LOCK_OF_EPISODES, **key_arrays(named, "services"), ids=ids)
     if unnamed:
         found += await tx.rows(_LOCK_OPEN_OF_SERVICES, **key_arrays(unnamed, "services"))
-    return await _read_several(tx, found)
+    return {ServiceKey(key): row for key, row in (await _read_several(tx, found)).items()}
 
 
 async def lock_open_of_alert(tx: Tx, org: int, project: int, key: str) -> IncidentRow | None:

@@ -11,6 +11,7 @@ from uuid import UUID
 from ...accounts.rules.access import CredentialKind, Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...core.key import ServiceKey
 from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...services.queries.service_revisions import select_revisions
@@ -168,7 +169,7 @@ async def _expect_governed(tx: Tx, row: IncidentRow, revision: int | None) -> No
         return
     if revision is None:
         raise Refused("invalid", "declaration_revision", "is required, as it is of a service")
-    key = (row.org, row.service)
+    key = ServiceKey((row.org, row.service))
     revisions = (await select_revisions(tx, [key]))[key]
     until = tx.now if row.resolved_at is None else row.resolved_at
     governed = governed_within(revisions, row.started_at, until)

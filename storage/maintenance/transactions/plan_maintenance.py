@@ -15,6 +15,7 @@ from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
 from ...core.instant import Instant, to_text
+from ...core.key import MonitorKey
 from ...core.naming import text_rule_broken
 from ...core.refusal import Refused, expect
 from ...core.time_span import TimeSpan, by_day
@@ -225,12 +226,17 @@ async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
     a maintenance does not speak after it: so far beyond its end something may be otherwise."""
     if row.starts_at < past_until:
         ever = await maintenances.select_covered_ever(tx, row.org, row.project, row.monitor)
-        holds = await select_longest_holds(tx, [(row.org, monitor) for monitor, _ in ever])
+        holds = await select_longest_holds(
+            tx, [MonitorKey((row.org, monitor)) for monitor, _ in ever]
+        )
         ranges = [
             RepairRequest(row.org, shard, monitor, day.from_, day.until, "maintenance")
             for monitor, shard in ever
             for day in by_day(
-                TimeSpan(row.starts_at, Instant(past_until + holds.get((row.org, monitor), 0)))
+                TimeSpan(
+                    row.starts_at,
+                    Instant(past_until + holds.get(MonitorKey((row.org, monitor)), 0)),
+                )
             )
         ]
         await results.insert_repairs(tx, ranges)
@@ -247,7 +253,7 @@ async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
 
 async def _call_composites(tx: Tx, org: int, covered: list[Covered]) -> None:
     """What is made of them is looked at, as after any change of a member."""
-    await compositions.wake_parents_of(tx, [(org, one.id) for one in covered])
+    await compositions.wake_parents_of(tx, [MonitorKey((org, one.id)) for one in covered])
 
 
 async def monitor_of(tx: Tx, org: int, project: int, monitor: UUID | None) -> int | None:

@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from ...core.instant import DAY, MINUTE, Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...figures.queries.monitor_time import AssumedMaintenance
@@ -96,7 +96,7 @@ def _unknown(within: TimeSpan, evidence_from: Instant) -> Unknown | None:
 
 async def _previewed(
     tx: Tx,
-    key: Key,
+    key: ServiceKey,
     row: ServiceRow,
     within: TimeSpan,
     range_: TimeSpan,

@@ -2,6 +2,7 @@
 then nothing is known of it."""
 
 from ...core.instant import Instant
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.tables import compositions
@@ -20,11 +21,11 @@ async def resume_after(tx: Tx) -> int:
     over = await maintenances.lock_over(tx, AT_ONCE)
     for row in over:
         covered = await maintenances.select_covered(tx, row.org, row.project, row.monitor)
-        keys = [(row.org, one.id) for one in covered]
+        keys = [MonitorKey((row.org, one.id)) for one in covered]
         await compositions.wake_parents_of(tx, keys)
         for one in covered:
             if one.type == MonitorType.COMPOSITE and one.enabled:
-                await compositions.wake_composites(tx, (row.org, one.id), tx.now)
+                await compositions.wake_composites(tx, MonitorKey((row.org, one.id)), tx.now)
         run = [one.id for one in covered if one.type not in _NOT_RUN]
         until = Instant(tx.now + EXTRA_CLAIM_US)
         await queues.add_extra_runs(tx, row.org, run, tx.now, until)

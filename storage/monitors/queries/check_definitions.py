@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 
 # The first condition is decided once a monitor: most refer to nothing.
@@ -66,12 +66,12 @@ class Definition(msgspec.Struct, frozen=True):
     secret_values: list[bytes]
 
 
-async def select_definitions(tx: Tx, keys: Sequence[Key]) -> dict[Key, Definition]:
+async def select_definitions(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Definition]:
     """Those of the monitors that are still there."""
     if not keys:
         return {}
     rows = await tx.structs(Definition, _OF_KEYS, **key_arrays(keys, "monitors"))
-    return {(row.org, row.id): row for row in rows}
+    return {MonitorKey((row.org, row.id)): row for row in rows}
 
 
 async def select_changed_definitions(
@@ -81,7 +81,8 @@ async def select_changed_definitions(
     changed = await tx.structs(Definition, _CHANGED, shards=list(shards), since=since)
     referring = await tx.rows(_REFERRING, shards=list(shards), since=since)
     known = {(row.org, row.id) for row in changed}
-    more = await select_definitions(tx, [key for key in referring if key not in known])
+    others = (MonitorKey((org, monitor)) for org, monitor in referring)
+    more = await select_definitions(tx, [key for key in others if key not in known])
     return [*changed, *more.values()]
 
 
@@ -94,7 +95,7 @@ class Carried(msgspec.Struct, frozen=True):
     has_secrets: bool
 
 
-async def select_carried(tx: Tx, keys: Sequence[Key]) -> dict[Key, Carried]:
+async def select_carried(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Carried]:
     """Those of the monitors that are still there."""
     rows = await tx.structs(Carried, _CARRIED, **key_arrays(keys, "monitors"))
-    return {(row.org, row.id): row for row in rows}
+    return {MonitorKey((row.org, row.id)): row for row in rows}

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rows import MonitorRow, ProbeErrorRow
@@ -94,15 +94,15 @@ class MonitorStatusRow(msgspec.Struct, frozen=True):
 
 
 async def select_standings(
-    tx: Tx, keys: Sequence[Key], *, counted: bool = True
-) -> dict[Key, MonitorStatusRow]:
+    tx: Tx, keys: Sequence[MonitorKey], *, counted: bool = True
+) -> dict[MonitorKey, MonitorStatusRow]:
     rows = await tx.structs(
         MonitorStatusRow,
         _COUNTED if counted else _UNCOUNTED,
         **key_arrays(keys, "monitors"),
         now=tx.now,
     )
-    return {(row.org, row.monitor): row for row in rows}
+    return {MonitorKey((row.org, row.monitor)): row for row in rows}
 
 
 def still_troubled(

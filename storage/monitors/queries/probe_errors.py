@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import ProbeErrorRow
 
@@ -12,6 +12,8 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
 """
 
 
-async def select_probe_errors(tx: Tx, keys: Sequence[Key]) -> dict[Key, ProbeErrorRow]:
+async def select_probe_errors(
+    tx: Tx, keys: Sequence[MonitorKey]
+) -> dict[MonitorKey, ProbeErrorRow]:
     rows = await tx.structs(ProbeErrorRow, _OF, **key_arrays(keys, "monitors"))
-    return {(row.org, row.monitor): row for row in rows}
+    return {MonitorKey((row.org, row.monitor)): row for row in rows}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.sli import Sample, SliCondition, timeline
 from ...core.time_span import TimeSpan, clipped, merged, without
 
@@ -42,7 +42,7 @@ class Composition:
     until: Instant
     mode: CompositeMode
     quorum: int
-    children: tuple[Key, ...]
+    children: tuple[MonitorKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ def _status_of(mode: CompositeMode, quorum: int, up: int, down: int, unknown: in
 class Lines:
     """The lines of monitors over time, made from what is known of all that lies beneath them."""
 
-    def __init__(self, members: Mapping[Key, CompositeMember]) -> None:
+    def __init__(self, members: Mapping[MonitorKey, CompositeMember]) -> None:
         self._members = members
         # Of a member of many, once for all.
-        self._made: dict[tuple[Key, TimeSpan], Line] = {}
+        self._made: dict[tuple[MonitorKey, TimeSpan], Line] = {}
 
-    def of(self, key: Key, within: TimeSpan) -> Line:
+    def of(self, key: MonitorKey, within: TimeSpan) -> Line:
         """Every instant of a stretch with its condition; a monitor nothing is known of is unknown.
 
         Time before the monitor began is unknown here, though to itself it is no time at all.
@@ -104,7 +104,7 @@ class Lines:
             made = self._made[key, within] = self._make(key, within)
         return made
 
-    def _make(self, key: Key, within: TimeSpan) -> Line:
+    def _make(self, key: MonitorKey, within: TimeSpan) -> Line:
         member = self._members.get(key)
         if member is None:
             return [(within, SliCondition.UNKNOWN)]
@@ -177,14 +177,14 @@ class MemberWatermarks:
 
     def __init__(
         self,
-        compositions: Mapping[Key, Sequence[Composition]],
-        watermarks: Mapping[Key, Instant | None],
+        compositions: Mapping[MonitorKey, Sequence[Composition]],
+        watermarks: Mapping[MonitorKey, Instant | None],
     ) -> None:
         self._compositions = compositions
         self._watermarks = watermarks
-        self._found: dict[tuple[Key, TimeSpan], Instant] = {}
+        self._found: dict[tuple[MonitorKey, TimeSpan], Instant] = {}
 
-    def of(self, key: Key, within: TimeSpan) -> Instant:
+    def of(self, key: MonitorKey, within: TimeSpan) -> Instant:
         """How far into a stretch. A composite is sealed as far as the least of the members that
         governed an instant: so one that is added holds it back to the change at most, and a
         watermark never moves back."""
@@ -193,7 +193,7 @@ class MemberWatermarks:
             found = self._found[key, within] = self._find(key, within)
         return found
 
-    def _find(self, key: Key, within: TimeSpan) -> Instant:
+    def _find(self, key: MonitorKey, within: TimeSpan) -> Instant:
         if key not in self._compositions:
             mark = self._watermarks.get(key)
             return within.from_ if mark is None else min(max(mark, within.from_), within.until)
@@ -205,14 +205,14 @@ class MemberWatermarks:
         return within.until
 
 
-def height(key: Key, children: Mapping[Key, Iterable[Key]]) -> int:
+def height(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]]) -> int:
     """How many levels lie beneath a monitor; 0 for one that is made of nothing.
 
     `children` must be free of circles: see `leads_back`.
     """
-    heights: dict[Key, int] = {}
+    heights: dict[MonitorKey, int] = {}
 
-    def measure(at: Key) -> int:
+    def measure(at: MonitorKey) -> int:
         if at not in heights:
             heights[at] = max((measure(child) + 1 for child in children.get(at, ())), default=0)
         return heights[at]
@@ -220,17 +220,19 @@ def height(key: Key, children: Mapping[Key, Iterable[Key]]) -> int:
     return measure(key)
 
 
-def by_height(keys: Iterable[Key], children: Mapping[Key, Iterable[Key]]) -> list[list[Key]]:
+def by_height(
+    keys: Iterable[MonitorKey], children: Mapping[MonitorKey, Iterable[MonitorKey]]
+) -> list[list[MonitorKey]]:
     """Monitors in batches, each of which is made of earlier ones only."""
-    found: dict[int, list[Key]] = {}
+    found: dict[int, list[MonitorKey]] = {}
     for key in sorted(set(keys)):
         found.setdefault(height(key, children), []).append(key)
     return [found[level] for level in sorted(found)]
 
 
-def leads_back(key: Key, children: Mapping[Key, Iterable[Key]]) -> bool:
+def leads_back(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]]) -> bool:
     """Whether a monitor would be made of itself."""
-    seen: set[Key] = set()
+    seen: set[MonitorKey] = set()
     waiting = list(children.get(key, ()))
     while waiting:
         at = waiting.pop()
@@ -242,9 +244,9 @@ def leads_back(key: Key, children: Mapping[Key, Iterable[Key]]) -> bool:
     return False
 
 
-def depth_through(key: Key, children: Mapping[Key, Iterable[Key]]) -> int:
+def depth_through(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]]) -> int:
     """The levels of the deepest composite that a composite is part of, itself included."""
-    parents: dict[Key, list[Key]] = {}
+    parents: dict[MonitorKey, list[MonitorKey]] = {}
     for parent, made_of in children.items():
         for child in made_of:
             parents.setdefault(child, []).append(parent)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import LockRank, Tx
 from ..rules.composite import CompositeMode, Composition
@@ -150,12 +150,12 @@ class CurrentComposition(msgspec.Struct, frozen=True):
     children: list[int]
 
 
-async def select_current(tx: Tx, key: Key) -> CurrentComposition | None:
+async def select_current(tx: Tx, key: MonitorKey) -> CurrentComposition | None:
     return await tx.one(CurrentComposition, _CURRENT, org=key[0], monitor=key[1])
 
 
 async def add_composition(
-    tx: Tx, key: Key, mode: str, quorum: int, children: Sequence[int], now: Instant
+    tx: Tx, key: MonitorKey, mode: str, quorum: int, children: Sequence[int], now: Instant
 ) -> None:
     """From now on, and never before the one that it follows. The composite is locked, or new."""
     before = await select_current(tx, key)
@@ -187,21 +187,24 @@ async def lock_compositions_around(
     await tx.rows(_HOLD_OF_MONITOR, monitor=monitor, only_composites=only_composites)
 
 
-async def select_children(tx: Tx, org: int, project: int) -> dict[Key, list[Key]]:
+async def select_children(tx: Tx, org: int, project: int) -> dict[MonitorKey, list[MonitorKey]]:
     """What each composite of a project is made of now."""
     rows = await tx.rows(_OF_PROJECT, org=org, project=project)
-    return {(org, monitor): [(org, child) for child in children] for monitor, children in rows}
+    return {
+        MonitorKey((org, monitor)): [MonitorKey((org, child)) for child in children]
+        for monitor, children in rows
+    }
 
 
-async def select_parent_slug(tx: Tx, key: Key) -> str | None:
+async def select_parent_slug(tx: Tx, key: MonitorKey) -> str | None:
     """A composite that is made of the monitor now, if any is."""
     slug: str | None = await tx.value(_PARENT_SLUG, org=key[0], monitor=key[1])
     return slug
 
 
 async def select_beneath(
-    tx: Tx, keys: Iterable[Key], within: TimeSpan
-) -> dict[Key, list[Composition]]:
+    tx: Tx, keys: Iterable[MonitorKey], within: TimeSpan
+) -> dict[MonitorKey, list[Composition]]:
     """The compositions in force somewhere in a stretch, of these and of all that lie beneath."""
     pairs = list(keys)
     rows = await tx.rows(
@@ -210,51 +213,53 @@ async def select_beneath(
         from_at=within.from_,
         to_at=within.until,
     )
-    found: dict[Key, list[Composition]] = {}
+    found: dict[MonitorKey, list[Composition]] = {}
     for org, monitor, from_, until, mode, quorum, children in rows:
-        made_of = tuple((org, child) for child in children)
+        made_of = tuple(MonitorKey((org, child)) for child in children)
         made = Composition(from_, until, CompositeMode(mode), quorum, made_of)
-        found.setdefault((org, monitor), []).append(made)
+        found.setdefault(MonitorKey((org, monitor)), []).append(made)
     return found
 
 
-async def select_above(tx: Tx, org: int, monitors: Sequence[int], within: TimeSpan) -> list[Key]:
+async def select_above(
+    tx: Tx, org: int, monitors: Sequence[int], within: TimeSpan
+) -> list[MonitorKey]:
     """The composites that one of the monitors was part of somewhere in a stretch, at whatever
     depth; those given are left out."""
     rows = await tx.rows(
         _ABOVE, org=org, monitors=list(monitors), from_at=within.from_, to_at=within.until
     )
-    return [(org, monitor) for (monitor,) in rows]
+    return [MonitorKey((org, monitor)) for (monitor,) in rows]
 
 
-async def select_types(tx: Tx, keys: Iterable[Key]) -> dict[Key, str]:
+async def select_types(tx: Tx, keys: Iterable[MonitorKey]) -> dict[MonitorKey, str]:
     """Also of those that have departed."""
     pairs = list(keys)
     rows = await tx.rows(_TYPES, **key_arrays(pairs, "monitors"))
-    return {(org, monitor): kind for org, monitor, kind in rows}
+    return {MonitorKey((org, monitor)): kind for org, monitor, kind in rows}
 
 
-async def wake_composites(tx: Tx, key: Key, due: Instant) -> None:
+async def wake_composites(tx: Tx, key: MonitorKey, due: Instant) -> None:
     """Asks for a composite to be looked at without a window. What locks its state comes later."""
     await tx.execute(_WAKE, org=key[0], monitor=key[1], due=due)
 
 
 async def wake_parents(tx: Tx, flips: Sequence[StatusChange]) -> None:
     """Asks for whatever is made of monitors whose status has changed."""
-    await wake_parents_of(tx, [(flip.org, flip.monitor) for flip in flips])
+    await wake_parents_of(tx, [MonitorKey((flip.org, flip.monitor)) for flip in flips])
 
 
-async def wake_parents_of(tx: Tx, keys: Sequence[Key]) -> None:
+async def wake_parents_of(tx: Tx, keys: Sequence[MonitorKey]) -> None:
     orgs, monitors = {org for org, _ in keys}, {monitor for _, monitor in keys}
     if orgs:
         given = {"orgs": sorted(orgs), "monitors": sorted(monitors)}
         await tx.execute(_WAKE_PARENTS, **given, now=tx.now)
 
 
-async def pop_wakeups(tx: Tx, keys: Sequence[Key]) -> set[Key]:
+async def pop_wakeups(tx: Tx, keys: Sequence[MonitorKey]) -> set[MonitorKey]:
     """Of these, whoever is called for by now; a change that is committed after this calls again."""
     rows = await tx.rows(_POP_WAKEUPS, **key_arrays(keys, "monitors"), now=tx.now)
-    return set(rows)
+    return {MonitorKey((org, monitor)) for org, monitor in rows}
 
 
 async def drop_settled_batches(tx: Tx, batches: Sequence[int]) -> int:
@@ -262,7 +267,7 @@ async def drop_settled_batches(tx: Tx, batches: Sequence[int]) -> int:
     return await tx.execute(_DROP_SETTLED, ids=list(batches))
 
 
-async def archive_monitor(tx: Tx, key: Key, now: Instant) -> None:
+async def archive_monitor(tx: Tx, key: MonitorKey, now: Instant) -> None:
     """Before a monitor is deleted: what is made of it no longer keeps what it was made of."""
     await tx.execute(_DEPART, org=key[0], monitor=key[1], now=now)
     await tx.execute(_END, org=key[0], monitor=key[1], at=now)
@@ -275,6 +280,8 @@ async def forget(tx: Tx, before: Instant) -> int:
     return count + await tx.execute(_FORGET_DELETED, before=before)
 
 
-def children_of(made: Mapping[Key, Sequence[Composition]]) -> dict[Key, list[Key]]:
+def children_of(
+    made: Mapping[MonitorKey, Sequence[Composition]],
+) -> dict[MonitorKey, list[MonitorKey]]:
     """Who is made of whom, of compositions that are in force at one instant."""
     return {key: [child for c in found for child in c.children] for key, found in made.items()}

@@ -5,7 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import MonitorRef, MonitorRow
 from ..rules.fields import FIELDS, LISTS
@@ -136,10 +136,12 @@ select id, depends_on from monitors where org = %(org)s and project = %(project)
 """
 
 
-async def select_monitors_by_key(tx: Tx, keys: Collection[Key]) -> dict[Key, MonitorRow]:
+async def select_monitors_by_key(
+    tx: Tx, keys: Collection[MonitorKey]
+) -> dict[MonitorKey, MonitorRow]:
     """Those that are still there."""
     rows = await tx.structs(MonitorRow, _BY_KEYS, **key_arrays(keys, "monitors"))
-    return {(row.org, row.id): row for row in rows}
+    return {row.key: row for row in rows}
 
 
 async def lock_monitor(tx: Tx, uid: UUID, region: str = "") -> MonitorRow | None:
@@ -163,7 +165,7 @@ async def lock_shared_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> No
     await tx.rows(_HOLD_KEYS, org=org, ids=sorted(keys))
 
 
-async def lock_states(tx: Tx, keys: Sequence[Key]) -> None:
+async def lock_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
     tx.lock_rank(LockRank.STATE, "states of monitors that change")
     await tx.rows(_LOCK_STATES, **key_arrays(keys, "monitors"))
 
@@ -184,7 +186,7 @@ async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
     return monitor
 
 
-async def insert_states(tx: Tx, keys: Sequence[Key]) -> None:
+async def insert_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
     """Pending ones, of new monitors."""
     if keys:
         await tx.execute(_INSERT_STATES, **key_arrays(keys, "monitors"), now=tx.now)
@@ -196,7 +198,7 @@ async def update_monitor(tx: Tx, values: dict[str, Any]) -> None:
     assert count == 1, "the monitor is locked and there"
 
 
-async def touch_states(tx: Tx, keys: Sequence[Key]) -> None:
+async def touch_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
     """Makes every fold that was begun before begin again."""
     if keys:
         await lock_states(tx, keys)

@@ -7,7 +7,7 @@ comes back after a result is no repetition.
 from collections.abc import Mapping
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import ProbeErrorReason
 
@@ -28,7 +28,7 @@ where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
 
 
 async def record_probe_errors(
-    tx: Tx, found: Mapping[Key, tuple[ProbeErrorReason, Instant]]
+    tx: Tx, found: Mapping[MonitorKey, tuple[ProbeErrorReason, Instant]]
 ) -> None:
     await tx.execute(
         _NOTE,

@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ....probes.check.registry import spec_of
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rules.composite import DEPTH_MOST, CompositeMode, depth_through, leads_back
@@ -24,7 +24,7 @@ def with_natural_children(draft: MonitorDraft) -> MonitorDraft:
     return msgspec.structs.replace(draft, config=spec.read(draft.config)[0])
 
 
-async def make_of_children(tx: Tx, key: Key, project: int, draft: MonitorDraft) -> None:
+async def make_of_children(tx: Tx, key: MonitorKey, project: int, draft: MonitorDraft) -> None:
     """Writes what a composite is made of from now on. Refused where a child is no monitor of the
     project, where it would be made of itself, or too deep. The project's compositions are held."""
     children = await _resolve(tx, key, project, draft)
@@ -33,14 +33,14 @@ async def make_of_children(tx: Tx, key: Key, project: int, draft: MonitorDraft) 
     await compositions.add_composition(tx, key, mode.value, quorum, children, tx.now)
 
 
-async def _resolve(tx: Tx, key: Key, project: int, draft: MonitorDraft) -> list[int]:
+async def _resolve(tx: Tx, key: MonitorKey, project: int, draft: MonitorDraft) -> list[int]:
     uids = [UUID(text) for text in draft.config["children"]]
     known = await monitors.select_ids(tx, key[0], project, uids)
     if len(known) != len(uids):
         raise Refused("invalid", FIELD, "names what is no monitor of this project")
     children = [known[uid] for uid in uids]
     edges = await compositions.select_children(tx, key[0], project)
-    edges[key] = [(key[0], child) for child in children]
+    edges[key] = [MonitorKey((key[0], child)) for child in children]
     if leads_back(key, edges):
         raise Refused("invalid", FIELD, "must not lead back to the monitor itself")
     if depth_through(key, edges) > DEPTH_MOST:

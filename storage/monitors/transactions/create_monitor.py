@@ -9,6 +9,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import demand_project
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...core.slug import free_slug, slug_of
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
@@ -71,7 +72,7 @@ async def create_held(
     monitor = await monitors.insert_monitor(tx, values)
     if monitor is None:
         raise Refused("slug_taken")
-    key = (home.org, monitor)
+    key = MonitorKey((home.org, monitor))
     together.came(key)
     if draft.type == MonitorType.COMPOSITE:
         await make_of_children(tx, key, home.id, draft)

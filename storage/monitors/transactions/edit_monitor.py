@@ -94,7 +94,7 @@ async def edit_held(
     if draft.type == MonitorType.COMPOSITE:
         await _follow_children(tx, before, draft)
     await monitors.update_monitor(tx, values)
-    key = (before.org, before.id)
+    key = before.key
     together.changed(key, shard, enabled=draft.enabled)
     together.audit(before.org, "monitor.update", _audit_target(before, draft))
     await _follow_schedule(tx, together, before, draft, shard)
@@ -110,7 +110,7 @@ async def _shard_of(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> int:
 
 async def _follow_children(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> None:
     """Before the state is touched: whoever evaluates takes the call first, and then the state."""
-    key = (before.org, before.id)
+    key = before.key
     changed = draft.config != msgspec.json.decode(before.config)
     if changed:
         await make_of_children(tx, key, before.project, draft)
@@ -135,7 +135,7 @@ async def _follow_schedule(
     changed = any(getattr(before, name) != getattr(draft, name) for name in _SCHEDULE)
     if not changed and shard == before.shard:
         return
-    key = (before.org, before.id)
+    key = before.key
     term = term_of(draft, before.uid, shard, tx.now)
     if draft.interval_seconds == before.interval_seconds:
         known = await schedules.select_terms_of(tx, [key])
@@ -212,5 +212,5 @@ def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
 async def retire_held(tx: Tx, together: MonitorWriteBatch, before: MonitorRow) -> None:
     """A monitor that is held with its shard runs no more, from where reservation stands."""
     await monitors.retire_monitor(tx, before.org, before.id)
-    together.changed((before.org, before.id), before.shard, enabled=False)
+    together.changed(before.key, before.shard, enabled=False)
     await _follow_schedule(tx, together, before, _merged(before, {"enabled": False}), before.shard)

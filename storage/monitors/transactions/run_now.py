@@ -8,7 +8,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import audit
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
@@ -26,7 +26,7 @@ EDIT = Permission(Need.EDITOR)
 class RequestedRun:
     """A run that was asked for; of a composite there is no job, but it is called for."""
 
-    key: Key
+    key: MonitorKey
     type: str
     job: UUID
 
@@ -39,7 +39,7 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
     if not row.enabled:
         raise Refused("invalid", "enabled", "the monitor is paused")
     job = uuid7()
-    asked = RequestedRun((row.org, row.id), row.type, job)
+    asked = RequestedRun(row.key, row.type, job)
     if row.type == MonitorType.COMPOSITE:
         # Nothing is in the way of looking once more, so nobody is told to wait.
         await compositions.wake_composites(tx, asked.key, tx.now)

@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit_many
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...scheduling.rows import NewJob, NewTerm
 from ...scheduling.rules.run_schedule import ScheduleTerm
@@ -31,21 +31,21 @@ class MonitorWriteBatch:
     """Shards are held by whoever gathers; `write` is the last that is done."""
 
     principal: Principal
-    _new: list[Key] = field(default_factory=list)
-    _touched: list[Key] = field(default_factory=list)
-    _paused: list[Key] = field(default_factory=list)
+    _new: list[MonitorKey] = field(default_factory=list)
+    _touched: list[MonitorKey] = field(default_factory=list)
+    _paused: list[MonitorKey] = field(default_factory=list)
     _audited: list[tuple[int, str, str]] = field(default_factory=list)
     _terms: list[NewTerm] = field(default_factory=list)
     _moves: set[tuple[int, int]] = field(default_factory=set)
     _shards: set[int] = field(default_factory=set)
     # With whether they wait for the term that begins: what is asked for is not to wait for the
     # next window, but what comes from before a resume speaks for the pause, and so for nothing.
-    _runs: list[tuple[Key, int, bool]] = field(default_factory=list)
+    _runs: list[tuple[MonitorKey, int, bool]] = field(default_factory=list)
 
-    def came(self, key: Key) -> None:
+    def came(self, key: MonitorKey) -> None:
         self._new.append(key)
 
-    def changed(self, key: Key, shard: int, *, enabled: bool) -> None:
+    def changed(self, key: MonitorKey, shard: int, *, enabled: bool) -> None:
         """Every fold that was begun before begins again, and tickers learn that what they know is
         old."""
         self._touched.append(key)
@@ -60,12 +60,12 @@ class MonitorWriteBatch:
     def audit(self, org: int, action: str, target: str) -> None:
         self._audited.append((org, action, target))
 
-    def term(self, key: Key, term: ScheduleTerm, from_at: Instant) -> None:
+    def term(self, key: MonitorKey, term: ScheduleTerm, from_at: Instant) -> None:
         """It begins where reservation stands, and never before `from_at`."""
         self._terms.append(NewTerm.of(key, term, from_at))
         self._shards.add(term.shard)
 
-    def run(self, key: Key, shard: int, *, with_term: bool) -> None:
+    def run(self, key: MonitorKey, shard: int, *, with_term: bool) -> None:
         self._runs.append((key, shard, with_term))
 
     async def flush(self, tx: Tx) -> None:
@@ -79,7 +79,12 @@ class MonitorWriteBatch:
         await queues.add_jobs(tx, [self._job(tx, begins, *run) for run in self._runs])
 
     def _job(
-        self, tx: Tx, begins: dict[Key, Instant], key: Key, shard: int, with_term: bool
+        self,
+        tx: Tx,
+        begins: dict[MonitorKey, Instant],
+        key: MonitorKey,
+        shard: int,
+        with_term: bool,
     ) -> NewJob:
         due = max(begins.get(key, tx.now), tx.now) if with_term else tx.now
         until = Instant(due + EXTRA_CLAIM_US)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ..rows import MonitorTarget
 
@@ -16,12 +16,12 @@ order by t.org, t.monitor
 
 
 async def select_monitor_targets(
-    tx: Tx, monitors: Iterable[Key]
-) -> dict[Key, dict[str, MonitorTarget]]:
+    tx: Tx, monitors: Iterable[MonitorKey]
+) -> dict[MonitorKey, dict[str, MonitorTarget]]:
     """By monitor, and by window; monitors without any are missing."""
     keys = list(monitors)
-    found: dict[Key, dict[str, MonitorTarget]] = {}
+    found: dict[MonitorKey, dict[str, MonitorTarget]] = {}
     orgs, ids = [k[0] for k in keys], [k[1] for k in keys]
     for row in await tx.structs(MonitorTarget, _SELECT, orgs=orgs, monitors=ids):
-        found.setdefault((row.org, row.monitor), {})[row.window] = row
+        found.setdefault(MonitorKey((row.org, row.monitor)), {})[row.window] = row
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import ServiceTargetRow
 
@@ -19,12 +19,12 @@ order by t.org, t.service
 
 
 async def select_service_targets(
-    tx: Tx, services: Iterable[Key]
-) -> dict[Key, dict[str, ServiceTargetRow]]:
+    tx: Tx, services: Iterable[ServiceKey]
+) -> dict[ServiceKey, dict[str, ServiceTargetRow]]:
     """By service, and by window."""
     keys = list(services)
     rows = await tx.structs(ServiceTargetRow, _OF_SERVICES, **key_arrays(keys, "services"))
-    found: dict[Key, dict[str, ServiceTargetRow]] = {key: {} for key in keys}
+    found: dict[ServiceKey, dict[str, ServiceTargetRow]] = {key: {} for key in keys}
     for row in rows:
-        found[row.org, row.owner][row.window] = row
+        found[ServiceKey((row.org, row.owner))][row.window] = row
     return found

@@ -15,7 +15,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key, key_arrays
+from ...core.key import Key, MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import BurnRuleRow
 from ..rules import BurnRule, BurnSeverity, BurnState
@@ -125,17 +125,19 @@ async def write_rules(tx: Tx, seen: Sequence[RuleSeen]) -> None:
         await tx.execute(_WRITE, items=items, lease=LEASE_SECONDS, now=tx.now)
 
 
-async def select_due_monitors(tx: Tx, before: Instant, most: int) -> list[Key]:
+async def select_due_monitors(tx: Tx, before: Instant, most: int) -> list[MonitorKey]:
     """Monitors that have a rule nobody looked at since."""
     rows = await tx.rows(_DUE_MONITORS, before=before, most=most)
-    return [(org, monitor) for org, monitor in rows]
+    return [MonitorKey((org, monitor)) for org, monitor in rows]
 
 
-async def lock_rules_of_monitors(tx: Tx, monitors: Sequence[Key], before: Instant) -> list[Key]:
+async def lock_rules_of_monitors(
+    tx: Tx, monitors: Sequence[MonitorKey], before: Instant
+) -> list[MonitorKey]:
     """Those whose rules nobody else holds, and nobody looked at since."""
     tx.lock_rank(LockRank.STATE, "burn rules of monitors")
     rows = await tx.rows(_LOCK_OF_MONITORS, **key_arrays(monitors, "monitors"), before=before)
-    return [(org, monitor) for org, monitor in rows]
+    return [MonitorKey((org, monitor)) for org, monitor in rows]
 
 
 async def lock_notified_rules(

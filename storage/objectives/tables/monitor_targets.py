@@ -2,7 +2,7 @@
 
 from uuid_utils.compat import uuid7
 
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
 _PUT = """
@@ -16,7 +16,7 @@ on conflict (org, monitor, "window") do update set objective = excluded.objectiv
 
 
 async def put_monitor_target(
-    tx: Tx, key: Key, window: str, objective: int, *, burn_enabled: bool
+    tx: Tx, key: MonitorKey, window: str, objective: int, *, burn_enabled: bool
 ) -> None:
     """The monitor is held."""
     await tx.execute(

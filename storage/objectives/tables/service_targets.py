@@ -2,7 +2,7 @@
 
 from uuid_utils.compat import uuid7
 
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 
 # Who aims at the same again has changed nothing.
@@ -24,7 +24,7 @@ where org = %(org)s and service = %(service)s and "window" = %(window)s
 """
 
 
-async def put_service_target(tx: Tx, key: Key, window: str, objective: int) -> None:
+async def put_service_target(tx: Tx, key: ServiceKey, window: str, objective: int) -> None:
     """The service is held."""
     await tx.execute(
         _PUT_OF_SERVICE,
@@ -37,7 +37,7 @@ async def put_service_target(tx: Tx, key: Key, window: str, objective: int) -> N
     )
 
 
-async def set_service_burn(tx: Tx, key: Key, window: str, *, enabled: bool) -> None:
+async def set_service_burn(tx: Tx, key: ServiceKey, window: str, *, enabled: bool) -> None:
     """The service is held, and aims at something over the window."""
     count = await tx.execute(
         _SET_BURN_OF_SERVICE, org=key[0], service=key[1], window=window, enabled=enabled
@@ -45,6 +45,6 @@ async def set_service_burn(tx: Tx, key: Key, window: str, *, enabled: bool) -> N
     assert count == 1, "the target is there"
 
 
-async def delete_service_target(tx: Tx, key: Key, window: str) -> None:
+async def delete_service_target(tx: Tx, key: ServiceKey, window: str) -> None:
     """The service is held, and its burn rules over the window are gone."""
     await tx.execute(_DROP_OF_SERVICE, org=key[0], service=key[1], window=window)

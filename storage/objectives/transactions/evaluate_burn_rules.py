@@ -15,7 +15,7 @@ from ...alerting.rules.paging_delegation import Delegated, SignalReason, decide_
 from ...alerting.tables import service_alerting
 from ...core.availability import burn_rate
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey, ServiceKey
 from ...core.sli import Split
 from ...engine.pools import Tx
 from ...figures.queries.availability import select_watermarks
@@ -52,7 +52,7 @@ class Burned:
     withheld: Counter[str] = field(default_factory=Counter)
 
 
-async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
+async def evaluate_service_burns(tx: Tx, keys: Sequence[ServiceKey]) -> Burned:
     """Of one organization, but for those that somebody else holds just now."""
     done = Burned()
     held = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
@@ -63,7 +63,7 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
     wanted = await _watched(tx, sorted(alertings))
     burns = await select_burns(tx, [_asked(services[k], o, rules) for k, o, rules in wanted])
     timeouts = await select_longest_timeouts(tx, sorted({key for key, _, _ in wanted}), tx.now)
-    reasons: dict[Key, str | None] = dict.fromkeys(alertings)
+    reasons: dict[ServiceKey, str | None] = dict.fromkeys(alertings)
     silenced = await global_silence_in_force(tx) is not None
     seen: list[RuleSeen] = []
     for key, _, rules in wanted:
@@ -81,7 +81,9 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[Key]) -> Burned:
     return done
 
 
-async def evaluate_monitor_burns(tx: Tx, keys: Sequence[Key], *, is_steady: bool = True) -> Burned:
+async def evaluate_monitor_burns(
+    tx: Tx, keys: Sequence[MonitorKey], *, is_steady: bool = True
+) -> Burned:
     """Of one organization, but for those that somebody else holds just now."""
     done = Burned()
     before = Instant(tx.now - ENOUGH_US)
@@ -135,7 +137,9 @@ def _why_untold(budget: BurnSubject) -> str:
     return "delegated" if budget.quiet else "unreached"
 
 
-async def _watched(tx: Tx, keys: Sequence[Key]) -> list[tuple[Key, int, Sequence[BurnRuleRow]]]:
+async def _watched(
+    tx: Tx, keys: Sequence[ServiceKey]
+) -> list[tuple[ServiceKey, int, Sequence[BurnRuleRow]]]:
     """(service, objective, rules) of the targets somebody wants to hear of."""
     targets = await select_service_targets(tx, keys)
     rules = await burn_rules_queries.select_rules_of_services(tx, keys)
@@ -159,7 +163,7 @@ async def _of_monitor(tx: Tx, row: MonitorRow, *, quiet: bool, silenced: bool) -
     return of_monitor(row, own, quiet=quiet, silenced=silenced)
 
 
-async def _quiet(tx: Tx, monitors: Sequence[Key], *, is_steady: bool) -> set[Key]:
+async def _quiet(tx: Tx, monitors: Sequence[MonitorKey], *, is_steady: bool) -> set[MonitorKey]:
     """Those for which a service watches its budget."""
     of = await select_owning(tx, monitors, tx.now)
     services = {service for found in of.values() for service in found}
@@ -187,7 +191,7 @@ async def _rates(
         return [(None, None) for _ in rules]
     lengths = {us for rule in rules for us in (rule.rule.long_us, rule.rule.short_us)}
     edges = [Instant(mark - us) for us in sorted(lengths, reverse=True)] + [mark]
-    key = (row.org, row.id)
+    key = row.key
     buckets = (await measure(tx, {key: row.type}, edges)).get(key, [])
     rates: dict[int, Fraction | None] = {}
     total = Split(0, 0, 0, 0)

@@ -40,7 +40,7 @@ async def set_monitor_objective(
     if rules is not None:
         for field, fault in faults(rules, MONITOR_SHORT_LEAST_US):
             raise Refused("invalid", field, fault)
-    key = (row.org, row.id)
+    key = row.key
     told = await burn_rules.lock_notified_rules(tx, row.org, monitor=row.id)
     await notify_unwatched(tx, of_monitor(row), _unwatched(told, window, rules, burn_enabled))
     await monitor_targets.put_monitor_target(tx, key, window, scaled, burn_enabled=burn_enabled)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...core.sli import SliCondition
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
@@ -53,8 +53,8 @@ class DueCompositeWindow(msgspec.Struct, frozen=True):
     claim_until: Instant
 
     @property
-    def key(self) -> Key:
-        return self.org, self.monitor
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.monitor))
 
 
 class Composite(msgspec.Struct, frozen=True):
@@ -71,8 +71,8 @@ class Composite(msgspec.Struct, frozen=True):
     child_types: list[str]
 
     @property
-    def key(self) -> Key:
-        return self.org, self.id
+    def key(self) -> MonitorKey:
+        return self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ class MemberHealth:
     """What monitors are at an instant."""
 
     now: Instant
-    standings: Mapping[Key, MonitorStatusRow]
+    standings: Mapping[MonitorKey, MonitorStatusRow]
     maintenance: Mapping[int, Sequence[TimeSpan]]
 
-    def of(self, key: Key, kind: str) -> SliCondition:
+    def of(self, key: MonitorKey, kind: str) -> SliCondition:
         """The folded state while a result holds; unknown where none does."""
         spans = self.maintenance.get(key[1], ())
         if is_in_maintenance(self.now, spans):
@@ -96,7 +96,7 @@ class MemberHealth:
             case MonitorStatus.PENDING:
                 return SliCondition.UNKNOWN
 
-    def is_in_maintenance(self, key: Key) -> bool:
+    def is_in_maintenance(self, key: MonitorKey) -> bool:
         return is_in_maintenance(self.now, self.maintenance.get(key[1], ()))
 
 
@@ -105,17 +105,20 @@ async def select_due_windows(tx: Tx, now: Instant, most: int) -> list[DueComposi
     return await tx.structs(DueCompositeWindow, _DUE_WINDOWS, now=now, most=most)
 
 
-async def select_due_wakeups(tx: Tx, now: Instant, most: int) -> list[Key]:
-    return [(org, monitor) for org, monitor in await tx.rows(_DUE_WAKEUPS, now=now, most=most)]
+async def select_due_wakeups(tx: Tx, now: Instant, most: int) -> list[MonitorKey]:
+    return [
+        MonitorKey((org, monitor))
+        for org, monitor in await tx.rows(_DUE_WAKEUPS, now=now, most=most)
+    ]
 
 
-async def select_composites(tx: Tx, keys: Sequence[Key]) -> dict[Key, Composite]:
+async def select_composites(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Composite]:
     """Those that are still there."""
     rows = await tx.structs(Composite, _COMPOSITES, **key_arrays(keys, "monitors"))
     return {row.key: row for row in rows}
 
 
-async def select_health(tx: Tx, keys: Sequence[Key], now: Instant) -> MemberHealth:
+async def select_health(tx: Tx, keys: Sequence[MonitorKey], now: Instant) -> MemberHealth:
     """How monitors are at an instant, each looked at once however many ask."""
     standings = await select_standings(tx, keys, counted=False)
     # Also a maintenance that is over: it ended what was known before it.

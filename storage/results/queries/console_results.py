@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ...core.instant import DAY, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...scheduling.queries import shards
@@ -79,12 +79,12 @@ class ResultTimeline:
 
 
 async def select_courses(
-    tx: Tx, keys: Sequence[Key], from_at: Instant, to_at: Instant, step_us: int
-) -> dict[Key, ResultTimeline]:
+    tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, to_at: Instant, step_us: int
+) -> dict[MonitorKey, ResultTimeline]:
     given = {"orgs": [k[0] for k in keys], "monitors": [k[1] for k in keys], "from_at": from_at}
-    taken: dict[Key, list[ResultSlot]] = {}
+    taken: dict[MonitorKey, list[ResultSlot]] = {}
     for row in await tx.structs(ResultSlot, _SLOTS, to_at=to_at, step_us=step_us, **given):
-        taken.setdefault((row.org, row.monitor), []).append(row)
+        taken.setdefault(MonitorKey((row.org, row.monitor)), []).append(row)
     since = Instant(from_at - LONGEST_HOLD_US)
     before = {(o, m): (ts, up) for o, m, ts, up in await tx.rows(_BEFORE, since=since, **given)}
     terms = await schedules.select_terms_of(tx, keys)
@@ -98,8 +98,8 @@ async def select_courses(
 
 
 async def select_maintenance(
-    tx: Tx, keys: Iterable[Key], after: Instant
-) -> Mapping[Key, Sequence[TimeSpan]]:
+    tx: Tx, keys: Iterable[MonitorKey], after: Instant
+) -> Mapping[MonitorKey, Sequence[TimeSpan]]:
     """What maintenance of the monitors ends after an instant."""
     pairs = list(keys)
     found = await shards.select_maintenances(tx, after, monitors=[key[1] for key in pairs])
@@ -107,7 +107,7 @@ async def select_maintenance(
 
 
 async def select_latency_bins(
-    tx: Tx, key: Key, from_at: Instant, to_at: Instant, step_us: int
+    tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
 ) -> list[LatencyBin]:
     """By step from `from_at`; a step without any result has no row."""
     return await tx.structs(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
 _SELECT = """
@@ -18,7 +18,7 @@ where m.type = 'push' and m.enabled and m.shard = any(%(shards)s)
 
 async def select_push_deadlines(
     tx: Tx, shards: Sequence[int]
-) -> list[tuple[Key, int, Instant | None]]:
+) -> list[tuple[MonitorKey, int, Instant | None]]:
     """(key, shard, a time not later than its next deadline); None before the first heartbeat."""
     rows = await tx.rows(_SELECT, shards=list(shards))
-    return [((org, monitor), shard, deadline) for org, monitor, shard, deadline in rows]
+    return [(MonitorKey((org, monitor)), shard, deadline) for org, monitor, shard, deadline in rows]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
 _HEARTBEATS = """
@@ -82,21 +82,21 @@ class RunRow(msgspec.Struct, frozen=True):
     settled_at: Instant | None
 
 
-async def select_heartbeats(tx: Tx, key: Key, most: int) -> list[HeartbeatRow]:
+async def select_heartbeats(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
     """The newest, newest first."""
     return await tx.structs(HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], most=most)
 
 
-async def select_failures(tx: Tx, key: Key, most: int) -> list[HeartbeatRow]:
+async def select_failures(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
     return await tx.structs(HeartbeatRow, _FAILURES, org=key[0], monitor=key[1], most=most)
 
 
-async def select_last_good(tx: Tx, key: Key) -> HeartbeatRow | None:
+async def select_last_good(tx: Tx, key: MonitorKey) -> HeartbeatRow | None:
     return await tx.one(HeartbeatRow, _LAST_GOOD, org=key[0], monitor=key[1])
 
 
 async def select_latency(
-    tx: Tx, key: Key, from_at: Instant, to_at: Instant, step_us: int
+    tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
 ) -> list[LatencyRow]:
     """Good results by step; a step without one has no row."""
     return await tx.structs(
@@ -112,7 +112,7 @@ async def select_latency(
 
 async def select_ledger(
     tx: Tx,
-    key: Key,
+    key: MonitorKey,
     from_at: Instant,
     to_at: Instant,
     verdicts: Sequence[str] | None,

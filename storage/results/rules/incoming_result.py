@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import LATEST, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...monitors.rules.monitor_state import MonitorStatus
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US, ScheduleTerm
 from .push_deadline import newly_covered
@@ -58,8 +58,8 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     revision: int = 0
 
     @property
-    def key(self) -> Key:
-        return self.org, self.monitor
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.monitor))
 
     def is_outdated(self, revision: int, updated_at: Instant) -> bool:
         """Whether it was begun by an older definition after the monitor had this one."""

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ...monitors.rules.monitor_state import StatusChange
 from ..rows import RepairRequest
@@ -210,23 +210,25 @@ async def lock_shared_fences(tx: Tx, shards: list[int]) -> dict[int, Instant]:
     return dict(await tx.rows(_SHARE_FENCES, shards=shards))
 
 
-async def lock_states(tx: Tx, keys: Sequence[Key]) -> dict[Key, LockedState]:
+async def lock_states(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, LockedState]:
     """State rows FOR UPDATE in key order; a monitor that is gone is missing from the answer."""
     tx.lock_rank(LockRank.STATE, "states")
     those = key_arrays(keys, "monitors")
     await tx.rows(_LOCK_STATES, **those)
     rows = await tx.structs(LockedState, _LOCKED_STATES, **those)
-    return {(row.org, row.monitor): row for row in rows}
+    return {MonitorKey((row.org, row.monitor)): row for row in rows}
 
 
-async def select_newest(tx: Tx, keys: Sequence[Key]) -> dict[Key, tuple[Instant, str | None]]:
+async def select_newest(
+    tx: Tx, keys: Sequence[MonitorKey]
+) -> dict[MonitorKey, tuple[Instant, str | None]]:
     """The newest stored result of each. Ask after the lock and in a statement of its own, so that
     its snapshot sees what the former holder of the lock committed."""
     rows = await tx.rows(_NEWEST, **key_arrays(keys, "monitors"))
-    return {(org, monitor): (ts, msg) for org, monitor, ts, msg in rows}
+    return {MonitorKey((org, monitor)): (ts, msg) for org, monitor, ts, msg in rows}
 
 
-async def select_following(tx: Tx, key: Key, ts: Instant) -> Instant | None:
+async def select_following(tx: Tx, key: MonitorKey, ts: Instant) -> Instant | None:
     found: Instant | None = await tx.value(_FOLLOWING, org=key[0], monitor=key[1], ts=ts)
     return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ....probes.check.result import FailureClass, message
 from ...core.instant import LATEST, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.sli import SliCondition
 from ...engine.pools import Tx
 from ...monitors.rules.composite import CompositeMode, composite_status
@@ -48,7 +48,7 @@ class CompositeEvaluations:
 
 
 async def evaluate_composites(
-    tx: Tx, windows: Sequence[DueCompositeWindow], called: Iterable[Key]
+    tx: Tx, windows: Sequence[DueCompositeWindow], called: Iterable[MonitorKey]
 ) -> CompositeEvaluations:
     """Answers the windows, of each composite at most one, and looks at those that are called for.
 
@@ -84,14 +84,14 @@ async def evaluate_composites(
 def condition_of(composite: Composite, health: MemberHealth) -> SliCondition:
     """What a composite's members say together at an instant."""
     members = (
-        health.of((composite.org, child), kind)
+        health.of(MonitorKey((composite.org, child)), kind)
         for child, kind in zip(composite.children, composite.child_types, strict=True)
     )
     return composite_status(CompositeMode(composite.mode), composite.quorum, members)
 
 
 async def _select_health(tx: Tx, composites: Iterable[Composite], now: Instant) -> MemberHealth:
-    keys = {(c.org, child) for c in composites for child in (*c.children, c.id)}
+    keys = {MonitorKey((c.org, child)) for c in composites for child in (*c.children, c.id)}
     return await select_health(tx, sorted(keys), now)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...scheduling.queries import shards
@@ -59,9 +59,9 @@ class PushExpectation:
 
 async def load_promises(
     tx: Tx,
-    locked: Mapping[Key, LockedState],
-    newest: Mapping[Key, tuple[Instant, str | None]],
-) -> dict[Key, PushExpectation]:
+    locked: Mapping[MonitorKey, LockedState],
+    newest: Mapping[MonitorKey, tuple[Instant, str | None]],
+) -> dict[MonitorKey, PushExpectation]:
     """The promises of the push monitors among those that are locked."""
     keys = [key for key, row in locked.items() if row.type == PUSH]
     if not keys:

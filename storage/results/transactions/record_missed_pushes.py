@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.rules.monitor_state import StatusChange
 from ..rules.incoming_result import IncomingResult
@@ -24,9 +24,9 @@ class MissedPushCheck:
 
 
 async def record_missed_pushes(
-    tx: Tx, keys: Sequence[Key], shards: Sequence[int]
+    tx: Tx, keys: Sequence[MonitorKey], shards: Sequence[int]
 ) -> tuple[
-    dict[Key, MissedPushCheck], list[tuple[IncomingResult, StateUpdate]], list[StatusChange]
+    dict[MonitorKey, MissedPushCheck], list[tuple[IncomingResult, StateUpdate]], list[StatusChange]
 ]:
     """What became of each monitor, the failures that were stored, and the changes of status."""
     fences = await results.lock_shared_fences(tx, sorted(shards))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.rules.monitor_state import StatusChange
 from ...scheduling.rules.expected_run import verdict_of_result
@@ -127,10 +127,10 @@ def _silences_before(
     arrivals: Sequence[IncomingResult],
     stored: Sequence[int],
     fates: Sequence[StoreOutcome],
-    courses: Mapping[Key, StateUpdate],
+    courses: Mapping[MonitorKey, StateUpdate],
 ) -> list[IncomingResult]:
     """The deadlines that passed before the first live heartbeat of each push in this batch."""
-    first: dict[Key, Instant] = {}
+    first: dict[MonitorKey, Instant] = {}
     for n in stored:
         arrival = arrivals[n]
         if fates[n] is StoreOutcome.LIVE and arrival.source is ResultSource.PUSH:
@@ -175,7 +175,7 @@ def _fold(
     silences: Sequence[IncomingResult],
     arrived: Mapping[int, IncomingResult],
     fates: Sequence[StoreOutcome],
-    courses: Mapping[Key, StateUpdate],
+    courses: Mapping[MonitorKey, StateUpdate],
 ) -> None:
     live = [arrival for n, arrival in arrived.items() if fates[n] is StoreOutcome.LIVE]
     for arrival in sorted([*silences, *live], key=lambda a: a.ts):

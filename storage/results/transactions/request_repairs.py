@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.rules.monitor_state import freshness_us
 from ...scheduling.rules.run_schedule import ScheduleTerm
@@ -37,7 +37,7 @@ async def request_repairs(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
     await results.insert_repairs(tx, ranges)
 
 
-async def select_longest_holds(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
+async def select_longest_holds(tx: Tx, keys: Iterable[MonitorKey]) -> dict[MonitorKey, int]:
     """How long a result of each may speak at most, by any term of it and to whoever is made of it:
     a service may let results speak for longer than they do to their monitor."""
     terms = await schedules.select_terms_of(tx, keys)

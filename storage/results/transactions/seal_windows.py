@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...core.instant import MINUTE, Instant
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...scheduling.queries import shards
 from ...scheduling.rules.presence import Presence, listened
@@ -50,7 +51,7 @@ async def _seal_pushes(
     windows = await seals.select_open_windows(tx, [item.id for item in due], "push", fence)
     if not windows:
         return
-    keys = sorted({(org, monitor) for org, monitor, _ in windows})
+    keys = sorted({MonitorKey((org, monitor)) for org, monitor, _ in windows})
     terms = await schedules.select_terms_of(tx, keys)
     since = Instant(min(due_at for _, _, due_at in windows) - MINUTE)
     maintenance = await shards.select_maintenances(tx, since, monitors=[k[1] for k in keys])
@@ -60,13 +61,13 @@ async def _seal_pushes(
     ]
     heard = listened(known, tx.now)
     ends = [
-        (org, monitor, due_at, _end(terms[org, monitor], due_at))
+        (org, monitor, due_at, _end(terms[MonitorKey((org, monitor))], due_at))
         for org, monitor, due_at in windows
     ]
     last = await seals.select_last_heartbeats(tx, ends)
     verdicts = []
     for org, monitor, due_at in windows:
-        history = terms[org, monitor]
+        history = terms[MonitorKey((org, monitor))]
         window = window_at(history, due_at)
         if window is None:
             continue

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from uuid_utils.compat import uuid7
 
 from ...core.instant import SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.rules.monitor_state import (
     MonitorState,
@@ -97,7 +97,7 @@ class StateUpdate:
         )
 
 
-async def begin_courses(tx: Tx, keys: Sequence[Key]) -> dict[Key, StateUpdate]:
+async def begin_courses(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, StateUpdate]:
     """Locks the states and reads what they are to be folded with; gone monitors are left out."""
     locked = await results.lock_states(tx, keys)
     newest = await results.select_newest(tx, sorted(locked))
@@ -118,7 +118,7 @@ async def begin_courses(tx: Tx, keys: Sequence[Key]) -> dict[Key, StateUpdate]:
     return courses
 
 
-async def write_courses(tx: Tx, courses: Mapping[Key, StateUpdate]) -> list[StatusChange]:
+async def write_courses(tx: Tx, courses: Mapping[MonitorKey, StateUpdate]) -> list[StatusChange]:
     """Writes what changed and tells of it; the changes of status."""
     changed = [course for course in courses.values() if course.is_changed]
     await results.update_states(tx, [_write(course) for course in changed])
@@ -139,7 +139,7 @@ def _write(course: StateUpdate) -> StateWrite:
 
 async def _confirm(tx: Tx, courses: Sequence[StateUpdate]) -> None:
     """After a failure below the threshold the next run comes soon, where that is sooner."""
-    keys = [(c.locked.org, c.locked.monitor) for c in courses]
+    keys = [MonitorKey((c.locked.org, c.locked.monitor)) for c in courses]
     terms = await schedules.select_terms_of(tx, keys) if keys else {}
     for key, course in zip(keys, courses, strict=True):
         row = course.locked

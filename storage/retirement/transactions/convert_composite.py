@@ -10,6 +10,7 @@ import msgspec
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
+from ...core.key import MonitorKey, ServiceKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.queries import monitors as monitors_queries
@@ -49,7 +50,7 @@ async def convert_composite(
     if before.type != MonitorType.COMPOSITE:
         raise Refused("invalid", "type", "only a composite becomes a service")
     if before.superseded_by is not None:
-        key = (before.org, before.superseded_by)
+        key = ServiceKey((before.org, before.superseded_by))
         return Converted((await services.select_services(tx, [key]))[key], before, already=True)
     expect_unmanaged_monitor(principal, before)
     # What it is made of stays so: whoever edits it holds this too.
@@ -81,7 +82,9 @@ async def convert_composite(
 async def _live(tx: Tx, before: MonitorRow, children: Sequence[UUID]) -> dict[UUID, MonitorRow]:
     """Its children. Refused where one of them does not run."""
     known = await monitors.select_ids(tx, before.org, before.project, list(children))
-    rows = await monitors.select_monitors_by_key(tx, [(before.org, key) for key in known.values()])
+    rows = await monitors.select_monitors_by_key(
+        tx, [MonitorKey((before.org, key)) for key in known.values()]
+    )
     found = {row.uid: row for row in rows.values()}
     for child in children:
         row = found.get(child)

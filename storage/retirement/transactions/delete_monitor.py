@@ -26,8 +26,8 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     row = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, row)
     await expect_unused(tx, row)
-    await compositions.archive_monitor(tx, (row.org, row.id), tx.now)
-    await queues.delete_jobs_of(tx, [(row.org, row.id)])
+    await compositions.archive_monitor(tx, row.key, tx.now)
+    await queues.delete_jobs_of(tx, [row.key])
     await schedules.raise_generation(tx, row.shard)
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)
@@ -41,7 +41,7 @@ async def expect_unused(tx: Tx, row: MonitorRow) -> None:
     edges = await monitors.select_dependencies(tx, row.org, row.project)
     if any(row.id in wanted for wanted in edges.values()):
         raise Refused("in_use")
-    parent = await compositions.select_parent_slug(tx, (row.org, row.id))
+    parent = await compositions.select_parent_slug(tx, row.key)
     if parent is not None:
         raise Refused("in_use", "children", f"it is part of {parent}")
     # Whoever declares holds the project too.

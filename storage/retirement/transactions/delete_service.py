@@ -4,6 +4,7 @@ from uuid import UUID
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...services.queries import service_dependencies
 from ...services.rules.service_dependency import turned
@@ -26,7 +27,7 @@ async def delete_service(tx: Tx, principal: Principal, project: UUID, service: U
     expect_unmanaged(principal, row)
     edges = await service_dependencies.select_edges(tx, home.org, home.id)
     dependants = turned(edges).get(row.id, [])
-    found = await services.select_services(tx, [(home.org, key) for key in dependants])
+    found = await services.select_services(tx, [ServiceKey((home.org, key)) for key in dependants])
     for one in found.values():
         expect_unmanaged(principal, one)
     await end_with_service(tx, row)

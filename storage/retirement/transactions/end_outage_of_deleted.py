@@ -15,7 +15,7 @@ DELETED_BODY = "What was checked is no longer watched."
 
 async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
     """Whoever was told that it is down is told that it is gone. The caller deletes it then."""
-    key = (row.org, row.id)
+    key = row.key
     subject = (await outages.lock_subjects(tx, [key])).get(key)
     outage = (await outages.select_open_outages(tx, [key])).get(key)
     burning = await burn_rules.lock_notified_rules(tx, row.org, monitor=row.id)

@@ -73,7 +73,7 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     await retire_held(tx, together, before)
     together.audit(before.org, "monitor.retire", target_of(before))
     await end_with_monitor(tx, before)
-    for outage in (await outages.select_open_outages(tx, [(before.org, before.id)])).values():
+    for outage in (await outages.select_open_outages(tx, [before.key])).values():
         await outages.end_outage(tx, outage, tx.now)
     # The state, which what is left to be written comes to, was held for the outage's end.
     tx.holds_all()

@@ -5,7 +5,7 @@ import msgspec
 from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import CAPABILITY, LIVE_SECONDS, Generation
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ..rules.canary_refusal import RefusalInputs
 
@@ -45,8 +45,8 @@ class Unclaimed(msgspec.Struct, frozen=True):
     timeout_seconds: int
 
     @property
-    def key(self) -> Key:
-        return self.org, self.monitor
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.monitor))
 
 
 async def select_unclaimed(tx: Tx, after: Instant, through: Instant, most: int) -> list[Unclaimed]:
@@ -57,7 +57,7 @@ async def select_unclaimed(tx: Tx, after: Instant, through: Instant, most: int) 
 class RegionCanaries(msgspec.Struct, frozen=True):
     """Of one region."""
 
-    running: set[Key]
+    running: set[MonitorKey]
     capabilities: set[str]
 
     def ground_of(self, window: Unclaimed, places: int) -> RefusalInputs:
@@ -66,6 +66,6 @@ class RegionCanaries(msgspec.Struct, frozen=True):
 
 
 async def select_standing(tx: Tx, region: str) -> RegionCanaries:
-    running = {(org, monitor) for org, monitor in await tx.rows(_RUNS, region=region)}
+    running = {MonitorKey((org, monitor)) for org, monitor in await tx.rows(_RUNS, region=region)}
     kinds = {kind for (kind,) in await tx.rows(_CAPABILITIES, region=region, now=tx.now)}
     return RegionCanaries(running, kinds)

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 
 LEASE_GRACE_SECONDS: Final = 10
@@ -64,7 +64,7 @@ class CanaryRun(msgspec.Struct, frozen=True):
 async def acquire_slot(
     tx: Tx,
     region: str,
-    key: Key,
+    key: MonitorKey,
     due: Instant | None,
     holder: UUID,
     places: int,
@@ -93,16 +93,16 @@ async def release_slots(tx: Tx, regions: Collection[str]) -> int:
     return await tx.execute(_FREE, regions=list(regions), now=tx.now)
 
 
-async def end_run(tx: Tx, key: Key, holder: UUID) -> None:
+async def end_run(tx: Tx, key: MonitorKey, holder: UUID) -> None:
     await tx.execute(_END, org=key[0], monitor=key[1], holder=holder)
 
 
-async def end_all_but(tx: Tx, holder: UUID, keys: Collection[Key]) -> int:
+async def end_all_but(tx: Tx, holder: UUID, keys: Collection[MonitorKey]) -> int:
     """A holder says what it has in hand: what else stands under its name has ended."""
     return await tx.execute(_END_ALL_BUT, holder=holder, **key_arrays(keys, "monitors"))
 
 
-async def end_window(tx: Tx, key: Key, due: Instant) -> None:
+async def end_window(tx: Tx, key: MonitorKey, due: Instant) -> None:
     """The window has its result, whoever brought it."""
     await tx.execute(_END_WINDOW, org=key[0], monitor=key[1], due=due)
 

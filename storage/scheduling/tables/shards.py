@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import NewTerm, Shard
 from ..rules.run_batch import RunBatch, WithheldWindow
@@ -134,13 +134,13 @@ async def select_reserved_through(tx: Tx, shard: int) -> Instant:
 
 async def add_terms(
     tx: Tx, terms: Sequence[NewTerm], shards: Collection[int]
-) -> dict[Key, Instant]:
+) -> dict[MonitorKey, Instant]:
     """Writes new terms, raises the generation of all the shards, and returns the instants from
     which they govern. The caller holds the shards already, so that locks are taken in their
     order."""
     items = msgspec.json.encode(terms).decode()
     rows = await tx.rows(_ADD_TERMS, items=items, shards=sorted(shards))
-    return {(org, monitor): from_at for org, monitor, from_at in rows}
+    return {MonitorKey((org, monitor)): from_at for org, monitor, from_at in rows}
 
 
 async def raise_generation(tx: Tx, shard: int) -> int:
@@ -162,13 +162,15 @@ async def select_terms_after(
     return [(org, monitor, kind, _term(*rest)) for org, monitor, kind, *rest in rows]
 
 
-async def select_terms_of(tx: Tx, keys: Iterable[Key]) -> dict[Key, list[ScheduleTerm]]:
+async def select_terms_of(
+    tx: Tx, keys: Iterable[MonitorKey]
+) -> dict[MonitorKey, list[ScheduleTerm]]:
     """All terms of the monitors named, oldest first; also of those that have departed."""
     pairs = list(keys)
     rows = await tx.rows(_TERMS_OF, **key_arrays(pairs, "monitors"))
-    found: dict[Key, list[ScheduleTerm]] = {}
+    found: dict[MonitorKey, list[ScheduleTerm]] = {}
     for org, monitor, *rest in rows:
-        found.setdefault((org, monitor), []).append(_term(*rest))
+        found.setdefault(MonitorKey((org, monitor)), []).append(_term(*rest))
     return found
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import LeasedBatch, LeasedJob, NewJob, OpenBatch
 
@@ -347,7 +347,7 @@ async def end_leases(tx: Tx, holders: Sequence[UUID]) -> None:
     await tx.execute(_END_LEASES, holders=list(holders), now=tx.now)
 
 
-async def delete_jobs_of(tx: Tx, monitors: Sequence[Key]) -> None:
+async def delete_jobs_of(tx: Tx, monitors: Sequence[MonitorKey]) -> None:
     if monitors:
         await tx.execute(_DROP_JOBS_OF, **key_arrays(monitors, "monitors"))
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ..rows import OpenBatch
 from ..rules.run_batch import CANARY
@@ -27,7 +27,7 @@ HELD_US: Final = 2 * CLAIMABLE_US
 class ClaimedRun(msgspec.Struct, frozen=True):
     """`due` is None for a run without a window."""
 
-    key: Key
+    key: MonitorKey
     shard: int
     due: Instant | None
 
@@ -77,9 +77,9 @@ async def claim_canary_runs(
 
 def _open_windows(
     item: OpenBatch, settled: Collection[tuple[int, int, Instant]], now: Instant
-) -> list[tuple[int, tuple[Key, Instant]]]:
+) -> list[tuple[int, tuple[MonitorKey, Instant]]]:
     """With their positions: due, still to be claimed, and without a result."""
-    keys = zip(item.orgs, item.monitors, strict=True)
+    keys = map(MonitorKey, zip(item.orgs, item.monitors, strict=True))
     return [
         (n, (key, item.due_ats[n]))
         for n, key in enumerate(keys)
@@ -97,7 +97,7 @@ async def _claim_jobs(
 ) -> list[ClaimedRun]:
     taken: list[ClaimedRun] = []
     for job in await queues.lock_canary_jobs(tx, shards, JOBS_AT_ONCE):
-        key = (job.org, job.monitor)
+        key = MonitorKey((job.org, job.monitor))
         if len(taken) >= most:
             break
         if await canary_runs.acquire_slot(tx, region, key, None, holder, places):

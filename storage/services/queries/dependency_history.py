@@ -1,7 +1,7 @@
 """Who depended on whom at a time that is past, directly and not."""
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rules.service_dependency import DependencyTerm
@@ -31,13 +31,13 @@ from below b join service_dependency_terms t on t.org = %(org)s and t.upstream =
 """
 
 
-async def select_upstreams_at(tx: Tx, service: Key, instant: Instant) -> set[int]:
+async def select_upstreams_at(tx: Tx, service: ServiceKey, instant: Instant) -> set[int]:
     """What a service depended on at an instant, itself not included."""
     rows = await tx.rows(_UPSTREAMS, org=service[0], service=service[1], at=instant)
     return {upstream for (upstream,) in rows}
 
 
-async def select_terms_below(tx: Tx, service: Key, within: TimeSpan) -> list[DependencyTerm]:
+async def select_terms_below(tx: Tx, service: ServiceKey, within: TimeSpan) -> list[DependencyTerm]:
     """Every edge, with its term, by which anything depended on a service somewhen in a range."""
     rows = await tx.rows(
         _BELOW,

@@ -3,7 +3,7 @@
 import msgspec
 
 from ...core.instant import MINUTE, Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 
@@ -41,8 +41,8 @@ class UnsealedService(msgspec.Struct, frozen=True):
     fence: Instant
 
     @property
-    def key(self) -> Key:
-        return self.org, self.service
+    def key(self) -> ServiceKey:
+        return ServiceKey((self.org, self.service))
 
 
 async def select_behind(tx: Tx) -> list[UnsealedService]:
@@ -50,10 +50,10 @@ async def select_behind(tx: Tx) -> list[UnsealedService]:
     return await tx.structs(UnsealedService, _BEHIND, least=least)
 
 
-async def select_to_reconstruct(tx: Tx, most: int) -> list[Key]:
+async def select_to_reconstruct(tx: Tx, most: int) -> list[ServiceKey]:
     """The shortest first."""
     rows = await tx.rows(_TO_RECONSTRUCT, most=most)
-    return [(org, service) for org, service in rows]
+    return [ServiceKey((org, service)) for org, service in rows]
 
 
 async def select_least_open(tx: Tx) -> Instant | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import MonitorKey, ServiceKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...monitors.queries.monitors import MonitorStatusRow, select_standings, status_of
@@ -45,10 +45,15 @@ class _Place:
     region: str
 
 
-async def select_health_now(tx: Tx, services: Sequence[Key]) -> dict[Key, HealthNow]:
+async def select_health_now(tx: Tx, services: Sequence[ServiceKey]) -> dict[ServiceKey, HealthNow]:
     revisions = await service_revisions.select_revisions(tx, services)
     governed_by = {key: governing(revisions[key], tx.now) for key in services}
-    wanted = {(key[0], m) for key, r in governed_by.items() if r is not None for m in r.monitors}
+    wanted = {
+        MonitorKey((key[0], m))
+        for key, r in governed_by.items()
+        if r is not None
+        for m in r.monitors
+    }
     places = await _select_places(tx, wanted)
     standings = await select_standings(tx, sorted(places), counted=False)
     # Also a maintenance that is over: it ended what was known before it.
@@ -62,16 +67,16 @@ async def select_health_now(tx: Tx, services: Sequence[Key]) -> dict[Key, Health
     }
 
 
-async def _select_places(tx: Tx, keys: set[Key]) -> dict[Key, _Place]:
+async def _select_places(tx: Tx, keys: set[MonitorKey]) -> dict[MonitorKey, _Place]:
     rows = await tx.rows(_PLACES, **key_arrays(keys, "monitors"))
-    return {(org, monitor): _Place(*rest) for org, monitor, *rest in rows}
+    return {MonitorKey((org, monitor)): _Place(*rest) for org, monitor, *rest in rows}
 
 
 def _health(
-    key: Key,
+    key: ServiceKey,
     revision: Revision | None,
-    places: Mapping[Key, _Place],
-    standings: Mapping[Key, MonitorStatusRow],
+    places: Mapping[MonitorKey, _Place],
+    standings: Mapping[MonitorKey, MonitorStatusRow],
     maintenance: Mapping[int, Sequence[TimeSpan]],
     now: Instant,
 ) -> HealthNow:
@@ -79,12 +84,14 @@ def _health(
         return HealthNow(now, None, None, {}, (), ())
     seen: dict[int, MemberState] = {}
     for member in revision.monitors:
-        place = places.get((key[0], member))
+        place = places.get(MonitorKey((key[0], member)))
         spans = maintenance.get(member, ())
         if place is None:
             seen[member] = MemberState.MISSING
         else:
-            seen[member] = _seen(revision, place, standings.get((key[0], member)), spans, now)
+            seen[member] = _seen(
+                revision, place, standings.get(MonitorKey((key[0], member))), spans, now
+            )
     sli = [(_region(places, key[0], member), seen[member]) for member in revision.sli]
     return HealthNow(
         as_of=now,
@@ -96,8 +103,8 @@ def _health(
     )
 
 
-def _region(places: Mapping[Key, _Place], org: int, member: int) -> str:
-    place = places.get((org, member))
+def _region(places: Mapping[MonitorKey, _Place], org: int, member: int) -> str:
+    place = places.get(MonitorKey((org, member)))
     return place.region if place is not None else ""
 
 

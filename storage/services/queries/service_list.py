@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 
 # By the newest of each, found by the keys of their tables, however many there were before.
@@ -45,9 +45,9 @@ class ServiceMember(msgspec.Struct, frozen=True):
     slug: str
 
 
-async def select_declared(tx: Tx, org: int, project: int) -> dict[Key, DeclaredService]:
+async def select_declared(tx: Tx, org: int, project: int) -> dict[ServiceKey, DeclaredService]:
     rows = await tx.structs(DeclaredService, _DECLARED, org=org, project=project)
-    return {(row.org, row.service): row for row in rows}
+    return {ServiceKey((row.org, row.service)): row for row in rows}
 
 
 async def select_members(tx: Tx, org: int, keys: Sequence[int]) -> dict[int, ServiceMember]:

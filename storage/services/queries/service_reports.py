@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import DAY, HOUR, LATEST, Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ..rows import EpochRow, ServiceRow
@@ -146,7 +146,7 @@ async def select_window(tx: Tx, service: ServiceRow, window: str) -> ReportWindo
 
 async def select_windows(
     tx: Tx, services: Sequence[ServiceRow], window: str
-) -> dict[Key, ReportWindow]:
+) -> dict[ServiceKey, ReportWindow]:
     found = await _windows(tx, [(service, window) for service in services])
     return {key: one for (key, _), one in found.items()}
 
@@ -161,7 +161,7 @@ async def select_windows_of(
 
 async def _windows(
     tx: Tx, wanted: Sequence[tuple[ServiceRow, str]]
-) -> dict[tuple[Key, str], ReportWindow]:
+) -> dict[tuple[ServiceKey, str], ReportWindow]:
     keys = list(dict.fromkeys(service.key for service, _ in wanted))
     revisions = await service_revisions.select_revisions(tx, keys)
     epochs = await declarations.select_epochs(tx, keys)
@@ -184,7 +184,7 @@ async def _windows(
 
 async def select_burns(
     tx: Tx, wanted: Sequence[tuple[ServiceRow, int, Sequence[int]]]
-) -> dict[Key, list[BurnWindow]]:
+) -> dict[ServiceKey, list[BurnWindow]]:
     """By (service, objective × 10⁴, lengths in microseconds), in the order of the lengths."""
     ranges = [
         (service.key, span)
@@ -193,7 +193,7 @@ async def select_burns(
         if (span := _covered(service, length)) is not None
     ]
     sums = await _sums(tx, ranges)
-    found: dict[Key, list[BurnWindow]] = {}
+    found: dict[ServiceKey, list[BurnWindow]] = {}
     for service, objective, lengths in wanted:
         for length in lengths:
             span = _covered(service, length)
@@ -206,7 +206,7 @@ async def select_burns(
     return found
 
 
-async def select_sum(tx: Tx, service: Key, within: TimeSpan) -> EpochSum:
+async def select_sum(tx: Tx, service: ServiceKey, within: TimeSpan) -> EpochSum:
     """Of whole minutes in a range, whatever governed them."""
     found = (await _sums(tx, [(service, within)])).get((service, within), {}).values()
     return EpochSum(
@@ -217,11 +217,11 @@ async def select_sum(tx: Tx, service: Key, within: TimeSpan) -> EpochSum:
 
 async def select_days(
     tx: Tx, services: Sequence[ServiceRow], first: Instant
-) -> dict[Key, dict[Instant, EpochSum]]:
+) -> dict[ServiceKey, dict[Instant, EpochSum]]:
     """Of each the days in UTC of which something is sealed, from a midnight on; the last as far as
     it goes."""
-    wholes: list[tuple[int, Key, TimeSpan]] = []
-    edges: list[tuple[Key, TimeSpan]] = []
+    wholes: list[tuple[int, ServiceKey, TimeSpan]] = []
+    edges: list[tuple[ServiceKey, TimeSpan]] = []
     for place, service in enumerate(services):
         start, sealed = service.materialization_start, service.sealed_through
         if start is None or sealed is None or sealed <= max(start, first):
@@ -230,7 +230,7 @@ async def select_days(
         wholes.append((place, service.key, TimeSpan(first, last)))
         if sealed > last:
             edges.append((service.key, TimeSpan(max(last, start), sealed)))
-    found: dict[Key, dict[Instant, EpochSum]] = {service.key: {} for service in services}
+    found: dict[ServiceKey, dict[Instant, EpochSum]] = {service.key: {} for service in services}
     for place, day, minutes, *us in await tx.rows(_WHOLE_DAYS, items=_items(wholes)):
         found[services[place].key][day] = EpochSum(minutes, Durations(*us))
     for (key, span), by_epoch in (await _sums(tx, edges)).items():
@@ -308,13 +308,13 @@ def _covered(service: ServiceRow, length_us: int) -> TimeSpan | None:
 
 
 async def _sums(
-    tx: Tx, ranges: Iterable[tuple[Key, TimeSpan]]
-) -> dict[tuple[Key, TimeSpan], dict[int, EpochSum]]:
+    tx: Tx, ranges: Iterable[tuple[ServiceKey, TimeSpan]]
+) -> dict[tuple[ServiceKey, TimeSpan], dict[int, EpochSum]]:
     """By epoch, of each range of whole minutes."""
     wanted = list(dict.fromkeys(ranges))
-    minutes: list[tuple[int, Key, TimeSpan]] = []
-    hours: list[tuple[int, Key, TimeSpan]] = []
-    days: list[tuple[int, Key, TimeSpan]] = []
+    minutes: list[tuple[int, ServiceKey, TimeSpan]] = []
+    hours: list[tuple[int, ServiceKey, TimeSpan]] = []
+    days: list[tuple[int, ServiceKey, TimeSpan]] = []
     for place, (key, span) in enumerate(wanted):
         outer, inner = _cut(span, HOUR)
         minutes += [(place, key, each) for each in outer]
@@ -322,7 +322,7 @@ async def _sums(
             around, within = _cut(whole, DAY)
             hours += [(place, key, each) for each in around]
             days += [(place, key, each) for each in within]
-    found: dict[tuple[Key, TimeSpan], dict[int, EpochSum]] = {}
+    found: dict[tuple[ServiceKey, TimeSpan], dict[int, EpochSum]] = {}
     for query, parts in ((_FROM_MINUTES, minutes), (_FROM_HOURS, hours), (_FROM_DAYS, days)):
         if not parts:
             continue
@@ -343,7 +343,7 @@ def _cut(span: TimeSpan, unit: int) -> tuple[list[TimeSpan], list[TimeSpan]]:
     return [each for each in around if each.from_ < each.until], [TimeSpan(first, last)]
 
 
-def _items(parts: Sequence[tuple[int, Key, TimeSpan]]) -> str:
+def _items(parts: Sequence[tuple[int, ServiceKey, TimeSpan]]) -> str:
     items: list[dict[str, Any]] = [
         {"place": place, "org": key[0], "service": key[1], "from_at": s.from_, "until_at": s.until}
         for place, key, s in parts

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import EpochRow, RevisionAuthor
 from ..rules.epoch import Revision
@@ -31,17 +31,19 @@ where r.org = %(org)s and r.service = %(service)s order by r.revision
 """
 
 
-async def select_revisions(tx: Tx, services: Iterable[Key]) -> dict[Key, list[Revision]]:
+async def select_revisions(
+    tx: Tx, services: Iterable[ServiceKey]
+) -> dict[ServiceKey, list[Revision]]:
     """All of each, in the order of their numbers."""
     keys = list(services)
     rows = await tx.rows(_OF_SERVICES, **key_arrays(keys, "services"))
-    found: dict[Key, list[Revision]] = {key: [] for key in keys}
+    found: dict[ServiceKey, list[Revision]] = {key: [] for key in keys}
     for org, service, *rest in rows:
-        found[org, service].append(_revision(*rest))
+        found[ServiceKey((org, service))].append(_revision(*rest))
     return found
 
 
-async def select_noted(tx: Tx, key: Key) -> list[RevisionAuthor]:
+async def select_noted(tx: Tx, key: ServiceKey) -> list[RevisionAuthor]:
     return await tx.structs(RevisionAuthor, _NOTED, org=key[0], service=key[1])
 
 
@@ -84,7 +86,7 @@ def _revision(
     )
 
 
-async def select_epochs(tx: Tx, services: Iterable[Key]) -> dict[Key, list[EpochRow]]:
+async def select_epochs(tx: Tx, services: Iterable[ServiceKey]) -> dict[ServiceKey, list[EpochRow]]:
     """Those that are written down, in the order of their time: an edit that was long on its way has
     its epoch numbered after a later one's."""
     return await service_revisions_table.select_epochs(tx, services)

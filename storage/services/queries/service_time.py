@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from ...core.instant import LATEST, MINUTE, SECOND, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey, ServiceKey
 from ...core.time_span import TimeSpan, clipped
 from ...engine.pools import Tx
 from ...figures.queries.availability import watermarks_of
@@ -38,8 +38,8 @@ RESULTS_MOST: Final = 10_000
 LONGEST_PART_SECONDS: Final = 86_400
 # Stand for members where a revision has none: of what is over nothing more can come, and what
 # governs still can never be told.
-_OVER: Final = (0, 0)
-_NEVER: Final = (0, -1)
+_OVER: Final = MonitorKey((0, 0))
+_NEVER: Final = MonitorKey((0, -1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class ServiceTimeline:
 
 
 async def select_governed(
-    tx: Tx, services: Iterable[Key], through: Instant
-) -> dict[Key, ServiceTimeline]:
+    tx: Tx, services: Iterable[ServiceKey], through: Instant
+) -> dict[ServiceKey, ServiceTimeline]:
     keys = list(services)
     revisions = await service_revisions.select_revisions(tx, keys)
-    members = {(key[0], m) for key in keys for r in revisions[key] for m in r.sli}
+    members = {MonitorKey((key[0], m)) for key in keys for r in revisions[key] for m in r.sli}
     terms = await schedules.select_terms_of(tx, members)
     regions = {shard.id: shard.region for shard in await shards.select_shards(tx)}
     return {
@@ -69,9 +69,9 @@ async def select_governed(
 
 
 def _epochs(
-    key: Key,
+    key: ServiceKey,
     revisions: Sequence[Revision],
-    terms: Mapping[Key, Sequence[ScheduleTerm]],
+    terms: Mapping[MonitorKey, Sequence[ScheduleTerm]],
     regions: Mapping[int, str],
     through: Instant,
 ) -> list[Epoch]:
@@ -79,15 +79,15 @@ def _epochs(
 
 
 async def select_watermarks(
-    tx: Tx, governed_by: Mapping[Key, ServiceTimeline], since: Mapping[Key, Instant]
-) -> dict[Key, Instant]:
+    tx: Tx, governed_by: Mapping[ServiceKey, ServiceTimeline], since: Mapping[ServiceKey, Instant]
+) -> dict[ServiceKey, Instant]:
     """How far each service's members are sealed, from an instant on: the least of them, by the
     revision that governs."""
     fences = {shard.id: shard.settled_through for shard in await shards.select_shards(tx)}
     if not fences or not since:
         return dict(since)
     within = TimeSpan(min(since.values()), LATEST)
-    members = {(key[0], m) for key, by in governed_by.items() for m in by.members}
+    members = {MonitorKey((key[0], m)) for key, by in governed_by.items() for m in by.members}
     marks, made = await watermarks_of(tx, members, fences, within)
     marks |= {_OVER: min(fences.values()), _NEVER: None}
     own = {_pseudo(key): _as_compositions(key, by) for key, by in governed_by.items()}
@@ -95,15 +95,15 @@ async def select_watermarks(
     return {key: seals.of(_pseudo(key), TimeSpan(start, LATEST)) for key, start in since.items()}
 
 
-def _pseudo(key: Key) -> Key:
+def _pseudo(key: ServiceKey) -> MonitorKey:
     """A service's place among monitors, whose keys are positive."""
-    return key[0], -key[1] - 1
+    return MonitorKey((key[0], -key[1] - 1))
 
 
-def _as_compositions(key: Key, by: ServiceTimeline) -> list[Composition]:
+def _as_compositions(key: ServiceKey, by: ServiceTimeline) -> list[Composition]:
     found = []
     for span, revision in governed(by.revisions):
-        members = tuple((key[0], member) for member in revision.sli)
+        members = tuple(MonitorKey((key[0], member)) for member in revision.sli)
         if not members:
             members = (_OVER,) if span.until < LATEST else (_NEVER,)
         found.append(Composition(span.from_, span.until, CompositeMode.ALL, 0, members))
@@ -112,20 +112,22 @@ def _as_compositions(key: Key, by: ServiceTimeline) -> list[Composition]:
 
 async def compute_service_time(
     tx: Tx,
-    governed_by: Mapping[Key, ServiceTimeline],
-    ranges: Mapping[Key, TimeSpan],
+    governed_by: Mapping[ServiceKey, ServiceTimeline],
+    ranges: Mapping[ServiceKey, TimeSpan],
     supposing: AssumedMaintenance = AS_IT_IS,
-) -> dict[Key, list[tuple[Epoch, TimeSpan, StateLine]]]:
+) -> dict[ServiceKey, list[tuple[Epoch, TimeSpan, StateLine]]]:
     """Each service's line over a range of its own, cut by epoch."""
-    found: dict[Key, list[tuple[Epoch, TimeSpan, StateLine]]] = {}
+    found: dict[ServiceKey, list[tuple[Epoch, TimeSpan, StateLine]]] = {}
     for hold, group in _by_hold(governed_by, ranges).items():
         lines, facts = await _lines_of(tx, group, hold, supposing)
         for key, epoch, span in group:
             members = [
                 MemberTimeline(
                     standing.region if standing else "",
-                    lines.of((key[0], member), span),
-                    facts[key[0], member].pauses() if (key[0], member) in facts else (),
+                    lines.of(MonitorKey((key[0], member)), span),
+                    facts[MonitorKey((key[0], member))].pauses()
+                    if (key[0], member) in facts
+                    else (),
                 )
                 for member, standing in epoch.members
             ]
@@ -138,18 +140,18 @@ async def compute_service_time(
 
 async def minutes_of(
     tx: Tx,
-    governed_by: Mapping[Key, ServiceTimeline],
-    ranges: Mapping[Key, TimeSpan],
-    numbers: Mapping[Key, Mapping[Instant, int]],
+    governed_by: Mapping[ServiceKey, ServiceTimeline],
+    ranges: Mapping[ServiceKey, TimeSpan],
+    numbers: Mapping[ServiceKey, Mapping[Instant, int]],
     supposing: AssumedMaintenance = AS_IT_IS,
     may_go_on: Callable[[], bool] = lambda: True,
-) -> dict[Key, list[MinuteSpan]] | None:
+) -> dict[ServiceKey, list[MinuteSpan]] | None:
     """The minutes of each service's range; `numbers` are those of its epochs, by when they begin.
 
     Told in parts, between which others get their turn: what very many results say must not hold up
     whoever shares the process. None where it may not go on.
     """
-    found: dict[Key, list[MinuteSpan]] = {key: [] for key in ranges}
+    found: dict[ServiceKey, list[MinuteSpan]] = {key: [] for key in ranges}
     step_us = _bearable_us(governed_by, ranges)
     for at in range(
         min(span.from_ for span in ranges.values()),
@@ -167,7 +169,9 @@ async def minutes_of(
     return {key: joined(each) for key, each in found.items()}
 
 
-def _bearable_us(governed_by: Mapping[Key, ServiceTimeline], ranges: Mapping[Key, TimeSpan]) -> int:
+def _bearable_us(
+    governed_by: Mapping[ServiceKey, ServiceTimeline], ranges: Mapping[ServiceKey, TimeSpan]
+) -> int:
     """For so long, in whole minutes, the members of all have about RESULTS_MOST results."""
     a_second = sum(
         SECOND / standing.interval_us
@@ -180,11 +184,11 @@ def _bearable_us(governed_by: Mapping[Key, ServiceTimeline], ranges: Mapping[Key
     return max(int(seconds) // 60, 1) * MINUTE
 
 
-_Piece = tuple[Key, Epoch, TimeSpan]
+_Piece = tuple[ServiceKey, Epoch, TimeSpan]
 
 
 def _by_hold(
-    governed_by: Mapping[Key, ServiceTimeline], ranges: Mapping[Key, TimeSpan]
+    governed_by: Mapping[ServiceKey, ServiceTimeline], ranges: Mapping[ServiceKey, TimeSpan]
 ) -> dict[Freshness, list[_Piece]]:
     """By how long results speak, as results are read once for all who agree about that."""
     groups: dict[Freshness, list[_Piece]] = {}
@@ -198,11 +202,13 @@ def _by_hold(
 
 async def _lines_of(
     tx: Tx, pieces: Sequence[_Piece], hold: Freshness, supposing: AssumedMaintenance
-) -> tuple[Lines, Mapping[Key, MonitorInputs]]:
+) -> tuple[Lines, Mapping[MonitorKey, MonitorInputs]]:
     within = TimeSpan(
         min(span.from_ for _, _, span in pieces), max(span.until for _, _, span in pieces)
     )
-    members = {(key[0], member) for key, epoch, _ in pieces for member, _ in epoch.members}
+    members = {
+        MonitorKey((key[0], member)) for key, epoch, _ in pieces for member, _ in epoch.members
+    }
     types = await compositions.select_types(tx, members)
     facts, made = await load_facts_beneath(tx, types, within, hold, supposing)
     return Lines({key: facts[key].member(made.get(key, ())) for key in facts}), facts

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import Tx
 from ..rules.epoch import governs
 from .service_revisions import select_revisions
@@ -15,12 +15,14 @@ select m.org, m.id, m.timeout_seconds from monitors m
 """
 
 
-async def select_longest_timeouts(tx: Tx, services: Sequence[Key], now: Instant) -> dict[Key, int]:
+async def select_longest_timeouts(
+    tx: Tx, services: Sequence[ServiceKey], now: Instant
+) -> dict[ServiceKey, int]:
     """In seconds, of the members by the revision that governs; 0 without any."""
     if not services:
         return {}
     revisions = await select_revisions(tx, services)
-    members: dict[Key, tuple[int, ...]] = {}
+    members: dict[ServiceKey, tuple[int, ...]] = {}
     for key in services:
         _, governing = governs(revisions[key], now)
         members[key] = () if governing is None else governing.sli
@@ -28,6 +30,6 @@ async def select_longest_timeouts(tx: Tx, services: Sequence[Key], now: Instant)
     rows = await tx.rows(_TIMEOUTS, **key_arrays(wanted, "monitors"))
     seconds = {(org, monitor): longest for org, monitor, longest in rows}
     return {
-        (org, service): max((seconds.get((org, m), 0) for m in sli), default=0)
+        ServiceKey((org, service)): max((seconds.get((org, m), 0) for m in sli), default=0)
         for (org, service), sli in members.items()
     }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ..rows import ServiceRow
 from ..tables import services as services_table
@@ -23,5 +23,5 @@ async def select_service(tx: Tx, uid: UUID) -> ServiceRow | None:
     return await services_table.select_service(tx, uid)
 
 
-async def select_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, ServiceRow]:
+async def select_services(tx: Tx, keys: Sequence[ServiceKey]) -> dict[ServiceKey, ServiceRow]:
     return await services_table.select_services(tx, keys)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from ...core.instant import LATEST, MINUTE, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from .service_health import Policies
@@ -109,7 +109,7 @@ def counts_on(revisions: Sequence[Revision], instant: Instant, monitor: int) -> 
 def epochs(
     org: int,
     revisions: Sequence[Revision],
-    terms: Mapping[Key, Sequence[ScheduleTerm]],
+    terms: Mapping[MonitorKey, Sequence[ScheduleTerm]],
     regions: Mapping[int, str],
     through: Instant,
 ) -> list[Epoch]:
@@ -117,7 +117,8 @@ def epochs(
     found: list[Epoch] = []
     for span, revision in governed(revisions):
         histories = {
-            member: _standings(terms.get((org, member), ()), regions) for member in revision.sli
+            member: _standings(terms.get(MonitorKey((org, member)), ()), regions)
+            for member in revision.sli
         }
         edges = {span.from_}
         if span.from_ < revision.effective_at < span.until:

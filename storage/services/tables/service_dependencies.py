@@ -8,7 +8,7 @@ exactly one term is open.
 
 from collections.abc import Iterable, Sequence
 
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...engine.pools import LockRank, Tx
 
 # The mode in which compositions are held too: a project's declarations, its compositions, its graph
@@ -63,7 +63,7 @@ async def raise_generation(tx: Tx, org: int, project: int) -> int:
     return generation
 
 
-async def put_edges(tx: Tx, key: Key, upstreams: Iterable[int]) -> None:
+async def put_edges(tx: Tx, key: ServiceKey, upstreams: Iterable[int]) -> None:
     """What a service depends on from now on. The graph is held."""
     await tx.execute(_DROP, org=key[0], service=key[1])
     wanted: Sequence[int] = sorted(upstreams)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...core.instant import DAY, HOUR, Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rules.service_health import Durations
@@ -88,16 +88,18 @@ where s.org = m.org and s.id = m.service and m.until_at <= s.sealed_through
 """
 
 
-async def select_runs(tx: Tx, ranges: dict[Key, TimeSpan]) -> dict[Key, list[MinuteSpan]]:
+async def select_runs(
+    tx: Tx, ranges: dict[ServiceKey, TimeSpan]
+) -> dict[ServiceKey, list[MinuteSpan]]:
     """The runs of services that overlap a range of each, whole."""
-    found: dict[Key, list[MinuteSpan]] = {key: [] for key in ranges}
+    found: dict[ServiceKey, list[MinuteSpan]] = {key: [] for key in ranges}
     for org, service, from_, until, epoch, *us in await tx.rows(_RUNS, items=_ranges(ranges)):
-        found[org, service].append(MinuteSpan(from_, until, epoch, Durations(*us)))
+        found[ServiceKey((org, service))].append(MinuteSpan(from_, until, epoch, Durations(*us)))
     return found
 
 
 async def replace_minutes(
-    tx: Tx, ranges: dict[Key, TimeSpan], runs: dict[Key, list[MinuteSpan]]
+    tx: Tx, ranges: dict[ServiceKey, TimeSpan], runs: dict[ServiceKey, list[MinuteSpan]]
 ) -> None:
     """Writes the minutes of a range of each service in place of what was there."""
     # What touches a range is joined with it.
@@ -119,7 +121,9 @@ async def replace_minutes(
         await tx.execute(_PUT_RUNS, items=msgspec.json.encode(new).decode())
 
 
-async def put_sums(tx: Tx, ranges: dict[Key, TimeSpan], through: dict[Key, Instant]) -> None:
+async def put_sums(
+    tx: Tx, ranges: dict[ServiceKey, TimeSpan], through: dict[ServiceKey, Instant]
+) -> None:
     """Makes the hours and days again that a range of each service lies in, as far as they are whole
     before an instant of it."""
     hours = _whole(ranges, through, HOUR)
@@ -138,8 +142,8 @@ async def delete_minutes(tx: Tx, kept_days: int) -> int:
 
 
 def _whole(
-    ranges: dict[Key, TimeSpan], through: dict[Key, Instant], unit: int
-) -> dict[Key, TimeSpan]:
+    ranges: dict[ServiceKey, TimeSpan], through: dict[ServiceKey, Instant], unit: int
+) -> dict[ServiceKey, TimeSpan]:
     found = {}
     for key, span in ranges.items():
         start = Instant(span.from_ - span.from_ % unit)
@@ -150,7 +154,7 @@ def _whole(
     return found
 
 
-def _ranges(ranges: dict[Key, TimeSpan]) -> str:
+def _ranges(ranges: dict[ServiceKey, TimeSpan]) -> str:
     items = [
         {"org": key[0], "service": key[1], "from_at": span.from_, "until_at": span.until}
         for key, span in sorted(ranges.items())
@@ -158,11 +162,11 @@ def _ranges(ranges: dict[Key, TimeSpan]) -> str:
     return msgspec.json.encode(items).decode()
 
 
-def _place(key: Key, run: MinuteSpan) -> dict[str, Any]:
+def _place(key: ServiceKey, run: MinuteSpan) -> dict[str, Any]:
     return {"org": key[0], "service": key[1], "from_at": run.from_}
 
 
-def _item(key: Key, run: MinuteSpan) -> dict[str, Any]:
+def _item(key: ServiceKey, run: MinuteSpan) -> dict[str, Any]:
     us = zip(_NAMES, _us(run.each), strict=True)
     return {**_place(key, run), "until_at": run.until, "epoch": run.epoch, **dict(us)}
 

@@ -8,7 +8,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import EpochRow
 from ..rules.epoch import Epoch, Revision
@@ -47,7 +47,7 @@ on conflict (org, service, effective_at) do update set revision = excluded.revis
 
 
 async def insert_revision(
-    tx: Tx, key: Key, revision: Revision, author: UUID | None, label: str
+    tx: Tx, key: ServiceKey, revision: Revision, author: UUID | None, label: str
 ) -> None:
     """The service is held."""
     policies = revision.policies
@@ -76,29 +76,31 @@ async def insert_revision(
     )
 
 
-async def select_declaring(tx: Tx, org: int, monitors: Sequence[int]) -> list[Key]:
+async def select_declaring(tx: Tx, org: int, monitors: Sequence[int]) -> list[ServiceKey]:
     """The services of whose declarations, now or earlier, one of the monitors is a part."""
     rows = await tx.rows(_DECLARING, org=org, monitors=list(monitors))
-    return [(org_, service) for org_, service in rows]
+    return [ServiceKey((org_, service)) for org_, service in rows]
 
 
-async def select_epochs(tx: Tx, services: Iterable[Key]) -> dict[Key, list[EpochRow]]:
+async def select_epochs(tx: Tx, services: Iterable[ServiceKey]) -> dict[ServiceKey, list[EpochRow]]:
     """Those that are written down, in the order of their time: an edit that was long on its way has
     its epoch numbered after a later one's."""
     keys = list(services)
     rows = await tx.structs(EpochRow, _EPOCHS, **key_arrays(keys, "services"))
-    found: dict[Key, list[EpochRow]] = {key: [] for key in keys}
+    found: dict[ServiceKey, list[EpochRow]] = {key: [] for key in keys}
     for row in rows:
-        found[row.org, row.service].append(row)
+        found[ServiceKey((row.org, row.service))].append(row)
     return found
 
 
-async def put_epochs(tx: Tx, found: dict[Key, Sequence[Epoch]]) -> dict[Key, dict[Instant, int]]:
+async def put_epochs(
+    tx: Tx, found: dict[ServiceKey, Sequence[Epoch]]
+) -> dict[ServiceKey, dict[Instant, int]]:
     """Writes down those that are new or came to be otherwise, numbered on; answers each service's
     numbers by when they begin. The services are held."""
     known = await select_epochs(tx, found)
     items: list[dict[str, Any]] = []
-    numbers: dict[Key, dict[Instant, int]] = {}
+    numbers: dict[ServiceKey, dict[Instant, int]] = {}
     for key, each in found.items():
         seqs = {row.effective_at: row for row in known[key]}
         last = max((row.seq for row in known[key]), default=0)
@@ -117,7 +119,7 @@ async def put_epochs(tx: Tx, found: dict[Key, Sequence[Epoch]]) -> dict[Key, dic
     return numbers
 
 
-def _item(key: Key, seq: int, epoch: Epoch) -> dict[str, Any]:
+def _item(key: ServiceKey, seq: int, epoch: Epoch) -> dict[str, Any]:
     return {
         "org": key[0],
         "service": key[1],

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import ServiceKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import ServiceRow
 
@@ -86,7 +86,7 @@ async def select_service(tx: Tx, uid: UUID) -> ServiceRow | None:
     return await tx.one(ServiceRow, _BY_UID, uid=uid)
 
 
-async def select_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, ServiceRow]:
+async def select_services(tx: Tx, keys: Sequence[ServiceKey]) -> dict[ServiceKey, ServiceRow]:
     rows = await tx.structs(ServiceRow, _BY_KEYS, **key_arrays(keys, "services"))
     return {row.key: row for row in rows}
 
@@ -99,7 +99,7 @@ async def lock_service(tx: Tx, uid: UUID) -> ServiceRow | None:
 
 async def update_service(
     tx: Tx,
-    key: Key,
+    key: ServiceKey,
     *,
     name: str,
     description: str,
@@ -127,23 +127,23 @@ async def lock_shared_service(tx: Tx, uid: UUID) -> ServiceRow | None:
 
 
 async def lock_services(
-    tx: Tx, keys: Sequence[Key], *, skip_locked: bool = False
-) -> dict[Key, ServiceRow]:
+    tx: Tx, keys: Sequence[ServiceKey], *, skip_locked: bool = False
+) -> dict[ServiceKey, ServiceRow]:
     """Those that are there; with `skip_locked` those that nobody else holds."""
     tx.lock_rank(LockRank.SERVICE, "services whose time is told")
     query = f"{_LOCK_KEYS} skip locked" if skip_locked else _LOCK_KEYS
     rows = await tx.rows(query, **key_arrays(keys, "services"))
-    return await select_services(tx, [(org, service) for org, service in rows])
+    return await select_services(tx, [ServiceKey((org, service)) for org, service in rows])
 
 
-async def advance_seals(tx: Tx, to: dict[Key, Instant]) -> None:
+async def advance_seals(tx: Tx, to: dict[ServiceKey, Instant]) -> None:
     """The services are held, and all up to there is written."""
     items = [{"org": k[0], "service": k[1], "to_at": at} for k, at in to.items()]
     if items:
         await tx.execute(_MOVE_SEAL, items=msgspec.json.encode(items).decode())
 
 
-async def set_materialization_start(tx: Tx, key: Key, start: Instant) -> None:
+async def set_materialization_start(tx: Tx, key: ServiceKey, start: Instant) -> None:
     """The service is held, and all from there on is written."""
     await tx.execute(_MATERIALIZED_FROM, org=key[0], service=key[1], start=start)
 
@@ -165,22 +165,24 @@ async def insert_service(tx: Tx, values: dict[str, Any]) -> int | None:
     return key
 
 
-async def set_escalation_policy(tx: Tx, key: Key, policy: int | None) -> None:
+async def set_escalation_policy(tx: Tx, key: ServiceKey, policy: int | None) -> None:
     """The service is held."""
     await tx.execute(_SET_POLICY, org=key[0], service=key[1], policy=policy, now=tx.now)
 
 
-async def touch_service(tx: Tx, key: Key) -> None:
+async def touch_service(tx: Tx, key: ServiceKey) -> None:
     """Something that is kept beside the row was edited. The service is held."""
     await tx.execute(_TOUCH, org=key[0], service=key[1], now=tx.now)
 
 
-async def begin_time(tx: Tx, key: Key, start: Instant, backfill_from: Instant | None) -> None:
+async def begin_time(
+    tx: Tx, key: ServiceKey, start: Instant, backfill_from: Instant | None
+) -> None:
     """Its time is sealed from here on. The service is held, and nothing was sealed of it."""
     await tx.execute(_BEGIN, org=key[0], service=key[1], start=start, backfill_from=backfill_from)
 
 
-async def delete_service(tx: Tx, key: Key) -> None:
+async def delete_service(tx: Tx, key: ServiceKey) -> None:
     """What was declared and aimed at, its edges and episodes go with it."""
     await tx.execute(_DELETE, org=key[0], service=key[1])
 
@@ -191,6 +193,6 @@ values (%(org)s, %(service)s, at(%(now)s), at(%(now)s))
 """
 
 
-async def insert_alerting(tx: Tx, key: Key) -> None:
+async def insert_alerting(tx: Tx, key: ServiceKey) -> None:
     """Comes with its service, as nobody has edited it, and is looked at at once."""
     await tx.execute(_INSERT_SERVICE_ALERTINGS, org=key[0], service=key[1], now=tx.now)

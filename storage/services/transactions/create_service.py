@@ -11,6 +11,7 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
+from ...core.key import ServiceKey
 from ...core.naming import name_fault, slug_fault
 from ...core.refusal import Refused, expect
 from ...core.slug import free_slug, slug_of
@@ -65,9 +66,9 @@ async def create_service(
     key = await insert_service(tx, values)
     if key is None:
         raise Refused("slug_taken")
-    await insert_alerting(tx, (home.org, key))
+    await insert_alerting(tx, ServiceKey((home.org, key)))
     if upstreams:
-        await service_edges.put_edges(tx, (home.org, key), upstreams)
+        await service_edges.put_edges(tx, ServiceKey((home.org, key)), upstreams)
         await service_edges.raise_generation(tx, home.org, home.id)
     row = await written(tx, uid)
     await audit(tx, principal, row.org, "service.create", target_of(row))

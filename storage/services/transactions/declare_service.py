@@ -15,6 +15,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
 from ...core.instant import MINUTE, Instant, to_text
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import lock_shared_monitors
@@ -156,7 +157,9 @@ async def _record_epochs(
 ) -> None:
     """Those before the new one too, so that they are numbered in their order."""
     members = {member for revision in revisions for member in revision.sli}
-    terms = await schedules.select_terms_of(tx, [(row.org, member) for member in members])
+    terms = await schedules.select_terms_of(
+        tx, [MonitorKey((row.org, member)) for member in members]
+    )
     regions = {shard.id: shard.region for shard in await shards.select_shards(tx)}
     found = epochs(row.org, revisions, terms, regions, through)
     await declarations.put_epochs(tx, {row.key: found})

@@ -6,6 +6,7 @@ from uuid import UUID
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
+from ...core.key import ServiceKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import service_dependencies
@@ -63,6 +64,6 @@ async def check_upstreams(
         return wanted
     if not found.path or service is None:
         raise Refused(found.broken)
-    rows = await select_services(tx, [(home.org, key) for key in found.path])
-    slugs = " -> ".join(rows[home.org, key].slug for key in found.path)
+    rows = await select_services(tx, [ServiceKey((home.org, key)) for key in found.path])
+    slugs = " -> ".join(rows[ServiceKey((home.org, key))].slug for key in found.path)
     raise Refused(found.broken, found.broken, slugs)

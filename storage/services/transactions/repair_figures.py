@@ -1,7 +1,7 @@
 """Transactions of services: repair figures."""
 
 from ...core.instant import DAY, HOUR, Instant
-from ...core.key import Key
+from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ...figures import tables as figures
@@ -21,7 +21,7 @@ async def restate(tx: Tx, item: DueRepair) -> None:
     not begun yet will be made from all that is known now. What else was learnt late of the same
     hours is made good with it: after a long absence that is much, and each time costs as much.
     """
-    key = (item.org, item.monitor)
+    key = MonitorKey((item.org, item.monitor))
     start = Instant(item.from_at - item.from_at % HOUR)
     whole = Instant(item.to_at + (-item.to_at) % HOUR)
     above = await compositions.select_above(tx, item.org, [item.monitor], TimeSpan(start, whole))
@@ -29,7 +29,7 @@ async def restate(tx: Tx, item: DueRepair) -> None:
     told = await services.lock_services(tx, await declarations.select_declaring(tx, item.org, part))
     types = await figures.lock_types(tx, sorted([key, *above]))
     await figures.delete_covered_repairs(tx, key, start, whole)
-    by_figured: dict[Instant, dict[Key, str]] = {}
+    by_figured: dict[Instant, dict[MonitorKey, str]] = {}
     for one, figured in (await figures.select_figured_of(tx, list(types), start)).items():
         by_figured.setdefault(figured, {})[one] = types[one]
     for figured, group in by_figured.items():
@@ -41,7 +41,7 @@ async def restate(tx: Tx, item: DueRepair) -> None:
 
 
 async def _restate(
-    tx: Tx, types: dict[Key, str], start: Instant, end: Instant, figured: Instant
+    tx: Tx, types: dict[MonitorKey, str], start: Instant, end: Instant, figured: Instant
 ) -> None:
     await _put_hours(tx, types, start, end)
     day = Instant(start - start % DAY)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...core.instant import HOUR, MINUTE, Instant
-from ...core.key import Key
+from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..queries.service_time import ServiceTimeline, minutes_of, select_governed, select_watermarks
@@ -33,7 +33,7 @@ class SealedService:
     mark: Instant
 
 
-async def seal_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, SealedService]:
+async def seal_services(tx: Tx, keys: Sequence[ServiceKey]) -> dict[ServiceKey, SealedService]:
     """Seals each that nobody else holds as far as its members are, or so far as one pass may go."""
     rows = await services.lock_services(tx, keys, skip_locked=True)
     since = {key: row.sealed_through for key, row in rows.items() if row.sealed_through is not None}
@@ -54,7 +54,7 @@ async def seal_services(tx: Tx, keys: Sequence[Key]) -> dict[Key, SealedService]
     return {key: SealedService(to.get(key, start), marks[key]) for key, start in since.items()}
 
 
-async def reconstruct(tx: Tx, key: Key) -> bool:
+async def reconstruct(tx: Tx, key: ServiceKey) -> bool:
     """Tells a stretch before the beginning of a service's time, by its first declaration; whether
     there is more of it."""
     row = (await services.lock_services(tx, [key], skip_locked=True)).get(key)
@@ -74,15 +74,15 @@ async def reconstruct(tx: Tx, key: Key) -> bool:
     return range_.from_ > first
 
 
-async def restate_services(tx: Tx, rows: Mapping[Key, ServiceRow], within: TimeSpan) -> None:
+async def restate_services(tx: Tx, rows: Mapping[ServiceKey, ServiceRow], within: TimeSpan) -> None:
     """Makes the minutes again that lie in a stretch and are sealed, and what is made of them. The
     services are held."""
     whole = TimeSpan(
         Instant(within.from_ - within.from_ % MINUTE),
         Instant(within.until + (-within.until) % MINUTE),
     )
-    ranges: dict[Key, TimeSpan] = {}
-    through: dict[Key, Instant] = {}
+    ranges: dict[ServiceKey, TimeSpan] = {}
+    through: dict[ServiceKey, Instant] = {}
     for key, row in rows.items():
         if row.materialization_start is None or row.sealed_through is None:
             continue
@@ -98,13 +98,13 @@ async def restate_services(tx: Tx, rows: Mapping[Key, ServiceRow], within: TimeS
 
 async def _write(
     tx: Tx,
-    governed_by: Mapping[Key, ServiceTimeline],
-    ranges: dict[Key, TimeSpan],
-    through: dict[Key, Instant],
+    governed_by: Mapping[ServiceKey, ServiceTimeline],
+    ranges: dict[ServiceKey, TimeSpan],
+    through: dict[ServiceKey, Instant],
 ) -> None:
     if not ranges:
         return
-    known: dict[Key, Sequence[Epoch]] = {key: governed_by[key].epochs for key in ranges}
+    known: dict[ServiceKey, Sequence[Epoch]] = {key: governed_by[key].epochs for key in ranges}
     numbers = await declarations.put_epochs(tx, known)
     minutes = await minutes_of(tx, governed_by, ranges, numbers)
     assert minutes is not None, "nothing keeps it from going on"

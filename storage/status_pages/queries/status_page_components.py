@@ -8,6 +8,7 @@ import msgspec
 
 from ...core.availability import Availability, figure
 from ...core.instant import DAY, Instant
+from ...core.key import MonitorKey
 from ...core.sli import total
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
@@ -110,7 +111,7 @@ async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
     if not ids:
         return {}
     rows = await tx.structs(_Monitor, _MONITORS, org=org, ids=sorted(ids))
-    types = {(row.org, row.id): row.type for row in rows}
+    types = {MonitorKey((row.org, row.id)): row.type for row in rows}
     standings = await select_standings(tx, list(types), counted=False)
     # Also a maintenance that is over: it ended what was known before it.
     since = min((s.last_at for s in standings.values() if s.last_at is not None), default=tx.now)
@@ -121,8 +122,10 @@ async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
     return {
         row.id: (
             row.uid,
-            _monitor_now(row, standings.get((org, row.id)), maintenance.get(row.id, ()), tx.now),
-            _monitor_measured(days[org, row.id], tx.now),
+            _monitor_now(
+                row, standings.get(MonitorKey((org, row.id))), maintenance.get(row.id, ()), tx.now
+            ),
+            _monitor_measured(days[MonitorKey((org, row.id))], tx.now),
         )
         for row in rows
     }

@@ -5,6 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from ...core.instant import DAY
+from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governing
@@ -81,11 +82,11 @@ def _about(
 async def _members(tx: Tx, org: int, bindings: Sequence[BoundComponent]) -> dict[UUID, set[int]]:
     """The monitors that each component is made of just now."""
     found = {b.uid: {b.monitor} for b in bindings if b.monitor is not None}
-    services = {(org, b.service) for b in bindings if b.service is not None}
+    services = {ServiceKey((org, b.service)) for b in bindings if b.service is not None}
     revisions = await select_revisions(tx, services)
     for binding in bindings:
         if binding.service is not None:
-            governs = governing(revisions[org, binding.service], tx.now)
+            governs = governing(revisions[ServiceKey((org, binding.service))], tx.now)
             found[binding.uid] = set(governs.sli) if governs is not None else set()
     return found
 

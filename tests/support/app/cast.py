@@ -37,6 +37,7 @@ from leadline.storage.agents.tables.agent_tokens import insert_agent_token
 from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
 from leadline.storage.changes.transactions import record_change
 from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.partitions import make_partitions
@@ -502,7 +503,7 @@ async def open_api(
     recorder = parts.get("recorder") or Recorder(pool, bus, clock)
     reach = make_reach(probe_policy(), nameservers=())
 
-    async def evaluate_composite(key: tuple[int, int]) -> None:
+    async def evaluate_composite(key: MonitorKey) -> None:
         await CompositeEvaluator(pool, bus).evaluate(clock(), (), [key])
 
     usual = AppContext(

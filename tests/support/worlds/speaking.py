@@ -14,6 +14,7 @@ from leadline.daemon.loops.alert_processor import AlertProcessor
 from leadline.daemon.loops.service_evaluator import ServiceEvaluator
 from leadline.storage.alerting.tables import service_alerting
 from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.key import ServiceKey
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.notifications.queries.channels import select_channel
 from leadline.storage.services.rules.epoch import Revision
@@ -24,7 +25,6 @@ from tests.support.worlds.world import World, small_world
 
 from ...alerting.test_alert_processor_loop import Story
 
-Key = tuple[int, int]
 EVERY = 30 * SECOND
 
 # Whoever names the clock without its schema means this one from now on.
@@ -57,8 +57,8 @@ class Service:
     uid: UUID
 
     @property
-    def key(self) -> Key:
-        return self.org, self.id
+    def key(self) -> ServiceKey:
+        return self.key
 
 
 class Speaking(Story):
