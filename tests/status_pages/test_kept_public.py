@@ -110,7 +110,7 @@ async def test_what_began_before_a_write_is_told_to_nobody_after_it(
 async def test_a_failure_is_told_to_who_read_and_kept_by_nobody(autojump_clock: MockClock) -> None:
     kept, shelf = ResponseCache(), Shelf()
     shelf.fails = True
-    with pytest.raises(OSError, match="away"):
+    with pytest.raises(OSError, match="unavailable"):
         await kept.answer("a", shelf.read)
     shelf.fails = False
     assert (await kept.answer("a", shelf.read)).body == b"one 2"
