@@ -18,7 +18,7 @@ from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.rows import RepairRequest
-from leadline.storage.results.tables import results
+from leadline.storage.results.tables import repair_requests
 from leadline.storage.results.transactions.record_missed_pushes import record_missed_pushes
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.transactions.create_service import ServiceDraft, create_service
@@ -54,7 +54,7 @@ async def test_figures_that_cannot_be_made_again_delay_no_others(
     rows = [await world.monitor() for _ in range(2)]
     async with world.pool.transaction("ask") as tx:
         until = Instant(START + HOUR)
-        await results.insert_repairs(
+        await repair_requests.insert_repairs(
             tx, [RepairRequest(row.org, row.shard, row.id, START, until) for row in rows]
         )
 

@@ -33,7 +33,7 @@ from leadline.storage.maintenance.transactions.plan_maintenance import (
     preview_annulment,
 )
 from leadline.storage.results.rows import RepairRequest
-from leadline.storage.results.tables.results import insert_repairs
+from leadline.storage.results.tables.repair_requests import insert_repairs
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.services.queries.service_reports import (
     select_burns,

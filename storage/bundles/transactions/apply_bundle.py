@@ -21,7 +21,7 @@ from ...core.refusal import Refused
 from ...engine.pools import Conflicted, Pool, Tx
 from ...monitors.rules.monitor import MonitorType
 from ...monitors.rules.secret import references
-from ...monitors.tables import compositions, monitors
+from ...monitors.tables import composite_wakeups, monitors
 from ...monitors.tables.secrets import lock_shared_secrets
 from ...oncall.tables.escalation_policies import lock_shared_policy
 from ...oncall.tables.oncall_schedules import lock_shared_schedules
@@ -159,4 +159,4 @@ async def _lock_references(tx: Tx, place: BundleContext, wanted: Wanted) -> None
 async def _call(tx: Tx, org: int, composites: Iterable[int]) -> None:
     """Whoever evaluates takes the call first, and then the state: so do we."""
     for key in sorted(composites):
-        await compositions.wake_composites(tx, MonitorKey((org, key)), tx.now)
+        await composite_wakeups.wake_composites(tx, MonitorKey((org, key)), tx.now)

@@ -21,9 +21,9 @@ from ...core.refusal import Refused, expect
 from ...core.time_span import TimeSpan, by_day
 from ...engine.pools import Tx
 from ...figures.queries.monitor_time import AssumedMaintenance
-from ...monitors.tables import compositions, monitors
+from ...monitors.tables import composite_wakeups, monitors
 from ...results.rows import RepairRequest
-from ...results.tables import results
+from ...results.tables import repair_requests
 from ...results.transactions.request_repairs import select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
 from ...scheduling.tables import shards as schedules
@@ -239,7 +239,7 @@ async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
                 )
             )
         ]
-        await results.insert_repairs(tx, ranges)
+        await repair_requests.insert_repairs(tx, ranges)
     await follow(tx, row.org, row.project, row.monitor)
 
 
@@ -253,7 +253,7 @@ async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
 
 async def _call_composites(tx: Tx, org: int, covered: list[Covered]) -> None:
     """What is made of them is looked at, as after any change of a member."""
-    await compositions.wake_parents_of(tx, [MonitorKey((org, one.id)) for one in covered])
+    await composite_wakeups.wake_parents_of(tx, [MonitorKey((org, one.id)) for one in covered])
 
 
 async def monitor_of(tx: Tx, org: int, project: int, monitor: UUID | None) -> int | None:

@@ -5,7 +5,7 @@ from ...core.instant import Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ...monitors.rules.monitor import MonitorType
-from ...monitors.tables import compositions
+from ...monitors.tables import composite_wakeups
 from ...monitors.transactions.write_batch import EXTRA_CLAIM_US
 from ...scheduling.tables import work_queues as queues
 from ..tables import maintenances
@@ -22,10 +22,10 @@ async def resume_after(tx: Tx) -> int:
     for row in over:
         covered = await maintenances.select_covered(tx, row.org, row.project, row.monitor)
         keys = [MonitorKey((row.org, one.id)) for one in covered]
-        await compositions.wake_parents_of(tx, keys)
+        await composite_wakeups.wake_parents_of(tx, keys)
         for one in covered:
             if one.type == MonitorType.COMPOSITE and one.enabled:
-                await compositions.wake_composites(tx, MonitorKey((row.org, one.id)), tx.now)
+                await composite_wakeups.wake_composites(tx, MonitorKey((row.org, one.id)), tx.now)
         run = [one.id for one in covered if one.type not in _NOT_RUN]
         until = Instant(tx.now + EXTRA_CLAIM_US)
         await queues.add_extra_runs(tx, row.org, run, tx.now, until)

@@ -20,7 +20,7 @@ from ...scheduling.tables import shards as schedules
 from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
 from ..rules.monitor import MonitorDraft, MonitorType
-from ..tables import compositions, monitors
+from ..tables import composite_wakeups, compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .lock_references import lock_references
@@ -76,7 +76,7 @@ async def create_held(
     together.came(key)
     if draft.type == MonitorType.COMPOSITE:
         await make_of_children(tx, key, home.id, draft)
-        await compositions.wake_composites(tx, key, tx.now)
+        await composite_wakeups.wake_composites(tx, key, tx.now)
     elif draft.enabled and draft.type != MonitorType.PUSH:
         together.run(key, shard, with_term=False)
     target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"

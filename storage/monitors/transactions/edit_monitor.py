@@ -21,7 +21,7 @@ from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
 from ..rules.fields import FIELDS
 from ..rules.monitor import MonitorDraft, MonitorType
-from ..tables import compositions, monitors
+from ..tables import composite_wakeups, compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .create_monitor import common_values
@@ -117,9 +117,9 @@ async def _follow_children(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> N
     if draft.enabled and not before.enabled:
         # Where the resume will begin: before that a result would speak for the pause.
         reserved = await schedules.select_reserved_through(tx, before.shard)
-        await compositions.wake_composites(tx, key, max(tx.now, reserved))
+        await composite_wakeups.wake_composites(tx, key, max(tx.now, reserved))
     elif changed:
-        await compositions.wake_composites(tx, key, tx.now)
+        await composite_wakeups.wake_composites(tx, key, tx.now)
 
 
 def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:

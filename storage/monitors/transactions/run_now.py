@@ -14,7 +14,7 @@ from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...scheduling.tables import work_queues as queues
 from ..rules.monitor import MonitorType
-from ..tables import compositions, monitors
+from ..tables import composite_wakeups, monitors
 from .create_monitor import push_token
 from .lock_monitor import demand_monitor
 from .write_batch import EXTRA_CLAIM_US
@@ -42,7 +42,7 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
     asked = RequestedRun(row.key, row.type, job)
     if row.type == MonitorType.COMPOSITE:
         # Nothing is in the way of looking once more, so nobody is told to wait.
-        await compositions.wake_composites(tx, asked.key, tx.now)
+        await composite_wakeups.wake_composites(tx, asked.key, tx.now)
         return asked
     until = Instant(tx.now + EXTRA_CLAIM_US)
     added = await queues.add_job(

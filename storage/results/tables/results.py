@@ -16,7 +16,6 @@ from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ...monitors.rules.monitor_state import StatusChange
-from ..rows import RepairRequest
 from ..rules.incoming_result import IncomingResult
 
 _ITEM = """
@@ -152,13 +151,6 @@ from json_to_recordset(%(items)s::json)
   as i(org int, monitor int, at bigint, old_status text, new_status text)
 """
 
-_INSERT_REPAIRS = """
-insert into repairs (org, shard, monitor, from_at, to_at, reason, created_at, due_at)
-select i.org, i.shard, i.monitor, at(i.from_at), at(i.to_at), i.reason, at(%(now)s), at(%(now)s)
-from json_to_recordset(%(items)s::json)
-  as i(org int, shard int, monitor int, from_at bigint, to_at bigint, reason text)
-"""
-
 
 class LockedState(msgspec.Struct, frozen=True):
     """A state row held FOR UPDATE, and what of its monitor decides the fold."""
@@ -275,12 +267,6 @@ async def insert_status_changes(tx: Tx, flips: Sequence[StatusChange]) -> None:
         await tx.execute(
             _INSERT_STATUS_CHANGES, items=msgspec.json.encode(flips).decode(), now=tx.now
         )
-
-
-async def insert_repairs(tx: Tx, ranges: Sequence[RepairRequest]) -> None:
-    if ranges:
-        items = msgspec.json.encode(ranges).decode()
-        await tx.execute(_INSERT_REPAIRS, items=items, now=tx.now)
 
 
 async def update_states(tx: Tx, states: Sequence[StateWrite]) -> None:

@@ -17,7 +17,7 @@ from ...core.sli import SliCondition
 from ...engine.pools import Tx
 from ...monitors.rules.composite import CompositeMode, composite_status
 from ...monitors.rules.monitor_state import StatusChange
-from ...monitors.tables import compositions
+from ...monitors.tables import composite_wakeups, compositions
 from ...scheduling.rules.expected_run import Verdict, WithheldReason
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 from ..queries.composites import (
@@ -55,7 +55,7 @@ async def evaluate_composites(
     Of composites that are made of each other the members must have been evaluated before.
     """
     by_key = {window.key: window for window in windows}
-    calls = await compositions.pop_wakeups(tx, sorted({*called, *by_key}))
+    calls = await composite_wakeups.pop_wakeups(tx, sorted({*called, *by_key}))
     now = tx.now
     composites = await select_composites(tx, sorted({*calls, *by_key}))
     health = await _select_health(tx, composites.values(), now)
@@ -74,7 +74,7 @@ async def evaluate_composites(
     for arrival, answer in zip(arrivals, recorded, strict=True):
         if arrival.key in calls and answer.fate in _UNSEEN:
             # Taking the call ends only with an answer to it.
-            await compositions.wake_composites(tx, arrival.key, now)
+            await composite_wakeups.wake_composites(tx, arrival.key, now)
     await seals.write_verdicts(tx, withheld)
     await compositions.drop_settled_batches(tx, sorted({window.batch for window in windows}))
     results = list(zip(arrivals, recorded, strict=True))

@@ -11,7 +11,7 @@ from ...scheduling.tables import shards as schedules
 from ..queries import longest_freshness
 from ..rows import RepairRequest
 from ..rules.incoming_result import IncomingResult
-from ..tables import results
+from ..tables import repair_requests, results
 
 
 def passed(
@@ -34,7 +34,7 @@ async def request_repairs(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
         following = await results.select_following(tx, arrival.key, arrival.ts)
         until = min(until, following or until)
         ranges.append(RepairRequest(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
-    await results.insert_repairs(tx, ranges)
+    await repair_requests.insert_repairs(tx, ranges)
 
 
 async def select_longest_holds(tx: Tx, keys: Iterable[MonitorKey]) -> dict[MonitorKey, int]:

@@ -15,7 +15,7 @@ from ...monitors.rules.monitor_state import (
     fold,
     is_foldable,
 )
-from ...monitors.tables import compositions
+from ...monitors.tables import composite_wakeups
 from ...scheduling.rules.run_schedule import confirm_at
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
@@ -124,7 +124,7 @@ async def write_courses(tx: Tx, courses: Mapping[MonitorKey, StateUpdate]) -> li
     await results.update_states(tx, [_write(course) for course in changed])
     flips = [flip for course in courses.values() for flip in course.flips]
     await results.insert_status_changes(tx, flips)
-    await compositions.wake_parents(tx, flips)
+    await composite_wakeups.wake_parents(tx, flips)
     await _confirm(tx, [course for course in courses.values() if course.wants_confirming])
     return flips
 
@@ -151,7 +151,7 @@ async def _confirm(tx: Tx, courses: Sequence[StateUpdate]) -> None:
         failures, threshold = course.state.failures, row.failure_threshold
         at = confirm_at(tx.now, failures, threshold, interval_us, term)
         if at is not None and row.type == COMPOSITE:
-            await compositions.wake_composites(tx, key, at)
+            await composite_wakeups.wake_composites(tx, key, at)
         elif at is not None:
             until = Instant(at + CONFIRM_CLAIM_US)
             await queues.add_job(tx, uuid7(), *key, row.shard, "confirm", at, until)
