@@ -1,8 +1,8 @@
 """MySQL's client protocol for one login and one statement, each packet bounded before it is read.
 
-A library would block a thread and take a value of any size into memory. A server is given a proof
-of the password (mysql_native_password, caching_sha2_password); the password itself only through
-TLS, and never encrypted with a key that arrived in clear text, which anyone between may have sent.
+PyMySQL was measured and is not used: docs/adr/0008. A server is given a proof of the password
+(mysql_native_password, caching_sha2_password); the password itself only through TLS, and never
+encrypted with a key that arrived in clear text, which anyone between may have sent.
 """
 
 import hashlib
