@@ -49,7 +49,7 @@ class AgentMonitor(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> MonitorKey:
-        return self.key
+        return MonitorKey((self.org, self.id))
 
 
 def fault(item: AgentResult, now: Instant, kept_days: int) -> tuple[str, str] | None:

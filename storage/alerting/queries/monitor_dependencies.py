@@ -92,7 +92,7 @@ class DependencyRow(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> MonitorKey:
-        return self.key
+        return MonitorKey((self.org, self.id))
 
     @property
     def is_probed(self) -> bool:

@@ -72,7 +72,7 @@ class Composite(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> MonitorKey:
-        return self.key
+        return MonitorKey((self.org, self.id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class Service:
 
     @property
     def key(self) -> ServiceKey:
-        return self.key
+        return ServiceKey((self.org, self.id))
 
 
 class Speaking(Story):
