@@ -26,7 +26,7 @@ from .check.result import (
     UnknownReason,
     message,
 )
-from .kinds.condition_worker import hold, judged
+from .kinds.condition_worker import evaluate_conditions, hold
 from .net.egress import Egress
 from .probe_kind import ProbeKind, kind_of
 
@@ -120,9 +120,9 @@ async def _attempt(
         if seen.cert_ends_at is not None:
             seen.facts.cert_expiry_us = seen.cert_ends_at - now()
         if not check.conditions:
-            return _End(phases, seen.code, _verdict(seen))
+            return _End(phases, seen.code, _result_of(seen))
         seen.facts.response_time_ms = phases.total_us // 1_000
-        return _End(phases, seen.code, await _judge(check, seen.facts, reach))
+        return _End(phases, seen.code, await _evaluate_conditions(check, seen.facts, reach))
     except TargetFailure as failed:
         return _unless_wanted(check, _End(watch.read(), failed.code, failed.failure))
     except LocalFailure as trouble:
@@ -138,7 +138,7 @@ def _timed_out(check: Check, watch: Stopwatch) -> _End:
     return _unless_wanted(check, _End(phases, failure=late.failure))
 
 
-def _verdict(seen: Observation) -> FailureClass | None:
+def _result_of(seen: Observation) -> FailureClass | None:
     """The kind's own, for a check without conditions."""
     left_us, least_us = seen.facts.cert_expiry_us, seen.cert_left_us_least
     if left_us is not None and least_us is not None and left_us < least_us:
@@ -146,8 +146,10 @@ def _verdict(seen: Observation) -> FailureClass | None:
     return seen.failure
 
 
-async def _judge(check: Check, facts: ProbeValues, reach: Egress) -> FailureClass | None:
-    held = await judged(check.conditions, facts, reach)
+async def _evaluate_conditions(
+    check: Check, facts: ProbeValues, reach: Egress
+) -> FailureClass | None:
+    held = await evaluate_conditions(check.conditions, facts, reach)
     if facts.exhausted:
         return FailureClass.RESPONSE_TOO_LARGE
     return None if held else FailureClass.CONDITION_FAILED

@@ -130,7 +130,7 @@ async def run_parts(agent: Agent, supervisor: Supervisor, stopping: trio.Event) 
         # Cut off from its server it is well, and says in the log how it stands.
         notify("READY=1")
         await stopping.wait()
-    _tell(agent, "stopped")
+    _send_heartbeat(agent, "stopped")
 
 
 def _loop(
@@ -184,28 +184,28 @@ CHILDREN: Final[tuple[Child[Agent], ...]] = (
     ),
     _loop(
         "heartbeat",
-        lambda a: a.puller.keep_in_touch,
+        lambda a: a.puller.heartbeat_loop,
         HEARTBEAT_SECONDS + max(HEARTBEAT_PAUSE_SECONDS, REFUSED_SECONDS),
     ),
     _loop(
         "claim",
-        lambda a: a.puller.keep_claiming,
+        lambda a: a.puller.claim_loop,
         CLAIM_WAIT_SECONDS + CLAIM_SECONDS_MORE + REFUSED_SECONDS,
         limiter=lambda a: a.permits,
     ),
-    _loop("alone", lambda a: a.puller.keep_going_alone, 1.0),
-    Child("report", ASKING, lambda a: lambda _: _tell_often(a)),
+    _loop("alone", lambda a: a.puller.offline_loop, 1.0),
+    Child("report", ASKING, lambda a: lambda _: _heartbeat_loop(a)),
     Child("watchdog", ASKING, lambda _: keep_watchdog),
 )
 
 
-async def _tell_often(agent: Agent) -> None:
+async def _heartbeat_loop(agent: Agent) -> None:
     while True:
         await trio.sleep(TOLD_SECONDS)
-        _tell(agent, "the last minute")
+        _send_heartbeat(agent, "the last minute")
 
 
-def _tell(agent: Agent, text: str) -> None:
+def _send_heartbeat(agent: Agent, text: str) -> None:
     """All counts are since the start; `ring` is what waits to be sent."""
     extra = {
         "standing": agent.puller.standing().value,

@@ -126,7 +126,7 @@ class JobRunner:
         finally:
             self._release(permit)
         if result.outcome is RunOutcome.UNKNOWN:
-            self._note_unknown(task, result)
+            self._record_unknown(task, result)
         elif self._clock.era != era:
             # By neither the old time nor the new one can it be said when this was seen.
             self._counts.dropped["clock"] += 1
@@ -154,7 +154,7 @@ class JobRunner:
         if not task.lease_until:
             self._counts.alone += 1
 
-    def _note_unknown(self, task: AgentJob, result: Result) -> None:
+    def _record_unknown(self, task: AgentJob, result: Result) -> None:
         reason = str(result.unknown_reason)
         self._counts.unknown[reason] += 1
         self._give_back(task)

@@ -94,7 +94,7 @@ class OfflineSchedule:
         if known is not None:
             known.taken.pop(due, None)
 
-    def take_due(self, now: int) -> list[tuple[KnownCheck, int]]:
+    def claim_due(self, now: int) -> list[tuple[KnownCheck, int]]:
         """The windows to be run without the server, each with its due instant; told once."""
         found = []
         for known in self._monitors.values():
@@ -106,7 +106,7 @@ class OfflineSchedule:
         return sorted(found, key=lambda item: item[1])
 
     def next_due(self, now: int) -> int | None:
-        """When `take_due` will next have something new; None where nothing is known."""
+        """When `claim_due` will next have something new; None where nothing is known."""
         return min(
             (
                 max(definition.newest_due(now) + definition.interval, definition.anchor)
@@ -128,7 +128,7 @@ class OfflineSchedule:
             del self._monitors[monitor]
         return len(gone)
 
-    def forget_all(self) -> int:
+    def clear(self) -> int:
         """How many there were."""
         count = len(self._monitors)
         self._monitors.clear()

@@ -78,7 +78,7 @@ class Puller:
 
     # -- the heartbeat
 
-    async def keep_in_touch(self, beat: Callable[[], None]) -> None:
+    async def heartbeat_loop(self, beat: Callable[[], None]) -> None:
         backoff = Backoff()
         while True:
             if await self.greet():
@@ -118,17 +118,17 @@ class Puller:
             log.warning("server clock differs from the carried time: results wait")
             return
         if heard is TimeReading.LEAPT:
-            dropped = self._ring.drop_after(self._sure_through)
+            dropped = self._ring.delete_after(self._sure_through)
             self._counts.dropped["clock"] += dropped
             # Instants of the old era mean nothing any more, those of windows included.
             self._runs.clear()
-            self._known.forget_all()
+            self._known.clear()
             log.error("server clock jumped", extra={"dropped": dropped})
         self._sure_through = self._ring.last
 
     # -- the claim
 
-    async def keep_claiming(self, beat: Callable[[], None]) -> None:
+    async def claim_loop(self, beat: Callable[[], None]) -> None:
         while True:
             beat()
             pause = await self.claim_once()
@@ -192,7 +192,7 @@ class Puller:
 
     # -- alone
 
-    async def keep_going_alone(self, beat: Callable[[], None]) -> None:
+    async def offline_loop(self, beat: Callable[[], None]) -> None:
         """Runs what is due of the monitors that we know, while the server cannot be reached."""
         while True:
             beat()
@@ -200,21 +200,21 @@ class Puller:
 
     def look_once(self) -> float:
         """Takes up what is due without the server; how many seconds until there can be more."""
-        standing = self._tell_standing()
+        standing = self._log_connection()
         if standing is not ConnectionState.CUT_OFF or not self._clock.is_set:
             return WAITING_SECONDS / 2
         if self._link.silent_us(self._count_us()) > ALONE_US_MOST:
-            if self._known.forget_all():
+            if self._known.clear():
                 log.error("disconnected for too long: offline schedule cleared")
             return WAITING_SECONDS
         now = self._clock.now()
-        for definition, due in self._known.take_due(now):
+        for definition, due in self._known.claim_due(now):
             self._runs.put(own_task(definition, due, next(self._numbers)))
         next_due = self._known.next_due(now)
         left = WAITING_SECONDS if next_due is None else (next_due - self._clock.now()) / 1e6
         return min(max(left, PACE_SECONDS), WAITING_SECONDS)
 
-    def _tell_standing(self) -> ConnectionState:
+    def _log_connection(self) -> ConnectionState:
         standing = self.standing()
         if standing is not self._told:
             level = logging.INFO if standing is ConnectionState.CONNECTED else logging.WARNING
@@ -236,7 +236,7 @@ class Puller:
         log.debug("request failed", extra={"question": question.value, "cause": str(error)})
         if isinstance(error, RequestRefused) and error.status in _UNWELCOME:
             self._link.refused()
-            forgotten = self._known.forget_all() + self._runs.clear()
+            forgotten = self._known.clear() + self._runs.clear()
             if forgotten or self._told is not ConnectionState.REFUSED:
                 log.error("server refused the agent", extra={"cause": str(error)})
                 self._told = ConnectionState.REFUSED

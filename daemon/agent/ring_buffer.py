@@ -103,7 +103,7 @@ class RingBuffer:
                 self._rows.popleft()
         self._unwritten.set()
 
-    def drop_after(self, seq: int) -> int:
+    def delete_after(self, seq: int) -> int:
         """All that is newer than this number; how many."""
         count = 0
         while self._rows and self._rows[-1].seq > seq:

@@ -166,8 +166,8 @@ def _body(response: httpx.Response) -> bytes:
     if status == 200:
         return body
     if status in _REFUSALS:
-        raise RequestRefused(status, _said(body))
-    raise NoAnswer(f"the answer was {status} {_said(body)}".strip())
+        raise RequestRefused(status, _error_text(body))
+    raise NoAnswer(f"the answer was {status} {_error_text(body)}".strip())
 
 
 def _read(data: bytes, shape: type[T]) -> T:
@@ -177,7 +177,7 @@ def _read(data: bytes, shape: type[T]) -> T:
         raise NoAnswer("what answered is no Leadline") from None
 
 
-def _said(body: bytes) -> str:
+def _error_text(body: bytes) -> str:
     """The word of a refusal; nothing where it is another's."""
     try:
         return _line(msgspec.json.decode(body, type=dict[str, str]).get("error", ""))

@@ -59,8 +59,8 @@ def create_user(config_path: Path | None, email: str, name: str, global_admin: b
         await create_person(tx, OPERATOR, email, name, hashed, admin=global_admin)
 
     hashed = _hashed(password)
-    _do(settings, write)
-    _say(f"{email} can sign in now", password, is_made)
+    _apply(settings, write)
+    _print(f"{email} can sign in now", password, is_made)
 
 
 @command.command("reset-password")
@@ -82,8 +82,8 @@ def reset_password(config_path: Path | None, email: str) -> None:
         await give_password(tx, OPERATOR, email, hashed)
 
     hashed = _hashed(password)
-    _do(settings, write)
-    _say(f"{email} has a new password", password, is_made)
+    _apply(settings, write)
+    _print(f"{email} has a new password", password, is_made)
 
 
 @command.command("remove-second-factor")
@@ -101,7 +101,7 @@ def remove_second_factor(config_path: Path | None, email: str) -> None:
     async def write(tx: Tx) -> None:
         await remove_factor(tx, OPERATOR, email)
 
-    _do(read_settings(config_path), write)
+    _apply(read_settings(config_path), write)
     click.echo(f"{email} signs in by the password alone now")
 
 
@@ -124,7 +124,7 @@ def release(config_path: Path | None, name: str) -> None:
         nonlocal released
         released = await release_provider(tx, OPERATOR, name)
 
-    _do(read_settings(config_path), write)
+    _apply(read_settings(config_path), write)
     monitors, services = released
     click.echo(f"{monitors} monitors and {services} services are edited by hand now")
 
@@ -136,7 +136,7 @@ def _hashed(password: str) -> str:
     return trio.run(hashed)
 
 
-def _do(settings: Settings, write: Callable[[Tx], Awaitable[None]]) -> None:
+def _apply(settings: Settings, write: Callable[[Tx], Awaitable[None]]) -> None:
     clock = [Instant(0)]
 
     async def work(dsn: str) -> None:
@@ -166,7 +166,7 @@ def _password(settings: Settings) -> tuple[str, bool]:
     return given, False
 
 
-def _say(done: str, password: str, is_made: bool) -> None:
+def _print(done: str, password: str, is_made: bool) -> None:
     click.echo(done)
     if is_made:
         click.echo(f"Password: {password}")

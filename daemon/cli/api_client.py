@@ -129,12 +129,12 @@ class ApiClient:
                 seconds=TIMEOUT_MOST_US / 1_000_000,
             )
         except TargetFailure as failed:
-            raise NoResponse(self._said(_why_failed(failed))) from failed
+            raise NoResponse(self._error_text(_why_failed(failed))) from failed
         except LocalFailure as failure:
             why = _TROUBLES.get(failure.reason, failure.reason.value)
-            raise NoResponse(self._said(why)) from failure
+            raise NoResponse(self._error_text(why)) from failure
         if not is_whole(response):
-            raise NoResponse(self._said(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
+            raise NoResponse(self._error_text(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
         return ApiResponse(
             status=response.status_code,
             body=response.content,
@@ -156,7 +156,7 @@ class ApiClient:
             raise NoResponse("what answered a look-up of slugs is no Leadline")
         return found
 
-    def _said(self, why: str) -> str:
+    def _error_text(self, why: str) -> str:
         return f"{self.server.base.authority} cannot be asked: {why}"
 
 

@@ -97,7 +97,7 @@ def plan(path: Path, as_json: bool, exit_code: bool, timeout_seconds: float) -> 
       3  with --exit-code: it would change something
     """
     found = _ask("plan", path, timeout_seconds)
-    _tell(found, as_json)
+    _print_plan(found, as_json)
     if exit_code and any(one.action != "unchanged" for one in found[0].changes):
         raise SystemExit(CHANGES)
 
@@ -119,7 +119,7 @@ def apply(path: Path, as_json: bool, timeout_seconds: float) -> None:
       1  it is not known: no connection, no permission, no answer in time
       2  the bundle is wrong, and where is said; nothing was changed; or called wrongly
     """
-    _tell(_ask("apply", path, timeout_seconds), as_json)
+    _print_plan(_ask("apply", path, timeout_seconds), as_json)
 
 
 @command.command("export")
@@ -258,14 +258,14 @@ async def _send(
     return found, answer.body
 
 
-def _tell(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
+def _print_plan(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
     plan_, data = found
     if as_json:
         print_out(shown_json(data))
         return
     for one in plan_.changes:
         if one.action != "unchanged" or one.fields:
-            click.echo(_told(one))
+            click.echo(_plan_text(one))
     count = Counter(one.action for one in plan_.changes)
     done = "Applied" if plan_.applied else "To be done"
     words = {
@@ -277,7 +277,7 @@ def _tell(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
     click.echo(f"{done}: " + ", ".join(f"{count[act]} {said}" for act, said in words.items()))
 
 
-def _told(change: PlannedChange) -> str:
+def _plan_text(change: PlannedChange) -> str:
     sign, colour = _SIGNS.get(change.action, ("=", "white"))
     lines = [click.style(f"{sign} {change.kind} {shown(change.uid, 64)}", fg=colour)]
     if change.action != "create":

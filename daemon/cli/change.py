@@ -148,7 +148,7 @@ def record(project: str, service: str, as_json: bool, timeout_seconds: float, **
     except NoResponse as error:
         click.echo(f"leadline: it is not known whether it was recorded: {error}", err=True)
         raise SystemExit(UNANSWERED) from error
-    print_out(shown_json(data) if as_json else _told(recorded).encode())
+    print_out(shown_json(data) if as_json else _response_text(recorded).encode())
 
 
 def _body(given: dict[str, Any]) -> dict[str, str]:
@@ -191,7 +191,7 @@ def _read(answer: ApiResponse, place: ServiceRef, body: dict[str, str]) -> Recor
     return recorded
 
 
-def _told(recorded: RecordResponse) -> str:
+def _response_text(recorded: RecordResponse) -> str:
     change = recorded.change
     word = "Recorded before" if recorded.replayed else "Recorded"
     named = f"{shown(change.external_id, 128)} of {shown(change.source, 64)}"

@@ -10,7 +10,7 @@ from . import gate_ci_formats as gate_formats
 from .api_client import ApiClient, NoResponse, read_server, refusal, timeout_option, within
 from .gate_ci_formats import Format
 from .gate_response import NoDecision, PrintedDecision, read_decision
-from .gate_text import told
+from .gate_text import decision_text
 from .options import print_out
 from .safe_text import shown_json
 from .service_lookup import find_place, project_option, service_option
@@ -66,12 +66,12 @@ def check(
     try:
         decision, body = within(timeout_seconds, lambda: _ask(client, project, service))
     except (NoResponse, NoDecision) as error:
-        _say_none(form_asked, f"no decision: {error}")
+        _print_no_decision(form_asked, f"no decision: {error}")
         raise SystemExit(NO_DECISION) from error
     if as_json:
         print_out(shown_json(body))
     else:
-        _say(form_asked, decision)
+        _print_decision(form_asked, decision)
     raise SystemExit(decision.exit_status)
 
 
@@ -84,8 +84,8 @@ async def _ask(client: ApiClient, project: str, service: str) -> tuple[PrintedDe
     return read_decision(answer.body, place.service), answer.body
 
 
-def _say(form: Format | None, decision: PrintedDecision) -> None:
-    text = "\n".join(told(decision))
+def _print_decision(form: Format | None, decision: PrintedDecision) -> None:
+    text = "\n".join(decision_text(decision))
     if form is Format.GITHUB:
         print_out(gate_formats.github(decision).encode())
         _add("GITHUB_STEP_SUMMARY", gate_formats.github_summary(decision))
@@ -100,7 +100,7 @@ def _say(form: Format | None, decision: PrintedDecision) -> None:
         print_out(text.encode())
 
 
-def _say_none(form: Format | None, message: str) -> None:
+def _print_no_decision(form: Format | None, message: str) -> None:
     """To the standard error output, and as the build server reads it."""
     click.echo(f"leadline: {message}", err=True)
     if form is Format.GITHUB:

@@ -11,14 +11,14 @@ from xml.etree import ElementTree  # written with, never read with
 from ...storage.gate.rules.gate import GateAction, GateClause, GateState
 from .gate_response import PrintedDecision, PrintedReason
 from .gate_text import (
+    action_word,
     decides,
+    decision_text,
     footing,
     headline,
     named,
-    reason_told,
-    reasons_told,
-    told,
-    verdict_word,
+    reason_text,
+    reasons_text,
     weight,
 )
 from .safe_text import shown
@@ -45,8 +45,8 @@ class Format(StrEnum):
 
 def github(decision: PrintedDecision) -> str:
     """One workflow command, which GitHub shows beside the run."""
-    title = f"{TITLE}: {verdict_word(decision)}"
-    return github_command(_COMMANDS[decision.action], title, "\n".join(told(decision)))
+    title = f"{TITLE}: {action_word(decision)}"
+    return github_command(_COMMANDS[decision.action], title, "\n".join(decision_text(decision)))
 
 
 def github_command(name: str, title: str, message: str) -> str:
@@ -62,7 +62,7 @@ def _github_data(text: str) -> str:
 def github_summary(decision: PrintedDecision) -> str:
     """Markdown for the page of the run."""
     lines = [f"### {TITLE}: {_markdown(headline(decision))}", ""]
-    lines += [f"- {_markdown(line)}" for line in reasons_told(decision)]
+    lines += [f"- {_markdown(line)}" for line in reasons_text(decision)]
     return "\n".join([*lines, "", _markdown(footing(decision)), "", ""])
 
 
@@ -140,7 +140,7 @@ def _blocked(decision: PrintedDecision) -> ElementTree.Element:
 
 
 def _line(decision: PrintedDecision, reason: PrintedReason) -> str:
-    return f"{weight(reason)}: {reason_told(decision, reason)}"
+    return f"{weight(reason)}: {reason_text(decision, reason)}"
 
 
 def _case(name: str) -> ElementTree.Element:
@@ -162,6 +162,6 @@ def _written(cases: list[ElementTree.Element], decision: PrintedDecision | None)
         suite.set(count, str(sum(1 for case in cases if case.find(tag) is not None)))
     suite.extend(cases)
     if decision is not None:
-        ElementTree.SubElement(suite, "system-out").text = "\n".join(told(decision))
+        ElementTree.SubElement(suite, "system-out").text = "\n".join(decision_text(decision))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, "unicode")

@@ -111,12 +111,13 @@ def _fault(decision: PrintedDecision, service: UUID) -> str | None:
         return "it is of another service"
     intended = decision.intended
     if intended not in _ACTIONS[decision.state]:
-        return f"{_said(intended)} does not follow from {decision.state}"
+        return f"{_reason_text(intended)} does not follow from {decision.state}"
     behavior = decision.unknown_behavior
     if decision.state is GateState.UNKNOWN and behavior not in (None, str(intended).lower()):
         return f"{intended} is not what the policy does where it is unknown"
     if decision.is_overridden and not _may_override(decision):
-        return f"{_said(decision.action)} where {_said(intended)} was due, by no override"
+        done, due = _reason_text(decision.action), _reason_text(intended)
+        return f"{done} where {due} was due, by no override"
     return None
 
 
@@ -129,5 +130,5 @@ def _may_override(decision: PrintedDecision) -> bool:
     )
 
 
-def _said(action: GateAction | None) -> str:
+def _reason_text(action: GateAction | None) -> str:
     return "no action" if action is None else str(action)

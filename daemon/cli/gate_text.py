@@ -58,11 +58,11 @@ _CAUSES: Final[dict[str, str]] = {
 _UNWATCHED: Final = (UnavailableReason.NEVER_EVALUATED, GateClause.SERVICE_INCIDENT_OPEN)
 
 
-def told(decision: PrintedDecision) -> list[str]:
+def decision_text(decision: PrintedDecision) -> list[str]:
     """The lines for a person."""
     return [
         headline(decision),
-        *(f"  {line}" for line in reasons_told(decision)),
+        *(f"  {line}" for line in reasons_text(decision)),
         footing(decision),
     ]
 
@@ -72,10 +72,10 @@ def headline(decision: PrintedDecision) -> str:
     verdict = _VERDICTS[decision.action]
     if decision.is_overridden:
         verdict = "may be released, as an override lets it through"
-    return f"{verdict_word(decision)}: {named(decision)} {verdict}"
+    return f"{action_word(decision)}: {named(decision)} {verdict}"
 
 
-def verdict_word(decision: PrintedDecision) -> str:
+def action_word(decision: PrintedDecision) -> str:
     """The action, and beside it what was seen where that is another."""
     if decision.action is None:
         return decision.state.value
@@ -89,9 +89,9 @@ def named(decision: PrintedDecision) -> str:
     return slug if name in ("", slug) else f"{name} ({slug})"
 
 
-def reasons_told(decision: PrintedDecision) -> list[str]:
+def reasons_text(decision: PrintedDecision) -> list[str]:
     """Each reason with what it did, and who let it through where somebody did."""
-    lines = [f"{weight(reason)}: {reason_told(decision, reason)}" for reason in decision.reasons]
+    lines = [f"{weight(reason)}: {reason_text(decision, reason)}" for reason in decision.reasons]
     override = decision.override
     if decision.is_overridden and override is not None:
         lines.append(
@@ -134,7 +134,7 @@ def decides(decision: PrintedDecision, reason: PrintedReason) -> bool:
     return weight(reason) is heavy
 
 
-def reason_told(decision: PrintedDecision, reason: PrintedReason) -> str:
+def reason_text(decision: PrintedDecision, reason: PrintedReason) -> str:
     """What was found, or why it could not be."""
     if reason.code == GateState.NOT_CONFIGURED.value.lower():
         return "neither the service nor its project has a gate policy"

@@ -63,7 +63,7 @@ def rotate(config_path: Path | None) -> None:
     try:
         unopened = trio.run(_rotate, settings)
     except* (BadConfig, CannotRun, CannotMigrate, Unavailable, Refused) as group:
-        raise fail(_told(first_cause(group))) from group
+        raise fail(_progress_text(first_cause(group))) from group
     if unopened:
         for place in unopened[:UNOPENED_TOLD]:
             where = f"{place.table}.{place.column} of {place.row}"
@@ -71,7 +71,7 @@ def rotate(config_path: Path | None) -> None:
         raise fail(f"{len(unopened)} values stay as they are: give their key in previous_keys")
 
 
-def _told(error: BaseException) -> str:
+def _progress_text(error: BaseException) -> str:
     if isinstance(error, Refused) and error.code == "encryption_key_missing":
         return "security.encryption_key is not set, so there is nothing to encrypt with"
     return str(error)

@@ -101,7 +101,7 @@ def parse(text: str) -> Condition:
     place, at = _read_place(text, len(text) - len(text.lstrip()))
     operator, at = _read_operator(text, at)
     literal, literal_at = _read_literal(text, at)
-    _hold_together(place, operator, literal, at + 1, literal_at + 1)
+    _combine(place, operator, literal, at + 1, literal_at + 1)
     return Condition(place, operator, literal)
 
 
@@ -220,7 +220,7 @@ def _unquote(rest: str, offset: int) -> str:
     raise BadCondition(offset + len(rest) + 1, "the closing quote is missing")
 
 
-def _hold_together(
+def _combine(
     place: Operand, operator: Operator, literal: Literal | None, at: int, literal_at: int
 ) -> None:
     """Refuses what could never hold, so that a typing error is told when it is made."""

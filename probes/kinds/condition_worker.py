@@ -19,7 +19,9 @@ EXIT_SECONDS = 15.0
 _under_way: set[object] = set()
 
 
-async def judged(conditions: Sequence[Condition], facts: ProbeValues, reach: Egress) -> bool:
+async def evaluate_conditions(
+    conditions: Sequence[Condition], facts: ProbeValues, reach: Egress
+) -> bool:
     """Look at `facts.exhausted` afterwards."""
     if not is_long(conditions, facts):
         return hold(conditions, facts)

@@ -12,7 +12,7 @@ from ..check.result import FailureClass, ProbePhase
 from ..check.target import read_host_port
 from ..net.egress import Egress
 from ..net.resolver import Family
-from .condition_worker import judged
+from .condition_worker import evaluate_conditions
 
 RECEIVED_BYTES_MOST = 64 * 1024
 # A peer that has spoken and then says nothing for this long has said all.
@@ -94,4 +94,4 @@ async def _hold(
         response_time_ms=watch.elapsed_ms(),
         body=received.decode("utf-8", "replace"),
     )
-    return await judged(check.conditions, tried, reach)
+    return await evaluate_conditions(check.conditions, tried, reach)

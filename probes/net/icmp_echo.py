@@ -181,7 +181,7 @@ class Echo:
                 data, told, _, _ = self._sock.recvmsg(_HEADER.size, 512, socket.MSG_ERRQUEUE)
             except OSError:
                 break
-            if len(data) < _HEADER.size or not _told_by_the_network(told):
+            if len(data) < _HEADER.size or not _network_error(told):
                 continue
             _, _, _, identifier, number = _HEADER.unpack(data)
             # The kernel gives a datagram socket a number of its own, and matches it.
@@ -190,7 +190,7 @@ class Echo:
         return numbers
 
 
-def _told_by_the_network(told: list[tuple[int, int, bytes]]) -> bool:
+def _network_error(told: list[tuple[int, int, bytes]]) -> bool:
     """`sock_extended_err`: the origin follows the error's number."""
     return any(
         (level, kind) in ((socket.IPPROTO_IP, _IP_RECVERR), (socket.IPPROTO_IPV6, _IPV6_RECVERR))

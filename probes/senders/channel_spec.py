@@ -73,7 +73,7 @@ class ChannelSpec:
         """All that is wrong with a whole config; empty where it is good."""
         known = {setting.name for setting in self.settings}
         found = [
-            SettingFault(_named(key), "is no setting of this type")
+            SettingFault(_setting_names(key), "is no setting of this type")
             for key in sorted(set(config) - known)
         ]
         found += [
@@ -93,7 +93,7 @@ class ChannelSpec:
         )
 
 
-def _named(key: str) -> str:
+def _setting_names(key: str) -> str:
     """What looks like no name may be a value in the wrong place, and is not repeated."""
     return f"config.{key}" if re.fullmatch(r"[a-z_]{1,40}", key) else "config"
 

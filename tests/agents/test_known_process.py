@@ -79,7 +79,7 @@ def test_each_window_of_a_cut_is_run_once(cut: Cut) -> None:
             assert known.take(monitor, due, cut.at)
     at, n = cut.at, 0
     while True:
-        found.update((d.monitor, due) for d, due in known.take_due(at))
+        found.update((d.monitor, due) for d, due in known.claim_due(at))
         if at == cut.at + cut.span:
             break
         at = min(at + cut.steps[n % len(cut.steps)], cut.at + cut.span)
@@ -92,25 +92,25 @@ def test_nothing_is_due_before_it_is_said_to_be(cut: Cut) -> None:
     known = OfflineSchedule()
     for monitor in cut.monitors:
         known.learn(monitor)
-    known.take_due(cut.at)
+    known.claim_due(cut.at)
     due = known.next_due(cut.at)
     assert due is not None
     assert due > cut.at
-    assert known.take_due(due - 1) == []
-    assert due in {found for _, found in known.take_due(due)}
+    assert known.claim_due(due - 1) == []
+    assert due in {found for _, found in known.claim_due(due)}
 
 
 def test_a_window_that_was_run_alone_is_not_run_again_when_the_server_gives_it() -> None:
     known, monitor = OfflineSchedule(), definition()
     known.learn(monitor)
-    assert known.take_due(T0) == [(monitor, T0)]
+    assert known.claim_due(T0) == [(monitor, T0)]
     assert not known.take(monitor, T0, T0 + SECOND)
 
 
 def test_but_it_is_by_another_definition() -> None:
     known, monitor = OfflineSchedule(), definition(revision=1)
     known.learn(monitor)
-    known.take_due(T0)
+    known.claim_due(T0)
     edited = definition(revision=2, monitor=monitor.monitor)
     known.learn(edited)
     assert known.take(edited, T0, T0 + SECOND)
@@ -124,14 +124,14 @@ def test_a_window_that_came_to_nothing_may_be_given_again() -> None:
     known.give_back(monitor.monitor, T0)
     assert known.take(monitor, T0, T0)
     known.give_back(monitor.monitor, T0)
-    assert known.take_due(T0 + SECOND) == [], "what failed once is not tried over and over"
+    assert known.claim_due(T0 + SECOND) == [], "what failed once is not tried over and over"
 
 
 def test_an_older_definition_does_not_replace_a_newer_one() -> None:
     known, newer = OfflineSchedule(), definition(revision=3)
     known.learn(newer)
     known.learn(definition(revision=2, monitor=newer.monitor, interval_seconds=5))
-    assert known.take_due(T0) == [(newer, T0)]
+    assert known.claim_due(T0) == [(newer, T0)]
 
 
 def test_a_canary_is_never_run_without_the_server() -> None:
@@ -161,8 +161,8 @@ def test_a_job_renews_it() -> None:
         known.pass_connected(UNSEEN_US_LEAST - 1)
         known.learn(monitor)
     assert len(known) == 1
-    assert known.forget_all() == 1
-    assert known.take_due(T0) == []
+    assert known.clear() == 1
+    assert known.claim_due(T0) == []
 
 
 def test_there_is_a_most_and_whoever_is_over_it_is_still_run_by_the_server() -> None:

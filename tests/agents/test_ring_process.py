@@ -90,8 +90,8 @@ async def test_what_is_newer_than_a_number_can_be_dropped_for_good(tmp_path: Pat
         for _ in range(5):
             ring.keep(b"{}", 0)
         assert await ring.flush()
-        assert ring.drop_after(3) == 2
-        assert ring.drop_after(3) == 0
+        assert ring.delete_after(3) == 2
+        assert ring.delete_after(3) == 0
         assert ring.keep(b"new", 0) == 6
     async with opened(tmp_path) as ring:
         assert numbers(ring) == [1, 2, 3, 6]

@@ -20,7 +20,7 @@ from leadline.daemon.cli.gate_ci_formats import (
     junit_error,
 )
 from leadline.daemon.cli.gate_response import PrintedDecision, read_decision
-from leadline.daemon.cli.gate_text import reason_told, told
+from leadline.daemon.cli.gate_text import decision_text, reason_text
 from leadline.daemon.cli.safe_text import shown, shown_json
 from leadline.storage.gate.rules.gate import GateClause, UnavailableReason
 from tests.support.app.pipeline_server import (
@@ -114,7 +114,7 @@ def test_json_that_is_shown_says_the_same(value: Any) -> None:
 
 @given(decisions())
 def test_nothing_that_was_written_is_a_command(said: PrintedDecision) -> None:
-    for line in told(said):
+    for line in decision_text(said):
         assert is_harmless(line)
     command = github(said)
     assert len(command.splitlines()) == 1
@@ -238,7 +238,7 @@ def test_the_text_says_verdict_reasons_and_id() -> None:
         seal_lag=1234.5,
         max_seal_lag_seconds=900,
     )
-    assert told(said) == [
+    assert decision_text(said) == [
         "BLOCK: Checkout (checkout) must not be released",
         "  blocks: the error budget over 30d is used up, 112.41 % of it",
         "  warns: 99.99 % of the error budget over 30d is used",
@@ -252,7 +252,7 @@ def test_the_text_says_verdict_reasons_and_id() -> None:
 def test_an_override_is_told_with_who_and_why() -> None:
     override = {"actor_label": "Mara", "reason": "the fix", "expires_at": "2026-11-23T00:00:00Z"}
     said = made("BLOCK", action="ALLOW", override_id=DECISION, override=override)
-    lines = told(said)
+    lines = decision_text(said)
     assert lines[0] == (
         "ALLOW (BLOCK): Checkout (checkout) may be released, as an override lets it through"
     )
@@ -261,7 +261,7 @@ def test_an_override_is_told_with_who_and_why() -> None:
 
 
 def test_without_a_policy_it_says_so() -> None:
-    assert told(made("NOT_CONFIGURED"))[:2] == [
+    assert decision_text(made("NOT_CONFIGURED"))[:2] == [
         "NOT_CONFIGURED: Checkout (checkout) has no policy, so nothing was decided",
         "  because: neither the service nor its project has a gate policy",
     ]
@@ -269,7 +269,7 @@ def test_without_a_policy_it_says_so() -> None:
 
 def test_that_no_incident_is_watched_for_has_words_of_its_own() -> None:
     said = made("UNKNOWN", action="WARN", reasons=[unknown("never_evaluated", INCIDENT, "warn")])
-    assert told(said)[1] == (
+    assert decision_text(said)[1] == (
         "  cannot be told: whether an incident of the service is open: as the service's alerting is"
         " set up, no incident of it would be opened"
     )
@@ -279,12 +279,12 @@ def test_that_no_incident_is_watched_for_has_words_of_its_own() -> None:
 def test_every_code_has_words(code: str) -> None:
     clause = code if code in list(GateClause) else GateClause.BUDGET_EXHAUSTED
     said = made("BLOCK", reasons=[{"code": code, "clause": clause, "assignment": "block"}])
-    assert code not in reason_told(said, said.reasons[0])
+    assert code not in reason_text(said, said.reasons[0])
 
 
 def test_words_of_a_later_version_are_shown_as_they_are() -> None:
     said = made("BLOCK", reasons=[reason("canary_failing", value=3, window="1h")])
-    assert told(said)[1] == "  blocks: canary_failing over 1h: 3"
+    assert decision_text(said)[1] == "  blocks: canary_failing over 1h: 3"
     assert cases(said)["canary_failing"] == "failure"
 
 

@@ -141,7 +141,7 @@ class _Run:
             end = self._cut_short()
             raise
         finally:
-            tell(self.reach.stages, stage, end)
+            report_stage(self.reach.stages, stage, end)
 
     def _cut_short(self) -> StageEnd:
         """The run's own deadline says what it says of any check; who else ends it has reasons that
@@ -153,6 +153,6 @@ class _Run:
         return StageEnd.FAILED if silent else StageEnd.UNOBTAINABLE
 
 
-def tell(stages: Stages | None, stage: Stage, end: StageEnd) -> None:
+def report_stage(stages: Stages | None, stage: Stage, end: StageEnd) -> None:
     if stages is not None:
         stages(stage, end)

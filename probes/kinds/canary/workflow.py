@@ -188,7 +188,7 @@ def read_workflow(document: object, fixtures: Iterable[str] = ()) -> Workflow:
     try:
         read = msgspec.convert(document, _Document)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise BadWorkflow(_said(str(error))) from None
+        raise BadWorkflow(_fault_text(str(error))) from None
     _check_secrets(read.secrets)
     _check_submit(read.submit, read.secrets, fixtures)
     _check_correlate(read.correlate)
@@ -199,7 +199,7 @@ def read_workflow(document: object, fixtures: Iterable[str] = ()) -> Workflow:
     )
 
 
-def _said(text: str) -> str:
+def _fault_text(text: str) -> str:
     """A decoder's message without what was given: an enumeration's repeats the value."""
     said, _, place = text.partition(" - at `")
     said = said.replace("`", "")

@@ -185,7 +185,7 @@ def read_scenario(document: object, *, strict: bool = True) -> Scenario:
     try:
         read = msgspec.convert(document, _Document)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise BadScenario(_said(str(error))) from None
+        raise BadScenario(_fault_text(str(error))) from None
     if not 1 <= len(read.steps) <= STEPS_MOST:
         raise BadScenario(f"must have 1 to {STEPS_MOST} steps")
     known: set[str] = set()
@@ -201,7 +201,7 @@ def read_scenario(document: object, *, strict: bool = True) -> Scenario:
     return Scenario(tuple(steps))
 
 
-def _said(text: str) -> str:
+def _fault_text(text: str) -> str:
     """A decoder's message without what was given: an enumeration's repeats the value."""
     said, _, place = text.partition(" - at `")
     if said.startswith("Invalid enum value"):

@@ -28,7 +28,7 @@ from ...check.target import BadTarget, read_url
 from ...net.cookies import Jar
 from ...net.egress import Egress
 from ...net.http_client import REDIRECTS_MOST, HttpRequest, HttpResponse, fetch
-from ..condition_worker import judged
+from ..condition_worker import evaluate_conditions
 from .scenario import (
     SCENARIO_LONGEST,
     Assertion,
@@ -163,7 +163,7 @@ async def _holds(
     reach: Egress,
 ) -> bool:
     value = _fill(assertion.value, run, Context.TEXT, step, str(assertion.kind), watch)
-    held = await judged([assertion.condition(value)], facts, reach)
+    held = await evaluate_conditions([assertion.condition(value)], facts, reach)
     return held is not assertion.negated
 
 

@@ -182,14 +182,14 @@ import trio
 from leadline.probes.kinds import condition_worker
 from leadline.probes.check.condition import parse
 from leadline.probes.check.condition_evaluation import ProbeValues
-from leadline.probes.kinds.condition_worker import judged
+from leadline.probes.kinds.condition_worker import evaluate_conditions
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 
 async def main():
     reach = make_reach(probe_policy())
     with trio.move_on_after(0.05) as left:
-        await judged([parse(r"[BODY] matches {SLOW}")], ProbeValues(body="a" * 100_000), reach)
+        await evaluate_conditions([parse(r"[BODY] matches {SLOW}")], ProbeValues(body="a" * 100_000), reach)
     assert left.cancelled_caught
 
 trio.run(main)
