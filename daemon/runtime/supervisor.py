@@ -180,7 +180,7 @@ class Supervisor:
             running.ended.set()
             # Before the child has started, `start` raises the error.
             if task.is_started and not _is_cancellation(error):
-                await self._end_body(child.name, error)
+                await self._end_body(child.name, error)  # noqa: ASYNC102 - shields itself
             raise
         finally:
             running.ended.set()

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
+import h11
 import httpcore
 import httpx
 import trio
@@ -38,18 +39,16 @@ _NO_CONTEXT: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _NOT_PASSED_ON: Final = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 
-def make_client(
-    egress: Egress, *, seconds: float, bytes_most: int, redirects: int = 0
-) -> httpx.AsyncClient:
-    """Returns a client with no proxy, no netrc, no cookies and one connection at a time.
+def make_client(egress: Egress, *, seconds: float, bytes_most: int) -> httpx.AsyncClient:
+    """Returns a client with no proxy, no netrc, no cookies, no redirects and one connection at a
+    time.
 
     `seconds` bounds each step of a request (connection, TLS, each read and write); the caller sets
     the deadline over all of it. At most `bytes_most` bytes of a body are read and at most as many
     are unpacked; of a longer body the response has the beginning, and `is_whole` is false.
-    `redirects` is how many are followed; each target is dialled as the first.
     """
     return httpx.AsyncClient(
-        transport=EgressTransport(egress, bytes_most, follows=redirects > 0),
+        transport=EgressTransport(egress, bytes_most),
         headers={
             "user-agent": egress.user_agent,
             "accept": "*/*",
@@ -58,8 +57,6 @@ def make_client(
         },
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         timeout=httpx.Timeout(seconds),
-        follow_redirects=redirects > 0,
-        max_redirects=redirects,
         trust_env=False,
     )
 
@@ -102,9 +99,8 @@ def location_of(response: httpx.Response) -> str:
 class EgressTransport(httpx.AsyncBaseTransport):
     """Sends requests of httpx by an httpcore pool; see `make_client` for the bounds."""
 
-    def __init__(self, egress: Egress, bytes_most: int, *, follows: bool) -> None:
+    def __init__(self, egress: Egress, bytes_most: int) -> None:
         self._bytes_most = bytes_most
-        self._follows = follows
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=_NO_CONTEXT,
             max_connections=1,
@@ -137,7 +133,8 @@ class EgressTransport(httpx.AsyncBaseTransport):
         if body:
             encoding = headers.get("content-encoding", "")
             body, is_whole = unpack(body, encoding, self._bytes_most, is_whole)
-        location = "" if self._follows else headers.pop("location", "")
+        # httpx builds the next request of each redirect, and raises if it cannot read the place.
+        location = headers.pop("location", "")
         return httpx.Response(
             response.status,
             headers=[(n, v) for n, v in headers.raw if n.lower() not in _NOT_PASSED_ON],
@@ -174,7 +171,7 @@ class EgressBackend(httpcore.AsyncNetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
         local_address: str | None = None,  # noqa: ARG002 - httpcore's signature
         socket_options: Any = None,  # noqa: ARG002
     ) -> httpcore.AsyncNetworkStream:
@@ -205,7 +202,7 @@ class EgressStream(httpcore.AsyncNetworkStream):
         self._is_head = False
         self._chunk = chunk
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         if self.is_cut:
             raise _Cut
         if self._bytes > HEADERS_BYTES_MOST or self._lines > LINES_MOST:
@@ -221,7 +218,7 @@ class EgressStream(httpcore.AsyncNetworkStream):
             self._lines += data.count(b"\n")
         return data
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109
         """Keeps `buffer` for the next read, so that the head and the body leave in one segment, and
         httpcore is not cancelled in the middle of a generator, which Trio reports as leaked.
         """
@@ -241,7 +238,7 @@ class EgressStream(httpcore.AsyncNetworkStream):
         self,
         ssl_context: ssl.SSLContext,  # noqa: ARG002 - httpcore's signature
         server_hostname: str | None = None,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
     ) -> httpcore.AsyncNetworkStream:
         assert server_hostname is not None
         try:
@@ -274,8 +271,11 @@ def _limited(seconds: float | None, failure: FailureClass) -> Iterator[None]:
 def _failures_named() -> Iterator[None]:
     try:
         yield
-    except httpcore.RemoteProtocolError as error:
+    # httpcore raises a local one for a header that a caller may not send, and lets the one of h11
+    # through for a body that is not as long as the caller's content-length.
+    except (
+        httpcore.RemoteProtocolError,
+        httpcore.LocalProtocolError,
+        h11.LocalProtocolError,
+    ) as error:
         raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
-    except httpcore.UnsupportedProtocol as error:
-        # Where a redirect leads.
-        raise TargetFailure(FailureClass.TARGET_BLOCKED) from error

@@ -189,7 +189,8 @@ from leadline.probes.net.egress_policy import probe_policy
 async def main():
     reach = make_reach(probe_policy())
     with trio.move_on_after(0.05) as left:
-        await evaluate_conditions([parse(r"[BODY] matches {SLOW}")], ProbeValues(body="a" * 100_000), reach)
+        slow = parse(r"[BODY] matches {SLOW}")
+        await evaluate_conditions([slow], ProbeValues(body="a" * 100_000), reach)
     assert left.cancelled_caught
 
 trio.run(main)
