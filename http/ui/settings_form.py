@@ -12,7 +12,7 @@ import msgspec
 
 from ...storage.core.refusal import Refused
 from ...storage.incidents.rules.incident import normal_lines
-from ..wire.errors import Problem
+from ..wire.errors import Problem, fault_in_words
 from ..wire.route import Request, Response, Route
 from .form_routes import admin_route
 from .form_values import stripped, value_of, whole_number
@@ -126,7 +126,10 @@ class SettingForm:
             for key in row.keys[:-1]:
                 inner = inner.setdefault(key, {})
             inner[row.keys[-1]] = row.value_of(typed[row.name])
-        return msgspec.convert(given, self.body)
+        try:
+            return msgspec.convert(given, self.body)
+        except msgspec.ValidationError as error:
+            raise Problem(fault_in_words(str(error))) from error
 
     async def _show(self, ask: Request) -> Response:
         found = await self.read(ask)

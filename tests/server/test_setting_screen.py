@@ -122,3 +122,17 @@ async def test_what_is_typed_is_shown_as_it_is(api: Api) -> None:
     _, page = await typed(api, "/admin/branding", **{**BRANDING, "accent_color": hostile})
     assert hostile not in page
     assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("/admin/mail", "smtp_password"), ("/admin/single-sign-on", "client_secret")],
+)
+async def test_what_no_body_of_the_api_may_have_is_refused_beside_its_field(
+    api: Api, path: str, field: str
+) -> None:
+    fields = {"smtp_port": "587", field: "x" * 5_000}
+    status, page = await typed(api, path, **fields)
+    assert status == 400
+    assert f'id="wrong-{field}"' in page
+    assert "xxxxx" not in page
