@@ -116,7 +116,7 @@ def _lateness(running: Daemon, work: Callable[[], object]) -> dict[str, float]:
 def _wakes(running: Daemon) -> dict[str, int]:
     _, _, text = running.raw("GET", "/metrics")
     found = re.findall(
-        r'leadline_loop_late_seconds_bucket\{le="([^"]+)"\} ([0-9.]+)', text.decode()
+        r'leadline_event_loop_lag_seconds_bucket\{le="([^"]+)"\} ([0-9.]+)', text.decode()
     )
     return {bound: int(float(count)) for bound, count in found}
 
