@@ -31,13 +31,14 @@ from ...storage.bundles.tables.bundle_files import (
     record_scan,
     select_left_behind,
 )
-from ...storage.bundles.transactions.apply_bundle import apply_bundle
+from ...storage.bundles.transactions.apply_bundle import write_bundle
 from ...storage.bundles.transactions.bundle_context import ApplySource, EntryContext
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Tx
 from ...storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
+from ...storage.monitors.transactions.write_batch import MonitorWriteBatch
 from ...storage.scheduling.queries.region_list import select_usable_regions
 from .bundle_directory import BundleFile, DirectoryUnreadable, look_into
 
@@ -183,11 +184,14 @@ class FileProviderSyncer:
         generation: int,
     ) -> tuple[FileStatus, str]:
         async def work(tx: Tx) -> None:
+            together = MonitorWriteBatch(_speaker(source))
             home = await _home(tx, source, bundle)
-            await self._write(tx, source, one.path, home, bundle, named)
+            await self._write(tx, together, source, one.path, home, bundle, named)
             for left in await select_left_behind(tx, source.name, one.path, home.uid):
-                await self._empty(tx, source, one.path, left, named)
+                await self._empty(tx, together, source, one.path, left, named)
             await record_applied(tx, source.name, one.path, home.uid)
+            await together.write_ahead(tx)
+            await together.publish(tx)
 
         try:
             if await self._is_done("apply_file_bundle", source, one.path, work):
@@ -227,9 +231,12 @@ class FileProviderSyncer:
             return
 
         async def work(tx: Tx) -> None:
+            together = MonitorWriteBatch(_speaker(source))
             for left in await select_left_behind(tx, source.name, row.path, None):
-                await self._empty(tx, source, row.path, left, named)
+                await self._empty(tx, together, source, row.path, left, named)
             await delete_file(tx, source.name, row.path)
+            await together.write_ahead(tx)
+            await together.publish(tx)
 
         try:
             if not await self._is_done("leave_file_bundle", source, row.path, work):
@@ -254,7 +261,13 @@ class FileProviderSyncer:
             )
 
     async def _empty(
-        self, tx: Tx, source: FileProviderConfig, path: str, project: UUID, named: _Claims
+        self,
+        tx: Tx,
+        together: MonitorWriteBatch,
+        source: FileProviderConfig,
+        path: str,
+        project: UUID,
+        named: _Claims,
     ) -> None:
         """What came from the file is an orphan there."""
         home = await select_project(tx, project)
@@ -267,11 +280,12 @@ class FileProviderSyncer:
             monitors={},
             services={},
         )
-        await self._write(tx, source, path, home, nothing, named)
+        await self._write(tx, together, source, path, home, nothing, named)
 
     async def _write(
         self,
         tx: Tx,
+        together: MonitorWriteBatch,
         source: FileProviderConfig,
         path: str,
         home: ProjectRow,
@@ -288,7 +302,7 @@ class FileProviderSyncer:
         applied = ApplySource(
             principal=_speaker(source), path=path, kept=named.beside(path, home.uid)
         )
-        await apply_bundle(tx, home.uid, bundle, applied, terms)
+        await write_bundle(tx, together, home.uid, bundle, applied, terms)
 
 
 def _speaker(source: FileProviderConfig) -> Principal:

@@ -19,7 +19,7 @@ from ...storage.monitors.tables import compositions
 from ...storage.notifications.tables import outbox_deliveries as deliveries
 from ...storage.results.tables import push_events
 from ...storage.scheduling.queries import shards as shards_queries
-from ...storage.scheduling.tables import presences
+from ...storage.scheduling.tables import presences, schedule_edits
 from ...storage.scheduling.tables import work_queues as queues
 from ...storage.services.queries.sealing_backlog import select_least_open
 from ...storage.services.tables import service_minutes as service_facts
@@ -36,6 +36,8 @@ BEHIND_US: Final = DAY
 # How far behind the last sealing a window may still be open (a push's interval, grace and late
 # arrival), and how far a result may reach into the hours after it (three of the longest intervals).
 OPEN_BEHIND_US: Final = 4 * DAY
+# A scheduler reads the log of edits twice a second. One that was away longer loads its plan again.
+EDITS_KEPT_US: Final = HOUR
 PRESENCES_KEPT_US: Final = 40 * DAY
 # Of delivered events and their threads. Failed deliveries stay.
 DELIVERED_KEPT_US: Final = 14 * DAY
@@ -112,6 +114,7 @@ class Janitor:
         _log_rows(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
         async with self._pool.transaction("sweep") as tx:
             await queues.purge_stale_jobs(tx, Instant(now - HOUR))
+            await schedule_edits.delete_edits(tx, Instant(now - EDITS_KEPT_US))
             await trials.drop_check_tests(tx, Instant(now - HOUR))
             await agents.purge_agents(tx, Instant(now - agents.KEPT_DAYS * DAY))
             await presences.purge_presences(tx, Instant(now - PRESENCES_KEPT_US))

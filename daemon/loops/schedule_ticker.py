@@ -1,29 +1,29 @@
 """Reserves every window as it falls due, and hands out what is to be run.
 
-It keeps true: the cursor of a shard moves over each instant once, under the terms that were in
-force then, whoever else tries and however long nobody did.
+The cursor of a shard moves over each instant once, under the terms that were in force then, however
+many schedulers run and however long none ran. Edits delay a reservation by the time of one edit.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
 from ...storage.core.instant import Instant
-from ...storage.core.time_span import TimeSpan
-from ...storage.engine.pools import Pool, Tx
+from ...storage.engine.pools import Pool
 from ...storage.maintenance.tables.maintenances import is_any_over
 from ...storage.maintenance.transactions.recheck_after import resume_after
-from ...storage.monitors.rules.monitor import MonitorType, manner_of
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.rows import Shard
-from ...storage.scheduling.rules.due_queue import Timetable
-from ...storage.scheduling.rules.maintenance_window import withholds
-from ...storage.scheduling.rules.run_batch import DueWindow, RunBatch
-from ...storage.scheduling.rules.run_schedule import ResultMode, RunWindow, ScheduleTerm
-from ...storage.scheduling.tables import shards as schedules
-from ...storage.scheduling.transactions.reserve_windows import reserve_windows, step_end
+from ...storage.scheduling.rules.run_batch import RunBatch
+from ...storage.scheduling.rules.schedule_plan import SchedulePlan
+from ...storage.scheduling.transactions.reserve_windows import (
+    ReservedStep,
+    apply_edits_early,
+    load_plan,
+    reserve_windows,
+    select_newest_edit,
+)
 
 log = logging.getLogger("leadline.schedule_ticker")
 
@@ -34,36 +34,10 @@ PAUSE_SECONDS: Final = 0.5
 AHEAD_US: Final = 1_500_000
 # After a long absence a pass catches up at most this much, so that it stays bounded.
 STEPS_MOST: Final = 120
+# The number of attempts to apply edits outside the lock. Then the reservation applies all of them.
+CATCH_UPS_MOST: Final = 3
 
 HandOut = Callable[[int, int, RunBatch], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class SchedulePlan:
-    """What is known of one shard, valid for one generation."""
-
-    shard: Shard
-    timetable: Timetable
-    orgs: dict[int, int] = field(default_factory=dict)
-    manners: dict[int, ResultMode] = field(default_factory=dict)
-    maintenance: dict[int, list[TimeSpan]] = field(default_factory=dict)
-    canaries: set[int] = field(default_factory=set)
-
-    @property
-    def stands_at(self) -> Instant | None:
-        """Where cursor and timetable stand; None where a reservation parted them."""
-        at = self.shard.reserved_through
-        return at if self.timetable.reserved_through == at else None
-
-    def due(self, taken: Sequence[tuple[int, RunWindow]]) -> list[DueWindow]:
-        found = []
-        for monitor, window in taken:
-            manner = self.manners[monitor]
-            spans = self.maintenance.get(monitor, ())
-            off = bool(spans) and withholds(window, manner, spans)
-            canary = monitor in self.canaries
-            found.append(DueWindow(self.orgs[monitor], monitor, manner, window, off, canary))
-        return found
 
 
 class Ticker:
@@ -85,20 +59,39 @@ class Ticker:
         self._hand_out = hand_out
         self._regions = frozenset(regions)
         self._plans: dict[int, SchedulePlan] = {}
+        # How far each shard is known to be reserved.
+        self._reserved: dict[int, Instant] = {}
+        # When the shards were last listed, or this scheduler was made.
+        self._listed_at = clock()
         # When checks were asked for that nothing of this process looks for.
         self.on_resumed: Callable[[], None] = lambda: None
         self.reserved = 0
-        self.lag_us = 0
+
+    def lag_us(self) -> int:
+        """Returns how far reservation is behind the clock, in the shard that is furthest behind.
+
+        The lag grows while a pass is blocked or fails, and from the start until the first pass.
+        """
+        known = min(self._reserved.values(), default=self._listed_at)
+        return max(self._clock() - known, 0)
 
     async def pass_once(self) -> int:
         """How many windows were reserved."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await shards_queries.select_shards(tx)
+        self._note(shards)
         before = self.reserved
         for shard in shards:
-            await self._follow(shard)
+            await self._follow(shard.id)
         await self._resume()
         return self.reserved - before
+
+    def _note(self, shards: Sequence[Shard]) -> None:
+        """Takes over how far the shards are reserved, also by other schedulers."""
+        self._reserved = {shard.id: shard.reserved_through for shard in shards}
+        self._listed_at = self._clock()
+        for gone in self._plans.keys() - self._reserved.keys():
+            del self._plans[gone]
 
     async def _resume(self) -> None:
         """What is out of maintenance is checked at once."""
@@ -108,74 +101,51 @@ class Ticker:
         if await self._pool.transact("resume_after", resume_after):
             self.on_resumed()
 
-    async def _follow(self, shard: Shard) -> None:
-        plan = self._plans.get(shard.id)
-        if plan is None or plan.shard.generation != shard.generation:
-            plan = await self._load(shard.id)
-        elif plan.stands_at != shard.reserved_through:
-            # Another ticker was here, and its windows are its own; or ours failed on its way, and
-            # what it had taken from the timetable is still to be reserved.
-            plan.timetable.seek(shard.reserved_through)
-            plan.shard = shard
+    async def _follow(self, shard: int) -> None:
         # Read once: the clock goes on during each step, and there would always be one more to take.
         ahead = Instant(self._clock() + AHEAD_US)
         for _ in range(STEPS_MOST):
-            through = step_end(plan.shard.reserved_through, ahead)
-            if through <= plan.shard.reserved_through:
+            step = await self._reserve(shard, ahead)
+            if step is None or step.through >= ahead:
+                return
+
+    async def _reserve(self, shard: int, ahead: Instant) -> ReservedStep | None:
+        """Reserves one step. Returns None if the shard is gone or the plan cannot be updated."""
+        for catch_ups in range(CATCH_UPS_MOST + 1):
+            plan = self._plans.get(shard) or await self._load(shard)
+            if plan is None:
+                return None
+            ours = plan.region in self._regions
+            async with self._pool.transaction("reserve_windows") as tx:
+                step = await reserve_windows(
+                    tx,
+                    plan,
+                    ahead,
+                    self._holder if ours else None,
+                    at_any_cost=catch_ups == CATCH_UPS_MOST,
+                )
+            if step is not None:
                 break
-            if not await self._reserve(plan, through):
-                plan = await self._load(shard.id)
-        self.lag_us = max(self._clock() - plan.shard.reserved_through, 0)
-
-    async def _reserve(self, plan: SchedulePlan, through: Instant) -> bool:
-        due = plan.due(plan.timetable.take(through))
-        ours = plan.shard.region in self._regions
-        holder = self._holder if ours else None
-        async with self._pool.transaction("reserve_windows") as tx:
-            written = await reserve_windows(tx, plan.shard, through, due, holder)
-        if written is None:
-            return False
-        plan.shard = _moved(plan.shard, through)
-        self.reserved += len(due)
-        for key, item in written:
+            await self._catch_up(plan)
+        else:
+            return None
+        self.reserved += step.windows
+        self._reserved[shard] = step.through
+        for key, item in step.batches:
             if ours and self._hand_out is not None and item.published and item.kind == "run":
-                await self._hand_out(key, plan.shard.id, item)
-        return True
+                await self._hand_out(key, shard, item)
+        return step
 
-    async def _load(self, shard: int) -> SchedulePlan:
+    async def _catch_up(self, plan: SchedulePlan) -> None:
+        async with self._pool.transaction("apply_edits", read_only=True) as tx:
+            if not await apply_edits_early(tx, plan):
+                del self._plans[plan.shard]
+
+    async def _load(self, shard: int) -> SchedulePlan | None:
+        async with self._pool.transaction("newest_edit") as tx:
+            newest = await select_newest_edit(tx, shard)
         async with self._pool.transaction("load_schedule", read_only=True) as tx:
-            plan = await _load_plan(tx, shard)
-        self._plans[shard] = plan
+            plan = await load_plan(tx, shard, newest)
+        if plan is not None:
+            self._plans[shard] = plan
         return plan
-
-
-async def _load_plan(tx: Tx, key: int) -> SchedulePlan:
-    shard = next(s for s in await shards_queries.select_shards(tx) if s.id == key)
-    terms: dict[int, list[ScheduleTerm]] = {}
-    orgs: dict[int, int] = {}
-    manners: dict[int, ResultMode] = {}
-    canaries: set[int] = set()
-    for org, monitor, kind, term in await schedules.select_terms_after(
-        tx, key, shard.reserved_through
-    ):
-        terms.setdefault(monitor, []).append(term)
-        orgs[monitor] = org
-        manners[monitor] = manner_of(MonitorType(kind))
-        if kind == MonitorType.ASYNC_CANARY:
-            canaries.add(monitor)
-    maintenance = await shards_queries.select_maintenances(tx, shard.reserved_through, shard=key)
-    timetable = Timetable(key, shard.reserved_through, terms)
-    return SchedulePlan(shard, timetable, orgs, manners, maintenance, canaries)
-
-
-def _moved(shard: Shard, through: Instant) -> Shard:
-    return Shard(
-        id=shard.id,
-        org=shard.org,
-        region=shard.region,
-        reserved_through=through,
-        generation=shard.generation,
-        sealed_through=shard.sealed_through,
-        settled_through=shard.settled_through,
-        rolled_up_through=shard.rolled_up_through,
-    )

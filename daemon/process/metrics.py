@@ -156,8 +156,8 @@ class _HouseCollector(Collector):
             )
             yield _gauge(
                 "leadline_reservation_lag_seconds",
-                "Age of the oldest due window that is not reserved, in seconds.",
-                house.ticker.lag_us / 1e6,
+                "How far reservation is behind the clock, in seconds.",
+                house.ticker.lag_us() / 1e6,
             )
         if house.sealer is not None:
             missed = CounterMetricFamily(
@@ -291,11 +291,12 @@ class _HouseCollector(Collector):
         )
 
     def _surveying(self) -> Iterator[Family]:
-        """By region, as it was last looked at; none where that is too long ago."""
+        """By region, as it was last looked at; none where that is too long ago. What waited then is
+        taken to wait still."""
         surveyor = self._house.surveyor
         if surveyor is None or surveyor.seen is None:
             return
-        seen = surveyor.seen
+        seen, now = surveyor.seen, self._house.clock.now()
         pending = GaugeMetricFamily(
             "leadline_pull_pending_jobs",
             "Due runs that no agent has claimed.",
@@ -313,7 +314,7 @@ class _HouseCollector(Collector):
         )
         for load in seen.regions:
             pending.add_metric([load.name], load.pending_jobs)
-            lag.add_metric([load.name], (load.lag_us(seen.at) or 0) / 1e6)
+            lag.add_metric([load.name], (load.lag_us(now) or 0) / 1e6)
             probing.add_metric([load.name, "worker"], load.workers)
             probing.add_metric([load.name, "agent"], load.agents)
         yield pending
@@ -345,7 +346,7 @@ class _HouseCollector(Collector):
         yield _gauge(
             "leadline_outbox_oldest_due_seconds",
             "Age of the oldest event that is due and not blocked by its destination, in seconds.",
-            backlog.oldest_us / 1e6,
+            backlog.oldest_us(self._house.clock.now()) / 1e6,
         )
 
 

@@ -6,7 +6,8 @@ left after its statement's time-out and END_SECONDS.
 """
 
 import re
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
@@ -28,18 +29,20 @@ class LockRank(IntEnum):
 
     ORGANIZATION = 1
     PROJECT = 2
-    SHARD = 3
+    REGION = 3
     SERVICE = 4
     MONITOR = 5
     SECRET = 6
     POLICY = 7
     ROSTER = 8
     CHANNEL = 9
-    STATE = 10
-    INCIDENT = 11
-    PAGE = 12
-    OUTBOX = 13
-    CHANGE = 14
+    SHARD = 10
+    STATE = 11
+    INCIDENT = 12
+    PAGE = 13
+    OUTBOX = 14
+    CHANGE = 15
+    SCHEDULE = 16
 
 
 class Tx:
@@ -144,6 +147,17 @@ class Tx:
         """Says that all which will still be locked is held already, or new: whoever writes many
         things locks them first, in their order, and then writes them one after the other."""
         self._holds_all = True
+
+    @asynccontextmanager
+    async def undone(self) -> AsyncIterator[None]:
+        """Undoes what the block writes and releases what it locks, also the ranks. If the block
+        raises, the transaction can only end."""
+        rank, holds_all = self._rank, self._holds_all
+        await self.execute("savepoint undone")
+        yield
+        await self.execute("rollback to savepoint undone")
+        await self.execute("release savepoint undone")
+        self._rank, self._holds_all = rank, holds_all
 
     async def _run(self, query: str, parameters: dict[str, Any], row_factory: Any) -> Cursor:
         statement = _statement(query)

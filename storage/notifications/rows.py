@@ -62,10 +62,14 @@ class Leased(msgspec.Struct, frozen=True):
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """`failing` counts destinations; `oldest_us` is how long that has been due which nothing but us
-    keeps from going, 0 where there is nothing."""
+    """As it was looked at. `failing` counts destinations; `oldest_due_at` is since when that has
+    been due which only Leadline keeps waiting."""
 
     pending: int
     dead: int
     failing: int
-    oldest_us: int
+    oldest_due_at: Instant | None
+
+    def oldest_us(self, now: Instant) -> int:
+        """How long the oldest has been due; 0 where there is nothing."""
+        return 0 if self.oldest_due_at is None else max(now - self.oldest_due_at, 0)

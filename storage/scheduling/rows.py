@@ -25,7 +25,6 @@ class Shard(msgspec.Struct, frozen=True):
     org: int
     region: str
     reserved_through: Instant
-    generation: int
     sealed_through: Instant
     settled_through: Instant
     rolled_up_through: Instant
@@ -56,6 +55,9 @@ class NewTerm(msgspec.Struct, frozen=True):
             term.grace_us // 1_000_000,
             term.enabled,
         )
+
+    def not_before(self, instant: Instant) -> "NewTerm":
+        return msgspec.structs.replace(self, from_at=max(self.from_at, instant))
 
 
 class NewJob(msgspec.Struct, frozen=True):

@@ -6,11 +6,15 @@ from typing import Any
 import psycopg
 from uuid_utils.compat import uuid7
 
+from leadline.storage.scheduling.tables.schedule_edits import LOCK_CLASS
+
 _FOUND_SHARD = """
 insert into shards (org, region, reserved_through, sealed_through, settled_through,
   rolled_up_through)
 values (0, 'core', now(), now(), now(), date_trunc('hour', now())) on conflict do nothing
 """
+
+_LOCK_EDITS = "select pg_advisory_xact_lock_shared(%(class)s, id) from shards order by id"
 
 # First runs are spread over one interval, as those of monitors that were made one by one are.
 _MONITORS = """
@@ -23,14 +27,15 @@ with made as (
   returning org, id, shard, created_at),
 states as (
   insert into monitor_states (org, monitor, since) select org, id, created_at from made),
-raised as (
-  update shards set generation = generation + 1
-  returning greatest(reserved_through, now()) as from_at)
+logged as (
+  insert into schedule_edits (shard, at, orgs, monitors)
+  select shard, now(), array_agg(org), array_agg(id) from made group by shard)
 insert into monitor_terms
-select made.org, made.id, raised.from_at, made.shard,
-  raised.from_at + (row_number() over () * %(step_us)s * interval '1 microsecond'),
+select made.org, made.id, greatest(s.reserved_through, now()), made.shard,
+  greatest(s.reserved_through, now())
+    + (row_number() over () * %(step_us)s * interval '1 microsecond'),
   %(interval)s, 5, %(grace)s, true
-from made, raised
+from made join shards s on s.id = made.shard
 """
 
 
@@ -62,7 +67,9 @@ def add_monitors(
             "hashes": hashes,
             "step_us": interval_seconds * 1_000_000 // count,
         }
-        connection.execute(_MONITORS, parameters)
+        with connection.transaction():
+            connection.execute(_LOCK_EDITS, {"class": LOCK_CLASS})
+            connection.execute(_MONITORS, parameters)
 
 
 def first_project(connection: "psycopg.Connection[Any]") -> tuple[int, int]:

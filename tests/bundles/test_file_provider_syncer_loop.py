@@ -25,12 +25,13 @@ from leadline.storage.bundles.queries import select_files, select_providers
 from leadline.storage.bundles.rows import FileRow
 from leadline.storage.bundles.rules.bundle import Bundle
 from leadline.storage.bundles.rules.bundle_yaml import read_text
-from leadline.storage.bundles.transactions.apply_bundle import apply_bundle
+from leadline.storage.bundles.transactions.apply_bundle import write_bundle
 from leadline.storage.bundles.transactions.release_provider import release_provider
 from leadline.storage.core.instant import Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
+from leadline.storage.monitors.transactions.write_batch import MonitorWriteBatch
 from tests.support.worlds.world import REGIONS, World
 
 HEAD = "format: 1\norganization: acme\nproject: shop\nmonitors:\n"
@@ -238,12 +239,14 @@ async def test_what_one_project_names_keeps_nothing_in_another(
 async def test_what_fails_for_a_reason_of_ours_fails_alone(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def faulty(tx: Tx, project: UUID, bundle: Bundle, *rest: Any) -> Any:
+    async def faulty(
+        tx: Tx, together: MonitorWriteBatch, project: UUID, bundle: Bundle, *rest: Any
+    ) -> Any:
         if "web" in bundle.monitors:
             raise KeyError("a fault of ours")
-        return await apply_bundle(tx, project, bundle, *rest)
+        return await write_bundle(tx, together, project, bundle, *rest)
 
-    monkeypatch.setattr(providers, "apply_bundle", faulty)
+    monkeypatch.setattr(providers, "write_bundle", faulty)
     look = provider(world, tmp_path)
     for name, text in (("a.yaml", WEB), ("b.yaml", API)):
         (tmp_path / name).write_text(HEAD + text)
@@ -272,12 +275,14 @@ async def test_a_file_that_cannot_be_left_keeps_no_other_back(
 ) -> None:
     faults: list[Exception] = []
 
-    async def faulty(tx: Tx, project: UUID, bundle: Bundle, *rest: Any) -> Any:
+    async def faulty(
+        tx: Tx, together: MonitorWriteBatch, project: UUID, bundle: Bundle, *rest: Any
+    ) -> Any:
         if faults and not bundle.monitors:
             raise faults[0]
-        return await apply_bundle(tx, project, bundle, *rest)
+        return await write_bundle(tx, together, project, bundle, *rest)
 
-    monkeypatch.setattr(providers, "apply_bundle", faulty)
+    monkeypatch.setattr(providers, "write_bundle", faulty)
     look = provider(world, tmp_path)
     for name, text in (("a.yaml", WEB), ("b.yaml", API)):
         (tmp_path / name).write_text(HEAD + text)

@@ -59,7 +59,7 @@ async def test_moved_paused_and_edited_at_any_moment_each_window_is_reserved_onc
         async with world.pool.transaction("shards", read_only=True) as tx:
             shard = chance.choice(await shards.select_shards(tx))
         # One region at a time, so that their cursors stand apart.
-        await chance.choice(tickers)._follow(shard)
+        await chance.choice(tickers)._follow(shard.id)
         if chance.random() < 0.4:
             changes = [{"region": "core"}, {"region": "eu"}, {"enabled": True}, {"enabled": False}]
             changes += [{"interval_seconds": seconds} for seconds in (5, 10, 15)]

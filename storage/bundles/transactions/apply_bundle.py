@@ -3,10 +3,10 @@ what it says, and what its file named before and no longer names is an orphan.
 
 It keeps true: what is applied twice changes nothing the second time; nothing is deleted, and
 nothing moves to another project; a plan is an application that is not kept, so it says what would
-be done. All that is there is locked first, in the order that everyone locks in.
+be done. An application locks the monitors and services that are there first, in the order that
+everyone locks in, and what schedulers and recorders wait for last. A plan locks neither.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -16,13 +16,12 @@ from uuid_utils.compat import uuid7
 from ...accounts.rules.access import Need, Permission
 from ...accounts.transactions.authorize import NOT_FOUND, demand_project
 from ...alerting.tables.service_alerting import lock_alertings
-from ...core.key import MonitorKey
 from ...core.refusal import Refused
-from ...engine.pools import Conflicted, Pool, Tx
-from ...monitors.rules.monitor import MonitorType
+from ...engine.pools import Pool, Tx
 from ...monitors.rules.secret import references
-from ...monitors.tables import composite_wakeups, monitors
+from ...monitors.tables import monitors
 from ...monitors.tables.secrets import lock_shared_secrets
+from ...monitors.transactions.write_batch import MonitorWriteBatch
 from ...oncall.tables.escalation_policies import lock_shared_policy
 from ...oncall.tables.oncall_schedules import lock_shared_schedules
 from ...scheduling.tables import shards as schedules
@@ -60,7 +59,8 @@ async def plan_bundle(
     """What applying it now would change. Refused as apply_bundle."""
 
     async def work(tx: Tx) -> None:
-        raise _NotKept(await apply_bundle(tx, project, bundle, applied, terms))
+        together = MonitorWriteBatch(applied.principal, is_plan=True)
+        raise _NotKept(await write_bundle(tx, together, project, bundle, applied, terms))
 
     try:
         await pool.transact("plan_bundle", work)
@@ -72,8 +72,27 @@ async def plan_bundle(
 async def apply_bundle(
     tx: Tx, project: UUID, bundle: Bundle, applied: ApplySource, terms: EntryContext
 ) -> list[BundleChange]:
-    """What it changes, entry by entry. Refused not_found, forbidden, invalid with the entry and its
-    field, bundle_conflict with the entry that another owns or edits."""
+    """What it changes, entry by entry. Refused as write_bundle. Nothing follows in its transaction,
+    which schedulers wait for at the end."""
+    together = MonitorWriteBatch(applied.principal)
+    changes = await write_bundle(tx, together, project, bundle, applied, terms)
+    await together.write_ahead(tx)
+    await together.publish(tx)
+    return changes
+
+
+async def write_bundle(
+    tx: Tx,
+    together: MonitorWriteBatch,
+    project: UUID,
+    bundle: Bundle,
+    applied: ApplySource,
+    terms: EntryContext,
+) -> list[BundleChange]:
+    """The same, which is done once what is gathered is written. Refused not_found, forbidden,
+    invalid with the entry and its field, bundle_conflict with the entry that another owns or
+    edits."""
+    is_plan = together.is_plan
     home = await demand_project(tx, applied.principal, APPLY, project)
     if await lock_graph(tx, home.org, home.id) is None:
         raise Refused(NOT_FOUND)
@@ -82,15 +101,17 @@ async def apply_bundle(
     place.mine = match_monitors(place, bundle.monitors, applied.provider)
     place.my_services = match_services(place, bundle.services, applied.provider)
     place.coming = {uid: uuid7() for uid in bundle.monitors if uid not in place.mine}
-    await _lock(tx, bundle, place, applied, terms)
+    regions = sorted({one.region for one in bundle.monitors.values()} & terms.regions)
+    for region in regions:
+        place.shards[region] = await _shard_of(tx, region, is_plan=is_plan)
+    if not is_plan:
+        await _lock(tx, bundle, place, applied)
     wanted = await compare_monitors(tx, bundle, place, applied, terms)
-    if any(row.shard not in place.held for row in wanted.rows.values()):
-        raise Conflicted("a monitor of the bundle has just moved to another region")
     await _lock_references(tx, place, wanted)
     wanted_services = await compare_services(tx, bundle, place, applied)
     tx.holds_all()
-    await write_monitors(tx, bundle, place, wanted, applied, terms)
-    await write_services(tx, place, wanted_services, applied, terms)
+    await write_monitors(tx, together, bundle, place, wanted, applied, terms)
+    await write_services(tx, place, wanted_services, applied, terms, is_plan=is_plan)
     return [*wanted.changes, *wanted_services.changes]
 
 
@@ -103,18 +124,17 @@ def _own_keys(place: BundleContext, applied: ApplySource) -> set[int]:
     }
 
 
-async def _lock(
-    tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource, terms: EntryContext
-) -> None:
-    """Shards, services with how they speak, and monitors."""
+async def _shard_of(tx: Tx, region: str, *, is_plan: bool) -> int:
+    """A plan makes no shard, for which others would wait, and refers to none that is not there."""
+    if is_plan:
+        return await schedules.select_shard_id(tx, 0, region) or 0
+    return await schedules.ensure_shard(tx, 0, region, tx.now)
+
+
+async def _lock(tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource) -> None:
+    """Services with how they speak, and monitors."""
     home = place.home
-    regions = sorted({one.region for one in bundle.monitors.values()} & terms.regions)
-    for region in regions:
-        place.shards[region] = await schedules.ensure_shard(tx, 0, region, tx.now)
     keys = _own_keys(place, applied)
-    used = {one.shard for one in place.names if one.id in keys}
-    place.held = {*place.shards.values(), *used}
-    await monitors.lock_shards(tx, sorted(place.held))
     held = [
         row.key
         for row in place.services
@@ -143,7 +163,7 @@ def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
 
 
 async def _lock_references(tx: Tx, place: BundleContext, wanted: Wanted) -> None:
-    """Secrets, ladders, schedules, then what is called for and the states."""
+    """Secrets, ladders and schedules."""
     home = place.home
     drafts = wanted.drafts.values()
     names = {name for draft in drafts for name in references(draft.config).values()}
@@ -151,12 +171,3 @@ async def _lock_references(tx: Tx, place: BundleContext, wanted: Wanted) -> None
     for uid in sorted(place.policies):
         await lock_shared_policy(tx, home.org, home.id, uid)
     await lock_shared_schedules(tx, home.org, home.id, set(place.schedules))
-    rows = [*wanted.rows.values(), *wanted.orphans.values()]
-    await _call(tx, home.org, [row.id for row in rows if row.type == MonitorType.COMPOSITE])
-    await monitors.lock_states(tx, [MonitorKey((home.org, row.id)) for row in rows])
-
-
-async def _call(tx: Tx, org: int, composites: Iterable[int]) -> None:
-    """Whoever evaluates takes the call first, and then the state: so do we."""
-    for key in sorted(composites):
-        await composite_wakeups.wake_composites(tx, MonitorKey((org, key)), tx.now)

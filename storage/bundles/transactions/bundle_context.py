@@ -74,10 +74,8 @@ class BundleContext:
     my_services: dict[str, ServiceRow] = field(default_factory=dict)
     # What the bundle names and is not there, by the id that it will have.
     coming: dict[str, UUID] = field(default_factory=dict)
-    # The shard of each region that monitors come to; they are held.
+    # The shard of each region that monitors come to.
     shards: dict[str, int] = field(default_factory=dict)
-    # All shards that are held.
-    held: set[int] = field(default_factory=set)
 
 
 async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:

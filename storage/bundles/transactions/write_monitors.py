@@ -1,7 +1,7 @@
 """Writes a bundle's monitors: what comes, what changes, and what its files no longer name.
 
-All that exists is held before, with the project; each is written after what it refers to, so that
-no circle is seen which the bundle does not make.
+The project is held, and but for a plan the monitors that exist. Each is written after what it
+refers to, so that no circle is seen which the bundle does not make.
 """
 
 from dataclasses import dataclass, field, replace
@@ -66,7 +66,7 @@ class Wanted:
 async def compare_monitors(
     tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource, terms: EntryContext
 ) -> Wanted:
-    """What is held is read; nothing is written. Refused with the entry that cannot be."""
+    """Nothing is written. Refused with the entry that cannot be."""
     ids, words = monitor_ids(place), monitor_words(place)
     orphans = left_out("monitor", place.names, bundle.monitors, applied)
     keys = {one.id for one in (*place.mine.values(), *orphans.values())}
@@ -100,19 +100,19 @@ async def compare_monitors(
 
 async def write_monitors(
     tx: Tx,
+    together: MonitorWriteBatch,
     bundle: Bundle,
     place: BundleContext,
     wanted: Wanted,
     applied: ApplySource,
     terms: EntryContext,
 ) -> None:
-    """Refused with the entry that cannot be written."""
+    """It is done once what is gathered is written. Refused with the entry that cannot be."""
     new = [uid for uid in wanted.drafts if uid not in wanted.rows]
     if new and len(place.names) + len(new) > MONITORS_OF_PROJECT_MOST:
         rule = f"would make more than {MONITORS_OF_PROJECT_MOST} monitors of the project"
         raise Refused("invalid", "monitors", rule)
     changes = {one.uid: one for one in wanted.changes if one.action is BundleAction.UPDATE}
-    together = MonitorWriteBatch(applied.principal)
     for uid in _ordered(bundle, wanted):
         draft, row = wanted.drafts[uid], wanted.rows.get(uid)
         with under(f"monitors.{uid}"):
@@ -124,8 +124,9 @@ async def write_monitors(
         if row.enabled:
             with under(f"monitors.{uid}"):
                 await _edit(tx, together, row, {"enabled": False}, terms)
-    await _expect_no_circle(tx, place)
-    await together.flush(tx)
+    await _expect_no_circle(tx, together, place)
+    if together.is_plan:
+        return
     own = {uid: row.uid for uid, row in wanted.rows.items()} | place.coming
     orphans = {uid: row.uid for uid, row in wanted.orphans.items()}
     marks = marks_of(own, wanted.rows, orphans, applied, tx.now)
@@ -157,9 +158,10 @@ def _terms_of(row: MonitorRow | None, terms: EntryContext) -> EntryContext:
     return terms if row is None else replace(terms, regions=terms.regions | {row.region})
 
 
-async def _expect_no_circle(tx: Tx, place: BundleContext) -> None:
-    """Of what depends on what in the whole project, as it is now."""
+async def _expect_no_circle(tx: Tx, together: MonitorWriteBatch, place: BundleContext) -> None:
+    """Of what depends on what in the whole project, as it is now, or as it is planned."""
     edges = await select_dependencies(tx, place.home.org, place.home.id)
+    edges.update(together.planned_dependencies)
     words = monitor_words(place)
     _, circle = in_order({str(key): [str(one) for one in to] for key, to in edges.items()})
     if circle is not None:

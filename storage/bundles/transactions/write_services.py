@@ -25,7 +25,8 @@ from ...services.queries.service_dependencies import select_edges, select_genera
 from ...services.queries.service_revisions import select_revisions
 from ...services.rows import ServiceRow
 from ...services.rules.service_declaration import description_fault
-from ...services.tables.services import update_service
+from ...services.tables.service_dependencies import put_edges
+from ...services.tables.services import select_service_ids, update_service
 from ...services.transactions.create_service import ServiceDraft, create_service
 from ...services.transactions.declare_service import DeclarationDraft, declare
 from ...services.transactions.edit_dependencies import put_dependencies
@@ -154,7 +155,13 @@ def _silenced(standing: StoredService) -> list[FieldChange]:
 
 
 async def write_services(
-    tx: Tx, place: BundleContext, wanted: WantedServices, applied: ApplySource, terms: EntryContext
+    tx: Tx,
+    place: BundleContext,
+    wanted: WantedServices,
+    applied: ApplySource,
+    terms: EntryContext,
+    *,
+    is_plan: bool,
 ) -> None:
     """Refused with the entry that cannot be written."""
     acts = {
@@ -174,8 +181,12 @@ async def write_services(
             entry, standing = wanted.entries[uid], wanted.standing.get(uid)
             if standing is None:
                 ids[uid] = await write.create(uid, entry)
+            elif is_plan:
+                await write.plan_update(uid, entry, standing, acts[uid])
             else:
                 await write.update(uid, entry, standing, acts[uid])
+    if is_plan:
+        return
     for uid, standing in wanted.orphans.items():
         with under(f"services.{uid}"):
             await write.silence(standing)
@@ -234,6 +245,19 @@ class _Write:
             await self._write_alerting(row.uid, entry.alerting)
         if "sla_targets" in changed:
             await self._aim(row, entry, standing.targets)
+
+    async def plan_update(
+        self, uid: str, entry: ServiceEntry, standing: StoredService, change: BundleChange
+    ) -> None:
+        """Refused as update. Others wait for the service only meanwhile: what is written is undone,
+        but for what it depends on, which circles are looked for with."""
+        row, home = standing.row, self.place.home
+        async with self.tx.undone():
+            await self.update(uid, entry, standing, change)
+        if "depends_on" in {one.name for one in change.fields}:
+            upstreams = resolve("depends_on", entry.depends_on, self.ids)
+            known = await select_service_ids(self.tx, home.org, home.id, upstreams)
+            await put_edges(self.tx, row.key, [known[one] for one in upstreams])
 
     async def silence(self, standing: StoredService) -> None:
         """It speaks for nobody any more; what it tells of its time goes on."""

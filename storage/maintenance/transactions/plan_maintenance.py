@@ -26,7 +26,7 @@ from ...results.rows import RepairRequest
 from ...results.tables import repair_requests
 from ...results.transactions.request_repairs import select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
-from ...scheduling.tables import shards as schedules
+from ...scheduling.tables import schedule_edits
 from ...services.rules.repair_range import TOO_OLD, earliest_repairable
 from ..queries import maintenances as maintenances_queries
 from ..rows import MaintenanceRow
@@ -244,11 +244,16 @@ async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
 
 
 async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
-    """Schedules are read anew, and composites looked at, of what a maintenance is of."""
+    """Schedules are read anew, and composites looked at, of what a maintenance is of. The last that
+    a transaction does."""
     covered = await maintenances.select_covered(tx, org, project, monitor)
     await _call_composites(tx, org, covered)
-    for shard in sorted({one.shard for one in covered}):
-        await schedules.raise_generation(tx, shard)
+    edited: dict[int, list[MonitorKey]] = {}
+    for one in covered:
+        edited.setdefault(one.shard, []).append(MonitorKey((org, one.id)))
+    if edited:
+        await schedule_edits.lock_edits(tx, edited)
+        await schedule_edits.insert_edits(tx, edited)
 
 
 async def _call_composites(tx: Tx, org: int, covered: list[Covered]) -> None:

@@ -33,22 +33,16 @@ from monitors m join projects p on p.org = m.org and p.id = m.project
   join shards s on s.id = m.shard
 """
 
-_LOCK_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s for update of m"
+# Whoever records results for a monitor holds its row FOR KEY SHARE, which an edit does not wait for
+# and a deletion does.
+_LOCK_BY_UID = "select from monitors where uid = %(uid)s for no key update"
+_LOCK_TO_DELETE = "select from monitors where uid = %(uid)s for update"
+# A statement of its own: of a monitor that has just moved to another region, the statement that
+# waited for the lock would not find the region.
+_BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s"
 _BY_KEYS = f"""
 select {COLUMNS} {FROM}
 where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
-"""
-
-# One at a time in a shard: whoever edits a schedule holds the shard, then the monitor.
-_LOCK_SHARD_OF = """
-select s.id from shards s
-where s.id = (select m.shard from monitors m where m.uid = %(uid)s)
-  or (s.org = 0 and s.region = %(region)s)
-order by s.id
-for no key update of s
-"""
-_LOCK_SHARDS = """
-select id from shards where id = any(%(ids)s) order by id for no key update
 """
 
 _INSERT = f"""
@@ -109,7 +103,8 @@ _REACTIVATE = "update monitors set retired_at = null where org = %(org)s and id 
 _DELETE = "delete from monitors where org = %(org)s and id = %(id)s"
 
 _LOCK_KEYS = """
-select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for update
+select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id
+for no key update
 """
 _HOLD_KEYS = """
 select id from monitors where org = %(org)s and id = any(%(ids)s::int[]) order by id for key share
@@ -144,17 +139,15 @@ async def select_monitors_by_key(
     return {row.key: row for row in rows}
 
 
-async def lock_monitor(tx: Tx, uid: UUID, region: str = "") -> MonitorRow | None:
-    """The monitor for writing. Its shard is locked first, and that of the region it may move to,
-    since edits of a schedule end there."""
-    tx.lock_rank(LockRank.SHARD, "shards of a monitor")
-    await tx.rows(_LOCK_SHARD_OF, uid=uid, region=region)
+async def lock_monitor(tx: Tx, uid: UUID, *, to_delete: bool = False) -> MonitorRow | None:
+    """The monitor for writing. Of its schedule the caller locks nothing before the end."""
     tx.lock_rank(LockRank.MONITOR, "monitor")
-    return await tx.one(MonitorRow, _LOCK_BY_UID, uid=uid)
+    await tx.rows(_LOCK_TO_DELETE if to_delete else _LOCK_BY_UID, uid=uid)
+    return await tx.one(MonitorRow, _BY_UID, uid=uid)
 
 
 async def lock_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
-    """For writing. Whoever changes when one runs holds its shard before."""
+    """For writing."""
     tx.lock_rank(LockRank.MONITOR, "monitors that are written")
     await tx.rows(_LOCK_KEYS, org=org, ids=sorted(keys))
 
@@ -173,11 +166,6 @@ async def lock_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
 async def select_names(tx: Tx, org: int, project: int) -> list[MonitorRef]:
     """All of a project."""
     return await tx.structs(MonitorRef, _NAMES, org=org, project=project)
-
-
-async def lock_shards(tx: Tx, shards: list[int]) -> None:
-    tx.lock_rank(LockRank.SHARD, "shards")
-    await tx.rows(_LOCK_SHARDS, ids=shards)
 
 
 async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:

@@ -20,15 +20,18 @@ from ...scheduling.tables import shards as schedules
 from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
 from ..rules.monitor import MonitorDraft, MonitorType
-from ..tables import composite_wakeups, compositions, monitors
+from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .lock_references import lock_references
 from .monitor_audit import audited
-from .monitor_draft import check_draft, resolve_dependencies, term_of
+from .monitor_draft import check_draft, lock_dependencies, term_of
 from .write_batch import MonitorWriteBatch
 
 MONITORS_OF_PROJECT_MOST = 20_000
+# Others may take the slug that was derived before this transaction inserts it: so often another one
+# is derived.
+SLUG_ATTEMPTS = 100
 CREATE = Permission(Need.EDITOR)
 
 
@@ -47,7 +50,6 @@ async def create_monitor(
         await compositions.lock_compositions_of(tx, project)
     uid = uuid7()
     shard = await schedules.ensure_shard(tx, 0, draft.region, tx.now)
-    await monitors.lock_shards(tx, [shard])
     together = MonitorWriteBatch(principal)
     await create_held(tx, together, home, draft, keyring, uid, shard)
     await together.flush(tx)
@@ -65,24 +67,32 @@ async def create_held(
     uid: UUID,
     shard: int,
 ) -> None:
-    """The same of a draft that was checked, while its shard is held, and for a composite the
-    project's compositions. It is done once what is gathered is written."""
+    """The same of a draft that was checked; for a composite the project's compositions are held.
+    It is done once what is gathered is written."""
     draft = with_natural_children(draft)
     values = await _values(tx, home, draft, keyring, uid, shard)
-    monitor = await monitors.insert_monitor(tx, values)
-    if monitor is None:
-        raise Refused("slug_taken")
+    monitor = await _insert(tx, home, draft, values)
     key = MonitorKey((home.org, monitor))
     together.came(key)
     if draft.type == MonitorType.COMPOSITE:
         await make_of_children(tx, key, home.id, draft)
-        await composite_wakeups.wake_composites(tx, key, tx.now)
+        together.wake(key, with_term=False)
     elif draft.enabled and draft.type != MonitorType.PUSH:
         together.run(key, shard, with_term=False)
     target = f"monitor:{uid} slug={values['slug']} type={draft.type} region={draft.region}"
     target = audited(f"{target} enabled={draft.enabled}", draft)
     together.audit(home.org, "monitor.create", target)
     together.term(key, term_of(draft, uid, shard, tx.now), tx.now)
+
+
+async def _insert(tx: Tx, home: ProjectRow, draft: MonitorDraft, values: dict[str, object]) -> int:
+    """Inserts with the draft's slug, or one that is derived from its name. Refused slug_taken."""
+    for _ in range(1 if draft.slug else SLUG_ATTEMPTS):
+        values["slug"] = draft.slug or await _derived_slug(tx, home, draft.name)
+        monitor = await monitors.insert_monitor(tx, values)
+        if monitor is not None:
+            return monitor
+    raise Refused("slug_taken")
 
 
 def push_token(keyring: Keyring, uid: UUID) -> tuple[str, bytes, bytes]:
@@ -100,6 +110,7 @@ async def _values(
 ) -> dict[str, object]:
     plain, secret = secrets_of_config.split(draft.type, draft.config)
     secret = secrets_of_config.keep_blanks(secret, {}, moved=False)
+    dependencies = await lock_dependencies(tx, home.org, home.id, draft)
     await lock_references(tx, home.org, home.id, plain)
     is_push = draft.type == MonitorType.PUSH
     _, hashed, sealed = push_token(keyring, uid) if is_push else (None, None, None)
@@ -109,9 +120,9 @@ async def _values(
         "uid": uid,
         "project": home.id,
         "shard": shard,
-        "slug": draft.slug or await _derived_slug(tx, home, draft.name),
+        "slug": draft.slug,
         "type": draft.type,
-        "depends_on": await resolve_dependencies(tx, home.org, home.id, draft),
+        "depends_on": dependencies,
         "config": msgspec.json.encode(plain).decode(),
         "config_ciphertext": secrets_of_config.encrypt(keyring, secret, uid),
         "escalation_policy": await lock_policy_named(

@@ -21,14 +21,14 @@ from ..queries import monitors as monitors_queries
 from ..rows import MonitorRow
 from ..rules.fields import FIELDS
 from ..rules.monitor import MonitorDraft, MonitorType
-from ..tables import composite_wakeups, compositions, monitors
+from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
 from .composite_children import make_of_children, with_natural_children
 from .create_monitor import common_values
 from .lock_monitor import demand_monitor, expect_unmanaged_monitor
 from .lock_references import lock_references
 from .monitor_audit import audited
-from .monitor_draft import check_draft, expect_no_circle, has_moved, resolve_dependencies, term_of
+from .monitor_draft import check_draft, expect_no_circle, has_moved, lock_dependencies, term_of
 from .write_batch import MonitorWriteBatch
 
 EDIT = Permission(Need.EDITOR)
@@ -45,12 +45,15 @@ async def edit_monitor(
 ) -> MonitorRow:
     """Merges `given` (fields of MonitorDraft but type and slug). It may stay in a region that has
     been reserved for others since. Refused as create_monitor, and managed_by_file."""
-    if "config" in given:
+    if "depends_on" in given:
+        # Two edits at once could close a circle that neither of them sees.
+        await compositions.lock_compositions_around(tx, monitor)
+    elif "config" in given:
         await compositions.lock_compositions_around(tx, monitor, only_composites=True)
     region = str(given.get("region", ""))
     if region in regions:
         await schedules.ensure_shard(tx, 0, region, tx.now)
-    before = await demand_monitor(tx, principal, EDIT, monitor, region)
+    before = await demand_monitor(tx, principal, EDIT, monitor)
     expect_unmanaged_monitor(principal, before)
     together = MonitorWriteBatch(principal)
     await edit_held(tx, together, before, given, keyring, regions)
@@ -70,8 +73,8 @@ async def edit_held(
     keyring: Keyring,
     regions: frozenset[str],
 ) -> None:
-    """The same of a monitor that is held, with its shard and that of the region it moves to. It is
-    done once circles were looked for and what is gathered is written."""
+    """The same of a monitor that is held. It is done once circles were looked for and what is
+    gathered is written. For a plan nothing of the monitor is written but what it is made of."""
     draft = with_stored_secrets(before, _merged(before, given), keyring)
     if before.retired_at is not None and draft.enabled:
         raise Refused("retired")
@@ -79,23 +82,27 @@ async def edit_held(
     draft = with_natural_children(draft)
     shard = await _shard_of(tx, before, draft)
     plain, secret = secrets_of_config.split(before.type, draft.config)
+    dependencies = await _dependencies(tx, before, draft, given)
     await lock_references(tx, before.org, before.project, plain)
     values = {
         **common_values(draft),
         "org": before.org,
         "id": before.id,
         "shard": shard,
-        "depends_on": await _dependencies(tx, before, draft, given),
+        "depends_on": dependencies,
         "config": msgspec.json.encode(plain).decode(),
         "config_ciphertext": secrets_of_config.encrypt(keyring, secret, before.uid),
         "escalation_policy": await _policy(tx, before, draft, given),
         "now": tx.now,
     }
     if draft.type == MonitorType.COMPOSITE:
-        await _follow_children(tx, before, draft)
+        await _follow_children(tx, together, before, draft)
+    if together.is_plan:
+        together.planned_dependencies[before.id] = dependencies
+        return
     await monitors.update_monitor(tx, values)
     key = before.key
-    together.changed(key, shard, enabled=draft.enabled)
+    together.changed(key, enabled=draft.enabled)
     together.audit(before.org, "monitor.update", _audit_target(before, draft))
     await _follow_schedule(tx, together, before, draft, shard)
     if draft.enabled and _wants_extra_run(before, draft):
@@ -108,18 +115,16 @@ async def _shard_of(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> int:
     return await schedules.select_shard_id(tx, 0, draft.region) or before.shard
 
 
-async def _follow_children(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> None:
-    """Before the state is touched: whoever evaluates takes the call first, and then the state."""
-    key = before.key
+async def _follow_children(
+    tx: Tx, together: MonitorWriteBatch, before: MonitorRow, draft: MonitorDraft
+) -> None:
     changed = draft.config != msgspec.json.decode(before.config)
     if changed:
-        await make_of_children(tx, key, before.project, draft)
-    if draft.enabled and not before.enabled:
-        # Where the resume will begin: before that a result would speak for the pause.
-        reserved = await schedules.select_reserved_through(tx, before.shard)
-        await composite_wakeups.wake_composites(tx, key, max(tx.now, reserved))
-    elif changed:
-        await composite_wakeups.wake_composites(tx, key, tx.now)
+        await make_of_children(tx, before.key, before.project, draft)
+    resumed = draft.enabled and not before.enabled
+    if changed or resumed:
+        # Before a resume begins, a result would speak for the pause.
+        together.wake(before.key, with_term=resumed)
 
 
 def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
@@ -140,11 +145,8 @@ async def _follow_schedule(
     if draft.interval_seconds == before.interval_seconds:
         known = await schedules.select_terms_of(tx, [key])
         term = _keeping_anchor(term, known[key][-1])
-    from_at = tx.now
-    if shard != before.shard:
-        together.moved(shard, before.shard)
-        from_at = max(from_at, await schedules.select_reserved_through(tx, before.shard))
-    together.term(key, term, from_at)
+    left = before.shard if shard != before.shard else None
+    together.term(key, term, tx.now, left=left)
 
 
 def _keeping_anchor(term: ScheduleTerm, last: ScheduleTerm) -> ScheduleTerm:
@@ -183,7 +185,7 @@ async def _dependencies(
 ) -> list[int]:
     if "depends_on" not in given:
         return before.depends_on
-    return await resolve_dependencies(tx, before.org, before.project, draft)
+    return await lock_dependencies(tx, before.org, before.project, draft)
 
 
 async def _policy(
@@ -210,7 +212,7 @@ def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
 
 
 async def retire_held(tx: Tx, together: MonitorWriteBatch, before: MonitorRow) -> None:
-    """A monitor that is held with its shard runs no more, from where reservation stands."""
+    """A monitor that is held runs no more, from where reservation stands."""
     await monitors.retire_monitor(tx, before.org, before.id)
-    together.changed(before.key, before.shard, enabled=False)
+    together.changed(before.key, enabled=False)
     await _follow_schedule(tx, together, before, _merged(before, {"enabled": False}), before.shard)

@@ -11,11 +11,10 @@ from ..tables.monitors import lock_monitor
 
 
 async def demand_monitor(
-    tx: Tx, principal: Principal, action: Permission, monitor: UUID, region: str = ""
+    tx: Tx, principal: Principal, action: Permission, monitor: UUID, *, to_delete: bool = False
 ) -> MonitorRow:
-    """The monitor, locked for writing, if the principal may do this to it; `region` is one that
-    it may be moved to."""
-    row = await lock_monitor(tx, monitor, region)
+    """The monitor, locked for writing or to be deleted, if the principal may do this to it."""
+    row = await lock_monitor(tx, monitor, to_delete=to_delete)
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, action, Scope(row.org, row.project))

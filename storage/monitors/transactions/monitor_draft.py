@@ -49,11 +49,12 @@ def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> Schedul
     )
 
 
-async def resolve_dependencies(tx: Tx, org: int, project: int, draft: MonitorDraft) -> list[int]:
-    """The keys of `depends_on`; Refused where one is no monitor of the project."""
+async def lock_dependencies(tx: Tx, org: int, project: int, draft: MonitorDraft) -> list[int]:
+    """The keys of `depends_on`, none of which is deleted before the commit. Refused where one is no
+    monitor of the project."""
     if not draft.depends_on:
         return []
-    known = await monitors.select_ids(tx, org, project, draft.depends_on)
+    known = await monitors.lock_shared_monitors(tx, org, project, draft.depends_on)
     if len(known) != len(draft.depends_on):
         raise Refused("invalid", "depends_on", "names what is no monitor of this project")
     return [known[uid] for uid in draft.depends_on]

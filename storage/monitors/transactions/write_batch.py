@@ -1,11 +1,13 @@
-"""What the writing of monitors leaves to be written once, be it of one or of thousands: states, the
-audit, terms with the generation of their shards, and extra runs.
+"""Gathers what an edit of one or of thousands of monitors writes at its end: states, the audit,
+wake-ups, terms, extra runs, and the log of edits.
 
 A row that one transaction writes again and again is passed version by version by each who writes it
-next, and each statement costs a way to the database: so these are gathered, and written at the end.
-States come before jobs, as everyone locks them.
+next, and each statement costs a round trip: so these are gathered. Rows that schedulers, recorders
+and sealers wait for are locked last, and for a short time. Wake-ups are locked before states and
+states before jobs, as everywhere; the schedule is locked after all of them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,79 +15,174 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit_many
-from ...core.instant import SECOND, Instant
+from ...core.instant import DAY, MILLISECOND, SECOND, Instant
 from ...core.key import MonitorKey
-from ...engine.pools import Tx
+from ...engine.pools import Conflicted, Tx
 from ...scheduling.rows import NewJob, NewTerm
 from ...scheduling.rules.run_schedule import ScheduleTerm
+from ...scheduling.tables import schedule_edits
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
-from ..tables import monitors
+from ..tables import composite_wakeups, monitors
 
 # An extra run that nobody took up by then says nothing any more.
 EXTRA_CLAIM_US: Final = 120 * SECOND
+# The terms of a bundle begin this much after the cursor of their shard, plus a share for each term,
+# so that they can be written before the schedule is locked.
+AHEAD_US: Final = 1 * SECOND
+AHEAD_OF_EACH_US: Final = 2 * MILLISECOND
+# If the cursor is closer than this before the schedule is locked, the terms are moved.
+MARGIN_LEAST_US: Final = SECOND // 2
+# A wake-up that is locked before its instant is known.
+_UNKNOWN_YET_US: Final = DAY
 
 
 @dataclass(slots=True)
 class MonitorWriteBatch:
-    """Shards are held by whoever gathers; `write` is the last that is done."""
+    """`flush` is the last that an edit of one monitor does. A bundle does `write_ahead`, and
+    `publish` as its last. A plan does neither, and writes no monitor that exists."""
 
     principal: Principal
+    is_plan: bool = False
+    # The new dependencies of monitors that a plan does not write.
+    planned_dependencies: dict[int, list[int]] = field(default_factory=dict)
     _new: list[MonitorKey] = field(default_factory=list)
     _touched: list[MonitorKey] = field(default_factory=list)
     _paused: list[MonitorKey] = field(default_factory=list)
     _audited: list[tuple[int, str, str]] = field(default_factory=list)
     _terms: list[NewTerm] = field(default_factory=list)
-    _moves: set[tuple[int, int]] = field(default_factory=set)
-    _shards: set[int] = field(default_factory=set)
+    # The shard that a monitor leaves.
+    _left: dict[MonitorKey, int] = field(default_factory=dict)
+    _edited: dict[int, set[MonitorKey]] = field(default_factory=dict)
     # With whether they wait for the term that begins: what is asked for is not to wait for the
     # next window, but what comes from before a resume speaks for the pause, and so for nothing.
     _runs: list[tuple[MonitorKey, int, bool]] = field(default_factory=list)
+    _wakes: dict[MonitorKey, bool] = field(default_factory=dict)
+    _begins: dict[MonitorKey, Instant] = field(default_factory=dict)
 
     def came(self, key: MonitorKey) -> None:
         self._new.append(key)
 
-    def changed(self, key: MonitorKey, shard: int, *, enabled: bool) -> None:
-        """Every fold that was begun before begins again, and tickers learn that what they know is
-        old."""
+    def changed(self, key: MonitorKey, *, enabled: bool) -> None:
+        """Every fold that was begun before begins again."""
         self._touched.append(key)
-        self._shards.add(shard)
         if not enabled:
             self._paused.append(key)
-
-    def moved(self, shard: int, before: int) -> None:
-        self._moves.add((shard, before))
-        self._shards.add(before)
 
     def audit(self, org: int, action: str, target: str) -> None:
         self._audited.append((org, action, target))
 
-    def term(self, key: MonitorKey, term: ScheduleTerm, from_at: Instant) -> None:
-        """It begins where reservation stands, and never before `from_at`."""
+    def term(
+        self, key: MonitorKey, term: ScheduleTerm, from_at: Instant, *, left: int | None = None
+    ) -> None:
+        """The term begins at the cursor of the shard, and not before `from_at`. `left` is the shard
+        that the monitor leaves."""
         self._terms.append(NewTerm.of(key, term, from_at))
-        self._shards.add(term.shard)
+        self._edited.setdefault(term.shard, set()).add(key)
+        if left is not None:
+            self._left[key] = left
+            self._edited.setdefault(left, set()).add(key)
 
     def run(self, key: MonitorKey, shard: int, *, with_term: bool) -> None:
         self._runs.append((key, shard, with_term))
 
+    def wake(self, key: MonitorKey, *, with_term: bool) -> None:
+        """Asks for an evaluation of a composite, now or when its new term begins."""
+        self._wakes[key] = with_term
+
     async def flush(self, tx: Tx) -> None:
+        """Writes what was gathered of one monitor."""
+        await self._write_records(tx)
+        await self._write_states(tx)
+        if self._edited:
+            await schedule_edits.lock_edits(tx, self._edited)
+            self._begins = await self._add_terms(tx, ahead_us=0)
+        await self._write_followers(tx)
+        await self._write_log(tx)
+
+    async def write_ahead(self, tx: Tx) -> None:
+        """Writes new rows, which block no other transaction. The terms begin after the cursor."""
+        await self._write_records(tx)
+        self._begins = await self._add_terms(tx, ahead_us=self._ahead_us)
+
+    async def publish(self, tx: Tx) -> None:
+        """Writes the rest. Raises Conflicted if reservation has passed the beginning of a term."""
+        await self._write_states(tx)
+        if self._edited:
+            await self._keep_ahead(tx)
+        await self._write_followers(tx)
+        if self._edited:
+            await schedule_edits.lock_edits(tx, self._edited)
+            reserved = await schedules.select_reserved_of(tx, self._edited)
+            if any(begin < self._least(reserved, key) for key, begin in self._begins.items()):
+                raise Conflicted("reservation passed the terms of a bundle before its commit")
+        await self._write_log(tx)
+
+    @property
+    def _ahead_us(self) -> int:
+        return AHEAD_US + AHEAD_OF_EACH_US * len(self._terms)
+
+    async def _write_records(self, tx: Tx) -> None:
         await monitors.insert_states(tx, self._new)
+        await audit_many(tx, self.principal, self._audited)
+
+    async def _write_states(self, tx: Tx) -> None:
+        for key, with_term in sorted(self._wakes.items()):
+            due = Instant(tx.now + _UNKNOWN_YET_US) if with_term else tx.now
+            await composite_wakeups.wake_composites(tx, key, due)
         await monitors.touch_states(tx, self._touched)
         await queues.delete_jobs_of(tx, self._paused)
-        await audit_many(tx, self.principal, self._audited)
-        for shard, before in sorted(self._moves):
-            await schedules.take_over_figures(tx, shard, before)
-        begins = await schedules.add_terms(tx, self._terms, self._shards)
-        await queues.add_jobs(tx, [self._job(tx, begins, *run) for run in self._runs])
 
-    def _job(
-        self,
-        tx: Tx,
-        begins: dict[MonitorKey, Instant],
-        key: MonitorKey,
-        shard: int,
-        with_term: bool,
-    ) -> NewJob:
-        due = max(begins.get(key, tx.now), tx.now) if with_term else tx.now
+    async def _add_terms(self, tx: Tx, *, ahead_us: int) -> dict[MonitorKey, Instant]:
+        """The term of a monitor that leaves a shard begins after the cursor of that shard too."""
+        terms = self._terms
+        if self._left:
+            reserved = await schedules.select_reserved_of(tx, set(self._left.values()))
+            terms = [self._after_leaving(term, reserved, ahead_us) for term in terms]
+        return await schedules.add_terms(tx, terms, ahead_us=ahead_us)
+
+    def _after_leaving(
+        self, term: NewTerm, reserved: Mapping[int, Instant], ahead_us: int
+    ) -> NewTerm:
+        left = self._left.get(MonitorKey((term.org, term.monitor)))
+        if left is None:
+            return term
+        return term.not_before(Instant(reserved[left] + ahead_us))
+
+    def _least(self, reserved: Mapping[int, Instant], key: MonitorKey) -> Instant:
+        """The first instant at which a term of the monitor may begin."""
+        return max(at for shard, at in reserved.items() if key in self._edited[shard])
+
+    async def _keep_ahead(self, tx: Tx) -> None:
+        """Moves the terms that reservation is close to, before the schedule is locked."""
+        reserved = await schedules.select_reserved_of(tx, self._edited)
+        moved = {
+            key: (begin, Instant(least + self._ahead_us))
+            for key, begin in self._begins.items()
+            if begin < (least := self._least(reserved, key)) + MARGIN_LEAST_US
+        }
+        await schedules.move_terms(tx, moved)
+        self._begins.update({key: to for key, (_, to) in moved.items()})
+
+    async def _write_followers(self, tx: Tx) -> None:
+        """Writes wake-ups and extra runs, which begin with the terms."""
+        for key, with_term in sorted(self._wakes.items()):
+            if with_term:
+                await composite_wakeups.wake_composites(tx, key, self._begin(tx, key))
+        await queues.add_jobs(tx, [self._job(tx, *run) for run in self._runs])
+
+    async def _write_log(self, tx: Tx) -> None:
+        """Logs the edited monitors for the schedulers, which wait from here to the commit."""
+        shards = {MonitorKey((term.org, term.monitor)): term.shard for term in self._terms}
+        moves = {(shards[key], left) for key, left in self._left.items()}
+        for shard, left in sorted(moves):
+            await schedules.take_over_figures(tx, shard, left)
+        await schedule_edits.insert_edits(tx, self._edited)
+
+    def _begin(self, tx: Tx, key: MonitorKey) -> Instant:
+        return max(self._begins.get(key, tx.now), tx.now)
+
+    def _job(self, tx: Tx, key: MonitorKey, shard: int, with_term: bool) -> NewJob:
+        due = self._begin(tx, key) if with_term else tx.now
         until = Instant(due + EXTRA_CLAIM_US)
         return NewJob(uuid7(), key[0], key[1], shard, "extra", due, until)

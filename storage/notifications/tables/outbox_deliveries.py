@@ -420,4 +420,4 @@ async def select_backlog(tx: Tx) -> Backlog:
     found = await tx.row(_BACKLOG, now=tx.now)
     assert found is not None, "counts are always there"
     pending, dead, failing, oldest_due_at = found
-    return Backlog(pending, dead, failing, tx.now - oldest_due_at if oldest_due_at else 0)
+    return Backlog(pending, dead, failing, oldest_due_at)

@@ -11,7 +11,7 @@ from ...monitors.tables import compositions, monitors
 from ...monitors.transactions.edit_monitor import EDIT
 from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
-from ...scheduling.tables import shards as schedules
+from ...scheduling.tables import schedule_edits
 from ...scheduling.tables import work_queues as queues
 from ...services.queries import service_revisions
 from ...services.rules.epoch import counts_on
@@ -23,15 +23,16 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
     is made of it, or where a service is declared of it."""
     await compositions.lock_compositions_around(tx, monitor)
-    row = await demand_monitor(tx, principal, EDIT, monitor)
+    row = await demand_monitor(tx, principal, EDIT, monitor, to_delete=True)
     expect_unmanaged_monitor(principal, row)
     await expect_unused(tx, row)
     await compositions.archive_monitor(tx, row.key, tx.now)
     await queues.delete_jobs_of(tx, [row.key])
-    await schedules.raise_generation(tx, row.shard)
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)
     await audit(tx, principal, row.org, "monitor.delete", target_of(row))
+    await schedule_edits.lock_edits(tx, [row.shard])
+    await schedule_edits.insert_edits(tx, {row.shard: [row.key]})
     return row
 
 

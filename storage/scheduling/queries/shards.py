@@ -7,11 +7,9 @@ from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ..rows import Shard
 
-_SHARDS = """
-select id, org, region, reserved_through, generation, sealed_through, settled_through,
-  rolled_up_through
-from shards where region = any(%(regions)s) or %(all)s order by id
-"""
+_COLUMNS = "id, org, region, reserved_through, sealed_through, settled_through, rolled_up_through"
+_SHARDS = f"select {_COLUMNS} from shards where region = any(%(regions)s) or %(all)s order by id"
+_SHARDS_BY_ID = f"select {_COLUMNS} from shards where id = any(%(ids)s::int[]) order by id"
 
 _MAINTENANCES = """
 select m.id, x.starts_at, least(x.ends_at, coalesce(x.cancel_effective_at, x.ends_at))
@@ -24,6 +22,11 @@ where (m.shard = %(shard)s or m.id = any(%(monitors)s)) and x.archived_at is nul
 
 async def select_shards(tx: Tx, regions: Sequence[str] | None = None) -> list[Shard]:
     return await tx.structs(Shard, _SHARDS, regions=list(regions or ()), all=regions is None)
+
+
+async def select_shards_by_id(tx: Tx, ids: Sequence[int]) -> list[Shard]:
+    """Those that are there."""
+    return await tx.structs(Shard, _SHARDS_BY_ID, ids=list(ids))
 
 
 async def select_maintenances(

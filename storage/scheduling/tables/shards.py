@@ -1,10 +1,10 @@
 """Shards and the terms of their monitors: how far reservation has come, and from what.
 
-`reserved_through` only moves forward and only under the generation that was computed from, so no
-window is reserved twice and none is passed over, however many tickers try.
+`reserved_through` only moves forward, under a lock that no edit and no other reservation of the
+shard shares (`schedule_edits`): no window is reserved twice and none is passed over.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -12,9 +12,9 @@ import msgspec
 from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
-from ..rows import NewTerm, Shard
+from ..rows import NewTerm
 from ..rules.run_batch import RunBatch, WithheldWindow
-from ..rules.run_schedule import ScheduleTerm
+from ..rules.run_schedule import ResultMode, ScheduleTerm
 
 _FOUND_SHARD = """
 insert into shards (org, region, reserved_through, sealed_through, settled_through,
@@ -24,25 +24,20 @@ values (%(org)s, %(region)s, at(%(now)s), at(%(now)s), at(%(now)s),
 on conflict (org, region) do nothing
 """
 
-_RESERVED_THROUGH = "select reserved_through from shards where id = %(shard)s"
-
 _SHARD_ID = "select id from shards where org = %(org)s and region = %(region)s"
 
-# The edit's statement: it raises the generation, so that reservations computed from the old terms
-# are refused, and new terms begin where reservation stands. The last write before the commit.
-# Never before the term it follows, which another region's cursor may have put further ahead.
+# New terms begin where reservation stands, and later by `ahead_us`. Never before the term that one
+# follows, which another region's cursor may have put further ahead.
 _ADD_TERMS = """
-with edited as (
-  update shards set generation = generation + 1 where id = any(%(shards)s::int[])
-  returning id, reserved_through)
 insert into monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
   timeout_seconds, grace_seconds, enabled)
-select i.org, i.monitor, greatest(e.reserved_through, at(i.from_at), (select max(t.from_at)
-    from monitor_terms t where t.org = i.org and t.monitor = i.monitor)),
+select i.org, i.monitor, greatest(
+    s.reserved_through + %(ahead_us)s * interval '1 microsecond', at(i.from_at),
+    (select max(t.from_at) from monitor_terms t where t.org = i.org and t.monitor = i.monitor)),
   i.shard, at(i.anchor), i.interval_seconds, i.timeout_seconds, i.grace_seconds, i.enabled
 from json_to_recordset(%(items)s::json) as i(org int, monitor int, from_at bigint, shard int,
     anchor bigint, interval_seconds int, timeout_seconds int, grace_seconds int, enabled boolean)
-  join edited e on e.id = i.shard
+  join shards s on s.id = i.shard
 order by i.org, i.monitor
 on conflict (org, monitor, from_at) do update set shard = excluded.shard,
   anchor = excluded.anchor, interval_seconds = excluded.interval_seconds,
@@ -51,8 +46,14 @@ on conflict (org, monitor, from_at) do update set shard = excluded.shard,
 returning org, monitor, from_at
 """
 
-_RAISE_GENERATION = """
-update shards set generation = generation + 1 where id = %(shard)s returning generation
+_MOVE_TERMS = """
+update monitor_terms t set from_at = at(i.to_at)
+from json_to_recordset(%(items)s::json) as i(org int, monitor int, from_at bigint, to_at bigint)
+where t.org = i.org and t.monitor = i.monitor and t.from_at = at(i.from_at)
+"""
+
+_RESERVED_OF = """
+select id, reserved_through from shards where id = any(%(shards)s::int[])
 """
 
 # The hours of a monitor that comes from another region are made here from now on: from the first
@@ -65,11 +66,14 @@ where id = %(shard)s
 
 # Terms still needed: the one in force at the cursor and whatever begins after it.
 _TERMS_AFTER = """
-select t.org, t.monitor, m.type, t.from_at, t.anchor, t.interval_seconds, t.timeout_seconds,
+select t.org, t.monitor,
+  case m.type when 'push' then 'push' when 'composite' then 'composite' else 'probe' end,
+  m.type = 'async_canary', t.from_at, t.anchor, t.interval_seconds, t.timeout_seconds,
   t.grace_seconds, t.enabled, t.shard
 from monitor_terms t join monitors m on m.org = t.org and m.id = t.monitor
 -- Also monitors that have left: the terms they had here are reserved up to the change.
-where (t.org, t.monitor) in (select h.org, h.monitor from monitor_terms h where h.shard = %(shard)s)
+where (t.org, t.monitor) in (select h.org, h.monitor from monitor_terms h
+    where h.shard = %(shard)s and (%(all)s or h.monitor = any(%(named)s::int[])))
   and t.from_at >= coalesce(
     (select max(f.from_at) from monitor_terms f
      where f.org = t.org and f.monitor = t.monitor and f.from_at <= at(%(after)s)), '-infinity')
@@ -88,7 +92,7 @@ order by org, monitor, from_at
 _RESERVE = """
 with moved as (
   update shards set reserved_through = at(%(through)s)
-  where id = %(shard)s and reserved_through = at(%(after)s) and generation = %(generation)s
+  where id = %(shard)s
   returning id),
 spared as (
   insert into expected_runs (org, monitor, due_at, settled_at, verdict, reason)
@@ -110,13 +114,13 @@ sliced as (
     due_ats bigint[], seal_ats bigint[], claim_untils bigint[], published boolean, first_due bigint,
     claim_until bigint, first_seal bigint, last_seal bigint)
   returning id, first_due, orgs, monitors)
-select (select count(*) from moved), coalesce((select array_agg(id order by id) from sliced), '{}')
+select coalesce((select array_agg(id order by id) from sliced), '{}')
 """
 
 
 async def ensure_shard(tx: Tx, org: int, region: str, now: Instant) -> int:
     """The shard of a region; a new one begins now, as nothing was due there before."""
-    tx.lock_rank(LockRank.SHARD, "a shard that may be new")
+    tx.lock_rank(LockRank.REGION, "a region that may be new")
     await tx.execute(_FOUND_SHARD, org=org, region=region, now=now)
     shard: int = await tx.value(_SHARD_ID, org=org, region=region)
     return shard
@@ -127,39 +131,51 @@ async def select_shard_id(tx: Tx, org: int, region: str) -> int | None:
     return found
 
 
-async def select_reserved_through(tx: Tx, shard: int) -> Instant:
-    instant: Instant = await tx.value(_RESERVED_THROUGH, shard=shard)
-    return instant
+async def select_reserved_of(tx: Tx, shards: Collection[int]) -> dict[int, Instant]:
+    """How far each of the shards is reserved."""
+    return dict(await tx.rows(_RESERVED_OF, shards=sorted(shards)))
 
 
 async def add_terms(
-    tx: Tx, terms: Sequence[NewTerm], shards: Collection[int]
+    tx: Tx, terms: Sequence[NewTerm], *, ahead_us: int = 0
 ) -> dict[MonitorKey, Instant]:
-    """Writes new terms, raises the generation of all the shards, and returns the instants from
-    which they govern. The caller holds the shards already, so that locks are taken in their
-    order."""
+    """Writes new terms and returns the instants from which they govern: where reservation stands,
+    or `ahead_us` later. If the caller does not hold `lock_edits` of the shards, reservation may
+    pass these instants before the commit."""
+    if not terms:
+        return {}
     items = msgspec.json.encode(terms).decode()
-    rows = await tx.rows(_ADD_TERMS, items=items, shards=sorted(shards))
+    rows = await tx.rows(_ADD_TERMS, items=items, ahead_us=ahead_us)
     return {MonitorKey((org, monitor)): from_at for org, monitor, from_at in rows}
 
 
-async def raise_generation(tx: Tx, shard: int) -> int:
-    """Makes every reservation that was computed before refuse itself."""
-    generation: int = await tx.value(_RAISE_GENERATION, shard=shard)
-    return generation
+async def move_terms(tx: Tx, moved: Mapping[MonitorKey, tuple[Instant, Instant]]) -> None:
+    """Lets terms that this transaction wrote begin later: by monitor, from when and to when."""
+    items = [
+        {"org": org, "monitor": monitor, "from_at": from_at, "to_at": to_at}
+        for (org, monitor), (from_at, to_at) in sorted(moved.items())
+    ]
+    if items:
+        await tx.execute(_MOVE_TERMS, items=msgspec.json.encode(items).decode())
 
 
 async def take_over_figures(tx: Tx, shard: int, before: int) -> None:
-    """A monitor moves here from another shard; the caller holds both."""
+    """A monitor moves here from another shard. The caller holds `lock_edits` of both."""
     await tx.execute(_TAKE_OVER_FIGURES, shard=shard, before=before)
 
 
 async def select_terms_after(
-    tx: Tx, shard: int, after: Instant
-) -> list[tuple[int, int, str, ScheduleTerm]]:
-    """(org, monitor, type, term) of a shard's monitors, from the term in force at `after` on."""
-    rows = await tx.rows(_TERMS_AFTER, shard=shard, after=after)
-    return [(org, monitor, kind, _term(*rest)) for org, monitor, kind, *rest in rows]
+    tx: Tx, shard: int, after: Instant, named: Collection[int] | None = None
+) -> list[tuple[int, int, ResultMode, bool, ScheduleTerm]]:
+    """(org, monitor, manner, whether it is a canary, term) of a shard's monitors, or of those named
+    among them, from the term in force at `after` on."""
+    rows = await tx.rows(
+        _TERMS_AFTER, shard=shard, after=after, all=named is None, named=sorted(named or ())
+    )
+    return [
+        (org, monitor, ResultMode(manner), is_canary, _term(*rest))
+        for org, monitor, manner, is_canary, *rest in rows
+    ]
 
 
 async def select_terms_of(
@@ -176,28 +192,24 @@ async def select_terms_of(
 
 async def reserve(
     tx: Tx,
-    shard: Shard,
+    shard: int,
     through: Instant,
     batches: Sequence[RunBatch],
     spared: Sequence[WithheldWindow],
     holder: UUID | None,
-) -> list[int] | None:
-    """Moves the cursor and writes what lies behind it; the new batches' ids in the order given, or
-    None where the cursor or the generation is no longer what was read."""
-    row = await tx.row(
+) -> list[int]:
+    """Moves the cursor and writes what lies behind it; returns the new batches' ids in the order
+    given. The caller holds `lock_reservation`."""
+    ids: list[int] = await tx.value(
         _RESERVE,
-        shard=shard.id,
-        after=shard.reserved_through,
+        shard=shard,
         through=through,
-        generation=shard.generation,
         batches=msgspec.json.encode(batches).decode(),
         withheld=msgspec.json.encode(spared).decode(),
         holder=holder,
         now=tx.now,
     )
-    assert row is not None, "an aggregate answers with one row"
-    moved, ids = row
-    return list(ids) if moved else None
+    return ids
 
 
 def _term(

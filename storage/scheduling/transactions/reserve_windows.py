@@ -1,30 +1,136 @@
-"""Moves a shard's cursor over what is due, and writes every window that lies behind it."""
+"""Moves a shard's cursor over what is due, and writes every window that lies behind it.
 
-from collections.abc import Sequence
+It keeps true: the cursor moves over each instant once, under the terms that were committed then,
+however many schedulers and edits run at the same time.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from ...core.instant import MINUTE, Instant
 from ...engine.pools import Tx
-from ..rows import Shard
-from ..rules.run_batch import DueWindow, RunBatch, cut
+from ..queries import shards as shards_queries
+from ..rules.run_batch import RunBatch, cut
+from ..rules.run_schedule import ResultMode, ScheduleTerm
+from ..rules.schedule_plan import PlannedMonitor, SchedulePlan
+from ..tables import schedule_edits
 from ..tables import shards as schedules
+from ..tables.schedule_edits import ScheduleEdit
 
 # One statement moves at most this much of a schedule: after an outage it takes several.
-STEP_US = MINUTE
+STEP_US: Final = MINUTE
+# The number of edited monitors that a reservation reads while edits wait. It reads more of them
+# before it takes the lock.
+EDITED_UNDER_LOCK_MOST: Final = 200
 
 
-def step_end(reserved_through: Instant, now: Instant) -> Instant:
-    """How far one reservation goes."""
-    return min(now, Instant(reserved_through + STEP_US))
+@dataclass(frozen=True, slots=True)
+class ReservedStep:
+    """The result of one transaction; batches with their keys."""
+
+    through: Instant
+    windows: int
+    batches: Sequence[tuple[int, RunBatch]]
+
+
+def step_end(reserved_through: Instant, ahead: Instant) -> Instant:
+    """The end of one reservation."""
+    return min(ahead, Instant(reserved_through + STEP_US))
+
+
+async def select_newest_edit(tx: Tx, shard: int) -> int:
+    """Returns the newest edit; every edit up to it is committed. If the plan is loaded in a later
+    transaction, it has all of them."""
+    await schedule_edits.lock_reservation(tx, shard)
+    return await schedule_edits.select_newest_edit(tx, shard)
+
+
+async def load_plan(tx: Tx, shard: int, edits_through: int) -> SchedulePlan | None:
+    """Returns the plan as the database has it now, or None if the shard is gone."""
+    found = await shards_queries.select_shards_by_id(tx, [shard])
+    if not found:
+        return None
+    after = found[0].reserved_through
+    monitors = await _planned(tx, shard, after, None)
+    return SchedulePlan.of(shard, found[0].region, after, monitors, edits_through)
+
+
+async def apply_edits_early(tx: Tx, plan: SchedulePlan) -> bool:
+    """Applies the edits that are committed now, without a lock. The reservation applies the later
+    ones. Returns False if edits were deleted that the plan does not have."""
+    seen = await schedule_edits.select_edits_after(tx, plan.shard, plan.edits_through)
+    if seen is None or seen.deleted_through > plan.edits_through:
+        return False
+    edits = _unapplied(plan, seen.edits)
+    await _apply(tx, plan, seen.reserved_through, edits)
+    # An open transaction can have an edit with a smaller number: the mark does not move.
+    plan.applied_early.update(edit.seq for edit in edits)
+    return True
 
 
 async def reserve_windows(
-    tx: Tx, shard: Shard, through: Instant, due: Sequence[DueWindow], holder: UUID | None
-) -> list[tuple[int, RunBatch]] | None:
-    """The batches that were written, with their keys; None where another scheduler was here first
-    or an edit has changed what is due. `holder` takes the runnable batches at once."""
-    batches, spared = cut(due, tx.now)
-    keys = await schedules.reserve(tx, shard, through, batches, spared, holder)
-    if keys is None:
+    tx: Tx, plan: SchedulePlan, ahead: Instant, holder: UUID | None, *, at_any_cost: bool = True
+) -> ReservedStep | None:
+    """Reserves one step up to `ahead`. `holder` takes the runnable batches at once.
+
+    Returns None if the plan must be updated first: edits were deleted that it does not have, or,
+    unless `at_any_cost`, more than EDITED_UNDER_LOCK_MOST monitors were edited.
+    """
+    await schedule_edits.lock_reservation(tx, plan.shard)
+    seen = await schedule_edits.select_edits_after(tx, plan.shard, plan.edits_through)
+    if seen is None or seen.deleted_through > plan.edits_through:
         return None
-    return list(zip(keys, batches, strict=True))
+    edits = _unapplied(plan, seen.edits)
+    if not at_any_cost and sum(len(edit.monitors) for edit in edits) > EDITED_UNDER_LOCK_MOST:
+        return None
+    if plan.reserved_through != seen.reserved_through:
+        # Another scheduler reserved windows, or the last commit of this one failed and the plan is
+        # ahead of the database.
+        plan.timetable.seek(seen.reserved_through)
+    await _apply(tx, plan, seen.reserved_through, edits)
+    if seen.edits:
+        # No edit is open under this lock: all up to this one are committed.
+        plan.edits_through = seen.edits[-1].seq
+    plan.applied_early.clear()
+    through = step_end(seen.reserved_through, ahead)
+    if through <= seen.reserved_through:
+        return ReservedStep(seen.reserved_through, 0, ())
+    due = plan.take(through)
+    batches, spared = cut(due, tx.now)
+    keys = await schedules.reserve(tx, plan.shard, through, batches, spared, holder)
+    return ReservedStep(through, len(due), list(zip(keys, batches, strict=True)))
+
+
+def _unapplied(plan: SchedulePlan, edits: Sequence[ScheduleEdit]) -> list[ScheduleEdit]:
+    return [edit for edit in edits if edit.seq not in plan.applied_early]
+
+
+async def _apply(tx: Tx, plan: SchedulePlan, after: Instant, edits: Sequence[ScheduleEdit]) -> None:
+    named = {key for edit in edits for key in edit.monitors}
+    if named:
+        plan.replace(named, await _planned(tx, plan.shard, after, named))
+
+
+async def _planned(
+    tx: Tx, shard: int, after: Instant, named: Collection[int] | None
+) -> dict[int, PlannedMonitor]:
+    """Reads the monitors of a shard, or those of them that are named, as they are committed."""
+    terms: dict[int, list[ScheduleTerm]] = {}
+    kinds: dict[int, tuple[int, ResultMode, bool]] = {}
+    found = await schedules.select_terms_after(tx, shard, after, named)
+    for org, monitor, manner, is_canary, term in found:
+        terms.setdefault(monitor, []).append(term)
+        kinds[monitor] = org, manner, is_canary
+    maintenance = await shards_queries.select_maintenances(tx, after, monitors=sorted(kinds))
+    return {
+        monitor: PlannedMonitor(
+            org=org,
+            manner=manner,
+            is_canary=is_canary,
+            terms=terms[monitor],
+            maintenance=maintenance.get(monitor, ()),
+        )
+        for monitor, (org, manner, is_canary) in kinds.items()
+    }

@@ -1,0 +1,232 @@
+"""What schedulers, recorders and sealers wait for while a bundle is planned or applied."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+
+from leadline.daemon.loops.monitor_sealer import MonitorSealer
+from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
+from leadline.storage.accounts.rules.access import Membership, Role
+from leadline.storage.bundles.rules.bundle import Bundle, read_bundle
+from leadline.storage.bundles.transactions.apply_bundle import (
+    apply_bundle,
+    plan_bundle,
+    write_bundle,
+)
+from leadline.storage.bundles.transactions.bundle_context import ApplySource, EntryContext
+from leadline.storage.core.instant import HOUR, Instant
+from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.rules.monitor_defaults import MonitorDefaults
+from leadline.storage.monitors.transactions.write_batch import MonitorWriteBatch
+from tests.support.worlds.world import REGIONS, World
+
+# Tables whose rows others lock beside their own work, with the strongest lock that they take.
+SHARED = {
+    "shards": "update",
+    "monitor_states": "update",
+    "composite_wakeups": "update",
+    "jobs": "update",
+    "run_batches": "update",
+}
+OF_THE_PROJECT = {
+    "monitors": "no key update",
+    "services": "no key update",
+    "service_alerting": "no key update",
+}
+
+MONITORS: dict[str, dict[str, Any]] = {
+    "web": {"type": "http", "target": "https://example.org/", "interval_seconds": 5},
+    "api": {"type": "http", "target": "https://api.example.org/", "depends_on": ["web"]},
+    "nightly": {"type": "push"},
+    "all": {"type": "composite", "config": {"mode": "all", "children": ["web", "api"]}},
+}
+SERVICES: dict[str, dict[str, Any]] = {
+    "shop": {"name": "Shop", "monitors": ["web", "api"], "sli": ["web"]},
+    "front": {"name": "Front", "depends_on": ["shop"], "monitors": ["web"], "sli": ["web"]},
+}
+
+
+def bundle(monitors: dict[str, Any], services: dict[str, Any]) -> Bundle:
+    return read_bundle(
+        {
+            "format": 2,
+            "organization": "acme",
+            "project": "shop",
+            "monitors": {uid: {"name": uid, **entry} for uid, entry in monitors.items()},
+            "services": services,
+        }
+    )
+
+
+FIRST = bundle(MONITORS, SERVICES)
+# Every entry changes, one of each comes, and one of each is left out.
+SECOND = bundle(
+    {
+        "web": {**MONITORS["web"], "interval_seconds": 30, "region": "eu"},
+        "api": {**MONITORS["api"], "enabled": False, "depends_on": []},
+        "all": {"type": "composite", "config": {"mode": "any", "children": ["web", "new"]}},
+        "new": {"type": "tcp", "target": "example.org:443", "depends_on": ["api"]},
+    },
+    {
+        "shop": {
+            "name": "The shop",
+            "monitors": ["web", "new"],
+            "sli": ["new"],
+            "alerting": {"owns_paging": True},
+            "sla_targets": {"7d": {"objective": 0.99}},
+        },
+        "back": {"name": "Back", "depends_on": ["shop"]},
+    },
+)
+
+
+def context(world: World) -> tuple[ApplySource, EntryContext]:
+    member = Membership(world.org, None, Role.ORG_ADMIN)
+    admin = replace(world.editor, memberships=(member,), provider="files")
+    terms = EntryContext(
+        keyring=world.keyring, regions=REGIONS, defaults=MonitorDefaults(), raw_days=30
+    )
+    return ApplySource(principal=admin, path="shop.yaml"), terms
+
+
+async def apply(world: World, wanted: Bundle) -> None:
+    async with world.pool.transaction("apply") as tx:
+        await apply_bundle(tx, world.project_uid, wanted, *context(world))
+
+
+async def write(world: World, tx: Tx, wanted: Bundle, *, is_plan: bool) -> MonitorWriteBatch:
+    applied, terms = context(world)
+    together = MonitorWriteBatch(applied.principal, is_plan=is_plan)
+    await write_bundle(tx, together, world.project_uid, wanted, applied, terms)
+    return together
+
+
+async def locked(world: World, tables: dict[str, str]) -> dict[str, int]:
+    """How many committed rows of each table another transaction holds."""
+    found: dict[str, int] = {}
+
+    async def look() -> None:
+        async with world.pool.transaction("look") as tx:
+            for table, strength in tables.items():
+                count = await tx.value(f"select count(*) from {table}")
+                free = await tx.value(
+                    f"select count(*) from (select from {table} for {strength} skip locked) t"
+                )
+                if count != free:
+                    found[table] = count - free
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+    return found
+
+
+async def go_on(world: World) -> None:
+    """One pass of the scheduler and of the sealer, in another task."""
+    world.now = Instant(world.now + HOUR)
+
+    async def work() -> None:
+        await Ticker(world.pool, lambda: world.now).pass_once()
+        await MonitorSealer(world.pool, lambda: world.now).pass_once()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+    ((through,),) = await rows_of(world, "select min(reserved_through) from shards")
+    assert through == world.now + AHEAD_US
+
+
+async def rows_of(world: World, query: str) -> list[tuple[Any, ...]]:
+    answers: list[tuple[Any, ...]] = []
+
+    async def ask() -> None:
+        answers.extend(await world.rows(query))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+    return answers
+
+
+async def test_nobody_waits_for_a_plan(world: World) -> None:
+    await apply(world, FIRST)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    async with world.pool.transaction("plan") as tx:
+        await write(world, tx, SECOND, is_plan=True)
+        assert await locked(world, SHARED | OF_THE_PROJECT) == {}
+        assert await advisory_locks(world) == 0
+        await go_on(world)
+
+
+async def advisory_locks(world: World) -> int:
+    ((count,),) = await rows_of(
+        world,
+        "select count(*) from pg_locks where locktype = 'advisory' and database ="
+        " (select oid from pg_database where datname = current_database())",
+    )
+    return int(count)
+
+
+async def test_neither_scheduler_nor_recorder_waits_for_an_apply(world: World) -> None:
+    await apply(world, FIRST)
+    await Ticker(world.pool, lambda: world.now).pass_once()
+    async with world.pool.transaction("apply") as tx:
+        together = await write(world, tx, SECOND, is_plan=False)
+        assert await locked(world, SHARED) == {}
+        await together.write_ahead(tx)
+        assert await locked(world, SHARED) == {}
+        assert await advisory_locks(world) == 0
+        world.now = Instant(world.now + HOUR)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(Ticker(world.pool, lambda: world.now).pass_once)
+        await together.publish(tx)
+    rows = await world.rows("select slug, enabled from monitors order by slug")
+    assert dict(rows) == {
+        "all": True,
+        "api": False,
+        "new": True,
+        "nightly": False,
+        "web": True,
+    }
+
+
+async def test_a_plan_says_what_an_apply_does_and_leaves_no_row(world: World) -> None:
+    await apply(world, FIRST)
+    applied, terms = context(world)
+    tables = ["monitors", "monitor_terms", "services", "service_revisions", "schedule_edits"]
+    query = " union all ".join(f"select '{name}', count(*) from {name}" for name in tables)
+    before = await world.rows(query)
+    planned = await plan_bundle(world.pool, world.project_uid, SECOND, applied, terms)
+    assert await world.rows(query) == before
+    async with world.pool.transaction("apply") as tx:
+        assert await apply_bundle(tx, world.project_uid, SECOND, applied, terms) == planned
+    assert {str(one.action) for one in planned} == {"create", "update", "orphan"}
+
+
+async def test_a_plan_finds_the_circle_that_an_apply_would_make(world: World) -> None:
+    """Of monitors and services that are there already, which a plan does not write."""
+    await apply(world, FIRST)
+    applied, terms = context(world)
+    of_monitors = bundle({**MONITORS, "web": {**MONITORS["web"], "depends_on": ["api"]}}, SERVICES)
+    of_services = bundle(
+        MONITORS, {**SERVICES, "shop": {**SERVICES["shop"], "depends_on": ["front"]}}
+    )
+    for wanted in (of_monitors, of_services):
+        with pytest.raises(Refused) as planned:
+            await plan_bundle(world.pool, world.project_uid, wanted, applied, terms)
+        with pytest.raises(Refused) as done:
+            await apply(world, wanted)
+        assert str(planned.value) == str(done.value)
+        assert "depends_on" in str(planned.value) or "cycle" in str(planned.value)
+
+
+async def test_a_plan_finds_the_circle_through_what_stands_outside_the_bundle(
+    world: World,
+) -> None:
+    """An edge of a monitor by hand, and one that only the plan has."""
+    await apply(world, bundle({"web": MONITORS["web"]}, {}))
+    ((web,),) = await world.rows("select uid from monitors where slug = 'web'")
+    await world.monitor(name="hand", depends_on=[web])
+    wanted = bundle({"web": {**MONITORS["web"], "depends_on": ["hand"]}}, {})
+    with pytest.raises(Refused, match="lead back"):
+        await plan_bundle(world.pool, world.project_uid, wanted, *context(world))
