@@ -9,6 +9,7 @@ from typing import Any
 from . import api, disk, pushes, starts
 from .changes import changes_10_000
 from .checks import at_rate
+from .edits import edits
 from .gate import gate_90_days, gate_refused
 from .kinds import kinds
 from .loop import loop
@@ -55,6 +56,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "pages": pages,
     "subscribers": subscribers,
     "disk": disk.million,
+    "edits": edits,
 }
 
 

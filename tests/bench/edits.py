@@ -1,0 +1,188 @@
+"""Edits beside checks: how long monitors of another organization wait for their next run."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from typing import Any
+
+from ..support.processes.daemon_process import Daemon, daemon
+
+WATCHED = 20
+INTERVAL_SECONDS = 5
+CLIENTS = 8
+SECONDS = 30.0
+BUNDLE = 5_000
+
+Figures = dict[str, Any]
+
+
+class _Target(ThreadingHTTPServer):
+    """Notes when each path was asked for."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.asked: dict[str, list[float]] = {}
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: _Target
+
+    def do_GET(self) -> None:
+        self.server.asked.setdefault(self.path, []).append(time.monotonic())
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _target() -> Iterator[_Target]:
+    server = _Target()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Watch:
+    """The longest time without a check of a watched monitor, in seconds, over a stretch of time."""
+
+    def __init__(self, target: _Target) -> None:
+        self._target = target
+
+    def during(self, work: Callable[[], Any]) -> Figures:
+        began = time.monotonic()
+        found = work()
+        ended = time.monotonic()
+        # What was held back meanwhile shows in the first run after it.
+        time.sleep(2 * INTERVAL_SECONDS)
+        figures = {"seconds": round(ended - began, 1), "longest_gap_s": self._gap(began)}
+        return figures if found is None else {**figures, "made": found}
+
+    def _gap(self, began: float) -> float:
+        """Also of a monitor that was not asked any more, and from the last run before the work."""
+        until = time.monotonic()
+        longest = 0.0
+        for times in self._target.asked.values():
+            before = [at for at in times if at <= began][-1:]
+            seen = [*before, *(at for at in times if at > began), until]
+            longest = max(longest, *(b - a for a, b in pairwise(seen)))
+        return round(longest, 2)
+
+
+def edits() -> Figures:
+    """The target is 5.3 s: an interval of 5 s and 0.3 s."""
+    with _target() as target, daemon(on_disk=True, LEADLINE_LOG__LEVEL="warning") as running:
+        running.start()
+        running.sign_in()
+        port = target.server_address[1]
+        other = _project(running, "other")
+        for number in range(WATCHED):
+            running.api(
+                "POST",
+                f"/projects/{other}/monitors",
+                {
+                    "name": f"w{number}",
+                    "type": "http",
+                    "target": f"http://127.0.0.1:{port}/{number}",
+                    "interval_seconds": INTERVAL_SECONDS,
+                    "timeout_seconds": INTERVAL_SECONDS,
+                },
+            )
+        time.sleep(3 * INTERVAL_SECONDS)
+        watch = _Watch(target)
+        busy = _project(running, "busy")
+        bundle = _bundle(running, busy)
+        nothing = {**bundle, "monitors": {}}
+        return {
+            "idle": watch.during(lambda: time.sleep(SECONDS)),
+            "edits_40": watch.during(lambda: _create(running, busy, 40)),
+            "edits_400": watch.during(lambda: _create(running, busy, 400)),
+            "plan_5000": watch.during(lambda: _post(running, busy, "plan", bundle)),
+            "apply_5000": watch.during(lambda: _post(running, busy, "apply", bundle)),
+            "export_5000": watch.during(lambda: _export(running, busy)),
+            "orphan_5000": watch.during(lambda: _post(running, busy, "apply", nothing)),
+            "delete_all": watch.during(lambda: _delete_all(running, busy)),
+        }
+
+
+def _project(running: Daemon, slug: str) -> str:
+    """A project of an organization of its own."""
+    organization = running.api("POST", "/organizations", {"name": slug, "slug": slug})["id"]
+    path = f"/organizations/{organization}/projects"
+    made: str = running.api("POST", path, {"name": slug, "slug": slug})["id"]
+    return made
+
+
+def _monitor(number: int) -> dict[str, Any]:
+    return {
+        "name": f"m{number}",
+        "type": "http",
+        "target": "http://127.0.0.1:9/",
+        "interval_seconds": 86_400,
+    }
+
+
+def _create(running: Daemon, project: str, a_second: int) -> int:
+    """By so many clients at the rate, or at what the server gives; how many were created."""
+    began = time.monotonic()
+    counts = [0] * CLIENTS
+
+    def client(number: int) -> None:
+        while (now := time.monotonic() - began) < SECONDS:
+            if counts[number] * CLIENTS > now * a_second:
+                time.sleep(0.002)
+                continue
+            running.api("POST", f"/projects/{project}/monitors", _monitor(counts[number]))
+            counts[number] += 1
+
+    _in_threads(client)
+    return sum(counts)
+
+
+def _in_threads(client: Callable[[int], None]) -> None:
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _bundle(running: Daemon, project: str) -> dict[str, Any]:
+    found = running.api("GET", f"/projects/{project}/bundle")
+    monitors = {f"b{number}": _monitor(number) for number in range(BUNDLE)}
+    return {**found, "format": 2, "monitors": monitors, "services": {}}
+
+
+def _post(running: Daemon, project: str, verb: str, bundle: dict[str, Any]) -> None:
+    running.api("POST", f"/projects/{project}/bundle/{verb}", bundle)
+
+
+def _export(running: Daemon, project: str) -> None:
+    running.api("GET", f"/projects/{project}/bundle")
+
+
+def _delete_all(running: Daemon, project: str) -> int:
+    left = [one["id"] for one in running.api("GET", f"/projects/{project}/monitors")]
+    count = len(left)
+
+    def client(_: int) -> None:
+        while left:
+            try:
+                monitor = left.pop()
+            except IndexError:
+                return
+            running.api("DELETE", f"/monitors/{monitor}")
+
+    _in_threads(client)
+    return count
