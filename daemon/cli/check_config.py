@@ -1,21 +1,43 @@
 """leadline check-config"""
 
+import os
 from pathlib import Path
 
 import click
 
-from .options import config_option, read_settings
+from ..config.config_schema import Settings
+from ..config.load import default_data_dir
+from ..config.roles import ProcessRole, role_faults
+from .options import config_option, fail_configuration, read_settings, role_option
 
 
 @click.command("check-config")
 @config_option
-def command(config_path: Path | None) -> None:
-    """Read the configuration as `run` would, and say every fault of it.
+@role_option
+def command(config_path: Path | None, role: str) -> None:
+    """Read the configuration as `run` with the same role would, and print every fault.
 
     \b
     Example:
       leadline check-config --config ./leadline.toml
+      leadline check-config --role worker --config ./leadline.toml
     Exit status: 0 when it may be used, 2 otherwise.
     """
-    read_settings(config_path)
+    settings = read_settings(config_path)
+    chosen = ProcessRole(role)
+    faults = _agent_faults(settings) if chosen is ProcessRole.AGENT else ()
+    faults = (*role_faults(settings, chosen), *faults)
+    if faults:
+        raise fail_configuration(faults)
     click.echo("The configuration may be used.")
+
+
+def _agent_faults(settings: Settings) -> tuple[str, ...]:
+    # Imported here, since no other role needs it.
+    from ..agent.agent_config import BadAgentConfig, read_place
+
+    try:
+        read_place(settings, os.environ, default_data_dir())
+    except BadAgentConfig as error:
+        return tuple(error.faults)
+    return ()

@@ -1,12 +1,14 @@
 """What several commands share: where the configuration is, how faults are told, what is printed."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from ..config import load as config
 from ..config.config_schema import Settings
+from ..config.roles import ProcessRole
 
 config_option = click.option(
     "--config",
@@ -15,15 +17,28 @@ config_option = click.option(
     help="The configuration file.  [default: $LEADLINE_CONFIG, else /etc/leadline/leadline.toml]",
 )
 
+role_option = click.option(
+    "--role",
+    type=click.Choice([role.value for role in ProcessRole]),
+    default=ProcessRole.ALL.value,
+    show_default=True,
+    help="Which parts the process runs.",
+)
+
 
 def read_settings(path: Path | None) -> Settings:
     """The settings; every fault goes to the standard error output, a line each, and exit 2."""
     try:
         return config.load(path, os.environ)
     except config.BadConfig as error:
-        for fault in error.faults:
-            click.echo(f"leadline: {fault}", err=True)
-        raise SystemExit(2) from error
+        raise fail_configuration(error.faults) from error
+
+
+def fail_configuration(faults: Iterable[str]) -> SystemExit:
+    """Prints a line for each fault of the configuration; exit 2; to be raised."""
+    for fault in faults:
+        click.echo(f"leadline: {fault}", err=True)
+    return SystemExit(2)
 
 
 def fail(message: str) -> SystemExit:

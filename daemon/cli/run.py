@@ -9,39 +9,45 @@ import trio
 from ..config import load as config
 from ..config import logs
 from ..config.config_schema import Settings
-from ..config.roles import ProcessRole
-from .options import config_option, fail, first_cause, read_settings
+from ..config.roles import ProcessRole, role_faults
+from .options import (
+    config_option,
+    fail,
+    fail_configuration,
+    first_cause,
+    read_settings,
+    role_option,
+)
 
 
 @click.command("run")
 @config_option
-@click.option(
-    "--role",
-    type=click.Choice([role.value for role in ProcessRole]),
-    default=ProcessRole.ALL.value,
-    show_default=True,
-    help="Which parts this process runs.",
-)
+@role_option
 def command(config_path: Path | None, role: str) -> None:
     """Run the daemon until SIGTERM.
 
-    Without database.dsn it brings its own PostgreSQL, which lives in data_dir. An agent has no
-    database: it asks pull.server_url what to check, and keeps its results in data_dir until they
-    are taken.
+    Without database.dsn role all brings its own PostgreSQL, which lives in data_dir; roles api,
+    scheduler and worker need database.dsn. An agent has no database: it asks pull.server_url what
+    to check, and keeps its results in data_dir until they are taken.
 
     \b
     Example:
       leadline run --config /etc/leadline/leadline.toml
       LEADLINE_DATA_DIR=./data leadline run
       leadline run --role agent --config /etc/leadline/agent.toml
+    Exit status: 0 after SIGTERM, 2 for a fault of the configuration, 1 for any other fault.
     """
     settings = read_settings(config_path)
     logs.configure(settings.log)
+    chosen = ProcessRole(role)
+    faults = role_faults(settings, chosen)
+    if faults:
+        raise fail_configuration(faults)
     try:
-        if role == ProcessRole.AGENT.value:
+        if chosen is ProcessRole.AGENT:
             _run_agent(settings)
         else:
-            _run_daemon(settings, ProcessRole(role))
+            _run_daemon(settings, chosen)
     except* KeyboardInterrupt:
         raise SystemExit(130) from None
 
@@ -69,9 +75,7 @@ def _run_agent(settings: Settings) -> None:
     try:
         place = read_place(settings, os.environ, folder)
     except BadAgentConfig as error:
-        for fault in error.faults:
-            click.echo(f"leadline: {fault}", err=True)
-        raise SystemExit(2) from error
+        raise fail_configuration(error.faults) from error
     try:
         trio.run(run_agent, settings, place)
     except* (RingInUse, OSError) as group:

@@ -3,6 +3,7 @@
 import logging
 import sys
 import traceback
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,12 +23,23 @@ def configure(settings: Log) -> None:
     and header values among it.
     """
     handler = logging.StreamHandler(sys.stderr)
-    readable = settings.format == "text" or (settings.format == "auto" and sys.stderr.isatty())
-    handler.setFormatter(TextLines() if readable else JsonLines())
+    handler.setFormatter(JsonLines() if writes_json(settings) else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger(_OURS).setLevel(settings.level.upper())
+
+
+def writes_json(settings: Log) -> bool:
+    return settings.format == "json" or (settings.format == "auto" and not sys.stderr.isatty())
+
+
+def write_line(logger: logging.Logger, message: str, fields: Mapping[str, object]) -> None:
+    """Writes an info line also if `log.level` is higher."""
+    record = logger.makeRecord(
+        logger.name, logging.INFO, "", 0, message, (), None, extra=dict(fields)
+    )
+    logging.getLogger().handle(record)
 
 
 def _extra_fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""Which role has which parts of the daemon."""
+"""Which role has which parts of the daemon, and which keys a role needs."""
 
 from enum import StrEnum
+
+from .config_schema import Settings
 
 
 class ProcessRole(StrEnum):
@@ -68,3 +70,23 @@ PARTS: dict[ProcessRole, frozenset[DaemonPart]] = {
     # An agent has no store, and so none of these: see agent/service.py.
     ProcessRole.AGENT: frozenset(),
 }
+
+_SHARES_DATABASE = frozenset({ProcessRole.API, ProcessRole.SCHEDULER, ProcessRole.WORKER})
+
+
+def serves_console(role: ProcessRole) -> bool:
+    return DaemonPart.HTTP in PARTS[role]
+
+
+def role_faults(settings: Settings, role: ProcessRole) -> list[str]:
+    """Returns a line for each key that `role` needs and `settings` lacks; it begins with the key.
+
+    Only role all runs the embedded PostgreSQL: a cluster of a process of another role would be
+    empty, and no other process could reach it.
+    """
+    if role in _SHARES_DATABASE and not settings.database.dsn:
+        return [
+            f"database.dsn: is missing, and role {role.value} needs the PostgreSQL that the other"
+            " processes use; set it in the file or in the environment (LEADLINE_DATABASE__DSN)"
+        ]
+    return []

@@ -93,7 +93,7 @@ async def _run_on(
         read_clocks.append(clock)
         passwords = Passwords(limits.hashing())
         keyring = await load_keyring(loops, settings, data_dir)
-        founder = await found(loops, settings, passwords)
+        founder = await found(loops, settings, role, passwords)
         house = build(settings, role, Pools(loops, pages), clock, keyring)
         daemon = _daemon_of(house, store, passwords, metrics, supervisor)
         await house.janitor.make_room()

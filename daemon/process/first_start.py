@@ -12,6 +12,7 @@ from ...storage.engine.pools import Pool
 from ...storage.monitors.tables.encrypted_columns import holds_ciphertext
 from ..config.config_schema import Settings
 from ..config.load import BadConfig
+from ..config.roles import ProcessRole, serves_console
 
 KEY_FILE = "encryption.key"
 DEFAULT_EMAIL = "admin@localhost"
@@ -26,12 +27,20 @@ class InitialAdmin:
     password: str | None
 
 
-async def found(pool: Pool, settings: Settings, passwords: Passwords) -> InitialAdmin | None:
-    """Founds the installation where nobody is there yet; None where somebody is."""
+async def found(
+    pool: Pool, settings: Settings, role: ProcessRole, passwords: Passwords
+) -> InitialAdmin | None:
+    """Creates the first user, organization and project; None if a user exists.
+
+    Only a process that serves the console generates a password, since only it prints one. Another
+    process leaves an installation without `security.admin_password` to it.
+    """
+    given = settings.security.admin_password
+    if not given and not serves_console(role):
+        return None
     async with pool.transaction("is_founded", read_only=True) as tx:
         if await is_founded(tx):
             return None
-    given = settings.security.admin_password
     email = settings.security.admin_email or DEFAULT_EMAIL
     password = given or secrets.token_urlsafe(PASSWORD_BYTES)
     hashed = await passwords.hash(password)

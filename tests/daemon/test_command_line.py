@@ -36,6 +36,29 @@ def test_a_wrong_call_ends_with_2(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, arguments).exit_code == 2
 
 
+@pytest.mark.parametrize("role", ["api", "scheduler", "worker"])
+def test_a_role_that_shares_a_database_names_the_missing_key(tmp_path: Path, role: str) -> None:
+    given = {"LEADLINE_DATA_DIR": str(tmp_path / "data")}
+    for command in ("run", "check-config"):
+        done = CliRunner().invoke(main, [command, "--role", role], env=given)
+        assert done.exit_code == 2
+        assert done.output.startswith("leadline: database.dsn: is missing, and role " + role)
+        assert "LEADLINE_DATABASE__DSN" in done.output
+    assert list(tmp_path.iterdir()) == [], "no cluster is made"
+
+
+def test_check_config_takes_what_the_role_needs() -> None:
+    def check(role: str, **environ: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, ["check-config", "--role", role], env=environ)
+        return done.exit_code, done.output
+
+    dsn = {"LEADLINE_DATABASE__DSN": "host=db.example.org"}
+    assert check("worker", **dsn) == (0, "The configuration may be used.\n")
+    assert check("all")[0] == 0
+    code, output = check("agent")
+    assert (code, output.count("leadline: pull.")) == (2, 2)
+
+
 @pytest.mark.parametrize("command", [["run"], ["run", "--role", "api"], ["migrate"]])
 def test_a_database_from_before_the_baseline_ends_with_1(
     empty_dsn: str, tmp_path: Path, command: list[str]
