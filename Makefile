@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # 124: a route's handler is async whether it awaits or not. 128 does not see that Hypercorn starts.
 # 127 prefers a fork of httpx. ruff reports 100, and 300 as RUF006; without them flake8-async takes a third less time.
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC100,ASYNC124,ASYNC127,ASYNC128,ASYNC300,ASYNC9 \
-  --startable-in-context-manager=watch,run,_run,_serve,serve
+  --startable-in-context-manager=watch,run,_run,_serve,serve,serve_not_ready
 
 .PHONY: run test check check-style check-async check-types check-structure bench soak flaky coverage mutations lock format clean
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from .config_schema import Settings
+from .config_schema import ServerConfig, Settings
 
 
 class ProcessRole(StrEnum):
@@ -76,6 +76,11 @@ _SHARES_DATABASE = frozenset({ProcessRole.API, ProcessRole.SCHEDULER, ProcessRol
 
 def serves_console(role: ProcessRole) -> bool:
     return DaemonPart.HTTP in PARTS[role]
+
+
+def listen_address(server: ServerConfig, role: ProcessRole) -> str:
+    """The address of the API or of the health routes of `role`; empty if it serves neither."""
+    return server.listen if serves_console(role) else server.ops_listen
 
 
 def role_faults(settings: Settings, role: ProcessRole) -> list[str]:

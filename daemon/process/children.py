@@ -6,6 +6,7 @@ and the clock; and the watch over the embedded PostgreSQL last.
 """
 
 import logging
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
@@ -17,7 +18,6 @@ from ...http.wire.app_context import AppContext
 from ...storage.engine.edit_notify import EDITED
 from ...storage.engine.embedded_postgres import EmbeddedServer
 from ...storage.scheduling.tables import presences
-from ..config.config_schema import ServerConfig, split_address
 from ..config.roles import DaemonPart
 from ..loops import (
     alert_processor,
@@ -57,10 +57,12 @@ STOP_ORDER: Final = (SERVING, LOOPS, RUNS, RECORDING, PRESENCE, STORE)
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """The parts of a daemon that its children run. `server` is None with an external PostgreSQL."""
+    """The parts of a daemon that its children run. `server` is None with an external PostgreSQL,
+    `listening` if the process serves no HTTP."""
 
     house: Components
     context: AppContext
+    listening: socket.socket | None
     listen_dsn: str
     server: EmbeddedServer | None
 
@@ -123,16 +125,14 @@ def _runner(
     return Child(name, phase, bind, part, limiter, close, reports_start=True)
 
 
-def _server(
-    part: DaemonPart, listen_of: Callable[[ServerConfig], str], *, with_api: bool
-) -> Child[Daemon]:
+def _server(part: DaemonPart, *, with_api: bool) -> Child[Daemon]:
     """Reports the address that it listens on."""
 
     def bind(daemon: Daemon) -> RunChild | None:
-        listen = listen_of(daemon.house.settings.server)
-        if not listen:
+        listening = daemon.listening
+        if listening is None:
             return None
-        return lambda task: serve(daemon.context, split_address(listen), with_api, task)
+        return lambda task: serve(daemon.context, listening, with_api, task)
 
     def close(daemon: Daemon) -> None:
         daemon.house.recorder.stop_hearing()
@@ -236,6 +236,6 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
     ),
     _loop("janitor", DaemonPart.JANITOR, lambda h: h.janitor, janitor.PAUSE_SECONDS),
     Child("watchdog", LOOPS, lambda _: keep_watchdog),
-    _server(DaemonPart.HTTP, lambda server: server.listen, with_api=True),
-    _server(DaemonPart.OPS, lambda server: server.ops_listen, with_api=False),
+    _server(DaemonPart.HTTP, with_api=True),
+    _server(DaemonPart.OPS, with_api=False),
 )

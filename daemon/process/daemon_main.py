@@ -1,26 +1,32 @@
 """The running daemon: which parts are made in which order, and what happens at the stop.
 
+Until it is ready, `startup` answers on its address and waits for the database.
+
 The children end first, in the phases of `children`. Then the presence says goodbye, the connections
 close, and the embedded PostgreSQL stops.
 """
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import trio
 
 from ...http.auth.passwords import Passwords
+from ...http.server.hypercorn_server import listen
 from ...http.wire.app_context import Readiness
 from ...storage.core.instant import Instant
 from ...storage.engine import embedded_postgres as embedded
+from ...storage.engine.keyring import Keyring
 from ...storage.engine.migrate import migrate
-from ...storage.engine.pools import open_pool
+from ...storage.engine.pools import Pool, open_pool
 from ...storage.engine.product_clock import ProductClock
-from ..config.config_schema import Settings
+from ..config.config_schema import Settings, split_address
 from ..config.load import default_data_dir
-from ..config.roles import PARTS, DaemonPart, ProcessRole
+from ..config.roles import PARTS, DaemonPart, ProcessRole, listen_address
 from ..runtime import limits
 from ..runtime.gc_tuning import set_aside
 from ..runtime.sd_notify import notify
@@ -29,6 +35,7 @@ from ..runtime.supervisor import LoopHeartbeats, Supervisor, supervising
 from .children import CHILDREN, STOP_ORDER, Daemon
 from .first_start import InitialAdmin, found, load_keyring
 from .metrics import Metrics
+from .startup import NOT_READY, Startup
 from .startup_message import print_ready
 from .wiring import Components, Pools, build, context_of, make_clock
 
@@ -37,11 +44,26 @@ async def run_daemon(settings: Settings, role: ProcessRole) -> None:
     """Runs until SIGTERM or SIGINT."""
     data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
     stopping = trio.Event()
+    address = listen_address(settings.server, role)
+    listening = listen(split_address(address)) if address else None
+    # An embedded server that has started answers, or has a fault that no waiting repairs.
+    startup = Startup(listening, stopping, waits=bool(settings.database.dsn))
+    process = _Process(settings, role, data_dir, listening, startup)
     async with supervising() as supervisor:
         await supervisor.start([SIGNALS], stopping)
+        await supervisor.start([NOT_READY], startup)
         async with _store(settings, data_dir) as store:
-            await migrate(store.dsn)
-            await _run_on(store, settings, role, data_dir, supervisor, stopping)
+            if await startup.until_available(partial(migrate, store.dsn)) is not None:
+                await _run_on(store, process, supervisor, stopping)
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    settings: Settings
+    role: ProcessRole
+    data_dir: Path
+    listening: socket.socket | None
+    startup: Startup
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +86,10 @@ async def _store(settings: Settings, data_dir: Path) -> AsyncIterator[_Store]:
 
 
 async def _run_on(
-    store: _Store,
-    settings: Settings,
-    role: ProcessRole,
-    data_dir: Path,
-    supervisor: Supervisor,
-    stopping: trio.Event,
+    store: _Store, process: _Process, supervisor: Supervisor, stopping: trio.Event
 ) -> None:
     metrics = Metrics()
-    size = settings.database.pool_size
+    size = process.settings.database.pool_size
     http_size = max(int(size * limits.HTTP_SHARE), 2)
     read_clocks: list[ProductClock] = []
 
@@ -89,24 +106,49 @@ async def _run_on(
         ) as pages,
     ):
         clock = make_clock(loops)
-        await clock.refresh()
-        read_clocks.append(clock)
+        read = partial(_read_state, process, loops, clock, read_clocks)
+        keyring = await process.startup.until_available(read)
+        if keyring is None:
+            return
         passwords = Passwords(limits.hashing())
-        keyring = await load_keyring(loops, settings, data_dir)
-        founder = await found(loops, settings, role, passwords)
-        house = build(settings, role, Pools(loops, pages), clock, keyring)
-        daemon = _daemon_of(house, store, passwords, metrics, supervisor)
-        await house.janitor.make_room()
-        await house.attendance.pass_once()
+        house = build(process.settings, process.role, Pools(loops, pages), clock, keyring)
+        daemon = _daemon_of(house, store, process.listening, passwords, metrics, supervisor)
+        joined = await process.startup.until_available(partial(_join, house, passwords))
+        if joined is None:
+            return
+        await process.startup.end()
         async with supervisor.stopping_after(STOP_ORDER):
-            await _start(daemon, founder, supervisor)
+            await _start(daemon, joined.admin, supervisor)
             await stopping.wait()
         await house.attendance.delete_presence()
+
+
+async def _read_state(
+    process: _Process, pool: Pool, clock: ProductClock, read_clocks: list[ProductClock]
+) -> Keyring:
+    await clock.refresh()
+    read_clocks[:] = [clock]
+    return await load_keyring(pool, process.settings, process.data_dir)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    admin: InitialAdmin | None
+
+
+async def _join(house: Components, passwords: Passwords) -> _Joined:
+    """The first writes of the process. A standby that takes no writes is waited for here."""
+    # First, since it fails with the reason of the server.
+    await house.attendance.pass_once()
+    await house.janitor.make_room()
+    # Last, since a password that it generates is shown only if the start continues.
+    return _Joined(await found(house.pools.loops, house.settings, house.role, passwords))
 
 
 def _daemon_of(
     house: Components,
     store: _Store,
+    listening: socket.socket | None,
     passwords: Passwords,
     metrics: Metrics,
     supervisor: Supervisor,
@@ -119,7 +161,7 @@ def _daemon_of(
     if DaemonPart.HTTP in PARTS[house.role]:
         metrics.watch_asked(context)
     listen_dsn = house.settings.database.listen_dsn or store.dsn
-    return Daemon(house, context, listen_dsn, store.server)
+    return Daemon(house, context, listening, listen_dsn, store.server)
 
 
 async def _start(daemon: Daemon, founder: InitialAdmin | None, supervisor: Supervisor) -> None:
@@ -130,7 +172,7 @@ async def _start(daemon: Daemon, founder: InitialAdmin | None, supervisor: Super
     set_aside()
     address = reported.get(DaemonPart.HTTP) or reported.get(DaemonPart.OPS) or ""
     print_ready(daemon.house, str(address), founder)
-    notify("READY=1")
+    notify("READY=1\nSTATUS=")
 
 
 def _readiness(house: Components, heartbeats: LoopHeartbeats) -> Readiness:

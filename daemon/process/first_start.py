@@ -5,6 +5,8 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+import trio
+
 from ...http.auth.passwords import Passwords
 from ...storage.accounts.transactions.bootstrap_installation import found_installation, is_founded
 from ...storage.engine.keyring import Keyring, key_from_text, new_key_text
@@ -44,9 +46,11 @@ async def found(
     email = settings.security.admin_email or DEFAULT_EMAIL
     password = given or secrets.token_urlsafe(PASSWORD_BYTES)
     hashed = await passwords.hash(password)
-    async with pool.transaction("found_installation") as tx:
-        if not await found_installation(tx, email, hashed):
-            return None
+    # A stop between the commit and the return would lose the password; the pool bounds the time.
+    with trio.CancelScope(shield=True):
+        async with pool.transaction("found_installation") as tx:
+            if not await found_installation(tx, email, hashed):
+                return None
     return InitialAdmin(email, None if given else password)
 
 

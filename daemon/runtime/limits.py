@@ -9,6 +9,15 @@ HTTP_FINISH_SECONDS: Final = 10.0
 PROBES_FINISH_SECONDS: Final = 10.0
 RECORDER_DRAIN_SECONDS: Final = 10.0
 
+# A start that cannot reach the database pauses between attempts; the pause doubles up to the last.
+DATABASE_FIRST_PAUSE_SECONDS: Final = 0.5
+DATABASE_LAST_PAUSE_SECONDS: Final = 5.0
+# A start that waits for the database logs the cause at this interval.
+DATABASE_LOG_SECONDS: Final = 60.0
+# A start that waits or migrates asks systemd every minute for as much time as the unit gives it.
+START_EXTENSION_SECONDS: Final = 330
+START_EXTENSION_PAUSE_SECONDS: Final = 60.0
+
 # A child that fails is begun again; so many times within so long, then the process ends.
 RESTARTS_MOST: Final = 5
 RESTARTS_WITHIN_SECONDS: Final = 30.0

@@ -1,17 +1,22 @@
-"""Hypercorn in our nursery: where it listens, how much it holds, how it ends."""
+"""Hypercorn in our nursery: where it listens, how much it holds, how it ends.
+
+The socket is opened once, before the process is ready, and outlives the server that answers then.
+"""
 
 import socket
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as hypercorn_serve
 
-from ..wire.app_context import AppContext
+from ..wire.app_context import AppContext, Readiness
 from ..wire.custom_domains import PageDomains
 from . import health as ops
 from .app import make_app
 from .asgi_middleware import RequestMiddleware
+from .not_ready import make_not_ready_app
 from .route_table import ROUTES
 
 BACKLOG: Final = 1_024
@@ -24,17 +29,40 @@ UNREAD_MS: Final = 20_000
 
 async def serve(
     context: AppContext,
-    address: tuple[str, int],
+    listening: socket.socket,
     with_api: bool,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves until `context.stopping`; started with the address it listens on."""
+    """Serves until `context.stopping`; started with the address of `listening`."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
     app = cast("Any", make_app(context, routes))
     domains = PageDomains(app, context.domains) if with_api else app
     front = RequestMiddleware(domains, context.requests)
-    listening = _listen(address)
     host, port = listening.getsockname()[:2]
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_serve, front, _config(listening), context.stopping)
+        task_status.started(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
+async def serve_not_ready(
+    listening: socket.socket,
+    readiness: Callable[[], Readiness],
+    requests: trio.CapacityLimiter,
+    until: trio.Event,
+    task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serves on a duplicate of `listening` that the process is not ready, until `until`.
+
+    A client that connects afterwards waits in the backlog of the socket for the real server.
+    """
+    front = RequestMiddleware(make_not_ready_app(readiness), requests)
+    config = _config(listening.dup())
+    config.graceful_timeout = 0
+    await _serve(front, config, until, task_status)
+
+
+def _config(listening: socket.socket) -> Config:
+    """Hypercorn closes `listening`."""
     config = Config()
     config.bind = [f"fd://{listening.detach()}"]
     config.accesslog = None
@@ -43,9 +71,7 @@ async def serve(
     config.graceful_timeout = GRACEFUL_SECONDS
     config.include_server_header = False
     config.alpn_protocols = ["http/1.1"]
-    async with trio.open_nursery() as nursery:
-        await nursery.start(_serve, front, config, context.stopping)
-        task_status.started(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return config
 
 
 async def _serve(
@@ -63,7 +89,7 @@ async def _serve(
     )
 
 
-def _listen(address: tuple[str, int]) -> socket.socket:
+def listen(address: tuple[str, int]) -> socket.socket:
     """OSError where the address is taken or not ours."""
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,24 +1,26 @@
-"""Connecting: every connection has its time-outs, UTC and a name; what fails is Unavailable.
+"""Connecting: every connection has its timeouts, UTC and a name; a failure is Unavailable.
 
 Also listening to NOTIFY, which needs a connection of its own.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 import psycopg
 import trio
-from psycopg import errors, generators, sql
+from psycopg import generators, sql
 from psycopg._conninfo_utils import get_param, is_ip_address, split_attempts
 from psycopg.abc import ConnDict
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ..core.refusal import Unavailable
-from .database_errors import renamed
+from .database_errors import UnusableDatabase, connect_error, renamed
+from .libpq_connect import connecting
 from .trio_postgres import STATEMENT_SECONDS, Connection, drive_elsewhere
 
 CONNECT_SECONDS: Final = 10
+OLDEST_SERVER: Final = 150000
 LOCK_SECONDS: Final = 5
 IDLE_IN_TRANSACTION_SECONDS: Final = 20
 
@@ -43,36 +45,54 @@ _SETTINGS: Final = (
 async def connect(
     dsn: str, *, name: str = "leadline", seconds: float = CONNECT_SECONDS
 ) -> Connection:
-    """A new connection, its settings made. Raises Unavailable with the cause.
+    """A new connection, its settings made. Raises Unavailable with the cause, UnusableDatabase if
+    the same attempt would fail again.
 
     `name` is the application_name that the server shows.
     """
     with trio.move_on_after(seconds):
         try:
-            return await _connect(dsn, name)
+            attempts = await _attempts(dsn, name)
         except psycopg.Error as error:
-            cause = str(error).strip().replace("\n", "; ")
-            raise Unavailable(f"cannot connect: {cause}") from error
+            raise UnusableDatabase(f"database.dsn: {str(error).strip()}") from error
+        return await _connect(attempts)
     raise Unavailable(f"cannot connect: no answer within {seconds:g} s")
 
 
-async def _connect(dsn: str, name: str) -> Connection:
-    failure = errors.OperationalError("no host to connect to")
-    for attempt in await _attempts(dsn, name):
+async def _connect(attempts: Sequence[ConnDict]) -> Connection:
+    """The first attempt that succeeds. Raises the last error; UnusableDatabase only if waiting
+    does not help with any of the hosts."""
+    failures: list[Unavailable] = []
+    for attempt in attempts:
         try:
-            connection = await drive_elsewhere(
-                Connection._connect_gen(make_conninfo("", **attempt))
-            )
-        except errors.OperationalError as error:
-            failure = error
-            continue
-        try:
-            await connection.command(_SETTINGS)
-        except BaseException:
-            connection.discard()
-            raise
-        return connection
-    raise failure
+            return await _open(make_conninfo("", **attempt))
+        except psycopg.Error as error:
+            failures.append(connect_error(error))
+        except UnusableDatabase as error:
+            failures.append(error)
+    worth_waiting = [one for one in failures if not isinstance(one, UnusableDatabase)]
+    raise (worth_waiting or failures or [Unavailable("cannot connect: no host")])[-1]
+
+
+async def _open(conninfo: str) -> Connection:
+    connection = Connection(await drive_elsewhere(connecting(conninfo)))
+    try:
+        # Before the settings, some of which an older server does not know.
+        _refuse_old_server(connection)
+        await connection.command(_SETTINGS)
+    except BaseException:
+        connection.discard()
+        raise
+    return connection
+
+
+def _refuse_old_server(connection: Connection) -> None:
+    version = connection.info.server_version
+    if version < OLDEST_SERVER:
+        raise UnusableDatabase(
+            f"this is PostgreSQL {version // 10000}, leadline needs {OLDEST_SERVER // 10000}"
+            " or newer; nothing was changed"
+        )
 
 
 async def _attempts(dsn: str, name: str) -> list[ConnDict]:
@@ -95,7 +115,7 @@ async def _resolve(host: str) -> list[str]:
     try:
         found = await trio.socket.getaddrinfo(host, None, type=trio.socket.SOCK_STREAM)
     except OSError as error:
-        raise errors.OperationalError(f"cannot resolve {host}: {error.strerror}") from error
+        raise Unavailable(f"cannot connect: cannot resolve {host}: {error.strerror}") from error
     return [str(item[4][0]) for item in found]
 
 

@@ -9,7 +9,13 @@ import psycopg
 
 from ..core.refusal import Unavailable
 
-# By SQLSTATE, its first two characters or all five.
+# By SQLSTATE, its first two characters or all five. A server that answers a connection with one of
+# these refuses the same connection again, until the server or the DSN is changed.
+_REFUSES_DSN = {
+    "28",  # no such role, a wrong password, no entry in pg_hba.conf
+    "3D000",  # no such database
+    "42501",  # the role may not connect to the database
+}
 _AWAY = {
     "08",  # connection exception
     "53",  # too many connections, out of memory, disk full
@@ -24,6 +30,15 @@ _CONFLICTS = {"40001", "40P01"}
 _CHANGED_PLAN = "cached plan must not change result type"
 # A server that says one of these is not the one to ask again: connect anew.
 _LEAVE = {"25006"}
+
+
+class UnusableDatabase(Unavailable):
+    """Waiting does not help: the DSN is malformed, the server refuses its role, password or
+    database, or the server is too old.
+
+    It is an Unavailable, since a process that is running continues to wait: the operator can
+    repair the server. A process that starts ends instead.
+    """
 
 
 class OutcomeUnknown(Unavailable):
@@ -55,6 +70,17 @@ def renamed(error: psycopg.Error, *, lost: bool) -> Exception:
     if lost or state in _AWAY or state[:2] in _AWAY or _CHANGED_PLAN in text:
         return Unavailable(text)
     return Rejected(text, state, error.diag.constraint_name or "")
+
+
+def connect_error(error: psycopg.Error) -> Unavailable:
+    """What to raise for a connection that could not be made."""
+    text = "cannot connect: " + "; ".join(line.strip() for line in str(error).splitlines())
+    state = error.sqlstate or ""
+    if state in _REFUSES_DSN or state[:2] in _REFUSES_DSN:
+        return UnusableDatabase(text)
+    if isinstance(error, psycopg.ProgrammingError) and not state:
+        return UnusableDatabase(f"database.dsn: {str(error).strip()}")
+    return Unavailable(text)
 
 
 def must_leave(error: psycopg.Error) -> bool:

@@ -2,8 +2,8 @@
 
 Invariants:
 - Processes that start at once apply each file once. A file that fails changes nothing.
-- A server older than PostgreSQL 15 and a database of a version before the baseline are refused
-  before any change.
+- A database of a version before the baseline is refused before any change. `connect` refuses a
+  server older than PostgreSQL 15.
 - A file that was changed after it was applied, and a database that is newer than the code, are
   errors.
 - A violated guard of any pending file refuses the run before its first file is applied. A guard
@@ -20,14 +20,13 @@ from psycopg import sql
 
 from ..core.refusal import Unavailable
 from .connect import connect
-from .database_errors import renamed
+from .database_errors import Rejected, renamed
 from .migration_files import CannotMigrate, Guard, Migration, read_folder
 from .trio_postgres import Connection, Cursor
 
 __all__ = ["FOLDER", "CannotMigrate", "ensure_database", "migrate"]
 
 FOLDER: Final = Path(__file__).parent / "migrations"
-OLDEST_SERVER: Final = 150000
 # Another process may be applying a long one.
 WAIT_SECONDS: Final = 600
 RETRY_SECONDS: Final = 0.1
@@ -67,13 +66,12 @@ create table if not exists schema_migrations (
 async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
     """Applies what is pending and returns the names of the files this call applied.
 
-    Raises CannotMigrate, or Unavailable when the server cannot be reached or another process
-    migrates for more than WAIT_SECONDS.
+    Raises CannotMigrate, UnusableDatabase, or Unavailable when the server cannot be reached, a
+    migration gave way to another process, or one migrates for more than WAIT_SECONDS.
     """
     files = read_folder(folder)
     connection = await connect(dsn, name="leadline migrate")
     try:
-        _refuse_old_server(connection)
         done: list[str] = []
         with trio.move_on_after(WAIT_SECONDS):
             while pending := _pending(files, await _applied(connection)):
@@ -84,7 +82,11 @@ async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
             return done
         raise Unavailable(f"another process has been migrating for {WAIT_SECONDS} s")
     except psycopg.Error as error:
-        raise renamed(error, lost=connection.closed) from error
+        failure = renamed(error, lost=connection.closed)
+        if isinstance(failure, Rejected):
+            # Such as a role that may not create tables.
+            raise CannotMigrate(str(failure)) from error
+        raise failure from error
     finally:
         connection.discard()
 
@@ -101,15 +103,6 @@ async def ensure_database(dsn: str, name: str) -> None:
         raise renamed(error, lost=connection.closed) from error
     finally:
         connection.discard()
-
-
-def _refuse_old_server(connection: Connection) -> None:
-    version = connection.info.server_version
-    if version < OLDEST_SERVER:
-        raise CannotMigrate(
-            f"this is PostgreSQL {version // 10000}, leadline needs {OLDEST_SERVER // 10000}"
-            " or newer; nothing was changed"
-        )
 
 
 def _pending(files: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
@@ -157,7 +150,7 @@ async def _apply_next(connection: Connection, files: Sequence[Migration]) -> str
         try:
             await connection.command(file.text)
         except psycopg.Error as error:
-            if connection.closed:
+            if isinstance(renamed(error, lost=connection.closed), Unavailable):
                 raise
             raise CannotMigrate(f"{file.name}: {str(error).strip()}") from error
         await _rows(
@@ -190,7 +183,7 @@ async def _count(connection: Connection, file: Migration, guard: Guard, *, is_ne
     try:
         ((count,),) = await _rows(connection, guard.query)
     except psycopg.Error as error:
-        if connection.closed:
+        if isinstance(renamed(error, lost=connection.closed), Unavailable):
             raise
         if is_next or not isinstance(error, _NOT_YET):
             raise CannotMigrate(

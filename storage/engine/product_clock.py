@@ -66,7 +66,8 @@ class ProductClock:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Reads it every READ_SECONDS; started after the first reading, which may raise
         Unavailable. Later ones that fail are carried over."""
-        await self.refresh()
+        if self._clock is None:
+            await self.refresh()
         task_status.started()
         away = False
         while True:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from leadline.daemon.cli import COMMANDS, main
 from tests.support.processes.daemon_process import LEADLINE
+from tests.support.processes.ports import refusing_port
 
 
 def test_every_command_has_help_with_what_it_is_for() -> None:
@@ -68,11 +69,30 @@ def test_a_database_from_before_the_baseline_ends_with_1(
             "create table schema_migrations (version integer, name text, checksum text)"
         )
         connection.execute("insert into schema_migrations values (1, '0001_accounts', '')")
-    given = {"LEADLINE_DATABASE__DSN": empty_dsn, "LEADLINE_DATA_DIR": str(tmp_path)}
+    given = {
+        "LEADLINE_DATABASE__DSN": empty_dsn,
+        "LEADLINE_DATA_DIR": str(tmp_path),
+        "LEADLINE_SERVER__LISTEN": "127.0.0.1:0",
+    }
     done = CliRunner().invoke(main, command, env=given)
     assert done.exit_code == 1
     assert done.output.startswith("leadline: the schema of this database predates the first rel")
     assert done.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", [["migrate"], ["keys", "rotate"], ["admin", "create-user", "a@b.c"]]
+)
+def test_a_command_does_not_wait_for_the_database(command: list[str], tmp_path: Path) -> None:
+    with refusing_port() as port:
+        given = {
+            "LEADLINE_DATABASE__DSN": f"host=127.0.0.1 port={port} user=x",
+            "LEADLINE_DATA_DIR": str(tmp_path),
+        }
+        done = CliRunner().invoke(main, command, env=given)
+    assert done.exit_code == 1
+    assert done.output.startswith("leadline: cannot connect: ")
+    assert "refused" in done.output.splitlines()[0]
 
 
 def test_an_import_is_not_paid_before_a_command_is_called() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from leadline.daemon.runtime import limits
+
 UNITS = Path(__file__).parents[2] / "systemd"
 # What systemd-analyze calls exposure, 0 to 10.
 EXPOSURE_MOST = 2.0
@@ -50,3 +52,10 @@ def test_the_unit_waits_for_readiness_and_for_signs_of_life(name: str) -> None:
     assert "Type=notify" in text
     assert "WatchdogSec=" in text
     assert "Restart=always" in text
+
+
+@pytest.mark.parametrize("name", ["leadline.service", "leadline@.service"])
+def test_a_start_that_waits_asks_for_as_long_as_the_unit_gives_it(name: str) -> None:
+    text = (UNITS / name).read_text()
+    assert f"TimeoutStartSec={limits.START_EXTENSION_SECONDS}\n" in text
+    assert limits.START_EXTENSION_PAUSE_SECONDS < limits.START_EXTENSION_SECONDS / 2

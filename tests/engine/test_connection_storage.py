@@ -2,6 +2,8 @@
 
 import os
 import random
+import re
+import secrets
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,11 +14,13 @@ from uuid import UUID
 import psycopg
 import pytest
 import trio
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine import trio_postgres as postgres
 from leadline.storage.engine.connect import NotifyMessage, connect, listening
-from leadline.storage.engine.database_errors import OutcomeUnknown
+from leadline.storage.engine.database_errors import OutcomeUnknown, UnusableDatabase, connect_error
+from leadline.storage.engine.libpq_connect import _error_of
 from leadline.storage.engine.trio_postgres import Connection, Cursor
 from leadline.storage.engine.value_types import FOREVER, NEVER
 
@@ -386,3 +390,78 @@ async def test_a_silent_server_is_unavailable_within_the_bound() -> None:
     listener.listen(1)
     with listener, pytest.raises(Unavailable, match=r"no answer within 0\.2 s"):
         await connect(f"host=127.0.0.1 port={listener.getsockname()[1]} user=x", seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "says"),
+    [
+        ("host=127.0.0.1 port=1 user", 'missing "=" after "user"'),
+        ("host=127.0.0.1 port=1 colour=red", 'invalid connection option "colour"'),
+        ("host=127.0.0.1 port=many", 'invalid integer value "many"'),
+        ("host=127.0.0.1 port=1 sslmode=perhaps", "invalid sslmode value"),
+        ("postgresql://127.0.0.1:1/x?keepalives=%zz", "invalid percent-encoded token"),
+        ("host=127.0.0.1 port=1,2,3", "could not match 3 port numbers to 1 hosts"),
+    ],
+)
+async def test_a_malformed_dsn_is_unusable_and_says_why(dsn: str, says: str) -> None:
+    with pytest.raises(UnusableDatabase, match=f"database.dsn: {re.escape(says)}"):
+        await connect(dsn)
+
+
+@pytest.fixture
+def guarded(empty_dsn: str) -> Iterator[str]:
+    """A role that may log in to its database, with the fewest connections that a test needs."""
+    name = f"guest_{secrets.token_hex(4)}"
+    with psycopg.connect(empty_dsn, autocommit=True) as connection:
+        connection.execute(f"create role {name} login connection limit 1".encode())
+        yield make_conninfo(empty_dsn, user=name)
+        connection.execute(f"drop owned by {name}".encode())
+        connection.execute(f"drop role {name}".encode())
+
+
+async def test_what_the_server_refuses_for_good_is_unusable(empty_dsn: str, guarded: str) -> None:
+    role = conninfo_to_dict(guarded)["user"]
+    with psycopg.connect(empty_dsn, autocommit=True) as connection:
+        database = connection.info.dbname
+        for statement, dsn, says in (
+            ("select 1", make_conninfo(guarded, dbname="nowhere"), "nowhere"),
+            ("select 1", make_conninfo(guarded, user="nobody-here"), "nobody-here"),
+            (f"revoke connect on database {database} from public", guarded, "denied"),
+            (f"alter role {role} nologin", guarded, "not permitted to log in"),
+        ):
+            connection.execute(statement.encode())
+            with pytest.raises(UnusableDatabase, match=says) as caught:
+                await connect(dsn)
+            assert ".c:" not in str(caught.value)
+
+
+async def test_a_server_without_room_is_worth_waiting_for(guarded: str) -> None:
+    first = await connect(guarded)
+    with pytest.raises(Unavailable, match="too many connections") as caught:
+        await connect(guarded)
+    assert not isinstance(caught.value, UnusableDatabase)
+    first.discard()
+
+
+async def test_of_several_hosts_one_that_is_away_is_worth_waiting_for(guarded: str) -> None:
+    host = conninfo_to_dict(guarded)["host"]
+    hosts = make_conninfo(guarded, host=f"/nowhere,{host}", dbname="nowhere")
+    with pytest.raises(Unavailable, match="No such file") as caught:
+        await connect(hosts)
+    assert not isinstance(caught.value, UnusableDatabase)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        # As servers in other languages write it.
+        ("FATAL:  28P01: Passwort-Authentifizierung fehlgeschlagen\n", UnusableDatabase),
+        ("ВАЖНО:  3D000: база данных не существует\n", UnusableDatabase),
+        ("FATAL:  57P03: das Datenbanksystem startet\n", Unavailable),
+        ("FATAL:  ZZZZZ: etwas Neues\n", Unavailable),
+        ("FATAL: password authentication failed\n", Unavailable),
+    ],
+)
+def test_the_state_decides_and_not_the_words(text: str, kind: type[Exception]) -> None:
+    failure = connect_error(_error_of(f"connection to server at 10.0.0.1 failed: {text}"))
+    assert type(failure) is kind

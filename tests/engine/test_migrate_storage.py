@@ -7,8 +7,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine import connect as connect_module
 from leadline.storage.engine import migrate as migrate_module
+from leadline.storage.engine.database_errors import UnusableDatabase
 from leadline.storage.engine.migrate import CannotMigrate, ensure_database, migrate
 
 
@@ -75,8 +79,10 @@ def test_processes_that_start_at_once_agree(empty_dsn: str, folder: Path) -> Non
 async def test_an_old_server_is_refused_before_anything_is_applied(
     empty_dsn: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate_module, "OLDEST_SERVER", 990000)
-    with pytest.raises(CannotMigrate, match=r"this is PostgreSQL \d+, leadline needs 99 or newer"):
+    monkeypatch.setattr(connect_module, "OLDEST_SERVER", 990000)
+    with pytest.raises(
+        UnusableDatabase, match=r"this is PostgreSQL \d+, leadline needs 99 or newer"
+    ):
         await migrate(empty_dsn, folder)
     assert look(empty_dsn, "select count(*) from pg_tables where schemaname = 'public'") == [(0,)]
 
@@ -128,3 +134,26 @@ async def test_a_database_is_made_where_it_is_missing(empty_dsn: str, databases)
         await ensure_database(empty_dsn, name)
     assert look(empty_dsn, f"select count(*) from pg_database where datname = '{name}'") == [(1,)]
     databases.drop(f"dbname={name}")
+
+
+async def test_a_migration_that_must_wait_for_a_table_can_be_tried_again(
+    empty_dsn: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await migrate(empty_dsn, folder)
+    write(folder, "0003_third", "alter table first add column more int;")
+    monkeypatch.setattr(migrate_module, "_BEGIN", b"BEGIN; SET LOCAL lock_timeout = '50ms'")
+    with psycopg.connect(empty_dsn) as reader:
+        reader.execute("select * from first")
+        with pytest.raises(Unavailable, match="lock timeout"):
+            await migrate(empty_dsn, folder)
+    assert await migrate(empty_dsn, folder) == ["0003_third"]
+
+
+async def test_a_role_that_may_not_create_tables_is_refused(empty_dsn: str, folder: Path) -> None:
+    with psycopg.connect(empty_dsn, autocommit=True) as connection:
+        connection.execute("create role reader_only login")
+        try:
+            with pytest.raises(CannotMigrate, match="permission denied for schema public"):
+                await migrate(make_conninfo(empty_dsn, user="reader_only"), folder)
+        finally:
+            connection.execute("drop role reader_only")

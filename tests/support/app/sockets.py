@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import trio
 
-from leadline.http.server.hypercorn_server import serve
+from leadline.http.server.hypercorn_server import listen, serve
 from leadline.http.wire.app_context import AppContext
 from leadline.storage.engine.pools import Pool, open_pool
 
@@ -22,7 +22,7 @@ class Told(NamedTuple):
 async def served(context: AppContext) -> AsyncIterator[int]:
     """The port that the application listens on."""
     async with trio.open_nursery() as nursery:
-        address: str = await nursery.start(serve, context, ("127.0.0.1", 0), True)
+        address: str = await nursery.start(serve, context, listen(("127.0.0.1", 0)), True)
         yield int(address.rpartition(":")[2])
         context.stopping.set()
 

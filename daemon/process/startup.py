@@ -1,0 +1,121 @@
+"""The time before a process is ready: it answers that it is not, and waits for its database."""
+
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import trio
+
+from ...http.server.hypercorn_server import serve_not_ready
+from ...http.wire.app_context import Readiness
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.database_errors import UnusableDatabase
+from ..runtime import limits
+from ..runtime.sd_notify import notify
+from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase
+
+log = logging.getLogger("leadline.startup")
+
+T = TypeVar("T")
+
+
+class Startup:
+    """`listening` is the socket of the process, or None if it serves no HTTP. Without `waits` a
+    database that is unavailable is an error."""
+
+    def __init__(
+        self, listening: socket.socket | None, stopping: trio.Event, *, waits: bool
+    ) -> None:
+        self._listening = listening
+        self._stopping = stopping
+        self._waits = waits
+        self._faults: tuple[str, ...] = ("starting",)
+        self._over = trio.Event()
+        self._closed = trio.Event()
+
+    def server(self) -> RunChild | None:
+        """Returns what answers on the socket until `end`."""
+        listening = self._listening
+        if listening is None:
+            self._closed.set()
+            return None
+
+        async def serve(task: ChildTask) -> None:
+            await serve_not_ready(listening, self._readiness, limits.serving(), self._over, task)
+            self._closed.set()
+            # A child that returns counts as failed.
+            await trio.sleep_forever()
+
+        return serve
+
+    async def end(self) -> None:
+        """Stops to answer, so that the server of the ready process can."""
+        self._over.set()
+        await self._closed.wait()
+
+    async def until_available(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Returns what `work` returns; calls it again for as long as the database is unavailable.
+
+        Returns None if the process is asked to stop first: then `work` is cancelled. Raises
+        UnusableDatabase, and everything else that `work` raises, immediately. Asks systemd for more
+        time as long as this takes.
+        """
+        result: T | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_at, self._stopping, nursery.cancel_scope)
+            nursery.start_soon(_extend_start)
+            result = await self._repeat(work)
+            nursery.cancel_scope.cancel()
+        return result
+
+    def _readiness(self) -> Readiness:
+        return Readiness(faults=self._faults)
+
+    async def _repeat(self, work: Callable[[], Awaitable[T]]) -> T:
+        began_at = trio.current_time()
+        logged_at: float | None = None
+        pause = limits.DATABASE_FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                result = await work()
+            except Unavailable as error:
+                if not self._waits or isinstance(error, UnusableDatabase):
+                    raise
+                cause = str(error)
+            else:
+                break
+            self._faults = ("database",)
+            notify(f"STATUS=waiting for the database: {cause}")
+            now = trio.current_time()
+            if logged_at is None or now - logged_at >= limits.DATABASE_LOG_SECONDS:
+                logged_at = now
+                waited = round(now - began_at)
+                log.warning(
+                    "waiting for the database", extra={"cause": cause, "waited_seconds": waited}
+                )
+            await trio.sleep(pause)
+            pause = min(2 * pause, limits.DATABASE_LAST_PAUSE_SECONDS)
+        if logged_at is not None:
+            self._faults = ("starting",)
+            notify("STATUS=starting")
+            waited = round(trio.current_time() - began_at)
+            log.info("database available", extra={"waited_seconds": waited})
+        return result
+
+
+async def _cancel_at(stopping: trio.Event, scope: trio.CancelScope) -> None:
+    await stopping.wait()
+    scope.cancel()
+
+
+async def _extend_start() -> None:
+    """Each message extends a start that exceeds TimeoutStartSec by that time from now on."""
+    while True:
+        notify(f"EXTEND_TIMEOUT_USEC={limits.START_EXTENSION_SECONDS * 1_000_000}")
+        await trio.sleep(limits.START_EXTENSION_PAUSE_SECONDS)
+
+
+NOT_READY: Final[Child[Startup]] = Child(
+    "not_ready", StopPhase("not_ready"), bind=Startup.server, reports_start=True
+)
