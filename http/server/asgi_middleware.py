@@ -95,19 +95,24 @@ class _Body:
             self._ended.set()
 
     async def next_message(self) -> Message:
-        """Passes it on up to the bound; a longer one looks like a client that went away, after the
-        application has been told enough to refuse it."""
-        message = await self._receive()
-        if message["type"] != "http.request":
-            self._ended.set()
-            return message
-        self._seen += len(message.get("body", b""))
-        if self._seen > BODY_LARGEST:
-            self._is_too_long = True
-            return {"type": "http.disconnect"}
-        if not message.get("more_body"):
-            self._ended.set()
-        return message
+        """Passes on the body up to the bound and drops the rest.
+
+        By then the application has received more than any route accepts. A disconnect here would
+        cancel the handler, and its client would get no answer.
+        """
+        while True:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                self._ended.set()
+                return message
+            self._seen += len(message.get("body", b""))
+            self._is_too_long = self._is_too_long or self._seen > BODY_LARGEST
+            if not message.get("more_body"):
+                self._ended.set()
+            if self._seen <= BODY_LARGEST:
+                return message
+            if self._ended.is_set():
+                return {**message, "body": b""}
 
     async def came(self) -> bool:
         """Whether all of it did, or the client has gone. What nobody reads any more is passed

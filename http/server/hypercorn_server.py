@@ -20,6 +20,8 @@ from .not_ready import make_not_ready_app
 from .route_table import ROUTES
 
 BACKLOG: Final = 1_024
+# Line and headers of a request: the query of a push may contain the output of a job.
+REQUEST_HEAD_LARGEST: Final = 64 << 10
 KEEP_ALIVE_SECONDS: Final = 75
 # Streams have been ended by then and requests finished; what is left is idle connections.
 GRACEFUL_SECONDS: Final = 3
@@ -67,6 +69,7 @@ def _config(listening: socket.socket) -> Config:
     config.bind = [f"fd://{listening.detach()}"]
     config.accesslog = None
     config.errorlog = None
+    config.h11_max_incomplete_size = REQUEST_HEAD_LARGEST
     config.keep_alive_timeout = KEEP_ALIVE_SECONDS
     config.graceful_timeout = GRACEFUL_SECONDS
     config.include_server_header = False

@@ -94,8 +94,10 @@ async def _admit(
         scope=scope,
         ids=ids,
         words=words,
+        body_cut=await _skip_body(route, request),
         body=await _read_body(route, request),
-        query=_read_query(route, request),
+        query=None if route.tolerant else _read_query(route, request),
+        values=_query_values(route, request) if route.tolerant else {},
         method=request.method,
         client=client_address(_peer(request), headers, context.options.trusted_proxies),
         session_hash=identified.session_hash if identified else None,
@@ -169,9 +171,15 @@ def _read_parameters(
     return ids, words, malformed
 
 
-async def _read_body(route: Route, request: quart.Request) -> Any:
-    if route.body_ignored and await read_limited(request, route.body_largest) is None:
+async def _skip_body(route: Route, request: quart.Request) -> bool:
+    """Reads a body that the route ignores; returns whether it was cut at its bound."""
+    cut = route.body_ignored and await read_limited(request, route.body_largest) is None
+    if cut and not route.tolerant:
         raise Problem("body_too_large")
+    return cut
+
+
+async def _read_body(route: Route, request: quart.Request) -> Any:
     if route.body is None:
         return None
     media_type = request.mimetype
@@ -256,6 +264,10 @@ def _read_query(route: Route, request: quart.Request) -> Any:
         return msgspec.convert(given, route.query, strict=False)
     except msgspec.ValidationError as error:
         raise Problem(fault_in_words(str(error))) from error
+
+
+def _query_values(route: Route, request: quart.Request) -> dict[str, list[str]]:
+    return {name: request.args.getlist(name) for name, _ in _query_fields(route.query)}
 
 
 @cache

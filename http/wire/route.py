@@ -41,6 +41,9 @@ class Request:
     path: str = field(default="", repr=False)
     # What a form gave, each name with all its values.
     form: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
+    # Of a tolerant route: all values of each query parameter, and whether the body was cut.
+    values: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
+    body_cut: bool = False
 
     @property
     def who(self) -> Principal:
@@ -84,6 +87,9 @@ class Route:
     # Whether a body may be left out altogether.
     body_optional: bool = False
     query: type[msgspec.Struct] = NoQuery
+    # The handler judges repeated parameters (`ask.values`, `ask.query` is None), and a body that is
+    # ignored is cut at its bound instead of refused.
+    tolerant: bool = False
     answer: Any = None
     status: int = 200
     # Other statuses that come with the same answer.

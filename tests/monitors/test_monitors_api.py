@@ -308,13 +308,42 @@ async def test_a_push_of_an_unknown_token_and_one_that_is_renewed(api: Api) -> N
     assert (await api.ask("nobody", "POST", path, data=b"\x00\xff")).status_code == 200
     assert (await api.ask("nobody", "GET", f"{path}/nonsense")).status_code == 404
     assert (await api.ask("nobody", "GET", f"{path}?status=sideways")).status_code == 400
-    large = await api.ask("nobody", "POST", path, data=b"x" * (64 * 1024 + 1))
-    assert large.status_code == 413
     answer = await api.ask("editor", "POST", f"/api/v1/monitors/{made['id']}/push-token")
     assert answer.status_code == 201
     assert (await api.ask("nobody", "POST", path)).status_code == 404
     ((beats,),) = await api.rows("select count(*) from heartbeats")
     assert beats == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "data", "stored", "warned"),
+    [
+        ("?status=UP", b"", (True, None, 0), []),
+        ("?status=DOWN", b"", (False, None, 0), []),
+        ("?ping=soon", b"", (True, None, 0), ["ping"]),
+        (f"?msg={'a' * 250}&ping=9", b"", (True, "a" * 200, 9), ["msg"]),
+        ("?msg=%FF%00%1b", b"", (True, "%FF", 0), ["msg"]),
+        ("?msg=a&msg=b&ping=1&ping=2", b"", (True, "a", 1), ["msg", "ping"]),
+        ("?status=up&status=UP&other=%FF", b"", (True, None, 0), []),
+        ("/fail?status=sideways", b"", (False, None, 0), ["status"]),
+        ("", b"x" * (64 * 1024), (True, None, 0), []),
+        ("", b"x" * (64 * 1024 + 1), (True, None, 0), ["body"]),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
+async def test_a_received_heartbeat_is_stored_whatever_is_wrong_with_the_rest(
+    api: Api, method: str, query: str, data: bytes, stored: tuple[Any, ...], warned: list[str]
+) -> None:
+    made = await create(api, name="Job", type="push", target="")
+    await _one_partition(api)
+    path = f"/api/v1/public/push/{made['push_token']}{query}"
+    answer = await api.ask("nobody", method, path, data=data)
+    assert answer.status_code == 200
+    assert await api.rows("select up, msg, latency_ms from heartbeats") == [stored]
+    if method != "HEAD":
+        body = await answer.get_json()
+        assert [text.split(":")[0] for text in body.pop("warnings", [])] == warned
+        assert body == {"ok": True, "monitor_id": made["id"], "up": stored[0]}
 
 
 async def test_a_sender_cannot_pass_its_own_word_for_ours(api: Api) -> None:

@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 import trio
+from msgspec import UNSET
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
@@ -22,6 +23,7 @@ KNOWN_SECONDS: Final = 2.0
 KNOWN_MOST: Final = 50_000
 # What we write ourselves for a deadline that was missed; a sender's word must not pass for it.
 _OURS: Final = "push_missed"
+_BODY_CUT: Final = f"body: was cut at {PUBLIC_BODY_LARGEST} bytes"
 
 
 class PushQuery(msgspec.Struct, frozen=True):
@@ -51,8 +53,8 @@ async def _find(context: AppContext, token: str) -> PushTarget:
 async def push(ask: Request) -> PushAnswer:
     # The instant is that of the receipt; until the answer we do not claim to have heard past it.
     with ask.context.recorder.receiving() as received:
-        query = ask.query
-        said = read_push(ask.words.get("suffix", ""), query.status, query.msg, query.ping)
+        given = ask.values
+        said = read_push(ask.words.get("suffix", ""), given["status"], given["msg"], given["ping"])
         if isinstance(said, BadPush):
             raise Problem(f"{said.field}: {said.message}" if said.field else "not_found")
         target = await _find(ask.context, ask.words["token"])
@@ -61,7 +63,8 @@ async def push(ask: Request) -> PushAnswer:
         elif target.enabled:
             async with ask.context.pool.transaction("mark_push") as tx:
                 await insert_push_event(tx, target.org, target.monitor, said.mark, said.message)
-    return PushAnswer(ok=True, monitor_id=target.uid, up=said.up)
+    warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
+    return PushAnswer(ok=True, monitor_id=target.uid, up=said.up, warnings=warnings or UNSET)
 
 
 async def _record(context: AppContext, target: PushTarget, said: Push, received: Instant) -> None:
@@ -95,6 +98,7 @@ def _routes() -> tuple[Route, ...]:
             summary="A heartbeat of a push monitor." if not suffix else "A heartbeat by its path.",
             tag="push",
             query=PushQuery,
+            tolerant=True,
             answer=PushAnswer,
             body_ignored=True,
             body_largest=PUBLIC_BODY_LARGEST,

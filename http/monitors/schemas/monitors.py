@@ -181,6 +181,9 @@ class PushToken(Schema, frozen=True, kw_only=True):
 
 
 class PushAnswer(Schema, frozen=True, kw_only=True):
+    """`warnings` name what was changed or ignored in the request; it is left out if empty."""
+
     ok: bool
     monitor_id: UUID
     up: bool
+    warnings: list[str] | UnsetType = UNSET

@@ -1,15 +1,21 @@
-"""What a push says: up, down, or a mark that covers nothing.
+"""Push requests: the path after the token and the query parameters.
 
-The path after the token wins over the query, as in the widely copied ping interface: `/start` and
+The path takes precedence over the query, as in the widely copied ping interface: `/start` and
 `/log` are marks, `/fail` and an exit status of 1 to 255 are down, `/0` is up.
+
+Invariant: a request is refused only if it does not state whether the target is up. Every other
+fault is a warning, because a refused heartbeat becomes a missed push.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 MESSAGE_LENGTH = 200
-# What a latency column holds; a longer one is a mistake of the sender.
+# The latency column is an int; a greater value is a mistake of the sender.
 GREATEST_PING_MS = 2**31 - 1
+_STATUSES: Final = ("up", "down")
 
 
 class PushKind(StrEnum):
@@ -20,49 +26,52 @@ class PushKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """What was pushed; `code` is an exit status, where the path gave one."""
+    """A readable push request. `code` is the exit status, if the path has one. `warnings` name the
+    parameters that were changed or ignored, and never contain their values."""
 
     mark: PushKind
     up: bool
     message: str = ""
     ping_ms: int | None = None
     code: int | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def covers(self) -> bool:
-        """Whether it is a result; else it is a mark, recorded and no more."""
+        """Whether it is a result. A mark is recorded and covers no window."""
         return self.mark is PushKind.HEARTBEAT
 
 
 @dataclass(frozen=True, slots=True)
 class BadPush:
-    """`field` names what is wrong; the empty one is the path, which then names nothing (404)."""
+    """`field` names the faulty parameter; it is empty if the path is unknown (404)."""
 
     field: str
     message: str = ""
 
 
 def read_push(
-    suffix: str, status: str | None = None, message: str | None = None, ping: str | None = None
+    suffix: str,
+    status: Sequence[str] = (),
+    message: Sequence[str] = (),
+    ping: Sequence[str] = (),
 ) -> Push | BadPush:
-    """Reads what stands after the token, without its slash, and the three query parameters."""
-    path = _read_suffix(suffix)
+    """Reads the path after the token, without its slash, and all values of the parameters."""
+    path = _read_suffix(suffix.lower())
     if path is None:
         return BadPush("")
     mark, up, code = path
-    if status not in (None, "up", "down"):
-        return BadPush("status", "must be up or down")
+    warnings: list[str] = []
     if suffix == "":
-        up = status != "down"
-    text = _flattened(message or "")
-    if len(text) > MESSAGE_LENGTH:
-        return BadPush("msg", f"must be at most {MESSAGE_LENGTH} characters")
-    if not text.isprintable():
-        return BadPush("msg", "must not hold control characters")
-    ping_ms = _read_ping(ping or "")
-    if isinstance(ping_ms, BadPush):
-        return ping_ms
-    return Push(mark, up, text, ping_ms, code)
+        found = _read_status(status, warnings)
+        if isinstance(found, BadPush):
+            return found
+        up = found
+    elif status:
+        warnings.append("status: is ignored, the path takes precedence")
+    text = _read_message(_first("msg", message, warnings), warnings)
+    ping_ms = _read_ping(_first("ping", ping, warnings), warnings)
+    return Push(mark, up, text, ping_ms, code, tuple(warnings))
 
 
 def _read_suffix(suffix: str) -> tuple[PushKind, bool, int | None] | None:
@@ -81,19 +90,46 @@ def _read_suffix(suffix: str) -> tuple[PushKind, bool, int | None] | None:
     return PushKind.HEARTBEAT, suffix == "0", int(suffix)
 
 
-def _flattened(message: str) -> str:
-    """A job's output has line ends; refusing it for them would lose the heartbeat."""
-    return " ".join(message.split("\n")).replace("\r", " ").replace("\t", " ").strip()
+def _read_status(given: Sequence[str], warnings: list[str]) -> bool | BadPush:
+    """Returns whether the target is up. A guess could report a failure as up, so a status that is
+    neither word, and two that differ, are refused."""
+    words = {word.strip().lower() for word in given}
+    if "" in words:
+        warnings.append("status: is empty and counts as not given")
+        words.discard("")
+    if not words.issubset(_STATUSES):
+        return BadPush("status", "must be up or down")
+    if len(words) > 1:
+        return BadPush("status", "is given as up and as down")
+    return "down" not in words
 
 
-def _read_ping(ping: str) -> int | BadPush | None:
-    """Milliseconds, a fraction rounded; empty is none given."""
-    if not ping:
+def _first(name: str, given: Sequence[str], warnings: list[str]) -> str:
+    if len(given) > 1:
+        warnings.append(f"{name}: is given more than once, the first value counts")
+    return given[0] if given else ""
+
+
+def _read_message(given: str, warnings: list[str]) -> str:
+    """The output of a job contains line ends, and often escape sequences of a terminal."""
+    text = "".join(char if char.isprintable() else " " for char in given).strip()
+    if any(not (char.isprintable() or char.isspace()) for char in given):
+        warnings.append("msg: characters that cannot be printed were replaced by spaces")
+    if len(text) > MESSAGE_LENGTH:
+        warnings.append(f"msg: was cut at {MESSAGE_LENGTH} characters")
+    return text[:MESSAGE_LENGTH].rstrip()
+
+
+def _read_ping(given: str, warnings: list[str]) -> int | None:
+    """Milliseconds, a fraction rounded; None if it is empty or not valid."""
+    if not given:
         return None
-    whole, dot, fraction = ping.partition(".")
+    whole, dot, fraction = given.partition(".")
     digits = whole + fraction
     if not (digits.isascii() and digits.isdigit() and whole and (fraction or not dot)):
-        return BadPush("ping", "must be milliseconds, zero or more")
-    if len(whole) > 10 or int(whole) >= GREATEST_PING_MS:
-        return BadPush("ping", f"must be below {GREATEST_PING_MS}")
+        warnings.append("ping: is ignored, must be milliseconds, zero or more")
+        return None
+    if len(whole.lstrip("0")) > 10 or int(whole) >= GREATEST_PING_MS:
+        warnings.append(f"ping: is ignored, must be below {GREATEST_PING_MS}")
+        return None
     return int(whole) + (fraction[:1] >= "5")
