@@ -12,6 +12,10 @@ def instant_given(field: str, text: str) -> Instant:
         raise Problem(f"{field}: must be an RFC 3339 instant") from None
 
 
+def instant_if_given(field: str, text: str | None) -> Instant | None:
+    return None if text is None else instant_given(field, text)
+
+
 def range_given(from_: str | None, to: str | None, most_us: int) -> TimeSpan:
     """[from, to) of a list that is told by time, of at most so long. Problem range_required,
     range_invalid, range_too_wide."""

@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from typing import Final
 
-from ....storage.core.instant import Instant, from_text
+from ....storage.core.instant import Instant
 from ....storage.incidents.queries.incidents import select_open_of_alerts
 from ....storage.incidents.rules.alertmanager_alert import (
     Alert,
@@ -21,6 +21,7 @@ from ....storage.incidents.transactions.ingest_alert import EDIT, ingest_alert
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
+from ...wire.time_params import instant_if_given
 from ..schemas import AlertmanagerAlert, AlertmanagerPayload, AlertmanagerResult
 
 log = logging.getLogger("leadline.alertmanager_intake")
@@ -81,19 +82,10 @@ def _alert(place: str, given: AlertmanagerAlert, now: Instant) -> Alert:
         given.status == "firing",
         given.labels or {},
         given.annotations or {},
-        _instant(f"{place}.startsAt", given.starts_at),
-        _instant(f"{place}.endsAt", given.ends_at),
+        instant_if_given(f"{place}.startsAt", given.starts_at or None),
+        instant_if_given(f"{place}.endsAt", given.ends_at or None),
         now,
     )
-
-
-def _instant(field: str, text: str | None) -> Instant | None:
-    if not text:
-        return None
-    try:
-        return from_text(text)
-    except (ValueError, OverflowError):
-        raise Problem(f"{field}: must be an RFC 3339 instant") from None
 
 
 ROUTES: Final = (

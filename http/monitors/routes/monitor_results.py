@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import figure
-from ....storage.core.instant import DAY, HOUR, LATEST, MINUTE, Instant, from_text, to_text
+from ....storage.core.instant import DAY, HOUR, LATEST, MINUTE, Instant, to_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
@@ -23,6 +23,7 @@ from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.schema import known
+from ...wire.time_params import instant_if_given
 from ..schemas.monitors import (
     DailyAvailability,
     ExpectedRun,
@@ -139,8 +140,8 @@ def daily(found: Days, latency_kept_from: Instant) -> list[DailyAvailability]:
 
 async def expected_runs(ask: Request) -> ExpectedRuns:
     limit = page_limit(ask.query.limit)
-    from_at = _instant("from", ask.query.from_) or Instant(0)
-    to_at = _instant("to", ask.query.to) or LATEST
+    from_at = instant_if_given("from", ask.query.from_) or Instant(0)
+    to_at = instant_if_given("to", ask.query.to) or LATEST
     if to_at <= from_at:
         raise Problem("range_invalid")
     bound = ("expected-runs", str(ask.ids["monitorID"]), from_at, to_at, *ask.query.verdict)
@@ -184,17 +185,8 @@ async def _monitor(ask: Request, tx: Tx) -> MonitorRow:
     return row
 
 
-def _instant(field: str, text: str | None) -> Instant | None:
-    if text is None:
-        return None
-    try:
-        return from_text(text)
-    except (ValueError, OverflowError):
-        raise Problem(f"{field}: must be an RFC 3339 instant") from None
-
-
 def _demand_range(from_text_: str | None, to_text_: str | None) -> tuple[Instant, Instant]:
-    from_at, to_at = _instant("from", from_text_), _instant("to", to_text_)
+    from_at, to_at = instant_if_given("from", from_text_), instant_if_given("to", to_text_)
     if from_at is None or to_at is None:
         raise Problem("range_required")
     if to_at <= from_at:

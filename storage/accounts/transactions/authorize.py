@@ -1,6 +1,7 @@
 """Asks whether the principal may, and says no in the one way that reveals nothing it should not."""
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from ...core.instant import Instant
@@ -34,6 +35,27 @@ async def demand_project(
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, action, Scope(row.org, row.id))
+    return row
+
+
+class ProjectObject(Protocol):
+    """A row of a project: a monitor, a channel, an incident and so on."""
+
+    @property
+    def org(self) -> int: ...
+    @property
+    def project(self) -> int | None: ...
+
+
+R = TypeVar("R", bound=ProjectObject)
+
+
+def demand_row(principal: Principal, action: Permission, row: R | None) -> R:
+    """Returns the row. Refused not_found if there is none, and if the principal may not see it;
+    forbidden if the principal may see it and may not do this."""
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, action, Scope(row.org, row.project))
     return row
 
 

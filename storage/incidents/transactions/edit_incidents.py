@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from ...accounts.rules.access import CredentialKind, Need, Permission, Principal, Scope
+from ...accounts.rules.access import CredentialKind, Need, Permission, Principal
 from ...accounts.tables import tenant_deletion as removals
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project, demand_row
 from ...core.key import ServiceKey
 from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
@@ -178,11 +178,7 @@ async def _expect_governed(tx: Tx, row: IncidentRow, revision: int | None) -> No
 
 
 async def _lock(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
-    row = await incidents.lock_incident(tx, incident)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, EDIT, Scope(row.org, row.project))
-    return row
+    return demand_row(principal, EDIT, await incidents.lock_incident(tx, incident))
 
 
 def target_of_new(row: IncidentRow) -> str:

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from ...accounts.rules.access import Permission, Principal, Scope
-from ...accounts.transactions.authorize import NOT_FOUND, demand, is_managed
+from ...accounts.rules.access import Permission, Principal
+from ...accounts.transactions.authorize import demand_row, is_managed
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..rows import MonitorRow
@@ -14,11 +14,7 @@ async def demand_monitor(
     tx: Tx, principal: Principal, action: Permission, monitor: UUID, *, to_delete: bool = False
 ) -> MonitorRow:
     """The monitor, locked for writing or to be deleted, if the principal may do this to it."""
-    row = await lock_monitor(tx, monitor, to_delete=to_delete)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, action, Scope(row.org, row.project))
-    return row
+    return demand_row(principal, action, await lock_monitor(tx, monitor, to_delete=to_delete))
 
 
 def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.rules.access import Need, Permission, Principal
+from ...accounts.transactions.authorize import audit, demand_project, demand_row
 from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.naming import name_fault
 from ...core.refusal import Refused, expect
@@ -98,11 +98,7 @@ async def delete_channel(tx: Tx, principal: Principal, channel: UUID) -> None:
 
 
 async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
-    row = await channels.lock_channel(tx, channel)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, EDIT, Scope(row.org, row.project))
-    return row
+    return demand_row(principal, EDIT, await channels.lock_channel(tx, channel))
 
 
 async def _is_counted_on(tx: Tx, row: ChannelRow) -> bool:

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.rules.access import Need, Permission, Principal
+from ...accounts.transactions.authorize import audit, demand_project, demand_row
 from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.instant import SECOND
 from ...core.naming import name_fault
@@ -104,11 +104,7 @@ async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> Escalat
 
 
 async def _lock(tx: Tx, principal: Principal, policy: UUID) -> EscalationPolicyRow:
-    row = await policies.lock_policy(tx, policy)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, EDIT, Scope(row.org, row.project))
-    return row
+    return demand_row(principal, EDIT, await policies.lock_policy(tx, policy))
 
 
 async def _written(tx: Tx, policy: UUID) -> EscalationPolicyRow:

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...accounts.rules.access import Need, Permission, Principal
+from ...accounts.transactions.authorize import audit, demand_project, demand_row
 from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.instant import SECOND, Instant
 from ...core.naming import name_fault
@@ -92,11 +92,7 @@ async def renew_calendar_token(
 
 async def lock_for_edit(tx: Tx, principal: Principal, schedule: UUID) -> ScheduleRow:
     """The schedule, held by whoever may edit it. Refused not_found, forbidden."""
-    row = await oncall.lock_schedule(tx, schedule)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, EDIT, Scope(row.org, row.project))
-    return row
+    return demand_row(principal, EDIT, await oncall.lock_schedule(tx, schedule))
 
 
 def target_of(row: ScheduleRow) -> str:

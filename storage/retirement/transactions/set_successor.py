@@ -9,8 +9,8 @@ from uuid import UUID
 
 from msgspec import structs
 
-from ...accounts.rules.access import Need, Permission, Principal, Scope
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
+from ...accounts.rules.access import Need, Permission, Principal
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_row
 from ...alerting.tables import outages
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
@@ -103,10 +103,7 @@ async def reactivate(
 
 async def lock_with_project(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     """The monitor as it stands, with its project held. Refused not_found, forbidden."""
-    row = await monitors_queries.select_monitor(tx, monitor)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, EDIT, Scope(row.org, row.project))
+    row = demand_row(principal, EDIT, await monitors_queries.select_monitor(tx, monitor))
     await lock_home(tx, principal, row.project_uid)
     return await _again(tx, monitor)
 

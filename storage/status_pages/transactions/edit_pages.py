@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 from ...accounts.queries import projects as projects_queries
 from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import tenant_deletion as removals
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_row
 from ...accounts.transactions.authorize_tenant_write import project_of
 from ...core.refusal import Refused, expect
 from ...core.token import RANDOM_BYTES, TokenKind, digest, token_from
@@ -100,11 +100,7 @@ async def delete_page(tx: Tx, principal: Principal, page: UUID) -> None:
 
 async def demand_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
     """The page, if the principal may edit it. Refused not_found, forbidden."""
-    row = await status_pages_queries.select_status_page(tx, page)
-    if row is None:
-        raise Refused(NOT_FOUND)
-    demand(principal, EDIT, Scope(row.org, row.project))
-    return row
+    return demand_row(principal, EDIT, await status_pages_queries.select_status_page(tx, page))
 
 
 async def find_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
