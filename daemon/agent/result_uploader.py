@@ -101,6 +101,12 @@ class ResultUploader:
         self._counts.accepted += accounted.accepted
         self._counts.duplicate += accounted.duplicate
         self._counts.ignored += accounted.ignored
+        for item in accounted.refused or ():
+            self._counts.dropped["unstorable"] += 1
+            log.warning(
+                "server cannot store a result",
+                extra={"monitor": _monitor(rows[item.index]), "reason": item.reason},
+            )
         return 0.0
 
     def _may_send(self) -> bool:

@@ -109,7 +109,9 @@ class ServerClient:
         """Hands over results, each as it is spelt in JSON."""
         body = msgspec.json.encode({"results": [msgspec.Raw(body) for body in bodies]})
         accounted = await self._post(route, body, REPORT_SECONDS, ResultsResponse)
-        if accounted.accepted + accounted.duplicate + accounted.ignored != len(bodies):
+        counted = accounted.accepted + accounted.duplicate + accounted.ignored
+        refused = {item.index for item in accounted.refused or ()}
+        if counted + len(refused) != len(bodies) or not refused <= set(range(len(bodies))):
             raise NoAnswer("what answered counts otherwise than a Leadline")
         return accounted
 

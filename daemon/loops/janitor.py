@@ -62,28 +62,29 @@ class Janitor:
     ) -> None:
         self._pool = pool
         self._clock = clock
+        # A late result needs a partition of both tables. It is accepted by the age of heartbeats,
+        # so the rows of the ledger are kept for at least that time.
         self._kept = {
             ("heartbeats", "ts"): heartbeat_days,
-            ("expected_runs", "due_at"): ledger_days,
+            ("expected_runs", "due_at"): max(ledger_days, heartbeat_days),
         }
         self._gate_days = gate_days
         # What of the gate's ledger there is room for, as it was last seen.
         self.gate_ledger: TimeSpan | None = None
 
     async def make_room(self) -> None:
-        """Partitions from yesterday to a week ahead; needed before anything can be stored. After
-        days in which nobody made them also those of the days between: what fell due then has its
-        row still to come."""
+        """Makes the partitions from yesterday to a week ahead, needed before anything is stored.
+
+        After days in which no process made them it also makes those of the days between, because
+        their windows are not settled yet. The ledger covers the days of all heartbeats: a database
+        of an earlier version kept it for fewer days.
+        """
         now = self._clock()
-        open_from = await self._open_from()
+        from_ = min(Instant(now - BEHIND_US), await self._open_from())
         for parent, column in self._kept:
-            await make_partitions(
-                self._pool,
-                parent,
-                column,
-                from_=min(Instant(now - BEHIND_US), open_from),
-                through=Instant(now + AHEAD_US),
-            )
+            through = Instant(now + AHEAD_US)
+            await make_partitions(self._pool, parent, column, from_=from_, through=through)
+            from_ = min(from_, (await partitions(self._pool, parent))[0].from_)
         await self._make_room_for_decisions(now)
 
     async def _make_room_for_decisions(self, now: Instant) -> None:

@@ -103,12 +103,21 @@ class Results(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     results: Annotated[list[AgentResult], Meta(max_length=RESULTS_MOST)]
 
 
+class RefusedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A result that cannot be stored at its instant. `index` is its position in the batch."""
+
+    index: int
+    reason: str
+
+
 class ResultsResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a batch; the three together are all of it."""
+    """The outcome of a batch: each item is in one of the three counts or in `refused`, which is
+    left out if it is empty."""
 
     accepted: int
     duplicate: int
     ignored: int
+    refused: list[RefusedResult] | UnsetType = UNSET
 
 
 class AgentHeartbeat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

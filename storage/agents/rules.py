@@ -52,16 +52,33 @@ class AgentMonitor(msgspec.Struct, frozen=True):
         return MonitorKey((self.org, self.id))
 
 
-def fault(item: AgentResult, now: Instant, kept_days: int) -> tuple[str, str] | None:
-    """The field and what is wrong with it; None where it may be read on."""
-    ts, due = from_datetime(item.ts), from_datetime(item.due_at)
-    if ts < due:
+class Unstorable(msgspec.Struct, frozen=True):
+    """A result that is well formed and cannot be stored at its instant."""
+
+    reason: str
+
+
+def fault(item: AgentResult) -> tuple[str, str] | None:
+    """Returns the faulty field and its fault; None if the item is well formed."""
+    if item.ts < item.due_at:
         return "ts", "is before due_at"
-    if ts > now + AHEAD_US:
-        return "ts", "lies ahead"
-    if ts < now - kept_days * DAY:
-        return "ts", "is older than what is kept"
     return _message_fault(item)
+
+
+def unstorable(
+    item: AgentResult, now: Instant, kept_days: int, hold_us: int = 0
+) -> Unstorable | None:
+    """Returns why no instant of the store can take the result; None if one can.
+
+    `hold_us` is how long a result of its monitor can apply. A repair reads the results of that
+    time before it, so they must still be stored too.
+    """
+    ts, due = from_datetime(item.ts), from_datetime(item.due_at)
+    if ts > now + AHEAD_US:
+        return Unstorable(f"ts: is over {AHEAD_US // SECOND} s ahead of the server's time")
+    if min(due, ts - hold_us) < now - kept_days * DAY:
+        return Unstorable(f"ts: is older than the results that are kept ({kept_days} days)")
+    return None
 
 
 def _message_fault(item: AgentResult) -> tuple[str, str] | None:

@@ -50,6 +50,8 @@ class FakeServer:
     heard: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     refuse: Callable[[dict[str, Any]], int] = lambda item: 0
+    # Items that are listed in `refused`, while the rest of their batch is accepted.
+    unstorable: Callable[[dict[str, Any]], bool] = lambda item: False
     fault: Callable[[str, "FakeServer"], Any] | None = None
     gives: bool = True
     url: str = ""
@@ -158,10 +160,17 @@ class FakeServer:
             status = self.refuse(item)
             if status:
                 return status, {"error": "no"}
+        refused = [
+            {"index": index, "reason": "too old"}
+            for index, item in enumerate(items)
+            if self.unstorable(item)
+        ]
+        items = [item for item in items if not self.unstorable(item)]
         known = {item["job_id"] for _, item in self.results}
         duplicate = sum(item["job_id"] in known for item in items)
         self.results += [(route, item) for item in items]
-        return 200, {"accepted": len(items) - duplicate, "duplicate": duplicate, "ignored": 0}
+        counts = {"accepted": len(items) - duplicate, "duplicate": duplicate, "ignored": 0}
+        return 200, counts | ({"refused": refused} if refused else {})
 
 
 async def _while_there(stream: trio.abc.Stream, ask: Callable[[], Awaitable[Any]]) -> Any:

@@ -144,6 +144,28 @@ async def test_a_result_that_is_refused_alone_blocks_nothing(
         assert ours.puller.standing() is ConnectionState.CONNECTED
 
 
+async def test_a_result_that_the_server_cannot_store_is_dropped_and_counted(
+    time: FastTime,
+    server: FakeServer,
+    there: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad = uuid4()
+    server.unstorable = lambda item: item["monitor_id"] == str(bad)
+    monitors = [bad if n in (3, 4) else uuid4() for n in range(8)]
+    server.extra = [
+        job(T0, monitor=uid, target=there, is_window=False, lease_until=T0 + 10**10)
+        for uid in monitors
+    ]
+    async with agent(tmp_path, server.url, time.count) as ours:
+        await until(lambda: len(server.results) == 6 and not len(ours.ring))
+        await until(lambda: ours.counts.dropped["unstorable"] == 2)
+        assert ours.counts.accepted == 6
+    told = [vars(each) for each in caplog.records if "cannot store" in each.message]
+    assert [(each["monitor"], each["reason"]) for each in told] == [(str(bad), "too old")] * 2
+
+
 @pytest.mark.parametrize("status", [400, 403])
 async def test_where_we_are_refused_no_result_is_dropped_for_it(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path, status: int

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from ....probes.jobs.agent_protocol import (
     CAPABILITY,
@@ -24,6 +24,7 @@ from ....probes.jobs.agent_protocol import (
     Generation,
     Job,
     Jobs,
+    RefusedResult,
     Results,
     ResultsResponse,
     read_kinds,
@@ -34,6 +35,7 @@ from ....probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.agents import rows as agents_rows
 from ....storage.agents.rows import AgentRow
+from ....storage.agents.rules import Unstorable
 from ....storage.agents.transactions import accept_results, record_agent_contact
 from ....storage.agents.transactions.accept_results import accept_job_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
@@ -62,6 +64,8 @@ from ...wire.route import Request, Route
 log = logging.getLogger("leadline.agents")
 
 _KNOWN_KINDS: Final = frozenset(CAPABILITY.values())
+# The reason of a result that PostgreSQL rejects. The log has the cause.
+_NOT_STORED: Final = "cannot be stored at its instant"
 Region = Annotated[str, Meta(min_length=1, max_length=63)]
 
 
@@ -200,14 +204,21 @@ async def report(ask: Request, source: ResultSource) -> ResultsResponse:
         arrivals = await accept_job_results(
             tx, agent.region, body.results, source, context.options.heartbeat_days
         )
-    known = [arrival for arrival in arrivals if arrival is not None]
-    fates = [recorded.fate for recorded in await _record(context, known)]
-    if StoreOutcome.UNDECIDED in fates:
-        raise Problem("not_ready", headers={"Retry-After": "1"})
+    reasons = {n: a.reason for n, a in enumerate(arrivals) if isinstance(a, Unstorable)}
+    known = {n: a for n, a in enumerate(arrivals) if isinstance(a, IncomingResult)}
+    stored = await _record(context, list(known.values()))
+    for n, recorded in zip(known, stored, strict=True):
+        if recorded.fate is StoreOutcome.REFUSED:
+            reasons[n] = _NOT_STORED
+    fates = [recorded.fate for recorded in stored]
     accepted = sum(fate in (StoreOutcome.LIVE, StoreOutcome.HISTORY) for fate in fates)
     duplicate = sum(fate is StoreOutcome.DUPLICATE for fate in fates)
+    refused = [RefusedResult(index=n, reason=reasons[n]) for n in sorted(reasons)]
     return ResultsResponse(
-        accepted=accepted, duplicate=duplicate, ignored=len(arrivals) - accepted - duplicate
+        accepted=accepted,
+        duplicate=duplicate,
+        ignored=len(arrivals) - accepted - duplicate - len(refused),
+        refused=refused or UNSET,
     )
 
 

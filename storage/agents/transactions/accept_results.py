@@ -1,7 +1,8 @@
-"""Reads what an agent brings and makes arrivals of it; jobs without a window end with this commit.
+"""Turns the results of an agent into incoming results; jobs without a window end with this commit.
 
-It keeps true: a batch is taken whole or refused whole, so that an agent can tell which item is at
-fault by sending them one by one; a job without a window is answered once.
+Invariant: a batch with an item of another region or a malformed one is refused as a whole, so that
+the agent can find that item by sending them one by one. A well-formed item that cannot be stored at
+its instant is refused alone. A job without a window is answered once.
 """
 
 from collections.abc import Sequence
@@ -11,34 +12,63 @@ from msgspec import UnsetType
 
 from ....probes.check.monitor_spec import MonitorType
 from ....probes.jobs.agent_protocol import AgentResult
-from ...core.instant import Instant
+from ...core.instant import HOUR, Instant, from_datetime
 from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...results.rules.incoming_result import IncomingResult, ResultSource
+from ...results.transactions.request_repairs import select_longest_holds
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import canary_runs
 from ...scheduling.tables import canary_runs as canary_runs_table
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
 from ..queries.agent_monitors import select_watched
-from ..rules import AgentMonitor, arrival_beside, arrival_of, fault, of_other_regions
+from ..rules import (
+    AgentMonitor,
+    Unstorable,
+    arrival_beside,
+    arrival_of,
+    fault,
+    of_other_regions,
+    unstorable,
+)
 
 
 async def accept_job_results(
     tx: Tx, region: str, items: Sequence[AgentResult], source: ResultSource, kept_days: int
-) -> list[IncomingResult | None]:
-    """One for each item; None for what is of no monitor, job or window that we know. Refused
-    forbidden where one is of another region, invalid (`results[3].ts`) where one cannot be."""
+) -> list[IncomingResult | Unstorable | None]:
+    """Returns one entry for each item: the incoming result; why it cannot be stored; or None if
+    the monitor, the job or the window is unknown.
+
+    `kept_days` is the retention of heartbeats: the one bound on the age of a result.
+    Raises: Refused `forbidden` if an item is of another region, `invalid` (`results[3].ts`) if one
+    is malformed.
+    """
     monitors = await select_watched(tx, sorted({item.monitor_id for item in items}))
     if of_other_regions(monitors, region):
         raise Refused("forbidden")
     for number, item in enumerate(items):
-        wrong = fault(item, tx.now, kept_days)
+        wrong = fault(item)
         if wrong is not None:
             raise Refused("invalid", f"results[{number}].{wrong[0]}", wrong[1])
     terms = await schedules.select_terms_of(tx, {m.key for m in monitors.values()})
-    return [await _arrival(tx, item, monitors, terms, source) for item in items]
+    holds = await _holds_of_old(tx, items, monitors)
+    return [
+        unstorable(item, tx.now, kept_days, holds.get(item.monitor_id, 0))
+        or await _arrival(tx, item, monitors, terms, source)
+        for item in items
+    ]
+
+
+async def _holds_of_old(
+    tx: Tx, items: Sequence[AgentResult], monitors: dict[UUID, AgentMonitor]
+) -> dict[UUID, int]:
+    """Returns how long results can apply, in µs, of each monitor with an item near retention. Most
+    batches have no item older than an hour, and need no query."""
+    old = {item.monitor_id for item in items if from_datetime(item.ts) < tx.now - HOUR}
+    keys = {monitors[uid].key: uid for uid in old if uid in monitors}
+    return {keys[key]: hold for key, hold in (await select_longest_holds(tx, keys)).items()}
 
 
 async def _arrival(
