@@ -8,6 +8,7 @@ import click
 # Name, and the line that stands in the list of commands: so that the list imports none of them.
 COMMANDS: Final = {
     "run": "Run the daemon.",
+    "install": "Create the user, the folders, the systemd unit and an example configuration.",
     "migrate": "Bring the database's tables to this version.",
     "check-config": "Read the configuration and say every fault of it.",
     "openapi": "Print the OpenAPI document of the HTTP API.",

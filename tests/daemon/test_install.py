@@ -1,0 +1,215 @@
+"""`leadline install`: the documented steps, from the wheel alone, on a machine without Leadline."""
+
+import os
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leadline.daemon.cli import main
+from leadline.daemon.cli.install_steps import packaged
+from leadline.daemon.config.load import load
+from tests.support.processes.clean_root import CleanRoot, can_make_environments
+from tests.support.processes.documented_commands import blocks
+from tests.support.processes.memory import in_memory
+
+in_a_clean_root = pytest.mark.needs("root", "unshare", "systemd-analyze", "ip")
+PROGRAM = "/opt/leadline/bin/leadline"
+# Runs a unit's ExecStart as its user with the environment that systemd gives it, until it reports
+# that it is ready. Then it asks the API, and stops it as systemd does.
+START_UNIT = """
+import os, pwd, re, shlex, signal, socket, subprocess, sys, urllib.request
+unit = open(sys.argv[1]).read()
+def setting(name):
+    return re.search(rf"^{name}=(.*)$", unit, re.M)[1]
+user = pwd.getpwnam(setting("User"))
+state = "/var/lib/" + setting("StateDirectory").split()[0]
+notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+notify.bind("/run/notify")
+os.chmod("/run/notify", 0o777)
+notify.settimeout(60)
+daemon = subprocess.Popen(
+    shlex.split(setting("ExecStart")), user=user.pw_uid, group=user.pw_gid, extra_groups=[],
+    umask=0o077, cwd="/", env={"PATH": os.environ["PATH"], "NOTIFY_SOCKET": "/run/notify",
+                               "STATE_DIRECTORY": state},
+)
+import threading
+threading.Thread(target=lambda: daemon.wait() and os._exit(daemon.returncode), daemon=True).start()
+while b"READY=1" not in notify.recv(4096).splitlines():
+    pass
+print("readyz", urllib.request.urlopen("http://127.0.0.1:8080/readyz").status, flush=True)
+daemon.send_signal(signal.SIGTERM)
+print("ended with", daemon.wait(), flush=True)
+"""
+
+
+def install(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["install", *arguments])
+
+
+@pytest.fixture(scope="module")
+def root() -> Iterator[CleanRoot]:
+    """A clean root, in which the first two documented steps have installed the wheel."""
+    if not can_make_environments():
+        pytest.skip("needs /usr/bin/python3 of this version: apt-get install python3-venv")
+    folder = Path(tempfile.mkdtemp(prefix="leadline-", dir=in_memory()))
+    folder.chmod(0o755)
+    root = CleanRoot(folder / "root")
+    done = root.run("".join(steps("operating.md")[:2]))
+    assert done.returncode == 0, done.stdout
+    root.add_dependencies("/opt/leadline")
+    yield root
+    shutil.rmtree(folder)
+
+
+def steps(page: str) -> list[str]:
+    first, *_ = blocks(page, "## Install")
+    return first.splitlines(keepends=True)
+
+
+@in_a_clean_root
+def test_the_documented_steps_install_a_daemon_that_starts(root: CleanRoot) -> None:
+    # No systemd runs in the root: START_UNIT stands in for what --now asks of it.
+    done = root.run("".join(steps("operating.md")[2:]).replace("enable --now", "enable"))
+
+    assert done.returncode == 0, done.stdout
+    assert (root.path / "etc/systemd/system/multi-user.target.wants/leadline.service").is_symlink()
+    (root.path / "start_unit").write_text(START_UNIT)
+    unit = "/etc/systemd/system/leadline.service"
+    verified = root.run(f"systemd-analyze verify {unit}")
+    assert (verified.stdout, verified.returncode) == ("", 0)
+    started = root.run(f"python3 /start_unit {unit}")
+    assert started.returncode == 0, started.stdout
+    assert started.stdout.splitlines()[-1] == "ended with 0"
+    assert "readyz 200" in started.stdout.splitlines()
+    state = root.path / "var/lib/leadline"
+    assert state.stat().st_mode & 0o777 == 0o700
+    owner = root.run("id -u leadline").stdout.strip()
+    assert {path.stat().st_uid for path in (state, *state.iterdir())} == {int(owner)}
+    config = root.path / "etc/leadline/leadline.toml"
+    assert (config.stat().st_uid, config.stat().st_mode & 0o777) == (0, 0o640)
+
+
+@in_a_clean_root
+def test_the_documented_steps_install_an_agent(root: CleanRoot) -> None:
+    (root.path / "token").write_text("t" * 40)
+
+    done = root.run("".join(steps("agents.md")[2:]))
+
+    assert done.returncode == 0, done.stdout
+    unit = "/etc/systemd/system/leadline-agent.service"
+    verified = root.run(f"systemd-analyze verify {unit}")
+    assert (verified.stdout, verified.returncode) == ("", 0)
+    credentials = "export CREDENTIALS_DIRECTORY=/etc/leadline/credentials"
+    # It cannot reach the server, so the configuration is read in its place.
+    checked = root.run(f"{credentials}; {PROGRAM} check-config --config /etc/leadline/agent.toml")
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    install("--root", str(tmp_path), "--program", PROGRAM)
+    before = contents(tmp_path)
+
+    done = install("--root", str(tmp_path), "--program", PROGRAM)
+
+    assert done.exit_code == 0
+    verbs = {line.split()[0] for line in done.output.splitlines() if str(tmp_path / "") in line}
+    assert verbs - {"systemctl"} == {"keep"}
+    assert contents(tmp_path) == before
+
+
+def test_an_edited_configuration_is_kept_and_an_old_unit_is_replaced(tmp_path: Path) -> None:
+    install("--root", str(tmp_path), "--program", PROGRAM)
+    config = tmp_path / "etc/leadline/leadline.toml"
+    config.write_text("data_dir = '/srv/leadline'\n")
+    unit = tmp_path / "etc/systemd/system/leadline.service"
+    unit.write_text("[Service]\nExecStart=/old\n")
+
+    done = install("--root", str(tmp_path), "--program", "/srv/leadline")
+
+    assert config.read_text() == "data_dir = '/srv/leadline'\n"
+    assert "\nExecStart=/srv/leadline run --config" in unit.read_text()
+    assert f"replace   {unit}\n" in done.output
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    done = install("--root", str(tmp_path), "--program", PROGRAM, "--dry-run")
+    assert done.exit_code == 0
+    assert f"create    {tmp_path}/etc/leadline/leadline.toml\n" in done.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "unit", "config"),
+    [
+        ("all", "leadline", "leadline.toml"),
+        ("worker", "leadline@worker", "leadline.toml"),
+        ("agent", "leadline-agent", "agent.toml"),
+    ],
+)
+def test_each_role_gets_its_unit_and_the_command_that_starts_it(
+    tmp_path: Path, role: str, unit: str, config: str
+) -> None:
+    done = install("--root", str(tmp_path), "--program", PROGRAM, "--role", role)
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].strip() == f"systemctl --root={tmp_path} enable {unit}"
+    assert (tmp_path / "etc/leadline" / config).exists()
+    template = unit.replace("@worker", "@")
+    text = (tmp_path / f"etc/systemd/system/{template}.service").read_text()
+    assert f"--config /etc/leadline/{config}\n" in text
+
+
+@pytest.mark.parametrize("name", ["leadline.toml", "agent.toml"])
+def test_every_line_of_an_example_is_a_key_that_loads(name: str, tmp_path: Path) -> None:
+    lines = packaged(name).splitlines()
+    active = [line.removeprefix("# ") if is_key(line) else line for line in lines]
+    document = tomllib.loads("\n".join(active))
+    assert len(document) > 2
+    file = tmp_path / name
+    given = "\n".join(active)
+    for key in ("admin_password", "smtp_password", "token"):
+        given = given.replace(f'{key} = ""', f'{key} = "{"x" * 40}"')
+    file.write_text(given)
+    load(file, {})
+    file.write_text("\n".join(lines))
+    load(file, {})
+
+
+def is_key(line: str) -> bool:
+    return line.startswith("# ") and " = " in line
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="writes the group of another user")
+def test_in_an_image_the_owners_are_those_of_the_image(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text("leadline:x:4711:4712::/:/usr/sbin/nologin\n")
+    (tmp_path / "etc/group").write_text("leadline:x:4712:\n")
+    install("--root", str(tmp_path), "--program", PROGRAM)
+    state = (tmp_path / "var/lib/leadline").stat()
+    assert (state.st_uid, state.st_gid) == (4711, 4712)
+    config = (tmp_path / "etc/leadline/leadline.toml").stat()
+    assert (config.st_uid, config.st_gid) == (0, 4712)
+
+
+def test_what_cannot_be_written_is_one_line_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "etc").write_text("a file")
+    done = install("--root", str(tmp_path), "--program", PROGRAM)
+    assert done.exit_code == 1
+    assert done.output.splitlines()[-1] == f"leadline: {tmp_path}/etc/sysusers.d: Not a directory"
+
+
+def test_a_relative_program_is_refused(tmp_path: Path) -> None:
+    done = install("--root", str(tmp_path), "--program", "bin/leadline")
+    assert done.exit_code == 2
+    assert "--program: must be an absolute path" in done.output
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in folder.rglob("*")
+    }

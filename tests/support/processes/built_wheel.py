@@ -1,0 +1,32 @@
+"""The wheel of the tree, built from a copy of it and without any network."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[3]
+# The layers, and the files that `leadline install` reads.
+FOLDERS: Final = ("daemon", "http", "storage", "probes", "systemd")
+FILES: Final = ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "py.typed", "__init__.py")
+
+
+def build_wheel(folder: Path) -> Path:
+    """Builds it in `folder`, and returns its path."""
+    tree = folder / "tree"
+    tree.mkdir()
+    for name in FILES:
+        shutil.copy(ROOT / name, tree / name)
+    for name in FOLDERS:
+        shutil.copytree(
+            ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+        )
+    code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(folder)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tree, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    shutil.rmtree(tree)
+    (built,) = folder.glob("*.whl")
+    return built
