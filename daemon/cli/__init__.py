@@ -17,6 +17,8 @@ COMMANDS: Final = {
     "keys": "Make encryption keys, and change over to a new one.",
     "gate": "Ask the release gate, from a pipeline.",
     "bundle": "Keep a project's monitors and services in a file: plan, apply, export, import.",
+    "backup": "Write or verify a backup of the whole installation.",
+    "restore": "Restore a backup into an empty store.",
     "change": "Record changes of a service, from a pipeline.",
 }
 

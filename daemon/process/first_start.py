@@ -9,6 +9,8 @@ import trio
 
 from ...http.auth.passwords import Passwords
 from ...storage.accounts.transactions.bootstrap_installation import found_installation, is_founded
+from ...storage.engine.backup_key import KeySet
+from ...storage.engine.embedded_layout import give_to_owner
 from ...storage.engine.keyring import Keyring, key_from_text, new_key_text
 from ...storage.engine.pools import Pool
 from ...storage.monitors.tables.encrypted_columns import holds_ciphertext
@@ -77,14 +79,31 @@ async def load_keyring(pool: Pool, settings: Settings, data_dir: Path) -> Keyrin
     if settings.database.dsn:
         return Keyring(None, previous)
     text = new_key_text()
-    _write_key(file, text)
+    write_key_file(file, text)
     return Keyring(key_from_text(text), previous)
 
 
-def _write_key(file: Path, text: str) -> None:
-    """Durable before it is used: what it seals is nothing without it."""
+def configured_keys(settings: Settings, data_dir: Path) -> KeySet | None:
+    """Returns the keys of the configuration or of the data directory; None without a current one.
+
+    Raises OSError if the file of the key cannot be read.
+    """
+    security = settings.security
+    current = security.encryption_key
+    file = data_dir / KEY_FILE
+    if not current and file.exists():
+        current = file.read_text().strip()
+    return KeySet(current, security.previous_keys) if current else None
+
+
+def write_key_file(file: Path, text: str) -> None:
+    """Writes a new file that only the owner of its folder reads.
+
+    The file is synced, since what its key encrypts is lost without it. Raises OSError.
+    """
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as out:
+        give_to_owner(file)
         out.write(text + "\n")
         out.flush()
         os.fsync(out.fileno())

@@ -117,6 +117,13 @@ def environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
+def give_to_owner(file: Path) -> None:
+    """Gives a file that root made to the owner of its folder, as whom the daemon runs."""
+    if os.geteuid() == 0:
+        owner = file.parent.stat()
+        os.chown(file, owner.st_uid, owner.st_gid)
+
+
 def make_place(data_dir: Path) -> EmbeddedLayout:
     """Finds the binaries, chooses the runner and makes the folders. Raises CannotRun."""
     binaries = find_binaries()

@@ -21,10 +21,17 @@ from typing import Final
 import trio
 from psycopg.conninfo import make_conninfo
 
-from .embedded_layout import CannotRun, EmbeddedLayout, environment, make_place
+from .embedded_layout import CannotRun, EmbeddedLayout, environment, give_to_owner, make_place
 from .migrate import ensure_database
 
-__all__ = ["CannotRun", "EmbeddedServer", "running"]
+__all__ = [
+    "AlreadyRunning",
+    "CannotRun",
+    "EmbeddedServer",
+    "attached",
+    "holds_cluster",
+    "running",
+]
 
 MAJOR: Final = "18"
 DATABASE: Final = "leadline"
@@ -38,6 +45,10 @@ STOP_SECONDS: Final = INTERRUPT_SECONDS + 2 * QUIT_SECONDS
 ORPHAN_SECONDS: Final = 30
 LOOK_SECONDS: Final = 0.01
 LOG_BYTES: Final = 8 << 20
+
+
+class AlreadyRunning(CannotRun):
+    """Another process runs the server of this data directory."""
 
 
 class EmbeddedServer:
@@ -96,7 +107,7 @@ class EmbeddedServer:
         await ensure_database(self._dsn("postgres"), DATABASE)
 
     def _dsn(self, database: str) -> str:
-        return make_conninfo(host=str(self._place.socket_dir), user="leadline", dbname=database)
+        return _dsn_of(self._place, database)
 
 
 @asynccontextmanager
@@ -118,15 +129,61 @@ async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[Embe
                 await server.stop()
 
 
+@asynccontextmanager
+async def attached(data_dir: Path) -> AsyncIterator[str]:
+    """Yields the DSN of the server that a daemon runs on this data directory. If no daemon runs,
+    starts the server and stops it at the end.
+
+    Raises CannotRun, also if the data directory contains no cluster.
+    """
+    if not holds_cluster(data_dir):
+        raise CannotRun(f"{data_dir} contains no store: set data_dir, or database.dsn")
+    place = make_place(data_dir)
+    with trio.move_on_after(START_SECONDS):
+        # The server of another process, which sends no event.
+        while _is_taken(place):
+            if _status(place.cluster)[1] == "ready":
+                yield _dsn_of(place, DATABASE)
+                return
+            await trio.sleep(LOOK_SECONDS)
+    async with running(data_dir) as server:
+        yield server.dsn
+
+
+def holds_cluster(data_dir: Path) -> bool:
+    """Returns whether a cluster was made there. Raises CannotRun if this user may not look."""
+    try:
+        return (data_dir / "postgres" / "PG_VERSION").exists()
+    except OSError as error:
+        raise CannotRun(
+            f"cannot read {data_dir}: {error.strerror}; run this as the user of the daemon, or root"
+        ) from error
+
+
+def _is_taken(place: EmbeddedLayout) -> bool:
+    try:
+        with _alone(place):
+            return False
+    except AlreadyRunning:
+        return True
+
+
 @contextmanager
 def _alone(place: EmbeddedLayout) -> Iterator[None]:
     """A lock that ends with the process, however it ends; children do not inherit it."""
-    with (place.data_dir / "postgres.lock").open("ab") as file:
+    path = place.data_dir / "postgres.lock"
+    with path.open("ab") as file:
+        give_to_owner(path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CannotRun(f"another leadline is running on {place.data_dir}") from None
+            message = f"another leadline is running on {place.data_dir}"
+            raise AlreadyRunning(message) from None
         yield
+
+
+def _dsn_of(place: EmbeddedLayout, database: str) -> str:
+    return make_conninfo(host=str(place.socket_dir), user="leadline", dbname=database)
 
 
 async def _await_others(cluster: Path) -> None:
@@ -175,6 +232,7 @@ def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
     if log.exists() and log.stat().st_size > LOG_BYTES:
         log.replace(log.with_name(log.name + ".1"))
     with log.open("ab") as out:
+        give_to_owner(log)
         return subprocess.Popen(  # noqa: S603
             command,
             stdin=subprocess.DEVNULL,

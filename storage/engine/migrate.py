@@ -24,7 +24,7 @@ from .database_errors import Rejected, renamed
 from .migration_files import CannotMigrate, Guard, Migration, read_folder
 from .trio_postgres import Connection, Cursor
 
-__all__ = ["FOLDER", "CannotMigrate", "ensure_database", "migrate"]
+__all__ = ["FOLDER", "CannotMigrate", "applied_migrations", "ensure_database", "migrate"]
 
 FOLDER: Final = Path(__file__).parent / "migrations"
 # Another process may be applying a long one.
@@ -49,7 +49,7 @@ _NOT_YET: Final = (
     psycopg.errors.UndefinedObject,
 )
 # Any number, the same in all versions: "lead" in ASCII.
-_LOCK_KEY: Final = 0x6C656164
+LOCK_KEY: Final = 0x6C656164
 
 _BEGIN = (
     f"BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"
@@ -74,7 +74,7 @@ async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
     try:
         done: list[str] = []
         with trio.move_on_after(WAIT_SECONDS):
-            while pending := _pending(files, await _applied(connection)):
+            while pending := _pending(files, await applied_migrations(connection)):
                 if applied := await _apply_next(connection, files):
                     done.append(applied)
                 elif pending:
@@ -123,7 +123,8 @@ def _pending(files: Sequence[Migration], applied: dict[int, tuple[str, str]]) ->
     return pending
 
 
-async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+async def applied_migrations(connection: Connection) -> dict[int, tuple[str, str]]:
+    """Returns the name and the checksum of each migration that the database has, by number."""
     if not await _rows(connection, b"select 1 where to_regclass('schema_migrations') is not null"):
         return {}
     rows = await _rows(connection, b"select version, name, checksum from schema_migrations")
@@ -138,11 +139,11 @@ async def _apply_next(connection: Connection, files: Sequence[Migration]) -> str
     connection pooler too.
     """
     async with connection.transaction(_BEGIN):
-        (ours,) = (await _rows(connection, b"select pg_try_advisory_xact_lock($1)", _LOCK_KEY))[0]
+        (ours,) = (await _rows(connection, b"select pg_try_advisory_xact_lock($1)", LOCK_KEY))[0]
         if not ours:
             return None
         await connection.command(_TABLE)
-        pending = _pending(files, await _applied(connection))
+        pending = _pending(files, await applied_migrations(connection))
         if not pending:
             return None
         await _check_guards(connection, pending)

@@ -1,0 +1,331 @@
+"""Backup and restore of a whole database by pg_dump, pg_restore and psql.
+
+Invariants:
+- The dump and the counts of the manifest are one snapshot. The database stays in use meanwhile.
+- A restore changes only an empty database, in one transaction.
+- A file is checked against its manifest before anything is restored from it.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import psycopg
+import trio
+
+from .backup_file import (
+    CHUNK_BYTES,
+    DUMP,
+    FORMAT,
+    KEY,
+    BackupWriter,
+    BadBackup,
+    Manifest,
+    check_dump,
+    new_backup_file,
+    read_dump,
+    read_manifest,
+)
+from .backup_key import KeySet, seal_keys
+from .backup_snapshot import Content, Snapshot, exported_snapshot, read_content_of, rows_of
+from .client_programs import EXCLUDES_EXTENSIONS, ClientPrograms, find_client_programs, target_of
+from .connect import connect
+from .database_errors import renamed
+from .embedded_postgres import running
+from .migrate import FOLDER, LOCK_KEY
+from .migration_files import read_folder
+from .trio_postgres import Connection
+
+Progress = Callable[[int], None]
+
+# Of the error output of a client program.
+_ERROR_BYTES: Final = 4096
+# pg_restore sets this parameter at the beginning, whatever the server.
+_TRANSACTION_TIMEOUT: Final = b"\nSET transaction_timeout = 0;\n"
+_TRANSACTION_TIMEOUT_SINCE: Final = 17
+_HEAD_BYTES: Final = 4096
+_BEGIN: Final = b"BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
+_RELATIONS: Final = b"""
+select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'p', 'S', 'v', 'm') and n.nspname !~ '^pg_'
+  and n.nspname <> 'information_schema' and not exists (
+    select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
+      and d.deptype = 'e')
+"""
+_SESSIONS: Final = b"""
+select count(*) from pg_stat_activity where datname = current_database()
+  and pid <> pg_backend_pid() and application_name ~ '^leadline (loops|http|listen)'
+"""
+
+
+class BackupFailed(Exception):
+    """The message tells an operator why there is no backup, or why nothing was restored."""
+
+
+class NotEmpty(Exception):
+    """The target of a restore contains `relations` tables; `in_use` if a daemon is connected."""
+
+    def __init__(self, relations: int, *, in_use: bool) -> None:
+        super().__init__(relations)
+        self.relations = relations
+        self.in_use = in_use
+
+
+class KeyPart(NamedTuple):
+    """The keys of a backup and their passphrase."""
+
+    keys: KeySet
+    passphrase: str
+
+
+async def write_backup(
+    dsn: str,
+    path: Path,
+    *,
+    product_version: str,
+    key: KeyPart | None,
+    key_state: str,
+    progress: Progress,
+) -> Manifest:
+    """Writes a backup of the database to a new file, and returns its manifest.
+
+    Args: `key_state` is the manifest's `key`; `progress` is called with each number of bytes.
+    Raises: BackupFailed, BadBackup if the name is taken, Unavailable, OSError.
+    """
+    with new_backup_file(path) as writer:
+        async with exported_snapshot(dsn) as snapshot:
+            if snapshot.schema is None:
+                raise BackupFailed("the database contains no leadline: there is nothing to back up")
+            programs = find_client_programs(snapshot.server_major)
+            await _dump(dsn, snapshot, programs, writer, progress)
+        if key is not None:
+            sealed = seal_keys(key.keys, key.passphrase, writer.parts[DUMP].sha256)
+            writer.write_part(KEY, sealed)
+        manifest = Manifest(
+            format=FORMAT,
+            product_version=product_version,
+            schema=snapshot.schema,
+            server_major=snapshot.server_major,
+            client_major=programs.major,
+            created_at=snapshot.created_at,
+            key=key_state,
+            tables=snapshot.content.tables,
+            objects=snapshot.content.objects,
+            parts=dict(writer.parts),
+        )
+        writer.finish(manifest)
+    return manifest
+
+
+async def restore_backup(
+    dsn: str,
+    path: Path,
+    manifest: Manifest,
+    *,
+    progress: Progress,
+    before_load: Callable[[], None] = lambda: None,
+) -> None:
+    """Restores a backup into an empty database, in one transaction, and counts its rows.
+
+    Args: `before_load` is called once the target is known to be empty.
+    Raises: NotEmpty, BackupFailed, BadBackup, Unavailable, OSError.
+    Locks: migrations, so that a daemon which starts meanwhile waits.
+    """
+    check_dump(path, manifest)
+    connection = await connect(dsn, name="leadline restore")
+    try:
+        async with connection.transaction(_BEGIN):
+            await _refuse_target(connection, manifest)
+            server_major = connection.info.server_version // 10_000
+            programs = find_client_programs(max(server_major, manifest.client_major))
+            before_load()
+            await _load(dsn, path, programs, server_major, progress)
+    except psycopg.Error as error:
+        raise renamed(error, lost=connection.closed) from error
+    finally:
+        connection.discard()
+    _compare(manifest, await read_content_of(dsn))
+
+
+async def verify_backup(path: Path, *, progress: Progress) -> Manifest:
+    """Restores a backup into a server of its own, compares the counts, and deletes the server.
+
+    Raises: BackupFailed, BadBackup, CannotRun, Unavailable, OSError.
+    """
+    manifest = read_manifest(path)
+    refuse_newer(manifest)
+    async with _scratch_server() as dsn:
+        await restore_backup(dsn, path, manifest, progress=progress)
+    return manifest
+
+
+def refuse_newer(manifest: Manifest) -> None:
+    """Raises BadBackup if this version does not know a migration of the backup."""
+    known = read_folder(FOLDER)[-1]
+    if manifest.schema.version > known.version:
+        raise BadBackup(
+            f"the backup is newer than this leadline: it has migration {manifest.schema.name}, and"
+            f" this version ends at {known.name}; install leadline {manifest.product_version}"
+        )
+
+
+@asynccontextmanager
+async def _scratch_server() -> AsyncIterator[str]:
+    with tempfile.TemporaryDirectory(prefix="leadline-verify-") as folder:
+        # As root the server runs as another user, who must get through.
+        Path(folder).chmod(0o711)  # noqa: ASYNC240
+        async with running(Path(folder) / "data", durable=False) as server:
+            yield server.dsn
+
+
+async def _dump(
+    dsn: str,
+    snapshot: Snapshot,
+    programs: ClientPrograms,
+    writer: BackupWriter,
+    progress: Progress,
+) -> None:
+    target = target_of(dsn)
+    command = [programs.pg_dump, "--format=custom", "--no-owner", "--no-privileges"]
+    command += ["--no-password", f"--snapshot={snapshot.id}", f"--dbname={target.dsn}"]
+    if programs.major >= EXCLUDES_EXTENSIONS:
+        # Those of a managed server; leadline needs none.
+        command.append("--exclude-extension=*")
+    writer.begin_part()
+    with tempfile.TemporaryFile() as errors:
+        async with _program(command, target.environment, errors.fileno()) as process:
+            assert process.stdout is not None
+            # Through a pipe: written to a file directly, the dump would contain offsets of it.
+            while chunk := await process.stdout.receive_some(CHUNK_BYTES):
+                writer.write(bytes(chunk))
+                progress(len(chunk))
+            status = await process.wait()
+        if status != 0:
+            raise BackupFailed(f"pg_dump failed: {_tail(errors)}")
+    writer.end_part(DUMP)
+
+
+async def _load(
+    dsn: str, path: Path, programs: ClientPrograms, server_major: int, progress: Progress
+) -> None:
+    """Makes SQL of the dump, and runs it in one transaction.
+
+    pg_restore does not connect itself, since it sets a parameter that older servers lack.
+    """
+    target = target_of(dsn)
+    to_sql = [programs.pg_restore, "--file=-", "--no-owner", "--no-privileges"]
+    to_server = [programs.psql, "--no-psqlrc", "--quiet", "--no-password"]
+    to_server += ["--set=ON_ERROR_STOP=1", f"--dbname={target.dsn}"]
+    with tempfile.TemporaryFile() as errors:
+        async with (
+            _program(to_sql, target.environment, errors.fileno()) as reader,
+            _program(to_server, target.environment, errors.fileno()) as psql,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(_discard, psql)
+            nursery.start_soon(_feed, path, reader, progress)
+            # A program that fails ends early; its exit status is checked below.
+            with suppress(trio.BrokenResourceError):
+                await _send(psql, b"BEGIN;\n")
+                await _pass_on(reader, psql, server_major)
+                # Without it psql ends, and the server rolls back.
+                if await reader.wait() == 0:
+                    await _send(psql, b"COMMIT;\n")
+            assert psql.stdin is not None
+            await psql.stdin.aclose()
+            failed = await psql.wait() != 0
+            if failed:
+                nursery.cancel_scope.cancel()
+        if failed or reader.returncode != 0:
+            raise BackupFailed(f"nothing was restored: {_tail(errors)}")
+
+
+async def _feed(path: Path, reader: trio.Process, progress: Progress) -> None:
+    assert reader.stdin is not None
+    with suppress(trio.BrokenResourceError):
+        for chunk in read_dump(path):
+            await reader.stdin.send_all(chunk)
+            progress(len(chunk))
+    await reader.stdin.aclose()
+
+
+async def _pass_on(reader: trio.Process, psql: trio.Process, server_major: int) -> None:
+    """Passes the SQL on, without the parameter that servers before 17 do not know."""
+    assert reader.stdout is not None
+    head = b""
+    while len(head) < _HEAD_BYTES and (chunk := await reader.stdout.receive_some(CHUNK_BYTES)):
+        head += chunk
+    if server_major < _TRANSACTION_TIMEOUT_SINCE:
+        head = head.replace(_TRANSACTION_TIMEOUT, b"\n", 1)
+    await _send(psql, head)
+    while chunk := await reader.stdout.receive_some(CHUNK_BYTES):
+        await _send(psql, bytes(chunk))
+
+
+async def _send(psql: trio.Process, data: bytes) -> None:
+    assert psql.stdin is not None
+    await psql.stdin.send_all(data)
+
+
+async def _discard(psql: trio.Process) -> None:
+    """Reads what psql prints, so that it never waits for a full pipe."""
+    assert psql.stdout is not None
+    while await psql.stdout.receive_some(CHUNK_BYTES):
+        pass
+
+
+@asynccontextmanager
+async def _program(
+    command: list[str], environment: dict[str, str], errors: int
+) -> AsyncIterator[trio.Process]:
+    """A client program with pipes. It is killed if the block ends before it."""
+    process = await trio.lowlevel.open_process(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
+
+
+async def _refuse_target(connection: Connection, manifest: Manifest) -> None:
+    major = connection.info.server_version // 10_000
+    if manifest.server_major > major:
+        raise BackupFailed(
+            f"the backup is of PostgreSQL {manifest.server_major}, and the target is {major}:"
+            f" restore it into PostgreSQL {manifest.server_major} or newer"
+        )
+    ((ours,),) = await rows_of(connection, b"select pg_try_advisory_xact_lock($1)", LOCK_KEY)
+    ((sessions,),) = await rows_of(connection, _SESSIONS)
+    ((relations,),) = await rows_of(connection, _RELATIONS)
+    in_use = bool(sessions) or not ours
+    if relations or in_use:
+        raise NotEmpty(relations, in_use=in_use)
+
+
+def _compare(manifest: Manifest, found: Content) -> None:
+    """Raises BackupFailed with the first differences between a restore and its manifest."""
+    differences = [
+        f"{name} has {got.get(name, 0)} instead of {wanted.get(name, 0)}"
+        for wanted, got in ((manifest.tables, found.tables), (manifest.objects, found.objects))
+        for name in sorted({*wanted, *got})
+        if got.get(name) != wanted.get(name)
+    ]
+    if differences:
+        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
+        raise BackupFailed(
+            f"what was restored differs from the manifest: {'; '.join(differences[:3])}{more}"
+        )
+
+
+def _tail(errors: BinaryIO) -> str:
+    size = errors.seek(0, 2)
+    errors.seek(max(size - _ERROR_BYTES, 0))
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    return " | ".join(lines[-4:]) or "without a message"

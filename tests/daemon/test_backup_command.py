@@ -1,0 +1,154 @@
+"""`leadline backup` and `leadline restore`: the key, and what each refusal tells to do next."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+from click.testing import CliRunner, Result
+
+from leadline.daemon.cli import main
+from leadline.daemon.cli.backup_options import PASSPHRASE_VARIABLE
+from leadline.storage.engine.keyring import CipherContext, Keyring, key_from_text, new_key_text
+from leadline.storage.monitors.transactions.edit_secrets import create_secret
+from tests.support.worlds.world import World, small_world
+
+KEY, OTHER = new_key_text(), new_key_text()
+PASSPHRASE = {PASSPHRASE_VARIABLE: "correct horse battery"}
+
+
+@pytest.fixture
+def filled(dsn: str) -> str:
+    """A database with one secret, encrypted with KEY."""
+    trio.run(_found, dsn)
+    return dsn
+
+
+async def _found(dsn: str) -> None:
+    async with small_world(dsn) as world:
+        await _fill(world)
+
+
+async def _fill(world: World) -> None:
+    async with world.pool.transaction("create_secret") as tx:
+        ring = Keyring(key_from_text(KEY))
+        await create_secret(tx, world.editor, world.project_uid, "s", "hunter2", ring)
+
+
+def call(tmp_path: Path, dsn: str, key: str, *words: str, **environment: str) -> Result:
+    """Runs a command with this database and key."""
+    file = tmp_path / "leadline.toml"
+    file.write_text(f'[database]\ndsn = "{dsn}"\n[security]\nencryption_key = "{key}"\n')
+    arguments = [words[0], "--config", str(file), *words[1:]]
+    given = {PASSPHRASE_VARIABLE: None, "LEADLINE_DATA_DIR": str(tmp_path / "data"), **environment}
+    return CliRunner().invoke(main, arguments, env=given)
+
+
+def secret(dsn: str, key: str) -> bytes:
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute("select uid, value_ciphertext from project_secrets").fetchone()
+    assert found is not None
+    place = CipherContext("project_secrets", "value_ciphertext", found[0])
+    return Keyring(key_from_text(key)).open(bytes(found[1]), place)
+
+
+def test_the_key_of_a_backup_opens_the_secrets_of_its_restore(
+    tmp_path: Path, filled: str, empty_dsn: str
+) -> None:
+    file, key_file = str(tmp_path / "b"), tmp_path / "key"
+    done = call(tmp_path, filled, KEY, "backup", file, "--json", **PASSPHRASE)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["key"] == "included"
+    done = call(tmp_path, empty_dsn, "", "restore", file, **PASSPHRASE)
+    assert (done.exit_code, "--key-file" in done.output) == (1, True)
+    done = call(tmp_path, empty_dsn, "", "restore", file, "--key-file", str(key_file), **PASSPHRASE)
+    assert done.exit_code == 0, done.output
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    assert secret(empty_dsn, key_file.read_text().strip()) == b"hunter2"
+
+
+def test_a_restore_with_the_configured_key_writes_no_key(
+    tmp_path: Path, filled: str, empty_dsn: str
+) -> None:
+    file = str(tmp_path / "b")
+    assert call(tmp_path, filled, KEY, "backup", file, **PASSPHRASE).exit_code == 0
+    done = call(tmp_path, empty_dsn, OTHER, "restore", file, **PASSPHRASE)
+    assert (done.exit_code, "is not the configured one" in done.output) == (1, True)
+    done = call(tmp_path, empty_dsn, KEY, "restore", file, **PASSPHRASE)
+    assert (done.exit_code, "wrote" in done.output) == (0, False)
+    assert secret(empty_dsn, KEY) == b"hunter2"
+
+
+def test_a_backup_without_the_key_warns_and_its_restore_asks_for_the_key(
+    tmp_path: Path, filled: str, empty_dsn: str
+) -> None:
+    file = str(tmp_path / "b")
+    done = call(tmp_path, filled, KEY, "backup", file, "--without-key")
+    assert (done.exit_code, "warning" in done.output) == (0, True)
+    assert KEY.encode() not in (tmp_path / "b").read_bytes()
+    done = call(tmp_path, empty_dsn, "", "restore", file)
+    assert (done.exit_code, "security.encryption_key" in done.output) == (1, True)
+    assert call(tmp_path, empty_dsn, KEY, "restore", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({}, "--without-key"),
+        ({PASSPHRASE_VARIABLE: "short"}, "12 to 1024 characters"),
+    ],
+)
+def test_a_passphrase_that_is_missing_or_short_is_refused_before_a_file_exists(
+    tmp_path: Path, filled: str, environment: dict[str, str], words: str
+) -> None:
+    done = call(tmp_path, filled, KEY, "backup", str(tmp_path / "b"), **environment)
+    assert (done.exit_code, words in done.output) == (1, True)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_passphrase_file_is_read_without_its_line_end(
+    tmp_path: Path, filled: str, empty_dsn: str
+) -> None:
+    (tmp_path / "passphrase").write_text(PASSPHRASE[PASSPHRASE_VARIABLE] + "\n")
+    given = ("--passphrase-file", str(tmp_path / "passphrase"))
+    done = call(tmp_path, filled, KEY, "backup", str(tmp_path / "b"), *given)
+    assert done.exit_code == 0, done.output
+    done = call(tmp_path, empty_dsn, KEY, "restore", str(tmp_path / "b"), **PASSPHRASE)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_wrong_passphrase_and_a_missing_file_are_one_line(
+    tmp_path: Path, filled: str, empty_dsn: str
+) -> None:
+    assert call(tmp_path, filled, KEY, "backup", str(tmp_path / "b"), **PASSPHRASE).exit_code == 0
+    wrong = {PASSPHRASE_VARIABLE: "another passphrase"}
+    for name, environment in (("b", wrong), ("c", PASSPHRASE)):
+        done = call(tmp_path, empty_dsn, KEY, "restore", str(tmp_path / name), **environment)
+        assert (done.exit_code, done.output.count("\n")) == (1, 1), done.output
+
+
+def test_a_database_that_is_not_empty_is_refused_with_the_way_on(
+    tmp_path: Path, filled: str
+) -> None:
+    file = str(tmp_path / "b")
+    assert call(tmp_path, filled, KEY, "backup", file, **PASSPHRASE).exit_code == 0
+    done = call(tmp_path, filled, KEY, "restore", file, **PASSPHRASE)
+    assert done.exit_code == 1
+    assert "createdb -h " in done.output
+    assert f"`leadline restore {file}`" in done.output
+
+
+def test_a_database_behind_a_pooler_is_reached_directly(tmp_path: Path, filled: str) -> None:
+    """An exported snapshot is of one session, which a pooler does not keep."""
+    file = tmp_path / "leadline.toml"
+    file.write_text(
+        f'[database]\ndsn = "host=/nowhere dbname=x"\nlisten_dsn = "{filled}"\n'
+        f'[security]\nencryption_key = "{KEY}"\n'
+    )
+    assert tomllib.loads(file.read_text())
+    done = CliRunner().invoke(
+        main, ["backup", "--config", str(file), str(tmp_path / "b")], env=PASSPHRASE
+    )
+    assert done.exit_code == 0, done.output
