@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+import hypercorn.protocol
 import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as hypercorn_serve
@@ -17,7 +18,11 @@ from . import health as ops
 from .app import make_app
 from .asgi_middleware import RequestMiddleware
 from .not_ready import make_not_ready_app
+from .request_line import LenientH11Protocol
 from .route_table import ROUTES
+
+# Hypercorn has no setting for the class of its connections.
+hypercorn.protocol.H11Protocol = LenientH11Protocol  # type: ignore[attr-defined]
 
 BACKLOG: Final = 1_024
 # Line and headers of a request: the query of a push may contain the output of a job.

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import trio
+import trio.testing
 
 from leadline.http.server.hypercorn_server import listen, serve
 from leadline.http.wire.app_context import AppContext
@@ -40,11 +41,14 @@ def request(
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode() + body
 
 
-async def asked(port: int, sent: bytes) -> Told:
+async def asked(port: int, *sent: bytes) -> Told:
+    """Sends each piece after the server has read the one before."""
     with trio.fail_after(30):
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         async with stream:
-            await stream.send_all(sent)
+            for piece in sent:
+                await stream.send_all(piece)
+                await trio.testing.wait_all_tasks_blocked(0.01)
             return await answer_of(stream)
 
 
