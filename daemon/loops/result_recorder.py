@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Final
 
 import msgspec
@@ -39,7 +40,11 @@ QUEUE_MOST: Final = 60_000
 WRITERS: Final = 2
 DRAIN_SECONDS: Final = 10.0
 RETRY_FIRST_SECONDS: Final = 0.2
-RETRY_LAST_SECONDS: Final = 5.0
+# The pool waits for a connection as well, so the pause bounds only how soon a return is seen.
+RETRY_LAST_SECONDS: Final = 1.0
+# How often a result that waits beyond its bound asks whether the database is unavailable.
+AWAY_LOOK_SECONDS: Final = 0.5
+DATABASE_AWAY: Final = "the database is unavailable"
 STANDINGS_MOST: Final = 200_000
 # A push whose deadline cannot be judged yet waits for the other listeners, and then no longer.
 UNDECIDED_PAUSE_SECONDS: Final = 0.05
@@ -76,6 +81,8 @@ class Recorder:
         self.lost = 0
         self._undecided: list[Pending] = []
         self._has_undecided = trio.Event()
+        # Whether the last transaction failed because the database is unavailable.
+        self._is_away = False
         # Called when a deadline waits for this process to say how far it has listened.
         self.on_deadline_waiting: Callable[[], None] = lambda: None
 
@@ -110,8 +117,12 @@ class Recorder:
     def waiting(self) -> int:
         return self._receive.statistics().current_buffer_used
 
-    async def record(self, arrival: IncomingResult) -> StoreResult:
-        """Stores a result and waits until it is committed."""
+    async def record(self, arrival: IncomingResult, *, until: float = inf) -> StoreResult:
+        """Stores a result and waits until it is committed.
+
+        If the database is unavailable at the Trio instant `until`, returns DELAYED; the result is
+        stored when the database is back. Raises Unavailable if the queue is full until then.
+        """
         done = trio.Event()
         answers: list[StoreResult] = []
 
@@ -119,8 +130,18 @@ class Recorder:
             answers.append(recorded)
             done.set()
 
-        await self.hand_over(arrival, answer)
-        await done.wait()
+        with trio.move_on_at(until) as bound:
+            await self.hand_over(arrival, answer)
+        if bound.cancelled_caught:
+            raise Unavailable("the queue of the recorder is full")
+        with trio.move_on_at(until):
+            await done.wait()
+        # A deadline that waits for other listeners, or a slow statement, is no failure.
+        while not done.is_set() and not self._is_away:
+            with trio.move_on_after(AWAY_LOOK_SECONDS):
+                await done.wait()
+        if not done.is_set():
+            return StoreResult(StoreOutcome.DELAYED, arrival.ts, None, DATABASE_AWAY)
         return answers[0]
 
     async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
@@ -239,6 +260,7 @@ class Recorder:
         try:
             async with self._pool.statement("record_steady") as tx:
                 stored = await record_steady(tx, arrivals)
+            self._is_away = False
         except (Unavailable, Rejected):
             # Whether it was written or not, the locked way finds out item by item.
             await self._store_moving(list(batch), again=True)
@@ -275,7 +297,7 @@ class Recorder:
                 await self._store_locked(batch, again=again)
                 return
             except Unavailable:
-                again = True
+                self._is_away = again = True
                 await trio.sleep(pause)
                 pause = min(pause * 2, RETRY_LAST_SECONDS)
             except Rejected as error:
@@ -295,6 +317,7 @@ class Recorder:
             "record_results",
             lambda tx: record_results(tx, arrivals, again=again, patient=patient),
         )
+        self._is_away = False
         flipped = {(flip.org, flip.monitor, flip.at) for flip in flips}
         for pending, recorded in zip(batch, answers, strict=True):
             arrival = pending.arrival

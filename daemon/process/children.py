@@ -65,6 +65,8 @@ class Daemon:
     listening: socket.socket | None
     listen_dsn: str
     server: EmbeddedServer | None
+    # Set when the daemon is ready for the first time.
+    ready: trio.Event
 
 
 class Loop(Protocol):

@@ -155,13 +155,18 @@ def _daemon_of(
 ) -> Daemon:
     heartbeats = supervisor.heartbeats
     metrics.watch(house, supervisor)
+    ready = trio.Event()
     context = context_of(
-        house, passwords, readiness=lambda: _readiness(house, heartbeats), metrics=metrics.render
+        house,
+        passwords,
+        readiness=lambda: _readiness(house, heartbeats),
+        was_ready=ready.is_set,
+        metrics=metrics.render,
     )
     if DaemonPart.HTTP in PARTS[house.role]:
         metrics.watch_asked(context)
     listen_dsn = house.settings.database.listen_dsn or store.dsn
-    return Daemon(house, context, listening, listen_dsn, store.server)
+    return Daemon(house, context, listening, listen_dsn, store.server, ready)
 
 
 async def _start(daemon: Daemon, founder: InitialAdmin | None, supervisor: Supervisor) -> None:
@@ -172,6 +177,7 @@ async def _start(daemon: Daemon, founder: InitialAdmin | None, supervisor: Super
     set_aside()
     address = reported.get(DaemonPart.HTTP) or reported.get(DaemonPart.OPS) or ""
     print_ready(daemon.house, str(address), founder)
+    daemon.ready.set()
     notify("READY=1\nSTATUS=")
 
 

@@ -303,6 +303,7 @@ def context_of(
     passwords: Passwords,
     *,
     readiness: Callable[[], Readiness],
+    was_ready: Callable[[], bool],
     metrics: Callable[[], bytes],
 ) -> AppContext:
     return AppContext(
@@ -331,6 +332,7 @@ def context_of(
         on_reset_asked=_hastening(house.resets),
         on_written=house.edits.note,
         readiness=readiness,
+        was_ready=was_ready,
         metrics=metrics,
     )
 

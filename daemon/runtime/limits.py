@@ -28,7 +28,7 @@ HASHING_THREADS: Final = 2
 # Connections by what they are for, so that pages cannot starve results.
 HTTP_SHARE: Final = 0.5
 
-# More requests than these are answered 503: what one holds of memory is bounded, all is not.
+# More requests than these are answered 429: what one holds of memory is bounded, all is not.
 REQUESTS_AT_ONCE: Final = 6_000
 
 # Tests before saving: they are probes too, but nobody's schedule.

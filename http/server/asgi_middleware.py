@@ -32,7 +32,7 @@ _HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 )
-_TOO_MANY: Final = b'{"error":"not_ready"}'
+_TOO_MANY: Final = b'{"error":"rate_limited"}'
 _NOT_THERE: Final = b'{"error":"not_found"}'
 
 
@@ -163,7 +163,7 @@ async def _turn_away(body: _Body, send: Send) -> None:
     ]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(body.pass_over)
-        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.start", "status": 429, "headers": headers})
         await _finishing(send)({"type": "http.response.body", "body": _TOO_MANY})
         nursery.cancel_scope.cancel()
 

@@ -56,8 +56,7 @@ async def answer(
     except Refused as refused:
         problem = problem_of(refused)
     except Unavailable as error:
-        log.warning("database unavailable", extra={"route": route.path, "cause": str(error)})
-        problem = Problem("not_ready", headers={"Retry-After": "1"})
+        problem = _database_failure(route, context, error)
     except Exception:
         # Logged before anything is awaited: a client that went away would take the error with it.
         log.exception(
@@ -69,6 +68,17 @@ async def answer(
     if route.page:
         return _respond(route, problem_page(problem, request.full_path.rstrip("?")))
     return _refuse(problem)
+
+
+def _database_failure(route: Route, context: AppContext, error: Unavailable) -> Problem:
+    """Returns 500, except before the process was ready for the first time."""
+    if not context.was_ready():
+        return Problem("not_ready", headers={"Retry-After": "1"})
+    log.error(
+        "database failure during a request",
+        extra={"route": route.path, "method": route.method, "cause": str(error)},
+    )
+    return Problem("internal_error")
 
 
 async def _admit(

@@ -14,7 +14,7 @@ _WORDS = {
     403: ("You may not do this", "Your role in this project does not allow it."),
     404: ("There is nothing here", "The page does not exist, or you are not a member of it."),
     429: ("Too many tries", "Wait a minute, then try again."),
-    503: ("The store does not answer", "Nothing was changed. Try again in a moment."),
+    503: ("Leadline is not ready", "Nothing was changed. Try again in a moment."),
 }
 
 

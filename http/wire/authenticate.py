@@ -4,6 +4,7 @@ provider of single sign-on signed for a client (RFC 9068 and what came before it
 Its subject has an account from its first request on, and sees what that account is a member of.
 """
 
+import logging
 from collections.abc import Mapping
 
 from ...probes.oidc.oidc_client import ProviderFault
@@ -19,12 +20,14 @@ from .app_context import AppContext
 from .errors import Problem
 from .local_credentials import AuthenticatedCaller, bearer_of, identify_in
 
+log = logging.getLogger("leadline.http")
+
 
 async def authenticate(
     context: AppContext, headers: Mapping[str, str]
 ) -> AuthenticatedCaller | None:
-    """None where no credential is valid; Problem not_ready where a token's provider cannot be asked
-    for its keys: then nothing is known of it."""
+    """Returns None if no credential is valid. Raises: Problem internal_error if the keys of the
+    token's issuer cannot be fetched, since the token can then be neither accepted nor refused."""
     found = await identify_in(context.pool, headers, context.options.cookie_name)
     bearer = bearer_of(headers.get("authorization", ""))
     if found is not None or claims_to_be_ours(bearer) or not looks_signed(bearer):
@@ -41,8 +44,9 @@ async def _identify_client(context: AppContext, token: str) -> AuthenticatedCall
         claims = await context.providers.claims(settings.issuer, token)
     except NotSigned:
         return None
-    except ProviderFault:
-        raise Problem("not_ready", headers={"Retry-After": "5"}) from None
+    except ProviderFault as failure:
+        log.error("keys of the issuer cannot be fetched", extra={"cause": failure.reason})
+        raise Problem("internal_error") from None
     fault = access_token_fault(
         claims,
         issuer=settings.issuer,

@@ -67,7 +67,9 @@ class PageDomains:
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         slug = None
-        if scope["type"] == "http":
+        # Paths that are the same under every name need no look-up. A push must not wait for the
+        # database before its receipt is noted.
+        if scope["type"] == "http" and not scope["path"].startswith(_ANYWHERE):
             slug = await self._domains.slug_of(host_of(scope))
         if slug is None:
             await self._app(scope, receive, send)

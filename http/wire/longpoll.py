@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from ...storage.core.refusal import Refused
+from .errors import Problem
 
 T = TypeVar("T")
 
@@ -31,9 +31,9 @@ class LongPoll:
         self, turn: str, seconds: float, look: Callable[[], Awaitable[list[T]]]
     ) -> list[T]:
         """What `look` finds, asked until it finds something; empty after so long, or when the
-        process stops. Refused not_ready where too many wait."""
+        process stops. Raises: Problem rate_limited if too many wait."""
         if self.waiting >= WAITING_MOST:
-            raise Refused("not_ready")
+            raise Problem("rate_limited", headers={"Retry-After": "1"})
         self.waiting += 1
         try:
             return await self._wait_for(turn, trio.current_time() + seconds, look)

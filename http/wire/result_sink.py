@@ -6,6 +6,7 @@ wiring supplies them.
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
+from math import inf
 from typing import Protocol
 
 from ...storage.core.instant import Instant
@@ -22,8 +23,9 @@ class ResultSink(Protocol):
     def receiving(self) -> AbstractContextManager[Instant]:
         """Spans a push from its receipt, whose instant it returns, to its answer."""
 
-    async def record(self, arrival: IncomingResult) -> StoreResult:
-        """Stores a result and waits until it is committed."""
+    async def record(self, arrival: IncomingResult, *, until: float = inf) -> StoreResult:
+        """Stores a result and waits until it is committed. If the database is unavailable at the
+        Trio instant `until`, returns DELAYED: the result is stored later."""
 
     async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
         """Stores results and waits until all are committed; returns their fates in their order."""

@@ -40,7 +40,7 @@ __all__ = [
     "open_pool",
 ]
 
-# How long a task waits for a connection.
+# How long a task waits for a connection: the bound of every request and loop.
 ACQUIRE_SECONDS: Final = 5.0
 # A connection is asked whether it is alive after having been idle so long, and given so long.
 PING_AFTER_SECONDS: Final = 30.0
@@ -49,9 +49,10 @@ PING_SECONDS: Final = 2.0
 LIFETIME_SECONDS: Final = 1800.0
 # What was not needed for so long is closed, but for one.
 SPARE_SECONDS: Final = 300.0
-# The pause between knocks on a server that is away doubles from the first to the last.
+# The pause between attempts to connect doubles from the first to the last. The last is a fraction
+# of ACQUIRE_SECONDS, so that a task which waits during a failover gets a connection at its end.
 FIRST_KNOCK_SECONDS: Final = 0.1
-LAST_KNOCK_SECONDS: Final = 5.0
+LAST_KNOCK_SECONDS: Final = 1.0
 # A read-only transaction's snapshot: a longer one makes every update dear.
 SNAPSHOT_SECONDS: Final = 5.0
 # Before a conflicted transaction is tried again, times the attempt, jittered.

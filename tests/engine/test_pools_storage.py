@@ -32,6 +32,16 @@ from leadline.storage.engine.pools import (
 )
 
 
+def test_a_task_that_waits_during_a_short_outage_gets_a_connection_within_its_bound() -> None:
+    """The attempts to connect at their slowest, for each length of an outage up to 3 s."""
+    attempts, pause = [0.0], pools.FIRST_KNOCK_SECONDS
+    while attempts[-1] < pools.ACQUIRE_SECONDS:
+        attempts.append(attempts[-1] + 1.25 * pause)
+        pause = min(2 * pause, pools.LAST_KNOCK_SECONDS)
+    for tenths in range(31):
+        assert min(at for at in attempts if at >= tenths / 10) < pools.ACQUIRE_SECONDS - 0.5
+
+
 @pytest.fixture
 async def small(empty_dsn: str) -> AsyncIterator[Pool]:
     """Two connections, a short deadline, and a clock that moves with each reading."""

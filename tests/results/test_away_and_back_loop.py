@@ -166,8 +166,11 @@ async def test_marks_are_kept_as_long_as_heartbeats_and_none_of_a_monitor_that_i
     for minutes in (0, 3):
         world.now = Instant(START + minutes * MINUTE)
         async with world.pool.transaction("mark") as tx:
-            assert await push_events.insert_push_event(tx, row.org, row.id, "start", "")
-            assert not await push_events.insert_push_event(tx, row.org, row.id + 1, "start", "")
+            mark = ("start", "", world.now)
+            assert await push_events.insert_push_event(tx, row.org, row.id, *mark)
+            assert not await push_events.insert_push_event(tx, row.org, row.id + 1, *mark)
+            # A second try after a lost answer.
+            assert not await push_events.insert_push_event(tx, row.org, row.id, *mark)
     world.now = Instant(START + 4 * DAY + MINUTE)
     await Away(world).janitor.pass_once()
     assert await world.rows("select at from push_events") == [(START + 3 * MINUTE,)]

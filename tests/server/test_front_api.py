@@ -70,7 +70,7 @@ async def test_a_body_is_counted_while_it_comes_whatever_it_claims(
 
 async def test_more_requests_than_we_hold_are_told_so_at_once() -> None:
     sent, received = await ask(None, requests=0)
-    assert sent[0]["status"] == 503
+    assert sent[0]["status"] == 429
     assert (b"retry-after", b"1") in sent[0]["headers"]
     assert received == []
 

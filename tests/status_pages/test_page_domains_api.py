@@ -1,10 +1,13 @@
 """A status page at a host name of its own is the root there, and nothing else is there."""
 
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.wire.custom_domains import host_of, path_below
+from leadline.http.wire.custom_domains import Domains, PageDomains, host_of, path_below
+from leadline.storage.engine.pools import Pool
 from leadline.storage.status_pages.rules.status_page_edit import domain_fault
 from tests.support.app.cast import Api
 from tests.support.app.paging import new_component, new_page
@@ -95,6 +98,25 @@ async def test_a_name_is_one_page_s_and_can_be_given_up(api: Api) -> None:
 async def test_what_is_no_host_name_is_refused(api: Api, text: str) -> None:
     page = await new_page(api)
     assert (await named(api, page, text, 400))["error"].startswith("domain: ")
+
+
+class Unasked:
+    """A pool that must not be used."""
+
+    def statement(self, name: str) -> Any:
+        raise AssertionError(f"{name}: the database was asked")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/public/push/token", "/static/app.css"])
+async def test_a_path_of_every_name_does_not_wait_for_the_database(path: str) -> None:
+    received: list[str] = []
+
+    async def app(scope: Any, _receive: Any, _send: Any) -> None:
+        received.append(scope["path"])
+
+    scope = {"type": "http", "path": path, "headers": [(b"host", NAME.encode())]}
+    await PageDomains(app, Domains(cast("Pool", Unasked())))(scope, None, None)
+    assert received == [path] == [path_below(path, "harbour")]
 
 
 def test_the_console_keeps_its_own_name() -> None:

@@ -223,12 +223,13 @@ async def report(ask: Request, source: ResultSource) -> ResultsResponse:
 
 
 async def _record(context: AppContext, arrivals: list[IncomingResult]) -> list[StoreResult]:
-    """What became of each, all committed. Problem not_ready where the process stops meanwhile."""
+    """Returns the outcome of each, all committed. Raises: Problem internal_error if the process
+    stops meanwhile; the agent brings the batch again."""
     found = await context.recorder.record_all(arrivals)
     for arrival, recorded in zip(arrivals, found, strict=True):
         if recorded.fate is StoreOutcome.REFUSED:
             if recorded.reason == RECORDER_STOPPED:
-                raise Problem("not_ready", headers={"Retry-After": "1"})
+                raise Problem("internal_error")
             extra = {"monitor": arrival.monitor, "cause": recorded.reason}
             log.error("agent result not stored", extra=extra)
     return found

@@ -12,7 +12,7 @@ import msgspec
 import trio
 
 from ....storage.accounts.rules.access import Grant, Need, Permission
-from ....storage.core.refusal import Refused, Unavailable
+from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Conflicted, Isolation, Tx
 from ....storage.gate.queries.gate_policies import select_governing, select_policy
 from ....storage.gate.rows import GatePolicyRow
@@ -47,9 +47,6 @@ async def evaluate(ask: Request) -> GateDecision:
             decided = await _decide(ask)
     except Problem as problem:
         (counts.rejected if problem.status == 429 else counts.errors)[problem.code] += 1
-        raise
-    except Unavailable:
-        counts.errors["not_ready"] += 1
         raise
     except Refused:
         raise

@@ -48,7 +48,7 @@ async def events(ask: Request) -> Response:
     try:
         listener = ask.context.bus.listen()
     except TooManyListeners as error:
-        raise Problem("not_ready", headers={"Retry-After": "5"}) from error
+        raise Problem("rate_limited", headers={"Retry-After": "5"}) from error
     response = Response(_stream(ask, listener), content_type="text/event-stream")
     response.timeout = None
     response.headers.update(_HEADERS)

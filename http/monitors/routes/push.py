@@ -1,5 +1,7 @@
 """Push heartbeats: the target reports in. Committed before it is answered."""
 
+import logging
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -8,16 +10,22 @@ from msgspec import UNSET
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
+from ....storage.core.refusal import Unavailable
 from ....storage.core.token import TokenKind, digest, kind_of
 from ....storage.results.queries.push_targets import PushTarget, select_push_target
 from ....storage.results.rules.incoming_result import IncomingResult, ResultSource, StoreOutcome
 from ....storage.results.rules.push_request import BadPush, Push, read_push
 from ....storage.results.transactions.record_push_event import insert_push_event
 from ...wire.app_context import AppContext
+from ...wire.database_wait import PUSH_SECONDS, outlast
 from ...wire.errors import Problem
 from ...wire.route import PUBLIC_BODY_LARGEST, Request, Route
 from ..schemas.monitors import PushAnswer
 
+log = logging.getLogger("leadline.http")
+
+# A bound that no push reaches: the waits for the database, and the judgement of a deadline.
+PUSH_LONGEST_SECONDS: Final = 30.0
 # How long a process may go on by what it knew of a token: then it looks again.
 KNOWN_SECONDS: Final = 2.0
 KNOWN_MOST: Final = 50_000
@@ -51,20 +59,35 @@ async def _find(context: AppContext, token: str) -> PushTarget:
 
 
 async def push(ask: Request) -> PushAnswer:
+    """Records a heartbeat or a mark. A sender that hangs up does not cancel it."""
+    with trio.CancelScope(shield=True, deadline=trio.current_time() + PUSH_LONGEST_SECONDS):
+        return await _receive(ask)
+    raise Unavailable(f"the push took longer than {PUSH_LONGEST_SECONDS:g} s")
+
+
+async def _receive(ask: Request) -> PushAnswer:
     # The instant is that of the receipt; until the answer we do not claim to have heard past it.
     with ask.context.recorder.receiving() as received:
         given = ask.values
         said = read_push(ask.words.get("suffix", ""), given["status"], given["msg"], given["ping"])
         if isinstance(said, BadPush):
             raise Problem(f"{said.field}: {said.message}" if said.field else "not_found")
-        target = await _find(ask.context, ask.words["token"])
+        until = trio.current_time() + PUSH_SECONDS
+        target = await outlast(partial(_find, ask.context, ask.words["token"]), until=until)
         if target.enabled and said.covers:
             await _record(ask.context, target, said, received)
         elif target.enabled:
-            async with ask.context.pool.transaction("mark_push") as tx:
-                await insert_push_event(tx, target.org, target.monitor, said.mark, said.message)
+            await outlast(partial(_mark, ask.context, target, said, received), until=until)
     warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
     return PushAnswer(ok=True, monitor_id=target.uid, up=said.up, warnings=warnings or UNSET)
+
+
+async def _mark(context: AppContext, target: PushTarget, said: Push, received: Instant) -> None:
+    """Records a mark. It has the instant of its receipt, so a second try adds no second one."""
+    async with context.pool.transaction("mark_push") as tx:
+        await insert_push_event(
+            tx, target.org, target.monitor, said.mark, said.message, at=received
+        )
 
 
 async def _record(context: AppContext, target: PushTarget, said: Push, received: Instant) -> None:
@@ -80,12 +103,17 @@ async def _record(context: AppContext, target: PushTarget, said: Push, received:
             code=said.code,
             msg=message,
             source=ResultSource.PUSH,
-        )
+        ),
+        until=trio.current_time() + PUSH_SECONDS,
     )
     if recorded.fate is StoreOutcome.IGNORED:
         raise Problem("not_found")
     if recorded.fate not in (StoreOutcome.LIVE, StoreOutcome.HISTORY, StoreOutcome.PAUSED):
-        raise Problem("not_ready", headers={"Retry-After": "1"})
+        log.error(
+            "push is not stored yet",
+            extra={"monitor": str(target.uid), "fate": recorded.fate, "cause": recorded.reason},
+        )
+        raise Problem("internal_error")
 
 
 def _routes() -> tuple[Route, ...]:

@@ -86,6 +86,8 @@ class StoreOutcome(StrEnum):
     OUTDATED = "outdated"
     # A push after a deadline that cannot be judged yet; nothing was written, bring it again.
     UNDECIDED = "undecided"
+    # The database is unavailable: the recorder keeps the result and stores it later.
+    DELAYED = "delayed"
 
 
 class CachedState(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from ...engine.pools import Tx
 
 _INSERT = """
 insert into push_events (org, monitor, at, kind, msg)
-select %(org)s, %(monitor)s, at(%(now)s), %(kind)s, %(msg)s
+select %(org)s, %(monitor)s, at(%(at)s), %(kind)s, %(msg)s
 -- Its token may be known here a moment longer than it is there.
 from monitors m where m.org = %(org)s and m.id = %(monitor)s
 on conflict do nothing
@@ -14,9 +14,11 @@ on conflict do nothing
 _DROP = "delete from push_events where at < at(%(before)s)"
 
 
-async def insert_push_event(tx: Tx, org: int, monitor: int, kind: str, msg: str) -> bool:
-    """False where the very microsecond is taken, or the monitor is gone."""
-    return bool(await tx.execute(_INSERT, org=org, monitor=monitor, kind=kind, msg=msg, now=tx.now))
+async def insert_push_event(
+    tx: Tx, org: int, monitor: int, kind: str, msg: str, at: Instant
+) -> bool:
+    """Returns whether it was inserted: not if that instant is taken or the monitor is deleted."""
+    return bool(await tx.execute(_INSERT, org=org, monitor=monitor, kind=kind, msg=msg, at=at))
 
 
 async def drop_push_events(tx: Tx, before: Instant) -> int:

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import trio
+
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Pool, Tx
 
@@ -16,14 +18,18 @@ class FlakyPool:
         self._pool = pool
         self.fail_before: set[str] = set()
         self.fail_after: set[str] = set()
+        # Set by the first failure.
+        self.failed = trio.Event()
 
     @asynccontextmanager
     async def transaction(self, name: str, **given: Any) -> AsyncIterator[Tx]:
         async with self._pool.transaction(name, **given) as tx:
             yield tx
             if name in self.fail_before:
+                self.failed.set()
                 raise Unavailable(f"{name}: the store is away")
         if name in self.fail_after:
+            self.failed.set()
             raise Unavailable(f"{name}: the answer was lost")
 
     async def transact(self, name: str, work: Callable[[Tx], Awaitable[Any]]) -> Any:
