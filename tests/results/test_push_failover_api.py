@@ -73,6 +73,25 @@ async def test_a_push_outlasts_a_failover(api: Api, outage: Outage, is_known: bo
     assert await beats(api) == 1
 
 
+async def test_a_sender_that_hangs_up_does_not_cancel_its_push(api: Api, outage: Outage) -> None:
+    made = await pushed(api)
+    hang_up = trio.CancelScope()
+
+    async def push() -> None:
+        with hang_up:
+            await api.ask("nobody", "POST", made["path"])
+
+    outage.begin()
+    with trio.fail_after(HANGS_SECONDS):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(push)
+            await until_waiting(api)
+            hang_up.cancel()
+            await trio.lowlevel.checkpoint()
+            outage.end()
+    assert await beats(api) == 1
+
+
 async def test_a_mark_outlasts_a_failover_and_is_recorded_once(api: Api, outage: Outage) -> None:
     made = await pushed(api)
     statuses = []
