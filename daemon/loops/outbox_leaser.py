@@ -180,7 +180,9 @@ class OutboxLeaser:
             return outcome
         outcome = await carry(delivery, self._keyring, mailing.means, mailing.base_url)
         if delivery.subscriber is not None:
-            return await record_end(self._pool, self._keyring, delivery, outcome)
+            return await record_end(
+                self._pool, self._keyring, delivery, outcome, self._max_attempts
+            )
         return outcome
 
     async def _settle(self) -> None:

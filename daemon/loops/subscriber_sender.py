@@ -120,14 +120,19 @@ class SubscriberDelivery:
 
 
 async def record_end(
-    pool: Pool, keyring: Keyring, delivery: LeasedDelivery, outcome: DeliveryOutcome
+    pool: Pool,
+    keyring: Keyring,
+    delivery: LeasedDelivery,
+    outcome: DeliveryOutcome,
+    max_attempts: int,
 ) -> DeliveryOutcome:
     """What the end of a delivery to a subscriber means for the subscription. Where that cannot be
     stored, the event is tried again."""
     to = delivery.subscriber
     assert to is not None, "it goes to a subscriber"
+    is_refusal = outcome.is_over or _is_missed_notice(delivery, to, outcome, max_attempts)
     try:
-        if outcome.is_over and outcome.reason != NOT_PUBLIC:
+        if is_refusal and outcome.reason != NOT_PUBLIC:
             if await pool.transact("record_bounce", lambda tx: record_bounce(tx, to)):
                 extra = {"subscriber": str(to.uid), "reason": outcome.reason}
                 log.warning("subscriber disabled: its address refuses mail", extra=extra)
@@ -140,6 +145,19 @@ async def record_end(
     except Unavailable:
         return DeliveryOutcome(_OURS, is_ours=True)
     return outcome
+
+
+def _is_missed_notice(
+    delivery: LeasedDelivery, to: SubscriberRow, outcome: DeliveryOutcome, max_attempts: int
+) -> bool:
+    """Whether a webhook did not take a notice by the last attempt, which is no dead letter."""
+    return (
+        to.kind == SubscriberKind.WEBHOOK
+        and delivery.event.event != CONFIRM_EVENT
+        and not outcome.is_delivered
+        and not outcome.is_ours
+        and delivery.event.attempts >= max_attempts
+    )
 
 
 def _notice_of(event: Leased) -> SubscriberNotice:

@@ -53,6 +53,7 @@ class Leased(msgspec.Struct, frozen=True):
     page: int | None
     subscriber: int | None
     project: int | None
+    topic: str
     thread: UUID
     event: str
     payload: str

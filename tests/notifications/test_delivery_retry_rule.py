@@ -12,10 +12,12 @@ from leadline.storage.notifications.rules.delivery_retry import (
     DestinationDemand,
     DestinationState,
     InFlight,
+    RetryLimit,
     allot,
     backoff_us,
     decide_delivery,
     is_lost,
+    retry_limit,
     rooms_beside,
     standing_after,
 )
@@ -37,7 +39,7 @@ def longest(failures: int, cap: int) -> int:
 def test_a_failed_delivery_waits_a_random_part_of_what_doubles(
     attempts: int, chance: float
 ) -> None:
-    found = decide_delivery(FAILED, attempts, 100, NOW, chance)
+    found = decide_delivery(FAILED, attempts, RetryLimit(100), NOW, chance)
     assert found.status is DeliveryStatus.PENDING
     assert found.due == NOW + int(longest(attempts, HOUR) * chance)
 
@@ -50,10 +52,10 @@ def test_the_first_waits_are_those_of_the_specification() -> None:
 @given(st.integers(1, 30), CHANCES, st.integers(0, 3600))
 def test_what_the_destination_asked_for_is_kept(attempts: int, chance: float, asked: int) -> None:
     outcome = DeliveryOutcome("http_status 429", retry_after_us=asked * SECOND)
-    found = decide_delivery(outcome, attempts, 100, NOW, chance)
+    found = decide_delivery(outcome, attempts, RetryLimit(100), NOW, chance)
     assert found.due >= NOW + asked * SECOND
     assert found.due == max(
-        NOW + asked * SECOND, decide_delivery(FAILED, attempts, 100, NOW, chance).due
+        NOW + asked * SECOND, decide_delivery(FAILED, attempts, RetryLimit(100), NOW, chance).due
     )
 
 
@@ -61,12 +63,32 @@ def test_what_the_destination_asked_for_is_kept(attempts: int, chance: float, as
 def test_the_last_attempt_ends_it_and_no_earlier_one(
     attempts: int, most: int, chance: float
 ) -> None:
-    is_dead = decide_delivery(FAILED, attempts, most, NOW, chance).status is DeliveryStatus.DEAD
+    is_dead = (
+        decide_delivery(FAILED, attempts, RetryLimit(most), NOW, chance).status
+        is DeliveryStatus.DEAD
+    )
     assert is_dead == (attempts >= most)
     assert (
-        decide_delivery(DeliveryOutcome(), attempts, most, NOW, chance).status
+        decide_delivery(DeliveryOutcome(), attempts, RetryLimit(most), NOW, chance).status
         is DeliveryStatus.DELIVERED
     )
+
+
+@given(st.integers(1, 40), st.booleans(), st.booleans(), st.booleans())
+def test_no_visitor_of_a_status_page_causes_a_dead_letter(
+    most: int, is_question: bool, is_visitors_webhook: bool, is_ours: bool
+) -> None:
+    limit = retry_limit(
+        most, is_question=is_question, is_visitors_webhook=is_visitors_webhook, is_ours=is_ours
+    )
+    if is_question:
+        assert not limit.is_dead_letter
+    else:
+        assert limit.is_dead_letter == (not is_visitors_webhook or is_ours)
+    assert limit.attempts == (min(most, 5) if is_question and is_visitors_webhook else most)
+    last = decide_delivery(FAILED, limit.attempts, limit, NOW, 0.5)
+    assert (last.status is DeliveryStatus.DEAD) == limit.is_dead_letter
+    assert last.status is not DeliveryStatus.PENDING
 
 
 def test_only_a_last_attempt_of_which_nothing_was_heard_is_lost() -> None:

@@ -21,6 +21,7 @@ from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
 from leadline.storage.incidents.rules.incident import IncidentSource, IncidentStatus
 from leadline.storage.notifications.tables import outbox
+from leadline.storage.notifications.tables.outbox_deliveries import select_backlog
 from leadline.storage.status_pages.queries.status_page_subscribers import select_subscription
 from leadline.storage.status_pages.rules.status_page import Visibility
 from leadline.storage.status_pages.rules.subscription import BOUNCES_MOST, SubscriberKind
@@ -341,6 +342,7 @@ class Hook:
     def __init__(self) -> None:
         self.got: list[Arrival] = []
         self.echoes = True
+        self.status = "200 OK"
         self.port = 0
 
     async def converse(self, stream: Any) -> None:
@@ -353,7 +355,7 @@ class Hook:
         self.got.append(Arrival(first.split()[1], headers, body))
         challenge = json.loads(body).get("challenge", "")
         said = json.dumps({"challenge": challenge if self.echoes else "other"}).encode()
-        await stream.send_all(answer(said))
+        await stream.send_all(answer(said, self.status))
         await trio.aclose_forcefully(stream)
 
 
@@ -416,3 +418,22 @@ async def test_a_webhook_leads_into_no_private_network_whatever_is_allowed(
         await readers.until_quiet()
     assert not hook.got
     assert await readers.rows("select confirmed_at, bounces from subscribers") == [(None, 1)]
+
+
+async def test_a_webhook_that_confirms_and_then_fails_raises_no_alarm(
+    readers: Readers, hook: Hook, trusting: TlsContexts
+) -> None:
+    stranger = replace(means().reach, policy=probe_policy(), contexts=trusting)
+    async with readers.delivering(stranger=stranger):
+        await readers.ask(f"https://{HOST}:{hook.port}/", SubscriberKind.WEBHOOK)
+        await readers.until_quiet()
+        hook.status = "503 Service Unavailable"
+        await readers.open_incident()
+        await readers.until_quiet()
+    assert len(hook.got) == 1 + 3
+    async with readers.world.pool.transaction("look", read_only=True) as tx:
+        assert (await select_backlog(tx)).dead == 0
+        assert (await select_backlog(tx)).failing == 0
+    assert await readers.rows("select confirmed_at is null, bounces from subscribers") == [
+        (False, 1)
+    ]

@@ -1,4 +1,8 @@
-"""What was given up, the latest first: as it is kept, or with where it was to go, for people."""
+"""What was given up, the latest first: as it is kept, or with where it was to go, for people.
+
+The question whether an address subscribes is no dead letter. A process of an earlier version can
+still have left one.
+"""
 
 from typing import Final
 from uuid import UUID
@@ -13,7 +17,8 @@ MOST: Final = 500
 _EVENTS = """
 select o.uid, o.topic, o.status, o.attempts, o.last_error, o.payload::text, o.created_at,
   o.updated_at
-from outbox o where o.status = 'dead' order by o.updated_at desc, o.id limit %(most)s
+from outbox o where o.status = 'dead' and o.topic <> 'subscription'
+order by o.updated_at desc, o.id limit %(most)s
 """
 # Of a webhook's URL only the host is told: the rest may be as good as a password. One of an
 # organization outlives the projects that it was told of.
@@ -33,9 +38,10 @@ from outbox o
   join destinations d on d.org = o.org and d.id = o.destination
   left join notification_channels c on c.org = d.org and c.id = d.channel
   left join webhooks w on w.org = d.org and w.id = d.webhook
-where o.status = 'dead' order by o.updated_at desc, o.id limit %(most)s
+where o.status = 'dead' and o.topic <> 'subscription'
+order by o.updated_at desc, o.id limit %(most)s
 """
-_COUNT = "select count(*) from outbox where status = 'dead'"
+_COUNT = "select count(*) from outbox where status = 'dead' and topic <> 'subscription'"
 
 
 class DeadEvent(msgspec.Struct, frozen=True):

@@ -25,6 +25,9 @@ REST_LONGEST_US: Final = 5 * MINUTE
 # Beyond this a power of two is longer than anything that is waited for.
 _DOUBLINGS_MOST: Final = 32
 
+# Attempts of the question to a webhook whether it subscribes: anybody can name its address.
+QUESTION_ATTEMPTS_MOST: Final = 5
+
 LEASE_LOST: Final = "lease_lost"
 
 
@@ -77,14 +80,41 @@ def backoff_us(failed: int, longest_us: int, chance: float) -> int:
     return int(min(RETRY_FIRST_US << doublings, longest_us) * chance)
 
 
+@dataclass(frozen=True, slots=True)
+class RetryLimit:
+    """The last attempt of an event, and whether the event is a dead letter after it."""
+
+    attempts: int
+    is_dead_letter: bool = True
+
+
+def retry_limit(
+    max_attempts: int,
+    *,
+    is_question: bool = False,
+    is_visitors_webhook: bool = False,
+    is_ours: bool = False,
+) -> RetryLimit:
+    """A dead letter is work for the operator, so no visitor of a status page can cause one.
+
+    `is_question` is the question whether an address subscribes. `is_visitors_webhook` is a webhook
+    that a visitor named, confirmed or not. `is_ours` is a failure that says nothing of it.
+    """
+    if is_question:
+        most = min(max_attempts, QUESTION_ATTEMPTS_MOST) if is_visitors_webhook else max_attempts
+        return RetryLimit(most, is_dead_letter=False)
+    return RetryLimit(max_attempts, is_dead_letter=is_ours or not is_visitors_webhook)
+
+
 def decide_delivery(
-    outcome: DeliveryOutcome, attempts: int, max_attempts: int, now: Instant, chance: float
+    outcome: DeliveryOutcome, attempts: int, limit: RetryLimit, now: Instant, chance: float
 ) -> DeliveryDecision:
     """`attempts` counts the one that ended thus."""
     if outcome.is_delivered or outcome.is_over:
         return DeliveryDecision(DeliveryStatus.DELIVERED, now)
-    if attempts >= max_attempts:
-        return DeliveryDecision(DeliveryStatus.DEAD, now)
+    if attempts >= limit.attempts:
+        is_kept = limit.is_dead_letter
+        return DeliveryDecision(DeliveryStatus.DEAD if is_kept else DeliveryStatus.DELIVERED, now)
     wait = max(backoff_us(attempts, RETRY_LONGEST_US, chance), outcome.retry_after_us)
     return DeliveryDecision(DeliveryStatus.PENDING, Instant(now + wait))
 

@@ -13,10 +13,12 @@ BATCH_MOST: Final = 5_000
 
 _AFTER = """
 select o.org, o.id, o.uid, o.destination from outbox o
-where o.status = 'dead' and o.id > %(after)s order by o.id limit %(most)s
+where o.status = 'dead' and o.topic <> 'subscription' and o.id > %(after)s
+order by o.id limit %(most)s
 """
 _BY_UID = """
-select o.org, o.id, o.uid, o.destination from outbox o where o.uid = %(uid)s and o.status = 'dead'
+select o.org, o.id, o.uid, o.destination from outbox o
+where o.uid = %(uid)s and o.status = 'dead' and o.topic <> 'subscription'
 """
 # Before their events are, in the order of all who change them. A destination is tried at once
 # too: somebody says that it is well again.

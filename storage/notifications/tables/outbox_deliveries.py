@@ -120,14 +120,17 @@ update outbox o set lease = %(lease)s, attempts = o.attempts + 1,
 from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id), destinations d
 where o.org = t.org and o.id = t.id and d.org = o.org and d.id = o.destination
 returning o.org, o.id, o.uid, o.destination, d.channel, d.webhook, d.page, d.subscriber, o.project,
-  o.thread, o.event, o.payload::text, o.attempts, o.enqueued_through, coalesce(
+  o.topic, o.thread, o.event, o.payload::text, o.attempts, o.enqueued_through, coalesce(
     (select c.external_id from notification_threads c
      where c.org = o.org and c.thread = o.thread and c.destination = o.destination), '')
 """
 _GIVE_UP = """
-update outbox o set status = 'dead', lease = null, last_error = %(why)s, updated_at = at(%(now)s)
+update outbox o set lease = null, last_error = %(why)s, updated_at = at(%(now)s),
+  -- The question whether an address subscribes is no dead letter.
+  status = case when o.topic = 'subscription' then 'delivered' else 'dead' end
 from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id)
 where o.org = t.org and o.id = t.id
+returning o.status = 'dead'
 """
 _NOTE_TOLD = """
 update outbox set enqueued_through = %(through)s
@@ -271,9 +274,10 @@ async def lease(tx: Tx, due: Sequence[Due], name: UUID) -> list[Leased]:
     return await tx.structs(Leased, _LEASE, **keys, lease=name, now=tx.now)
 
 
-async def give_up(tx: Tx, due: Sequence[Due], why: str) -> None:
+async def give_up(tx: Tx, due: Sequence[Due], why: str) -> int:
+    """Returns how many became dead letters."""
     keys = key_arrays([(item.org, item.id) for item in due], "ids")
-    await tx.execute(_GIVE_UP, **keys, why=why, now=tx.now)
+    return sum(is_dead for (is_dead,) in await tx.rows(_GIVE_UP, **keys, why=why, now=tx.now))
 
 
 async def record_notified(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
@@ -407,11 +411,13 @@ async def purge_threads(tx: Tx, before: Instant) -> int:
 _BACKLOG = f"""
 {_ACTIVE}
 select u.pending, u.dead,
-  (select count(*) from destinations where failures > 0),
+  (select count(*) from destinations d where d.failures > 0
+     and not exists (select from subscribers s where s.org = d.org and s.id = d.subscriber
+       and (s.kind = 'webhook' or s.confirmed_at is null))),
   (select min(a.due_at) {_FREE_TO_GO})
 from (
   select count(*) filter (where status = 'pending') as pending,
-    count(*) filter (where status = 'dead') as dead
+    count(*) filter (where status = 'dead' and topic <> 'subscription') as dead
   from outbox where status <> 'delivered') u
 """
 

@@ -37,7 +37,7 @@ class LeasedDelivery:
 @dataclass(frozen=True, slots=True)
 class LeasedDeliveries:
     deliveries: Sequence[LeasedDelivery]
-    # Of how many nothing was heard after their last attempt.
+    # Dead letters that were leased for their last attempt and not settled.
     lost: int
 
 
@@ -51,16 +51,17 @@ async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> 
     lost = [
         item for item in due if is_lost(item.attempts, max_attempts, was_leased=item.was_leased)
     ]
+    dead = 0
     if lost:
-        await deliveries.give_up(tx, lost, LEASE_LOST)
+        dead = await deliveries.give_up(tx, lost, LEASE_LOST)
         await deliveries.set_aside(tx, lost)
     kept = [item for item in due if item not in lost]
     if not kept:
-        return LeasedDeliveries((), len(lost))
+        return LeasedDeliveries((), dead)
     name = uuid7()
     failing = {(demand.org, demand.destination) for demand, _ in wanted if demand.is_failing}
     events = await deliveries.lease(tx, kept, name)
-    return LeasedDeliveries(await _addressed(tx, events, name, failing), len(lost))
+    return LeasedDeliveries(await _addressed(tx, events, name, failing), dead)
 
 
 async def _addressed(

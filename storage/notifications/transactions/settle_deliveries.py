@@ -12,9 +12,12 @@ from ..rules.delivery_retry import (
     DeliveryOutcome,
     DeliveryStatus,
     DestinationState,
+    RetryLimit,
     decide_delivery,
+    retry_limit,
     standing_after,
 )
+from ..rules.notification import Topic
 from ..tables import outbox_deliveries as deliveries
 from ..tables.outbox_deliveries import Held
 from .lease_deliveries import LeasedDelivery
@@ -38,6 +41,9 @@ async def settle_deliveries(
 ) -> Settled:
     """`random` gives numbers in [0, 1)."""
     outcomes = {(one.event.org, one.event.id): outcome for one, outcome in ended}
+    limits = {
+        (one.event.org, one.event.id): _limit(one, outcome, max_attempts) for one, outcome in ended
+    }
     seen = await deliveries.lock_shared_destinations(
         tx, {(one.event.org, one.event.destination) for one, _ in ended}
     )
@@ -47,7 +53,7 @@ async def settle_deliveries(
     settled = [
         (
             item,
-            decide_delivery(outcome, item.attempts, max_attempts, tx.now, random()),
+            decide_delivery(outcome, item.attempts, limits[item.org, item.id], tx.now, random()),
             outcome.reason,
         )
         for item in held
@@ -64,6 +70,16 @@ async def settle_deliveries(
     await _record_states(tx, held, outcomes, seen, random)
     became = {(item.org, item.id): judged.status for item, judged, _ in settled}
     return Settled(became, busy, readied)
+
+
+def _limit(delivery: LeasedDelivery, outcome: DeliveryOutcome, max_attempts: int) -> RetryLimit:
+    to = delivery.subscriber
+    return retry_limit(
+        max_attempts,
+        is_question=delivery.event.topic == Topic.SUBSCRIPTION,
+        is_visitors_webhook=to is not None and to.kind == "webhook",
+        is_ours=outcome.is_ours,
+    )
 
 
 async def _record_states(

@@ -23,6 +23,8 @@ MAIL_PAUSE_US: Final = 10 * MINUTE
 # Refusals for good, in a row, after which an address is left alone until it is confirmed anew.
 BOUNCES_MOST: Final = 3
 SUBSCRIBERS_OF_PAGE_MOST: Final = 20_000
+# Webhooks of a page that are asked and have not answered. A visitor can name any number of them.
+WEBHOOKS_ASKED_MOST: Final = 50
 COMPONENTS_CHOSEN_MOST: Final = 200
 ADDRESS_LONGEST: Final = 254
 URL_LONGEST: Final = 2_000

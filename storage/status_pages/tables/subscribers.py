@@ -18,6 +18,14 @@ on conflict (address_hash) do update set requested_at = excluded.requested_at
 returning true
 """
 _COUNT: Final = "select count(*) from subscribers where org = %(org)s and page = %(page)s"
+_COUNT_ASKED: Final = """
+select count(*) from (
+  select from subscribers s
+    join destinations d on d.org = s.org and d.subscriber = s.id
+    join outbox o on o.org = d.org and o.destination = d.id and o.status = 'pending'
+  where s.org = %(org)s and s.page = %(page)s and s.kind = 'webhook'
+    and o.topic = 'subscription' limit %(most)s) as asked
+"""
 _ASK: Final = """
 insert into subscribers (org, uid, page, kind, address, address_key, requested_components,
   requested_at, token_hash, token_ciphertext, created_at)
@@ -68,6 +76,12 @@ async def may_write_to(tx: Tx, address_hash: bytes) -> bool:
 
 async def count_subscribers(tx: Tx, org: int, page: int) -> int:
     count: int = await tx.value(_COUNT, org=org, page=page)
+    return count
+
+
+async def count_asked_webhooks(tx: Tx, org: int, page: int, most: int) -> int:
+    """The questions to webhooks of the page that wait for an answer or an attempt, up to `most`."""
+    count: int = await tx.value(_COUNT_ASKED, org=org, page=page, most=most)
     return count
 
 

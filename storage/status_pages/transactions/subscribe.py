@@ -21,6 +21,8 @@ from ..rules.status_page import Visibility
 from ..rules.subscription import (
     CONFIRM_EVENT,
     SUBSCRIBERS_OF_PAGE_MOST,
+    WEBHOOKS_ASKED_MOST,
+    SubscriberKind,
     SubscriptionRequest,
     address_hash,
     address_key,
@@ -34,7 +36,8 @@ async def subscribe(
     tx: Tx, page: StatusPageRow, asked: SubscriptionRequest, keyring: Keyring
 ) -> None:
     """Refused not_found where the page went or is internal; invalid, with the field;
-    subscriber_quota; encryption_key_missing."""
+    subscriber_quota; rate_limited, where too many webhooks of the page are asked already;
+    encryption_key_missing."""
     for field, fault in asked_faults(asked):
         raise Refused("invalid", field, fault)
     # Held, so that it does not go meanwhile, and counts one after the other.
@@ -48,6 +51,12 @@ async def subscribe(
     # Whoever is known already is refused too: else that would tell who is.
     if await subscribers.count_subscribers(tx, row.org, row.id) >= SUBSCRIBERS_OF_PAGE_MOST:
         raise Refused("subscriber_quota")
+    if (
+        asked.kind is SubscriberKind.WEBHOOK
+        and await subscribers.count_asked_webhooks(tx, row.org, row.id, WEBHOOKS_ASKED_MOST)
+        >= WEBHOOKS_ASKED_MOST
+    ):
+        raise Refused("rate_limited")
     if not await subscribers.may_write_to(tx, address_hash(asked.kind, asked.address)):
         return
     uid = uuid7()
