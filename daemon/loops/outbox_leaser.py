@@ -234,6 +234,11 @@ class OutboxLeaser:
             return
         kind = kind_of(delivery)
         self.counts[kind, "delivered" if outcome.is_delivered else "failed"] += 1
+        beside = settled.dead_beside[delivery.event.org, delivery.event.id]
+        if beside:
+            self.counts[kind, "dead"] += beside
+            extra = {"reason": outcome.reason, "kind": kind, "count": beside}
+            log.error("events that waited moved to the dead letters", extra=extra)
         if became is DeliveryStatus.DEAD:
             self.counts[kind, "dead"] += 1
             extra = {"outbox_event": str(delivery.event.uid), "reason": outcome.reason}

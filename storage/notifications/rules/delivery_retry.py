@@ -28,6 +28,9 @@ _DOUBLINGS_MOST: Final = 32
 # Attempts of the question to a webhook whether it subscribes: anybody can name its address.
 QUESTION_ATTEMPTS_MOST: Final = 5
 
+# Events of a destination whose attempt is counted, or that become due, with one delivery to it.
+SHARED_MOST: Final = 1_000
+
 LEASE_LOST: Final = "lease_lost"
 
 
@@ -141,6 +144,28 @@ def standing_after(
     failures = before.failures + 1
     until = Instant(now + backoff_us(failures, REST_LONGEST_US, chance))
     return DestinationState(failures, max(until, asked))
+
+
+def shared_failure(
+    before: DestinationState, outcomes: Sequence[DeliveryOutcome], now: Instant
+) -> DeliveryOutcome | None:
+    """The failure that counts as an attempt of every event that is due for the destination.
+
+    A destination that fails is sent one event after each rest, on behalf of all that wait for it:
+    otherwise each would have an attempt only when its turn comes, and would be given up after days.
+    None if the destination did not fail before, since the failure can be that of the event alone.
+    """
+    if not before.failures or before.rests(now):
+        return None
+    if any(outcome.is_delivered or outcome.is_over for outcome in outcomes):
+        return None
+    return next((outcome for outcome in outcomes if not outcome.is_ours), None)
+
+
+def has_recovered(before: DestinationState, outcomes: Sequence[DeliveryOutcome]) -> bool:
+    """Whether a destination was reached whose failures were counted for all of its events, which
+    are due then."""
+    return before.failures > 1 and any(outcome.is_delivered for outcome in outcomes)
 
 
 @dataclass(frozen=True, slots=True)

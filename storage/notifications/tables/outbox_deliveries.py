@@ -20,6 +20,7 @@ from ..rules.delivery_retry import (
     DESTINATION_HELD_MOST,
     FAILING_HELD_MOST,
     LEASE_US,
+    SHARED_MOST,
     SLOW_AFTER_US,
     CapacityLimits,
     DeliveryDecision,
@@ -158,10 +159,10 @@ from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(leases)s::uuid[]) as t(org, id
 # next is found by what is delivered just now, which the same statement does not see as such.
 _SETTLE = """
 with settled as (
-  update outbox o set status = t.status, lease = null, due_at = at(t.due), last_error = t.error,
-    updated_at = at(%(now)s)
-  from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(statuses)s::text[], %(dues)s::bigint[],
-    %(errors)s::text[]) as t(org, id, status, due, error)
+  update outbox o set status = t.status, attempts = t.attempts, lease = null, due_at = at(t.due),
+    last_error = t.error, updated_at = at(%(now)s)
+  from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(statuses)s::text[], %(attempts)s::int[],
+    %(dues)s::bigint[], %(errors)s::text[]) as t(org, id, status, attempts, due, error)
   where o.org = t.org and o.id = t.id
   returning o.org, o.id, o.destination, o.stream, o.status
 ), readied as (
@@ -175,6 +176,29 @@ with settled as (
   returning o.id
 )
 select (select count(*) from settled), (select count(*) from readied)
+"""
+# A locked row is being leased, or its stream is being written; it is counted the next time.
+_LOCK_WAITING = f"""
+select e.org, e.id, e.destination, e.stream, e.thread, e.attempts, e.topic = 'subscription'
+from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, destination)
+cross join lateral (
+  select o.org, o.id, o.destination, o.stream, o.thread, o.attempts, o.topic from outbox o
+  where o.org = t.org and o.destination = t.destination and o.status = 'pending' and o.ready
+    and o.lease is null and o.due_at <= at(%(now)s)
+  order by o.due_at, o.id limit {SHARED_MOST}
+  for no key update skip locked) e
+"""
+_MAKE_DUE = f"""
+with waiting as (
+  select e.org, e.id from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, destination)
+  cross join lateral (
+    select o.org, o.id from outbox o
+    where o.org = t.org and o.destination = t.destination and o.status = 'pending' and o.ready
+      and o.lease is null and o.due_at > at(%(now)s)
+    order by o.due_at, o.id limit {SHARED_MOST}
+    for no key update skip locked) e
+)
+update outbox o set due_at = at(%(now)s) from waiting w where o.org = w.org and o.id = w.id
 """
 # The outages of a monitor follow each other, but what was given up of one keeps nothing of the next
 # back: with all that follows it in its own outage it becomes a stream of its own.
@@ -232,6 +256,12 @@ class Due(_Event, frozen=True):
 
 class Held(_Event, frozen=True):
     """An event that is ours to settle."""
+
+
+class WaitingEvent(Held, frozen=True):
+    """An event that is due and is not leased."""
+
+    is_question: bool
 
 
 async def is_delivery_due(tx: Tx) -> bool:
@@ -311,12 +341,26 @@ async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[
     return found, still - {(held.org, held.id) for held in found}
 
 
+async def lock_waiting(tx: Tx, destinations: Collection[Key]) -> list[WaitingEvent]:
+    """At most SHARED_MOST of each destination, longest due first. Skips locked events."""
+    tx.lock_rank(LockRank.OUTBOX, "events that wait for a failing destination")
+    keys = key_arrays(sorted(destinations), "ids")
+    return await tx.structs(WaitingEvent, _LOCK_WAITING, **keys, now=tx.now)
+
+
+async def make_due(tx: Tx, destinations: Collection[Key]) -> int:
+    """Makes events of these destinations due that wait for their next attempt; returns how many."""
+    keys = key_arrays(sorted(destinations), "ids")
+    return await tx.execute(_MAKE_DUE, **keys, now=tx.now)
+
+
 async def settle(tx: Tx, settled: Sequence[tuple[Held, DeliveryDecision, str]]) -> int:
     """Each with its last error; how many may go now that what went before them is delivered."""
     found = await tx.row(
         _SETTLE,
         **key_arrays([(held.org, held.id) for held, _, _ in settled], "ids"),
         statuses=[verdict.status.value for _, verdict, _ in settled],
+        attempts=[held.attempts for held, _, _ in settled],
         dues=[verdict.due for _, verdict, _ in settled],
         errors=[error for _, _, error in settled],
         now=tx.now,

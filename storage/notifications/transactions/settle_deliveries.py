@@ -3,18 +3,24 @@
 Nothing changes of what the caller's lease is gone of.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from ...core.key import Key
 from ...engine.pools import Tx
 from ..rules.delivery_retry import (
+    DeliveryDecision,
     DeliveryOutcome,
     DeliveryStatus,
     DestinationState,
     RetryLimit,
     decide_delivery,
+    has_recovered,
     retry_limit,
+    shared_failure,
     standing_after,
 )
 from ..rules.notification import Topic
@@ -31,6 +37,8 @@ class Settled:
     busy: set[Key] = field(default_factory=set)
     # How many may go by this.
     readied: int = 0
+    # How many other events of the destination became dead letters with this one.
+    dead_beside: Counter[Key] = field(default_factory=Counter)
 
 
 async def settle_deliveries(
@@ -50,7 +58,7 @@ async def settle_deliveries(
     held, busy = await deliveries.lock_held(tx, [(one.event, one.lease) for one, _ in ended])
     if not held:
         return Settled(busy=busy)
-    settled = [
+    settled: list[tuple[Held, DeliveryDecision, str]] = [
         (
             item,
             decide_delivery(outcome, item.attempts, limits[item.org, item.id], tx.now, random()),
@@ -59,6 +67,9 @@ async def settle_deliveries(
         for item in held
         for outcome in [outcomes[item.org, item.id]]
     ]
+    ended_by = _by_destination(held, outcomes)
+    beside, dead_beside = await _count_beside(tx, ended, ended_by, seen, max_attempts, random)
+    settled += beside
     readied = await deliveries.settle(tx, settled)
     dead = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DEAD]
     readied += await deliveries.set_aside(tx, dead)
@@ -67,33 +78,76 @@ async def settle_deliveries(
     named = [(item, external_id) for item, external_id in named if external_id]
     if named:
         await deliveries.name_threads(tx, named)
-    await _record_states(tx, held, outcomes, seen, random)
+    recovered = [key for key in ended_by if has_recovered(seen[key], ended_by[key])]
+    if recovered:
+        readied += await deliveries.make_due(tx, recovered)
+    await _record_states(tx, ended_by, seen, random)
     became = {(item.org, item.id): judged.status for item, judged, _ in settled}
-    return Settled(became, busy, readied)
+    return Settled(became, busy, readied, dead_beside)
+
+
+def _by_destination(
+    held: Sequence[Held], outcomes: Mapping[Key, DeliveryOutcome]
+) -> dict[Key, list[DeliveryOutcome]]:
+    ended: dict[Key, list[DeliveryOutcome]] = {}
+    for item in held:
+        ended.setdefault((item.org, item.destination), []).append(outcomes[item.org, item.id])
+    return ended
+
+
+async def _count_beside(
+    tx: Tx,
+    ended: Sequence[tuple[LeasedDelivery, DeliveryOutcome]],
+    ended_by: Mapping[Key, Sequence[DeliveryOutcome]],
+    seen: Mapping[Key, DestinationState],
+    max_attempts: int,
+    random: Callable[[], float],
+) -> tuple[list[tuple[Held, DeliveryDecision, str]], Counter[Key]]:
+    """What becomes of the events that wait for a destination which failed again, and how many of
+    them are dead letters now, by the event that was sent."""
+    failures = {key: shared_failure(seen[key], ended_by[key], tx.now) for key in ended_by}
+    shared = {key: failure for key, failure in failures.items() if failure is not None}
+    dead: Counter[Key] = Counter()
+    if not shared:
+        return [], dead
+    sent = {(one.event.org, one.event.destination): one for one, _ in ended}
+    decided = []
+    for item in await deliveries.lock_waiting(tx, shared):
+        key = (item.org, item.destination)
+        one, failure = sent[key], shared[key]
+        limit = retry_limit(
+            max_attempts,
+            is_question=item.is_question,
+            is_visitors_webhook=_is_visitors_webhook(one),
+        )
+        counted = replace(item, attempts=item.attempts + 1)
+        decision = decide_delivery(failure, counted.attempts, limit, tx.now, random())
+        decided.append((counted, decision, failure.reason))
+        if decision.status is DeliveryStatus.DEAD:
+            dead[one.event.org, one.event.id] += 1
+    return list(decided), dead
 
 
 def _limit(delivery: LeasedDelivery, outcome: DeliveryOutcome, max_attempts: int) -> RetryLimit:
-    to = delivery.subscriber
     return retry_limit(
         max_attempts,
         is_question=delivery.event.topic == Topic.SUBSCRIPTION,
-        is_visitors_webhook=to is not None and to.kind == "webhook",
+        is_visitors_webhook=_is_visitors_webhook(delivery),
         is_ours=outcome.is_ours,
     )
 
 
+def _is_visitors_webhook(delivery: LeasedDelivery) -> bool:
+    return delivery.subscriber is not None and delivery.subscriber.kind == "webhook"
+
+
 async def _record_states(
     tx: Tx,
-    held: Sequence[Held],
-    outcomes: Mapping[Key, DeliveryOutcome],
+    ended: Mapping[Key, Sequence[DeliveryOutcome]],
     seen: Mapping[Key, DestinationState],
     random: Callable[[], float],
 ) -> None:
     """Who is well and was reached stays as it is, and is not even locked."""
-    ended: dict[Key, list[DeliveryOutcome]] = {}
-    for item in held:
-        key = (item.org, item.destination)
-        ended.setdefault(key, []).append(outcomes[item.org, item.id])
     moved = [key for key in ended if standing_after(seen[key], ended[key], tx.now, 0) != seen[key]]
     if not moved:
         return

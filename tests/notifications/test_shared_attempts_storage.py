@@ -1,0 +1,182 @@
+"""A failed attempt of a failing destination counts for each event that is due, by a model."""
+
+from dataclasses import dataclass
+from random import Random
+from uuid import uuid4
+
+import pytest
+
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
+from leadline.storage.notifications.rules.delivery_retry import DeliveryOutcome, rooms_beside
+from leadline.storage.notifications.transactions.lease_deliveries import (
+    LeasedDelivery,
+    lease_deliveries,
+)
+from leadline.storage.notifications.transactions.settle_deliveries import settle_deliveries
+from tests.support.run import effort
+from tests.support.worlds.telling_world import Telling
+from tests.support.worlds.world import World
+
+CHANCE = 0.5
+REST_LONGEST = 5 * MINUTE
+
+
+def wait_of(failed: int, longest: int) -> int:
+    """By doubling one after the other, as the documents describe it."""
+    wait = 5 * SECOND
+    for _ in range(failed - 1):
+        wait = min(2 * wait, longest)
+    return int(wait * CHANCE)
+
+
+@dataclass
+class Row:
+    stream: object
+    due: int
+    status: str = "pending"
+    attempts: int = 0
+
+
+class Model:
+    """The documented rule, row by row, for one destination."""
+
+    def __init__(self, rows: dict[int, Row], most: int) -> None:
+        self.rows = rows
+        self.most = most
+        self.failures = 0
+        self.rests_until = 0
+
+    def is_ready(self, number: int) -> bool:
+        row = self.rows[number]
+        before = [other for n, other in self.rows.items() if n < number]
+        return all(o.status == "delivered" for o in before if o.stream == row.stream)
+
+    def due(self, now: int) -> list[int]:
+        return [
+            number
+            for number, row in self.rows.items()
+            if row.status == "pending" and row.due <= now and self.is_ready(number)
+        ]
+
+    def fail(self, number: int, now: int) -> None:
+        row = self.rows[number]
+        row.attempts += 1
+        row.status = "dead" if row.attempts >= self.most else "pending"
+        row.due = now if row.status == "dead" else now + wait_of(row.attempts, HOUR)
+
+    def settle(self, sent: dict[int, bool], now: int) -> None:
+        """`sent` tells for each event that was sent whether it was delivered."""
+        waiting = [number for number in self.due(now) if number not in sent]
+        was_failing = self.failures > 0
+        for number, is_delivered in sent.items():
+            if is_delivered:
+                row = self.rows[number]
+                row.status, row.due, row.attempts = "delivered", now, row.attempts + 1
+            else:
+                self.fail(number, now)
+        if not any(sent.values()):
+            if was_failing:
+                for number in waiting:
+                    self.fail(number, now)
+            self.failures += 1
+            self.rests_until = now + wait_of(self.failures, REST_LONGEST)
+            return
+        if self.failures > 1:
+            for number, row in self.rows.items():
+                if row.status == "pending" and self.is_ready(number):
+                    row.due = min(row.due, now)
+        self.failures, self.rests_until = 0, 0
+
+    def next_instant(self, now: int) -> int:
+        pending = [
+            row.due for n, row in self.rows.items() if row.status == "pending" and self.is_ready(n)
+        ]
+        return max(min(pending, default=now), self.rests_until, now + 1)
+
+
+async def lease(world: World, most: int) -> list[LeasedDelivery]:
+    async with world.pool.transaction("lease_deliveries") as tx:
+        return list((await lease_deliveries(tx, rooms_beside(()), most)).deliveries)
+
+
+async def settle(
+    world: World, ended: list[tuple[LeasedDelivery, DeliveryOutcome]], most: int
+) -> None:
+    async with world.pool.transaction("settle_deliveries") as tx:
+        await settle_deliveries(tx, ended, most, lambda: CHANCE)
+
+
+async def rows_of(tell: Telling) -> dict[int, Row]:
+    return {e.id: Row(e.stream, e.due_at, e.status, e.attempts) for e in await tell.events()}
+
+
+async def begin(world: World, random: Random, streams: int) -> tuple[Telling, Model, int]:
+    tell, most = Telling(world), random.randint(2, 6)
+    await tell.webhook()
+    names = [uuid4() for _ in range(streams)]
+    for seq in range(random.randint(streams, 2 * streams)):
+        await tell.told(names[seq % streams] if seq < streams else random.choice(names), seq)
+    return tell, Model(await rows_of(tell), most), most
+
+
+@pytest.mark.parametrize("seed", effort.varied(range(4), range(60)))
+async def test_every_event_becomes_what_the_rule_makes_of_it(world: World, seed: int) -> None:
+    random = Random(seed)
+    tell, model, most = await begin(world, random, random.randint(1, 9))
+    is_up = False
+    for _ in range(60):
+        if random.random() < 0.15:
+            is_up = not is_up
+        sent = await lease(world, most)
+        numbers = {one.event.id for one in sent}
+        allowed = [] if model.rests_until > world.now else model.due(world.now)
+        assert numbers <= set(allowed)
+        assert len(numbers) == min(len(allowed), 1 if model.failures else 5)
+        if sent:
+            outcomes = {n: is_up or random.random() < 0.1 for n in numbers}
+            model.settle(outcomes, world.now)
+            failed = DeliveryOutcome("http_status 503")
+            ended = [(one, DeliveryOutcome() if outcomes[one.event.id] else failed) for one in sent]
+            await settle(world, ended, most)
+        assert await rows_of(tell) == model.rows
+        if all(row.status != "pending" for row in model.rows.values()):
+            return
+        world.now = Instant(model.next_instant(world.now) + random.choice((0, 0, MINUTE)))
+
+
+@pytest.mark.parametrize("waiting", [1, 12])
+async def test_however_many_wait_each_is_given_up_after_24_attempts_in_seven_hours(
+    world: World, waiting: int
+) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    for _ in range(waiting):
+        await tell.told(uuid4(), 1)
+    model, began = Model(await rows_of(tell), 24), world.now
+    while sent := await lease(world, 24):
+        await settle(world, [(one, DeliveryOutcome("timeout")) for one in sent], 24)
+        model.settle({one.event.id: False for one in sent}, world.now)
+        world.now = Instant(model.next_instant(world.now))
+    events = await tell.events()
+    assert {(event.status, event.attempts) for event in events} == {("dead", 24)}
+    hours = [(event.due_at - began) / HOUR for event in events]
+    assert min(hours) > 6.5
+    assert max(hours) < 8.5
+
+
+async def test_what_waits_for_a_destination_that_recovers_is_due_at_once(world: World) -> None:
+    tell = Telling(world)
+    await tell.webhook()
+    for _ in range(20):
+        await tell.told(uuid4(), 1)
+    model = Model(await rows_of(tell), 24)
+    for _ in range(12):
+        sent = await lease(world, 24)
+        await settle(world, [(one, DeliveryOutcome("timeout")) for one in sent], 24)
+        model.settle({one.event.id: False for one in sent}, world.now)
+        world.now = Instant(model.next_instant(world.now))
+    delivered = 0
+    while sent := await lease(world, 24):
+        await settle(world, [(one, DeliveryOutcome()) for one in sent], 24)
+        delivered += len(sent)
+    assert delivered == 20
