@@ -118,7 +118,8 @@ async def test_the_counts_and_the_dump_are_one_snapshot(dsn: str) -> None:
     async with exported_snapshot(dsn) as snapshot:
         look(
             dsn,
-            "insert into users (uid, email, created_at, updated_at) values (gen_random_uuid(), 'x', now(), now())",
+            "insert into users (uid, email, created_at, updated_at)"
+            " values (gen_random_uuid(), 'x', now(), now())",
         )
         with psycopg.connect(dsn) as connection:
             connection.execute("begin isolation level repeatable read")
