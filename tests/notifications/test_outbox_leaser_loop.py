@@ -581,3 +581,18 @@ async def _until(tell: Telling, counts: dict[str, int]) -> None:
             if {status: found.count(status) for status in set(found)} == counts:
                 return
             await trio.sleep(0.01)
+
+
+async def test_events_that_waited_are_counted_when_they_become_dead_letters(world: World) -> None:
+    tell = Telling(world)
+    async with receiving() as receiver:
+        receiver.otherwise = refuse
+        await tell.webhook(receiver.url())
+        for _ in range(9):
+            await tell.told(uuid4(), 1)
+        async with leasing(tell, max_attempts=3, random=lambda: 0.0) as leaser:
+            await until_settled(tell, "dead")
+            assert leaser.counts["incident_webhook", "dead"] == 9
+    assert {event.attempts for event in await tell.events()} == {3}
+    # The others were counted with one that was sent.
+    assert len(receiver.got) < 27
