@@ -1,28 +1,18 @@
 """leadline backup"""
 
-from importlib import metadata
 from pathlib import Path
 
 import click
 import msgspec
 import trio
 
-from ...storage.engine.backup import KeyPart, verify_backup, write_backup
-from ...storage.engine.backup_file import DUMP, Manifest, read_manifest, refuse_taken
-from ...storage.engine.embedded_postgres import attached
+from ...storage.engine.backup import KeyPart
+from ...storage.engine.backup_file import Manifest, refuse_taken
 from ..config.config_schema import Settings
-from ..process.first_start import configured_keys
-from .backup_options import (
-    ERRORS,
-    data_dir_of,
-    direct_dsn,
-    json_option,
-    message_of,
-    passphrase_option,
-    read_passphrase,
-    showing_progress,
-)
+from .backup_options import ERRORS, json_option, message_of, passphrase_option
+from .backup_steps import key_part, open_store, verify_file, write_file
 from .options import config_option, fail, first_cause, print_out, read_settings
+from .scheduled_backup import run_scheduled
 
 
 class BackupOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,15 +29,21 @@ class BackupOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("backup")
 @config_option
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument(
+    "path", metavar="[FILE]", required=False, type=click.Path(path_type=Path, dir_okay=False)
+)
 @click.option("--verify", is_flag=True, help="Verify an existing FILE.")
+@click.option(
+    "--schedule", is_flag=True, help="Write into backup.dir, verify, and delete old backups."
+)
 @click.option("--without-key", is_flag=True, help="Leave the encryption key out.")
 @passphrase_option
 @json_option
 def command(
     config_path: Path | None,
-    path: Path,
+    path: Path | None,
     verify: bool,
+    schedule: bool,
     without_key: bool,
     passphrase_file: Path | None,
     as_json: bool,
@@ -56,71 +52,55 @@ def command(
 
     The file contains the database as of one instant, and the encryption key under a passphrase.
     With --verify the command restores an existing FILE into a temporary server, compares the rows
-    of every table, and deletes the server.
+    of every table, and deletes the server. With --schedule it does both for a new file in
+    backup.dir, and keeps the newest backup.keep files; leadline-backup.timer runs it.
 
     \b
     Examples:
       leadline backup /var/backups/leadline.backup --passphrase-file /etc/leadline/passphrase
       leadline backup --verify /var/backups/leadline.backup
+      leadline backup --schedule
     Exit status: 0 done, 1 failed, 2 wrong call or configuration.
     """
+    if schedule and (verify or path is not None):
+        raise click.UsageError("--schedule takes neither FILE nor --verify")
+    if path is None and not schedule:
+        raise click.UsageError("FILE is missing")
     settings = read_settings(config_path)
     try:
-        if verify:
-            manifest = _verify(path)
-        else:
+        if path is not None and verify:
+            manifest = trio.run(verify_file, path)
+        elif path is not None:
             refuse_taken(path)
-            key = None if without_key else _key_part(settings, passphrase_file)
-            manifest = _write(settings, path, key, without_key=without_key)
+            manifest = _write(settings, path, passphrase_file, without_key=without_key)
+        else:
+            path, manifest = _schedule(settings, passphrase_file, without_key=without_key)
     except* ERRORS as group:
         raise fail(message_of(first_cause(group))) from group
-    _report(path, manifest, verified=verify, as_json=as_json)
+    _report(path, manifest, verified=verify or schedule, as_json=as_json)
 
 
-def _key_part(settings: Settings, passphrase_file: Path | None) -> KeyPart | None:
-    keys = configured_keys(settings, data_dir_of(settings))
-    return None if keys is None else KeyPart(keys, read_passphrase(passphrase_file, confirm=True))
-
-
-def _write(settings: Settings, path: Path, key: KeyPart | None, *, without_key: bool) -> Manifest:
-    state = "included" if key else "excluded" if without_key else "absent"
+def _write(
+    settings: Settings, path: Path, passphrase_file: Path | None, *, without_key: bool
+) -> Manifest:
+    key = None if without_key else key_part(settings, passphrase_file)
 
     async def write() -> Manifest:
-        dsn = direct_dsn(settings)
-        if dsn:
-            return await write_to(dsn)
-        async with attached(data_dir_of(settings)) as embedded_dsn:
-            return await write_to(embedded_dsn)
+        async with open_store(settings) as dsn:
+            return await write_file(dsn, path, key, without_key=without_key)
 
-    async def write_to(dsn: str) -> Manifest:
-        with showing_progress("dumping") as progress:
-            return await write_backup(
-                dsn,
-                path,
-                product_version=metadata.version("leadline"),
-                key=key,
-                key_state=state,
-                progress=progress,
-            )
-
-    manifest = trio.run(write)
-    if state == "excluded":
-        click.echo(
-            "leadline: warning: the backup contains no encryption key; without the key, stored"
-            " passwords and secrets cannot be decrypted: keep it elsewhere",
-            err=True,
-        )
-    return manifest
+    return trio.run(write)
 
 
-def _verify(path: Path) -> Manifest:
-    total = read_manifest(path).parts[DUMP].bytes
+def _schedule(
+    settings: Settings, passphrase_file: Path | None, *, without_key: bool
+) -> tuple[Path, Manifest]:
+    key: KeyPart | None = None if without_key else key_part(settings, passphrase_file)
 
-    async def verify() -> Manifest:
-        with showing_progress("restoring", total) as progress:
-            return await verify_backup(path, progress=progress)
+    async def run() -> tuple[Path, Manifest]:
+        return await run_scheduled(settings, key, without_key=without_key)
 
-    return trio.run(verify)
+    return trio.run(run)
 
 
 def _report(path: Path, manifest: Manifest, *, verified: bool, as_json: bool) -> None:

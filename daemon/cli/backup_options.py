@@ -39,7 +39,7 @@ passphrase_option = click.option(
     "--passphrase-file",
     type=click.Path(path_type=Path, dir_okay=False),
     help=f"File with the passphrase of the encryption key.  [default: ${PASSPHRASE_VARIABLE},"
-    " else a prompt]",
+    " else backup.passphrase_file, else a prompt]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -54,8 +54,12 @@ def direct_dsn(settings: Settings) -> str:
     return (database.listen_dsn or database.dsn) if database.dsn else ""
 
 
-def read_passphrase(file: Path | None, *, confirm: bool) -> str:
-    """Raises BackupFailed if none is given or it cannot be used."""
+def read_passphrase(file: Path | None, settings: Settings, *, confirm: bool) -> str:
+    """Returns the passphrase of the option, the environment, the configuration or a prompt.
+
+    Raises BackupFailed if none is given or it cannot be used."""
+    if file is None and PASSPHRASE_VARIABLE not in os.environ and settings.backup.passphrase_file:
+        file = Path(settings.backup.passphrase_file)
     if file is not None:
         with file.open(encoding="utf-8") as opened:
             passphrase = opened.read(PASSPHRASE_LONGEST + 2).rstrip("\r\n")
@@ -68,8 +72,9 @@ def read_passphrase(file: Path | None, *, confirm: bool) -> str:
         source = "the passphrase"
     else:
         raise BackupFailed(
-            "the encryption key needs a passphrase: give --passphrase-file or"
-            f" {PASSPHRASE_VARIABLE}, or leave the key out with --without-key"
+            "the encryption key needs a passphrase: give --passphrase-file,"
+            f" {PASSPHRASE_VARIABLE} or backup.passphrase_file, or leave the key out with"
+            " --without-key"
         )
     fault = passphrase_fault(passphrase)
     if fault is not None:

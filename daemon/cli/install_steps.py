@@ -19,6 +19,8 @@ from typing import Final
 
 # The path of the command in the units of the package.
 PACKAGED_PROGRAM: Final = "/opt/leadline/bin/leadline"
+# A timer is started by its operator: systemctl enable --now leadline-backup.timer.
+BACKUP: Final = ("leadline-backup.service", "leadline-backup.timer")
 UNIT_FOLDER: Final = "etc/systemd/system"
 # Folders that the units hide from the daemon: ProtectHome and PrivateTmp.
 HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
@@ -58,8 +60,8 @@ def installation_of(role: str, program: Path) -> Installation:
     if role == "agent":
         return _installation("leadline-agent", ("leadline-agent.service",), "agent.toml", program)
     if role == "all":
-        return _installation("leadline", ("leadline.service",), "leadline.toml", program)
-    shared = _installation("leadline", ("leadline@.service",), "leadline.toml", program)
+        return _installation("leadline", ("leadline.service", *BACKUP), "leadline.toml", program)
+    shared = _installation("leadline", ("leadline@.service", *BACKUP), "leadline.toml", program)
     return replace(shared, unit=f"leadline@{role}")
 
 
@@ -71,6 +73,8 @@ def _installation(user: str, units: tuple[str, ...], config: str, program: Path)
         InstallStep(f"var/lib/{user}", 0o700, user=user),
         InstallStep(f"etc/leadline/{config}", 0o640, packaged(config), user=user, is_kept=True),
     ]
+    if BACKUP[0] in units:
+        steps.append(InstallStep("var/backups/leadline", 0o700, user=user))
     for unit in units:
         text = packaged(unit).replace(PACKAGED_PROGRAM, str(program))
         steps.append(InstallStep(f"{UNIT_FOLDER}/{unit}", 0o644, text))

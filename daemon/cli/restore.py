@@ -58,7 +58,7 @@ def command(
     try:
         manifest = read_manifest(path)
         refuse_newer(manifest)
-        keys = _keys_of(path, manifest, passphrase_file) if not without_key else None
+        keys = _keys_of(settings, path, manifest, passphrase_file) if not without_key else None
         files = _key_files(settings, manifest, keys, key_file, without_key=without_key)
         _restore(settings, path, manifest, files)
     except* NotEmpty as group:
@@ -73,10 +73,12 @@ def command(
     click.echo(f"restored: {tables}, as of {manifest.created_at}; start the daemon now")
 
 
-def _keys_of(path: Path, manifest: Manifest, passphrase_file: Path | None) -> KeySet | None:
+def _keys_of(
+    settings: Settings, path: Path, manifest: Manifest, passphrase_file: Path | None
+) -> KeySet | None:
     if manifest.key != "included":
         return None
-    passphrase = read_passphrase(passphrase_file, confirm=False)
+    passphrase = read_passphrase(passphrase_file, settings, confirm=False)
     return open_keys(read_key_part(path, manifest), passphrase, manifest.parts[DUMP].sha256)
 
 

@@ -160,6 +160,14 @@ class ChangeConfig(Section, frozen=True):
     read_inflight_process: Count = 64
 
 
+class BackupConfig(Section, frozen=True):
+    """`leadline backup --schedule` writes into `dir`, and keeps the newest `keep` backups."""
+
+    dir: str = ""
+    keep: Annotated[int, Meta(ge=1, le=1_000)] = 14
+    passphrase_file: str = ""
+
+
 class Canary(Section, frozen=True):
     concurrency_per_region: Count = 4
 
@@ -184,6 +192,7 @@ class Settings(Section, frozen=True):
     gate: Gate = Gate()
     change: ChangeConfig = ChangeConfig()
     canary: Canary = Canary()
+    backup: BackupConfig = BackupConfig()
 
     def faults(self) -> list[str]:
         """What each field alone cannot tell; a line each, with its key."""
@@ -194,6 +203,7 @@ class Settings(Section, frozen=True):
             *_network_faults("prober.deny_networks", self.prober.deny_networks),
             *_url_faults("server.public_base_url", self.server.public_base_url),
             *_key_faults(self.security),
+            *_backup_faults(self.backup),
             *_mail_faults(self.mail),
             *_provider_faults(self.providers),
             *_oidc_faults(self.oidc, self.server),
@@ -250,6 +260,14 @@ def _key_faults(security: Security) -> list[str]:
         except binascii.Error:
             faults.append(f"{key}: must be 32 bytes in base64")
     return faults
+
+
+def _backup_faults(backup: BackupConfig) -> list[str]:
+    return [
+        f"backup.{name}: must be an absolute path"
+        for name, path in (("dir", backup.dir), ("passphrase_file", backup.passphrase_file))
+        if path and not Path(path).is_absolute()
+    ]
 
 
 def _provider_faults(providers: ProvidersConfig) -> list[str]:

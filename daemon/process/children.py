@@ -21,6 +21,7 @@ from ...storage.scheduling.tables import presences
 from ..config.roles import DaemonPart
 from ..loops import (
     alert_processor,
+    backup_sampler,
     cache_invalidator,
     canary_dispatcher,
     composite_evaluator,
@@ -236,6 +237,7 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         lambda h: h.providers,
         file_provider_syncer.PAUSE_SECONDS,
     ),
+    _loop("backups", DaemonPart.JANITOR, lambda h: h.backups, backup_sampler.PAUSE_SECONDS),
     _loop("janitor", DaemonPart.JANITOR, lambda h: h.janitor, janitor.PAUSE_SECONDS),
     Child("watchdog", LOOPS, lambda _: keep_watchdog),
     _server(DaemonPart.HTTP, with_api=True),

@@ -112,6 +112,7 @@ class _HouseCollector(Collector):
         yield from self._watching()
         yield from self._evaluating()
         yield from self._keeping()
+        yield from self._backing_up()
         yield from self._surveying()
         yield from self._canaries()
         yield _pools(house.pools.loops, house.pools.http)
@@ -288,6 +289,17 @@ class _HouseCollector(Collector):
             "leadline_gate_ledger_kept_seconds",
             "Age of the oldest gate decision that is kept, in seconds.",
             (now - kept.from_) / 1e6,
+        )
+
+    def _backing_up(self) -> Iterator[Family]:
+        """The age of what a restore would bring back. It rises until the next verified backup."""
+        backups = self._house.backups
+        if backups is None or backups.newest is None:
+            return
+        yield _gauge(
+            "leadline_backup_verified_age_seconds",
+            "Age of the newest verified backup of the schedule, in seconds.",
+            max(self._house.clock.now() - backups.newest, 0) / 1e6,
         )
 
     def _surveying(self) -> Iterator[Family]:

@@ -33,6 +33,7 @@ from ..config.config_schema import Settings
 from ..config.egress_setup import make_egress
 from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops.alert_processor import AlertProcessor
+from ..loops.backup_sampler import BackupSampler
 from ..loops.cache_invalidator import CacheInvalidator
 from ..loops.canary_dispatcher import CanaryDispatcher
 from ..loops.check_cache import CheckCache
@@ -100,6 +101,7 @@ class Components:
     attendance: PresenceRenewer
     edits: CacheInvalidator
     janitor: Janitor
+    backups: BackupSampler | None
     ticker: Ticker | None
     composer: CompositeScheduler | None
     listener: PushDeadlineChecker | None
@@ -174,6 +176,7 @@ def build(
         edits=CacheInvalidator(pools.http),
         # Whoever stores results needs room for them, whichever process keeps house later.
         janitor=_janitor(settings, pools.loops, clock),
+        backups=BackupSampler(pools.loops) if DaemonPart.JANITOR in parts else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if DaemonPart.TICKER in parts
         else None,

@@ -41,6 +41,7 @@ from .trio_postgres import Connection
 
 Progress = Callable[[int], None]
 
+SCRATCH_PREFIX: Final = "leadline-verify-"
 # Of the error output of a client program.
 _ERROR_BYTES: Final = 4096
 # pg_restore sets this parameter at the beginning, whatever the server.
@@ -150,14 +151,16 @@ async def restore_backup(
     _compare(manifest, await read_content_of(dsn))
 
 
-async def verify_backup(path: Path, *, progress: Progress) -> Manifest:
+async def verify_backup(path: Path, *, progress: Progress, scratch: Path | None = None) -> Manifest:
     """Restores a backup into a server of its own, compares the counts, and deletes the server.
+
+    Args: `scratch` is the folder of the server's data; None for the temporary folder.
 
     Raises: BackupFailed, BadBackup, CannotRun, Unavailable, OSError.
     """
     manifest = read_manifest(path)
     refuse_newer(manifest)
-    async with _scratch_server() as dsn:
+    async with _scratch_server(scratch) as dsn:
         await restore_backup(dsn, path, manifest, progress=progress)
     return manifest
 
@@ -173,8 +176,8 @@ def refuse_newer(manifest: Manifest) -> None:
 
 
 @asynccontextmanager
-async def _scratch_server() -> AsyncIterator[str]:
-    with tempfile.TemporaryDirectory(prefix="leadline-verify-") as folder:
+async def _scratch_server(parent: Path | None) -> AsyncIterator[str]:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=parent) as folder:
         # As root the server runs as another user, who must get through.
         Path(folder).chmod(0o711)  # noqa: ASYNC240
         async with running(Path(folder) / "data", durable=False) as server:

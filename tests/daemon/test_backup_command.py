@@ -1,7 +1,12 @@
 """`leadline backup` and `leadline restore`: the key, and what each refusal tells to do next."""
 
+import fcntl
 import json
+import os
+import shutil
+import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -11,6 +16,9 @@ from click.testing import CliRunner, Result
 
 from leadline.daemon.cli import main
 from leadline.daemon.cli.backup_options import PASSPHRASE_VARIABLE
+from leadline.daemon.cli.backup_steps import verify_file
+from leadline.daemon.config.load import BadConfig, load
+from leadline.storage.engine.backup_file import Manifest
 from leadline.storage.engine.keyring import CipherContext, Keyring, key_from_text, new_key_text
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from tests.support.worlds.world import World, small_world
@@ -152,3 +160,126 @@ def test_a_database_behind_a_pooler_is_reached_directly(tmp_path: Path, filled: 
         main, ["backup", "--config", str(file), str(tmp_path / "b")], env=PASSPHRASE
     )
     assert done.exit_code == 0, done.output
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A directory for scheduled backups that other users reach, as PostgreSQL is one."""
+    path = Path(tempfile.mkdtemp(prefix="leadline-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def schedule(tmp_path: Path, dsn: str, folder: Path, keep: int = 14, *words: str) -> Result:
+    (tmp_path / "passphrase").write_text(PASSPHRASE[PASSPHRASE_VARIABLE])
+    given = {
+        "LEADLINE_BACKUP__DIR": str(folder),
+        "LEADLINE_BACKUP__KEEP": str(keep),
+        "LEADLINE_BACKUP__PASSPHRASE_FILE": str(tmp_path / "passphrase"),
+    }
+    return call(tmp_path, dsn, KEY, "backup", "--schedule", *words, **given)
+
+
+def recorded(dsn: str) -> list[str]:
+    with psycopg.connect(dsn) as connection:
+        return [file for (file,) in connection.execute("select file from backups order by id")]
+
+
+def named(folder: Path, day: int) -> Path:
+    return folder / f"leadline-202401{day:02}T000000Z.backup"
+
+
+def test_a_scheduled_backup_is_verified_recorded_and_restorable(
+    tmp_path: Path, filled: str, empty_dsn: str, folder: Path
+) -> None:
+    done = schedule(tmp_path, filled, folder, 14, "--json")
+    assert done.exit_code == 0, done.output
+    (file,) = folder.iterdir()
+    assert json.loads(done.output)["file"] == str(file)
+    assert json.loads(done.output)["verified"]
+    assert recorded(filled) == [file.name]
+    assert call(tmp_path, empty_dsn, KEY, "restore", str(file), **PASSPHRASE).exit_code == 0
+    assert secret(empty_dsn, KEY) == b"hunter2"
+
+
+def test_the_newest_backups_are_kept_and_nothing_else_is_deleted(
+    tmp_path: Path, filled: str, folder: Path
+) -> None:
+    for day in (1, 2, 3):
+        named(folder, day).write_text("old")
+    (folder / "mine.backup").write_text("by hand")
+    assert schedule(tmp_path, filled, folder, keep=2).exit_code == 0
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [named(folder, 3).name, recorded(filled)[0], "mine.backup"]
+
+
+def test_a_backup_that_fails_its_verification_deletes_and_records_nothing(
+    tmp_path: Path, filled: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk changes a byte between the writing and the verification."""
+
+    async def damage_and_verify(path: Path, scratch: Path | None = None) -> Manifest:
+        damage(path)
+        return await verify_file(path, scratch)
+
+    monkeypatch.setattr("leadline.daemon.cli.scheduled_backup.verify_file", damage_and_verify)
+    for day in (1, 2):
+        named(folder, day).write_text("old")
+    (folder / (named(folder, 1).name + ".failed")).write_text("an earlier failure")
+    done = schedule(tmp_path, filled, folder, keep=1)
+    assert (done.exit_code, "SHA-256" in done.output) == (1, True)
+    assert recorded(filled) == []
+    names = sorted(path.name for path in folder.iterdir())
+    assert names[:2] == [named(folder, 1).name, named(folder, 2).name]
+    assert [name.endswith(".backup.failed") for name in names[2:]] == [True]
+
+
+def damage(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(2048)
+        byte = file.read(1)
+        file.seek(2048)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def test_remains_of_a_killed_run_are_deleted(tmp_path: Path, filled: str, folder: Path) -> None:
+    named(folder, 1).with_name(named(folder, 1).name + ".partial-4711").write_text("half")
+    (folder / "leadline-verify-x").mkdir()
+    (folder / "leadline-verify-x" / "data").write_text("a server was here")
+    assert schedule(tmp_path, filled, folder).exit_code == 0
+    assert [path.name for path in folder.iterdir()] == recorded(filled)
+
+
+def test_two_scheduled_backups_do_not_run_at_once(
+    tmp_path: Path, filled: str, folder: Path
+) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        done = schedule(tmp_path, filled, folder)
+    finally:
+        os.close(descriptor)
+    assert (done.exit_code, "another scheduled backup" in done.output) == (1, True)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_schedule_needs_its_directory(tmp_path: Path, filled: str) -> None:
+    done = call(tmp_path, filled, KEY, "backup", "--schedule", **PASSPHRASE)
+    assert (done.exit_code, "backup.dir is not set" in done.output) == (1, True)
+    done = schedule(tmp_path, filled, tmp_path / "none")
+    assert (done.exit_code, "is no directory" in done.output) == (1, True)
+
+
+@pytest.mark.parametrize("words", [[], ["--schedule", "b"], ["--schedule", "--verify"]])
+def test_a_wrong_combination_ends_with_2(words: list[str]) -> None:
+    assert CliRunner().invoke(main, ["backup", *words]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("KEEP", "0"), ("KEEP", "1001"), ("DIR", "b"), ("PASSPHRASE_FILE", "p")]
+)
+def test_values_out_of_bounds_are_named(tmp_path: Path, key: str, value: str) -> None:
+    (tmp_path / "leadline.toml").write_text("")
+    with pytest.raises(BadConfig, match=f"backup.{key.lower()}"):
+        load(tmp_path / "leadline.toml", {f"LEADLINE_BACKUP__{key}": value})

@@ -94,6 +94,47 @@ def test_the_documented_steps_install_a_daemon_that_starts(root: CleanRoot) -> N
     assert (config.stat().st_uid, config.stat().st_mode & 0o777) == (0, 0o640)
 
 
+# Runs a unit's ExecStart as its user. The daemon does not run, so the command starts PostgreSQL.
+RUN_ONESHOT = """
+import os, pwd, re, shlex, subprocess, sys
+unit = open(sys.argv[1]).read()
+def setting(name):
+    return re.search(rf"^{name}=(.*)$", unit, re.M)[1]
+user = pwd.getpwnam(setting("User"))
+sys.exit(subprocess.run(
+    shlex.split(setting("ExecStart")), user=user.pw_uid, group=user.pw_gid, extra_groups=[],
+    umask=0o077, cwd="/", env={"PATH": os.environ["PATH"],
+                               "STATE_DIRECTORY": "/var/lib/" + setting("StateDirectory")},
+).returncode)
+"""
+
+
+@in_a_clean_root
+@pytest.mark.needs("openssl")
+def test_the_documented_steps_schedule_backups_that_run(root: CleanRoot) -> None:
+    root.run(f"{PROGRAM} install")
+    (root.path / "start_unit").write_text(START_UNIT)
+    (root.path / "run_oneshot").write_text(RUN_ONESHOT)
+    (root.path / "run/notify").unlink(missing_ok=True)
+    started = root.run("python3 /start_unit /etc/systemd/system/leadline.service")
+    assert started.returncode == 0, started.stdout
+    (schedule,) = blocks("operating.md", "## Scheduled backups")
+
+    done = root.run(schedule.replace("enable --now", "enable"))
+
+    assert done.returncode == 0, done.stdout
+    wanted = root.path / "etc/systemd/system/timers.target.wants/leadline-backup.timer"
+    assert wanted.is_symlink()
+    units = [f"/etc/systemd/system/leadline-backup.{kind}" for kind in ("service", "timer")]
+    verified = root.run(f"systemd-analyze verify {' '.join(units)}")
+    assert (verified.stdout, verified.returncode) == ("", 0)
+    backed_up = root.run(f"python3 /run_oneshot {units[0]}")
+    assert backed_up.returncode == 0, backed_up.stdout
+    (file,) = (root.path / "var/backups/leadline").iterdir()
+    assert f"verified: /var/backups/leadline/{file.name}, " in backed_up.stdout
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 @in_a_clean_root
 def test_the_documented_steps_install_an_agent(root: CleanRoot) -> None:
     (root.path / "token").write_text("t" * 40)

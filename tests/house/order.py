@@ -17,6 +17,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     "storage": (
         "core",
         "engine",
+        "backups",
         "accounts",
         "notifications",
         "oncall",

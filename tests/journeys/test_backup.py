@@ -13,19 +13,14 @@ from psycopg.conninfo import conninfo_to_dict
 
 from leadline.storage.engine.embedded_layout import find_binaries
 from tests.support.processes.daemon_process import LEADLINE, Daemon, daemon
+from tests.support.processes.documented_commands import blocks
 from tests.support.worlds.databases import Databases
 
-from .conftest import eventually, project_of, status
+from .conftest import eventually, metric, project_of, status
 
-OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+SECTION = "## Backup and restore"
+AGE = "leadline_backup_verified_age_seconds"
 HOST = "-h db.example.org -U leadline leadline"
-
-
-def documented() -> list[str]:
-    """The shell commands of the section, block by block."""
-    text = OPERATING.read_text()
-    section = text.split("\n## Backup and restore\n")[1].split("\n## ")[0]
-    return re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
 
 
 def run(block: str, folder: Path, **environment: str) -> str:
@@ -82,7 +77,7 @@ def test_a_destroyed_installation_is_restored_by_the_documented_commands(
 ) -> None:
     leadline, folder = lived_in, lived_in.data_dir.parent
     project = project_of(leadline)
-    back_up, restore, _ = documented()
+    back_up, restore, _ = blocks("operating.md", SECTION)
     before = answers(leadline, project)
     printed = run(back_up, folder, LEADLINE_DATA_DIR=str(leadline.data_dir))
     assert "verified: leadline.backup" in printed
@@ -106,7 +101,7 @@ def test_the_embedded_store_moves_to_a_server_by_the_documented_commands(
 ) -> None:
     leadline, folder = lived_in, lived_in.data_dir.parent
     project = project_of(leadline)
-    back_up, _, move = documented()
+    back_up, _, move = blocks("operating.md", SECTION)
     before = answers(leadline, project)
     run(back_up, folder, LEADLINE_DATA_DIR=str(leadline.data_dir))
     leadline.stop()
@@ -180,3 +175,22 @@ def test_a_backup_is_made_of_a_store_that_no_daemon_runs_on(lived_in: Daemon) ->
     )
     assert "contains no store" in printed
     assert not (folder / "none").exists()
+
+
+def test_the_age_of_the_newest_verified_backup_is_a_metric(lived_in: Daemon) -> None:
+    leadline, folder = lived_in, lived_in.data_dir.parent
+    assert AGE not in metrics(leadline), "there never was a backup"
+    given = {"LEADLINE_DATA_DIR": str(leadline.data_dir), "LEADLINE_BACKUP__DIR": str(folder / "b")}
+    (folder / "b").mkdir()
+    run("leadline backup --schedule --without-key", folder, **given)
+    leadline.stop()
+    leadline.start()
+    eventually(lambda: AGE in metrics(leadline))
+    first = metric(leadline, AGE)
+    assert first > 0
+    # Between two passes of the loop: the age is computed at the scrape.
+    assert metric(leadline, AGE) > first
+
+
+def metrics(leadline: Daemon) -> str:
+    return leadline.raw("GET", "/metrics")[2].decode()

@@ -1,0 +1,105 @@
+"""`leadline backup --schedule`: writes into backup.dir, verifies, records and prunes.
+
+Invariant: old backups are deleted only after a newer one was verified.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from ...storage.backups.tables import insert_backup
+from ...storage.core.instant import Instant, from_datetime
+from ...storage.engine.backup import SCRATCH_PREFIX, BackupFailed, KeyPart
+from ...storage.engine.backup_file import BadBackup, Manifest
+from ...storage.engine.pools import open_pool
+from ..config.config_schema import Settings
+from .backup_steps import open_store, verify_file, write_file
+
+# In the order of time by name.
+_NAME: Final = "leadline-%Y%m%dT%H%M%SZ.backup"
+_PATTERN: Final = "leadline-????????T??????Z.backup"
+_FAILED_SUFFIX: Final = ".failed"
+
+
+async def run_scheduled(
+    settings: Settings, key: KeyPart | None, *, without_key: bool
+) -> tuple[Path, Manifest]:
+    """Makes one backup. A file that fails its verification is renamed to NAME.failed.
+
+    Raises: BackupFailed, and what `write_backup` and `verify_backup` raise.
+    """
+    folder = _folder_of(settings)
+    with _alone(folder):
+        _remove_leftovers(folder)
+        path = folder / datetime.now(UTC).strftime(_NAME)
+        async with open_store(settings) as dsn:
+            manifest = await write_file(dsn, path, key, without_key=without_key)
+            try:
+                await verify_file(path, scratch=folder)
+            except (BackupFailed, BadBackup):
+                _set_aside(path)
+                raise
+            await _record(dsn, path, manifest)
+        _prune(folder, settings.backup.keep)
+    return path, manifest
+
+
+def _folder_of(settings: Settings) -> Path:
+    if not settings.backup.dir:
+        raise BackupFailed("backup.dir is not set: name the directory of scheduled backups")
+    folder = Path(settings.backup.dir)
+    if not folder.is_dir():
+        raise BackupFailed(f"backup.dir: {folder} is no directory: create it for the daemon's user")
+    return folder
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Locks the directory against another scheduled backup, as long as the process lives."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise BackupFailed(f"another scheduled backup writes into {folder}") from None
+    finally:
+        os.close(descriptor)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Deletes what a killed run left behind. Needs the lock."""
+    for partial in folder.glob(f"{_PATTERN}.partial-*"):
+        partial.unlink()
+    for scratch in folder.glob(f"{SCRATCH_PREFIX}*"):
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _set_aside(path: Path) -> None:
+    """Keeps the newest file that failed, for its examination."""
+    for earlier in path.parent.glob(_PATTERN + _FAILED_SUFFIX):
+        earlier.unlink()
+    path.rename(path.with_name(path.name + _FAILED_SUFFIX))
+
+
+def _prune(folder: Path, keep: int) -> None:
+    for old in sorted(folder.glob(_PATTERN))[:-keep]:
+        old.unlink()
+
+
+async def _record(dsn: str, path: Path, manifest: Manifest) -> None:
+    created_at = from_datetime(datetime.strptime(manifest.created_at, "%Y-%m-%dT%H:%M:%S%z"))
+    size = _size(path)
+    async with (
+        open_pool(dsn, name="backup", size=1, clock=lambda: Instant(0)) as pool,
+        pool.transaction("record_backup") as tx,
+    ):
+        await insert_backup(tx, created_at, file=path.name, size=size, row_count=manifest.rows)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size

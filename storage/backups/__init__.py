@@ -1,0 +1,1 @@
+"""The verified backups of the schedule."""
