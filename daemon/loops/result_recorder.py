@@ -81,7 +81,7 @@ class Recorder:
         self.lost = 0
         self._undecided: list[Pending] = []
         self._has_undecided = trio.Event()
-        # Whether the last transaction failed because the database is unavailable.
+        # True if the last transaction failed because the database is unavailable.
         self._is_away = False
         # Called when a deadline waits for this process to say how far it has listened.
         self.on_deadline_waiting: Callable[[], None] = lambda: None

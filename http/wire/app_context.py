@@ -99,7 +99,7 @@ class AppContext:
     # After somebody wrote something: other processes may have kept what it changes.
     on_written: Callable[[], None] = lambda: None
     readiness: Callable[[], Readiness] = Readiness
-    # Whether the process was ever ready; it stays true when the database fails later.
+    # True from the first readiness on, also while the database fails later.
     was_ready: Callable[[], bool] = lambda: True
     metrics: Callable[[], bytes] = lambda: b""
     stopping: trio.Event = field(default_factory=trio.Event)

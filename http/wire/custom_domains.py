@@ -5,6 +5,7 @@ but public pages is there, least of all the console.
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final
 
 import trio
@@ -17,6 +18,8 @@ log = logging.getLogger("leadline.custom_domains")
 
 # How long a name that was set or given up by another process is not known here.
 FRESH_SECONDS: Final = 5.0
+# How long a request waits for names that were read before: its own wait for a connection follows.
+REFRESH_SECONDS: Final = 0.5
 
 # What is below a page's own path, as it is asked for at its name.
 _BELOW: Final = ("/history", "/widget", "/badge.svg", "/subscribe")
@@ -36,6 +39,7 @@ class Domains:
     pool: Pool
     _slugs: dict[str, str] = field(default_factory=dict)
     _read_at: float = float("-inf")
+    _was_read: bool = False
     _reading: trio.Lock = field(default_factory=trio.Lock)
 
     async def slug_of(self, host: str) -> str | None:
@@ -51,11 +55,16 @@ class Domains:
 
     async def _read(self) -> None:
         self._read_at = trio.current_time()
-        try:
-            async with self.pool.statement("page_domains") as tx:
-                self._slugs = await select_domains(tx)
-        except Unavailable as error:
-            log.warning("custom domains cannot be read", extra={"cause": str(error)})
+        cause = f"no answer within {REFRESH_SECONDS:g} s"
+        with trio.move_on_after(REFRESH_SECONDS if self._was_read else inf):
+            try:
+                async with self.pool.statement("page_domains") as tx:
+                    self._slugs = await select_domains(tx)
+                self._was_read = True
+                return
+            except Unavailable as error:
+                cause = str(error)
+        log.warning("custom domains cannot be read", extra={"cause": cause})
 
 
 class PageDomains:

@@ -1,7 +1,7 @@
 """How long a request waits for the database: the bounds of all requests are here.
 
 Every request waits up to `CONNECTION_SECONDS` for a connection of the pool. A push repeats its
-transaction within that time too, so that a failover of a few seconds loses none. A database failure
+transaction within that time too, so that no push is lost in a failover of a few seconds. A failure
 that outlasts the bound is 500 `internal_error`, made by the request pipeline.
 """
 

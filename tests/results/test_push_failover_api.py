@@ -1,5 +1,5 @@
-"""Pushes and other requests while a real PostgreSQL fails: none is lost within the bound, none is
-recorded twice, and a failure that outlasts the bound is 500."""
+"""Pushes and other requests while a real PostgreSQL fails: each push is recorded once within the
+bound, and a failure that outlasts the bound is 500."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ async def outage(dsn: str, server_dsn: str) -> AsyncIterator[Outage]:
 
 
 async def pushed(api: Api) -> dict[str, Any]:
-    """A push monitor with room for its heartbeats."""
+    """A push monitor with a partition for its heartbeats."""
     async with api.pool.transaction("room") as tx:
         await tx.execute(_ROOM)
     path = f"/api/v1/projects/{api.project}/monitors"

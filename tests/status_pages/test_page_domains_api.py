@@ -1,18 +1,22 @@
 """A status page at a host name of its own is the root there, and nothing else is there."""
 
+from math import inf
 from typing import Any, cast
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.http.wire.custom_domains import Domains, PageDomains, host_of, path_below
-from leadline.storage.engine.pools import Pool
+from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.status_pages.rules.status_page_edit import domain_fault
+from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.paging import new_component, new_page
 from tests.support.app.serving import told
 from tests.support.app.sockets import Told, asked, request, served
+from tests.support.worlds.outage import outage_of
 
 NAME = "status.example.com"
 
@@ -98,6 +102,23 @@ async def test_a_name_is_one_page_s_and_can_be_given_up(api: Api) -> None:
 async def test_what_is_no_host_name_is_refused(api: Api, text: str) -> None:
     page = await new_page(api)
     assert (await named(api, page, text, 400))["error"].startswith("domain: ")
+
+
+async def test_names_that_were_read_before_do_not_delay_a_request_during_an_outage(
+    api: Api, dsn: str, server_dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await named(api, await new_page(api), NAME)
+    async with (
+        open_pool(dsn, name="names", size=1, clock=lambda: FROZEN_NOW, acquire_seconds=inf) as pool,
+        outage_of(dsn, server_dsn) as outage,
+    ):
+        domains = Domains(pool)
+        assert await domains.slug_of(NAME) == "harbour"
+        domains.forget()
+        outage.begin()
+        with trio.fail_after(30):
+            assert await domains.slug_of(NAME) == "harbour"
+        assert "custom domains cannot be read" in caplog.text
 
 
 class Unasked:

@@ -38,7 +38,7 @@ class Push:
 
     @property
     def covers(self) -> bool:
-        """Whether it is a result. A mark is recorded and covers no window."""
+        """True for a result. A mark is recorded and covers no window."""
         return self.mark is PushKind.HEARTBEAT
 
 
