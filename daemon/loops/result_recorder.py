@@ -130,22 +130,21 @@ class Recorder:
             answers.append(recorded)
             done.set()
 
-        with trio.move_on_at(until) as bound:
+        with _queueing(until):
             await self.hand_over(arrival, answer)
-        if bound.cancelled_caught:
-            raise Unavailable("the queue of the recorder is full")
-        with trio.move_on_at(until):
-            await done.wait()
-        # A deadline that waits for other listeners, or a slow statement, is no failure.
-        while not done.is_set() and not self._is_away:
-            with trio.move_on_after(AWAY_LOOK_SECONDS):
-                await done.wait()
-        if not done.is_set():
+        if not await self._settled(done, until):
             return StoreResult(StoreOutcome.DELAYED, arrival.ts, None, DATABASE_AWAY)
         return answers[0]
 
-    async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
-        """Stores results that came together, and waits until all are committed; in their order."""
+    async def record_all(
+        self, arrivals: Sequence[IncomingResult], *, until: float = inf
+    ) -> list[StoreResult]:
+        """Stores results that came together and waits until all are committed; in their order.
+
+        Raises Unavailable if the database is unavailable at the Trio instant `until`. The queue
+        keeps the results and stores them later; if the caller brings them again, each window still
+        gets one result.
+        """
         found: dict[int, StoreResult] = {}
         done = trio.Event()
 
@@ -154,11 +153,22 @@ class Recorder:
             if len(found) == len(arrivals):
                 done.set()
 
-        for number, arrival in enumerate(arrivals):
-            await self.hand_over(arrival, partial(answer, number))
-        if arrivals:
-            await done.wait()
+        with _queueing(until):
+            for number, arrival in enumerate(arrivals):
+                await self.hand_over(arrival, partial(answer, number))
+        if arrivals and not await self._settled(done, until):
+            raise Unavailable(DATABASE_AWAY)
         return [found[number] for number in range(len(arrivals))]
+
+    async def _settled(self, done: trio.Event, until: float) -> bool:
+        """Waits; returns False if `until` has passed and the database is unavailable."""
+        with trio.move_on_at(until):
+            await done.wait()
+        # A deadline that waits for other listeners, or a slow statement, is no failure.
+        while not done.is_set() and not self._is_away:
+            with trio.move_on_after(AWAY_LOOK_SECONDS):
+                await done.wait()
+        return done.is_set()
 
     async def hand_over(self, arrival: IncomingResult, answer: Answer) -> None:
         """Waits for a place in the queue only; `answer` is called after the commit."""
@@ -376,3 +386,12 @@ class Recorder:
                 self._refuse([self._receive.receive_nowait()], RECORDER_STOPPED)
             except (trio.WouldBlock, trio.EndOfChannel):
                 return
+
+
+@contextmanager
+def _queueing(until: float) -> Iterator[None]:
+    """Raises Unavailable if the queue is still full at the Trio instant `until`."""
+    with trio.move_on_at(until) as bound:
+        yield
+    if bound.cancelled_caught:
+        raise Unavailable("the queue of the recorder is full")

@@ -27,8 +27,11 @@ class ResultSink(Protocol):
         """Stores a result and waits until it is committed. If the database is unavailable at the
         Trio instant `until`, returns DELAYED: the result is stored later."""
 
-    async def record_all(self, arrivals: Sequence[IncomingResult]) -> list[StoreResult]:
-        """Stores results and waits until all are committed; returns their fates in their order."""
+    async def record_all(
+        self, arrivals: Sequence[IncomingResult], *, until: float = inf
+    ) -> list[StoreResult]:
+        """Stores results and waits until all are committed; returns their fates in their order.
+        Raises Unavailable if the database is unavailable at the Trio instant `until`."""
 
     def forget(self, key: MonitorKey) -> None:
         """Drops what it knows of the state of a monitor that was edited or deleted."""

@@ -1,16 +1,20 @@
 """Late results of agents at the bounds of retention, on the partitions that the janitor keeps."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import trio
 
 from leadline.daemon.loops.janitor import Janitor
+from leadline.daemon.loops.result_recorder import Recorder
+from leadline.http.agents.routes import agent as agent_route
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant, to_text
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.tables import shards
 from tests.support.app.edge import Edge, open_edge, result
+from tests.support.worlds.trouble import FlakyPool
 
 HEARTBEAT_DAYS = 30
 TOO_OLD = "ts: is older than the results that are kept (30 days)"
@@ -128,6 +132,30 @@ async def test_a_result_that_has_no_partition_is_refused_alone_with_a_reason(edg
         "ignored": 0,
         "refused": [{"index": 1, "reason": "cannot be stored at its instant"}],
     }
+
+
+async def test_a_batch_that_outlasts_its_bound_is_500_and_stored_once_when_it_comes_again(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await Installation(edge).janitor.make_room()
+    row = await edge.monitor()
+    due = await edge.due(row)
+    monkeypatch.setattr(agent_route, "CONNECTION_SECONDS", 0.05)
+    recorder = cast("Recorder", edge.api.context.recorder)
+    flaky = FlakyPool(edge.api.pool)
+    monkeypatch.setattr(recorder, "_pool", flaky)
+    flaky.fail_before.add("record_results")
+    with trio.fail_after(30):
+        assert await edge.bring(result(row, due), status=500) == {"error": "internal_error"}
+        flaky.fail_before.clear()
+        monkeypatch.setattr(agent_route, "CONNECTION_SECONDS", 30.0)
+        assert "database failure during a request" in caplog.text
+        again = await edge.bring(result(row, due))
+        # The first batch is stored too; of the two, the later one is the duplicate.
+        assert again["accepted"] + again["duplicate"] == 1
+        third = await edge.bring(result(row, due))
+    assert third == {"accepted": 0, "duplicate": 1, "ignored": 0}
+    assert await edge.beats(row) == [(due, True, None)]
 
 
 async def test_an_instant_ahead_of_the_server_is_refused_alone(edge: Edge) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
+import trio
 from msgspec import UNSET, Meta
 
 from ....probes.jobs.agent_protocol import (
@@ -57,6 +58,7 @@ from ....storage.scheduling.queries import shards as shards_queries
 from ....storage.scheduling.rules.run_schedule import anchor_for
 from ...wire.agent_credential import AgentCredential, still_opens
 from ...wire.app_context import AppContext
+from ...wire.database_wait import CONNECTION_SECONDS
 from ...wire.errors import Problem
 from ...wire.local_credentials import bearer_of
 from ...wire.route import Request, Route
@@ -225,7 +227,8 @@ async def report(ask: Request, source: ResultSource) -> ResultsResponse:
 async def _record(context: AppContext, arrivals: list[IncomingResult]) -> list[StoreResult]:
     """Returns the outcome of each, all committed. Raises: Problem internal_error if the process
     stops meanwhile; the agent brings the batch again."""
-    found = await context.recorder.record_all(arrivals)
+    until = trio.current_time() + CONNECTION_SECONDS
+    found = await context.recorder.record_all(arrivals, until=until)
     for arrival, recorded in zip(arrivals, found, strict=True):
         if recorded.fate is StoreOutcome.REFUSED:
             if recorded.reason == RECORDER_STOPPED:
