@@ -46,6 +46,8 @@ PAUSE_SECONDS: Final = 1.0
 # Before what somebody else held just then is settled again.
 BUSY_SECONDS: Final = 0.05
 BACKLOG_SECONDS: Final = 15.0
+# Two looks that failed.
+BACKLOG_FRESH_US: Final = 30 * SECOND
 # At the end: for what was sent and is not settled yet.
 LAST_SETTLE_SECONDS: Final = 3.0
 

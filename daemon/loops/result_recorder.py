@@ -15,9 +15,10 @@ from typing import Final
 import msgspec
 import trio
 
+from ...http.wire.errors import Problem
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.key import MonitorKey
-from ...storage.core.refusal import Unavailable
+from ...storage.core.refusal import Refused, Unavailable
 from ...storage.engine.pools import Pool, Rejected, holding_connection
 from ...storage.results.event_bus import Bus, status_event
 from ...storage.results.rules.incoming_result import (
@@ -95,14 +96,21 @@ class Recorder:
         self._hearing[mark] = instant
         try:
             yield instant
-        except Unavailable:
-            self.lost += 1
+        except (Problem, Refused):
+            # An answer that was decided on. The route counts the push if it could not be kept.
             raise
         except trio.Cancelled:
             self.lost += self._clock() - instant > HANGS_UP_US
             raise
+        except Exception:
+            self.lost += 1
+            raise
         finally:
             del self._hearing[mark]
+
+    def count_lost_push(self) -> None:
+        """Counts a push that this process could not keep: it has not received everything."""
+        self.lost += 1
 
     def stop_hearing(self) -> None:
         """From now on senders may be turned away: nothing later counts as heard."""

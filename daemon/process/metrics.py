@@ -25,6 +25,7 @@ from ...http.wire.request_metrics import BOUNDS, ChangeCounts, GateCounts
 from ...probes.check.loop_lag import LATENESS_US
 from ...storage.engine.pools import Pool, TransactionOutcome
 from ..config.roles import PARTS, DaemonPart
+from ..loops.outbox_leaser import BACKLOG_FRESH_US
 from ..runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -358,7 +359,7 @@ class _HouseCollector(Collector):
         yield _gauge(
             "leadline_outbox_oldest_due_seconds",
             "Age of the oldest event that is due and not blocked by its destination, in seconds.",
-            backlog.oldest_us(self._house.clock.now()) / 1e6,
+            backlog.oldest_us(self._house.clock.now(), BACKLOG_FRESH_US) / 1e6,
         )
 
 

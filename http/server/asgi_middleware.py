@@ -37,11 +37,19 @@ _NOT_THERE: Final = b'{"error":"not_found"}'
 
 
 class RequestMiddleware:
-    """`requests` limits how many requests the application works on at once."""
+    """`requests` limits how many requests the application works on at once. `on_turned_away` gets
+    the path of each further request."""
 
-    def __init__(self, app: App, requests: trio.CapacityLimiter) -> None:
+    def __init__(
+        self,
+        app: App,
+        requests: trio.CapacityLimiter,
+        *,
+        on_turned_away: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._app = app
         self._requests = requests
+        self._on_turned_away = on_turned_away
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -55,6 +63,7 @@ class RequestMiddleware:
         try:
             self._requests.acquire_on_behalf_of_nowait(permit)
         except trio.WouldBlock:
+            self._on_turned_away(scope["path"])
             await _turn_away(body, send)
             return
         began, status = time.monotonic(), 0

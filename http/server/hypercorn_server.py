@@ -5,6 +5,7 @@ The socket is opened once, before the process is ready, and outlives the server 
 
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, cast
 
 import hypercorn.protocol
@@ -12,6 +13,7 @@ import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as hypercorn_serve
 
+from ..monitors.routes.push import PUSH_PATH
 from ..wire.app_context import AppContext, Readiness
 from ..wire.custom_domains import PageDomains
 from . import health as ops
@@ -44,11 +46,18 @@ async def serve(
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
     app = cast("Any", make_app(context, routes))
     domains = PageDomains(app, context.domains) if with_api else app
-    front = RequestMiddleware(domains, context.requests)
+    front = RequestMiddleware(
+        domains, context.requests, on_turned_away=partial(_count_turned_away, context)
+    )
     host, port = listening.getsockname()[:2]
     async with trio.open_nursery() as nursery:
         await nursery.start(_serve, front, _config(listening), context.stopping)
         task_status.started(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
+def _count_turned_away(context: AppContext, path: str) -> None:
+    if path.startswith(PUSH_PATH):
+        context.recorder.count_lost_push()
 
 
 async def serve_not_ready(

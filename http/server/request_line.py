@@ -16,7 +16,7 @@ _OUTSIDE_ASCII: Final = re.compile(rb"[\x80-\xff]")
 
 
 class LenientH11Protocol(H11Protocol):
-    """A request that is pipelined behind another one in the same read is not looked at."""
+    """Does not encode a request that is pipelined behind another one in the same read."""
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, RawData) and not event.data.isascii() and self._is_in_request_line():
@@ -25,10 +25,14 @@ class LenientH11Protocol(H11Protocol):
 
     def _is_in_request_line(self) -> bool:
         received = self.connection.trailing_data[0]
-        return self.connection.their_state is h11.IDLE and b"\n" not in received
+        if self.connection.their_state is h11.DONE:
+            # The answer is sent, and the connection is not yet recycled for the next request.
+            return not received
+        return self.connection.their_state is h11.IDLE and b"\n" not in received.lstrip(b"\r\n")
 
 
 def encode_first_line(data: bytes) -> bytes:
     """Percent-encodes the bytes outside ASCII before the first line end."""
-    line, end, rest = data.partition(b"\n")
+    request = data.lstrip(b"\r\n")
+    line, end, rest = request.partition(b"\n")
     return _OUTSIDE_ASCII.sub(lambda found: b"%%%02X" % found[0][0], line) + end + rest

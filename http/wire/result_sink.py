@@ -23,6 +23,9 @@ class ResultSink(Protocol):
     def receiving(self) -> AbstractContextManager[Instant]:
         """Spans a push from its receipt, whose instant it returns, to its answer."""
 
+    def count_lost_push(self) -> None:
+        """Counts a push that this process could not keep."""
+
     async def record(self, arrival: IncomingResult, *, until: float = inf) -> StoreResult:
         """Stores a result and waits until it is committed. If the database is unavailable at the
         Trio instant `until`, returns DELAYED: the result is stored later."""

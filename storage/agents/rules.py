@@ -76,8 +76,10 @@ def unstorable(
     ts, due = from_datetime(item.ts), from_datetime(item.due_at)
     if ts > now + AHEAD_US:
         return Unstorable(f"ts: is over {AHEAD_US // SECOND} s ahead of the server's time")
-    if min(due, ts - hold_us) < now - kept_days * DAY:
+    if min(due, ts) < now - kept_days * DAY:
         return Unstorable(f"ts: is older than the results that are kept ({kept_days} days)")
+    if ts - hold_us < now - kept_days * DAY:
+        return Unstorable(f"ts: a repair needs results that are older than {kept_days} days")
     return None
 
 

@@ -63,14 +63,17 @@ class Leased(msgspec.Struct, frozen=True):
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """As it was looked at. `failing` counts destinations; `oldest_due_at` is since when that has
-    been due which only Leadline keeps waiting."""
+    """The outbox at `at`. `failing` counts destinations; `oldest_due_at` is the due instant of the
+    oldest event that only Leadline delays."""
 
+    at: Instant
     pending: int
     dead: int
     failing: int
     oldest_due_at: Instant | None
 
-    def oldest_us(self, now: Instant) -> int:
-        """How long the oldest has been due; 0 where there is nothing."""
-        return 0 if self.oldest_due_at is None else max(now - self.oldest_due_at, 0)
+    def oldest_us(self, now: Instant, fresh_us: int) -> int:
+        """Returns the age of the oldest event that is due. If none was due, 0; after `fresh_us` it
+        grows, since an event can have become due that no look has counted."""
+        since = self.at + fresh_us if self.oldest_due_at is None else self.oldest_due_at
+        return max(now - since, 0)

@@ -15,8 +15,9 @@ from standardwebhooks import Webhook
 
 from leadline.daemon.loops import outbox_leaser as leaser_module
 from leadline.daemon.loops.janitor import DELIVERED_KEPT_US, Janitor
+from leadline.daemon.loops.outbox_leaser import BACKLOG_FRESH_US
 from leadline.daemon.runtime import limits
-from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool, Tx
@@ -439,7 +440,9 @@ async def test_what_waits_and_what_was_given_up_is_counted(world: World) -> None
     assert leaser.backlog is not None
     found = leaser.backlog
     assert (found.pending, found.dead, found.failing) == (1, 1, 1)
-    assert found.oldest_us(world.now) == 0
+    assert found.oldest_us(world.now, BACKLOG_FRESH_US) == 0
+    blocked = Instant(found.at + BACKLOG_FRESH_US + 7 * SECOND)
+    assert found.oldest_us(blocked, BACKLOG_FRESH_US) == 7 * SECOND
 
 
 async def test_what_was_delivered_is_kept_for_two_weeks_and_what_was_given_up_for_ever(

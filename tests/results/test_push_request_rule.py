@@ -104,7 +104,16 @@ def test_a_message_is_cut_and_cleaned_and_never_refused(
 
 @pytest.mark.parametrize(
     ("ping", "expected"),
-    [("", None), ("0", 0), ("12", 12), ("12.4", 12), ("12.5", 13), ("0007", 7)],
+    [
+        ("0" * 5_000, 0),
+        ("0" * 5_000 + "12", 12),
+        ("", None),
+        ("0", 0),
+        ("12", 12),
+        ("12.4", 12),
+        ("12.5", 13),
+        ("0007", 7),
+    ],
 )
 def test_a_ping_is_in_milliseconds_and_may_be_empty(ping: str, expected: int | None) -> None:
     assert read_push("", ping=[ping]) == Push(PushKind.HEARTBEAT, up=True, ping_ms=expected)

@@ -15,9 +15,10 @@ from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
 from leadline.storage.accounts.queries.projects import select_project
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
-from leadline.storage.core.time_span import TimeSpan
+from leadline.storage.core.time_span import TimeSpan, merged
 from leadline.storage.engine.pools import Conflicted, Tx
-from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
+from leadline.storage.maintenance.tables import maintenances
+from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce, end
 from leadline.storage.monitors.queries.monitors import select_monitor
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.monitor import MonitorDraft, MonitorType, manner_of
@@ -29,7 +30,7 @@ from leadline.storage.retirement.transactions.delete_monitor import delete_monit
 from leadline.storage.scheduling.rules.maintenance_window import withholds
 from leadline.storage.scheduling.rules.run_schedule import RunWindow, windows
 from leadline.storage.scheduling.rules.schedule_plan import SchedulePlan
-from leadline.storage.scheduling.tables import schedule_edits
+from leadline.storage.scheduling.tables import schedule_edits, work_queues
 from leadline.storage.scheduling.tables import shards as schedules
 from leadline.storage.scheduling.transactions.reserve_windows import (
     EDITED_UNDER_LOCK_MOST,
@@ -42,6 +43,8 @@ from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import REGIONS, START, World
 
 Work = Callable[[], Awaitable[object]]
+# The key of the maintenance of the whole project.
+ALL = 0
 
 
 async def edit(world: World, row: MonitorRow, **given: Any) -> None:
@@ -168,16 +171,23 @@ class Crowd:
         )
 
     async def _announce(self, row: MonitorRow) -> None:
-        """Far enough ahead that nothing of it is reserved when it is committed."""
+        """Of a monitor or of the whole project, so far ahead that nothing of it is reserved when it
+        is committed."""
         starts = Instant(self.world.now + MINUTE)
-        plan = Plan(starts_at=starts, ends_at=Instant(starts + 10 * SECOND), monitor=row.uid)
+        of_project = self.chance.random() < 0.3
+        monitor = None if of_project else row.uid
+        plan = Plan(starts_at=starts, ends_at=Instant(starts + 10 * SECOND), monitor=monitor)
         try:
             async with self.world.pool.transaction("announce") as tx:
                 await announce(tx, self.world.editor, self.world.project_uid, plan, None, 30)
         except Refused:
             assert row.id in self.deleted
         else:
-            self.maintenance.setdefault(row.id, []).append(TimeSpan(starts, plan.ends_at))
+            key = ALL if of_project else row.id
+            self.maintenance.setdefault(key, []).append(TimeSpan(starts, plan.ends_at))
+
+    def maintenance_of(self, row: MonitorRow) -> list[TimeSpan]:
+        return merged([*self.maintenance.get(ALL, ()), *self.maintenance.get(row.id, ())])
 
     async def _apply_bundles(self, rounds: int) -> None:
         for _ in range(rounds):
@@ -228,7 +238,7 @@ async def test_whatever_is_edited_meanwhile_each_window_is_reserved_once(
         for window in due:
             if row.type != "push":
                 spared = not window.term.enabled or withholds(
-                    window, manner, crowd.maintenance.get(row.id, [])
+                    window, manner, crowd.maintenance_of(row)
                 )
                 assert (window.due in withheld) == spared, (row.id, window)
 
@@ -352,6 +362,117 @@ async def test_a_plan_knows_how_each_type_comes_by_its_results(world: World) -> 
         planned = plan.monitors[row.id]
         assert planned.manner is manner_of(MonitorType(row.type))
         assert not planned.is_canary
+
+
+async def announce_of_project(world: World, length_us: int) -> Any:
+    starts = Instant(world.now + 10 * SECOND)
+    plan = Plan(starts_at=starts, ends_at=Instant(starts + length_us))
+    async with world.pool.transaction("announce") as tx:
+        return await announce(tx, world.editor, world.project_uid, plan, None, 30)
+
+
+@pytest.fixture
+def created_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> list[MonitorRow]:
+    """A monitor that is created, and reserved for, after a maintenance has read what it covers."""
+    found: list[MonitorRow] = []
+    ticker = Ticker(world.pool, lambda: world.now)
+    select_covered = maintenances.select_covered
+
+    async def covered(tx: Tx, *args: Any) -> Any:
+        rows = await select_covered(tx, *args)
+
+        async def create() -> None:
+            found.append(await world.monitor(interval_seconds=5, timeout_seconds=5))
+            await ticker.pass_once()
+
+        await in_another_task(create)
+        return rows
+
+    monkeypatch.setattr(maintenances, "select_covered", covered)
+    return found
+
+
+async def test_a_monitor_that_is_created_meanwhile_has_the_maintenance_of_its_project(
+    world: World, created_meanwhile: list[MonitorRow]
+) -> None:
+    ticker = Ticker(world.pool, lambda: world.now)
+    await world.monitor(interval_seconds=5, timeout_seconds=5)
+    await ticker.pass_once()
+    row = await announce_of_project(world, 5 * MINUTE)
+    world.now = Instant(row.starts_at + 2 * MINUTE)
+    await ticker.pass_once()
+    (made,) = created_meanwhile
+    to_run = [at for _, monitor, at in await reserved(world) if monitor == made.id]
+    assert [at for at in to_run if at > row.starts_at] == []
+    withheld = {(verdict, reason) for _, verdict, reason in await world.ledger(made)}
+    assert withheld == {("withheld", "maintenance")}
+
+
+async def test_a_monitor_that_is_created_meanwhile_runs_after_the_end_of_a_maintenance(
+    world: World, created_meanwhile: list[MonitorRow]
+) -> None:
+    ticker = Ticker(world.pool, lambda: world.now)
+    await world.monitor(interval_seconds=5, timeout_seconds=5)
+    row = await announce_of_project(world, 60 * MINUTE)
+    created_meanwhile.clear()
+    world.now = Instant(row.starts_at + MINUTE)
+    await ticker.pass_once()
+    async with world.pool.transaction("end") as tx:
+        await end(tx, world.editor, row.uid)
+    ended = Instant(world.now + AHEAD_US)
+    world.now = Instant(ended + 5 * MINUTE)
+    await ticker.pass_once()
+    made = created_meanwhile[0]
+    late = [at for at, verdict, _ in await world.ledger(made) if verdict == "withheld"]
+    assert [at for at in late if at > ended] == []
+
+
+async def test_a_bundle_moves_no_term_of_another_bundle(world: World) -> None:
+    """Both write terms at one cursor, and reservation passes them before the second commits."""
+    row = await world.monitor(interval_seconds=60)
+    ticker = Ticker(world.pool, lambda: world.now)
+    await ticker.pass_once()
+
+    async def bundle(given: dict[str, Any], meanwhile: Work | None) -> None:
+        async with world.pool.transaction("bundle") as tx:
+            await lock_monitors_of(tx, world.org, [row.id])
+            found = await select_monitors_by_key(tx, [row.key])
+            tx.holds_all()
+            together = MonitorWriteBatch(world.editor)
+            await edit_held(tx, together, found[row.key], given, world.keyring, REGIONS)
+            await together.write_ahead(tx)
+            if meanwhile is not None:
+                await in_another_task(meanwhile)
+            await together.publish(tx)
+
+    async def pass_time() -> None:
+        for _ in range(40):
+            world.now = Instant(world.now + SECOND)
+            await ticker.pass_once()
+
+    await bundle({"interval_seconds": 5, "timeout_seconds": 5}, None)
+    await bundle({"interval_seconds": 30, "timeout_seconds": 5}, pass_time)
+    await pass_time()
+    ours = sorted(at for _, monitor, at in await reserved(world) if monitor == row.id)
+    assert ours == [window.due for window in await expected(world, row)]
+
+
+async def test_an_edit_that_waits_for_an_extra_run_does_not_delay_reservation(
+    world: World,
+) -> None:
+    row = await world.monitor(interval_seconds=60)
+    ticker = Ticker(world.pool, lambda: world.now)
+    await ticker.pass_once()
+    world.now = Instant(world.now + MINUTE)
+    async with trio.open_nursery() as nursery:
+        async with world.pool.transaction("resume_after") as tx:
+            until = Instant(tx.now + MINUTE)
+            await work_queues.add_extra_runs(tx, row.org, [row.id], tx.now, until)
+            given = {"interval_seconds": 30, "target": "http://127.0.0.1/x"}
+            nursery.start_soon(lambda: edit(world, row, **given))
+            await until_blocked(world.pool)
+            await in_another_task(ticker.pass_once)
+    assert await reserved_through(world) == world.now + AHEAD_US
 
 
 @pytest.mark.parametrize("through_us", [0, 500_000, 20 * SECOND])

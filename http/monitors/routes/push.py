@@ -24,6 +24,8 @@ from ..schemas.monitors import PushAnswer
 
 log = logging.getLogger("leadline.http")
 
+PUSH_PATH: Final = "/api/v1/public/push/"
+
 # A bound that no push reaches: the waits for the database, and the judgement of a deadline.
 PUSH_LONGEST_SECONDS: Final = 30.0
 # How long a process may go on by what it knew of a token: then it looks again.
@@ -75,7 +77,7 @@ async def _receive(ask: Request) -> PushAnswer:
         until = trio.current_time() + PUSH_SECONDS
         target = await outlast(partial(_find, ask.context, ask.words["token"]), until=until)
         if target.enabled and said.covers:
-            await _record(ask.context, target, said, received)
+            await _record(ask.context, target, said, received, until)
         elif target.enabled:
             await outlast(partial(_mark, ask.context, target, said, received), until=until)
     warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
@@ -90,7 +92,9 @@ async def _mark(context: AppContext, target: PushTarget, said: Push, received: I
         )
 
 
-async def _record(context: AppContext, target: PushTarget, said: Push, received: Instant) -> None:
+async def _record(
+    context: AppContext, target: PushTarget, said: Push, received: Instant, until: float
+) -> None:
     message = f"{_OURS} (sent)" if said.message == _OURS else said.message
     recorded = await context.recorder.record(
         IncomingResult(
@@ -104,11 +108,13 @@ async def _record(context: AppContext, target: PushTarget, said: Push, received:
             msg=message,
             source=ResultSource.PUSH,
         ),
-        until=trio.current_time() + PUSH_SECONDS,
+        until=until,
     )
     if recorded.fate is StoreOutcome.IGNORED:
         raise Problem("not_found")
     if recorded.fate not in (StoreOutcome.LIVE, StoreOutcome.HISTORY, StoreOutcome.PAUSED):
+        if recorded.fate is not StoreOutcome.DELAYED:
+            context.recorder.count_lost_push()
         log.error(
             "push is not stored yet",
             extra={"monitor": str(target.uid), "fate": recorded.fate, "cause": recorded.reason},
@@ -120,7 +126,7 @@ def _routes() -> tuple[Route, ...]:
     return tuple(
         Route(
             method=method,
-            path=f"/api/v1/public/push/{{token}}{suffix}",
+            path=f"{PUSH_PATH}{{token}}{suffix}",
             action=Permission(Need.NOBODY),
             handler=push,
             summary="A heartbeat of a push monitor." if not suffix else "A heartbeat by its path.",

@@ -248,12 +248,11 @@ async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
     a transaction does."""
     covered = await maintenances.select_covered(tx, org, project, monitor)
     await _call_composites(tx, org, covered)
-    edited: dict[int, list[MonitorKey]] = {}
-    for one in covered:
-        edited.setdefault(one.shard, []).append(MonitorKey((org, one.id)))
-    if edited:
-        await schedule_edits.lock_edits(tx, edited)
-        await schedule_edits.insert_edits(tx, edited)
+    # Not the monitors that are covered now: one can be created, or move, at the same time.
+    if monitor is None:
+        await schedule_edits.edit_everywhere(tx, org, project=project)
+    else:
+        await schedule_edits.edit_everywhere(tx, org, monitor=monitor)
 
 
 async def _call_composites(tx: Tx, org: int, covered: list[Covered]) -> None:

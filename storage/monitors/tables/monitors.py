@@ -174,6 +174,11 @@ async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
     return monitor
 
 
+async def check_shards_exist(tx: Tx) -> None:
+    """Checks the shards of the monitors that were inserted, which else happens at the commit."""
+    await tx.execute("set constraints monitors_shard_fkey immediate")
+
+
 async def insert_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
     """Pending ones, of new monitors."""
     if keys:

@@ -94,10 +94,11 @@ class MonitorWriteBatch:
         """Writes what was gathered of one monitor."""
         await self._write_records(tx)
         await self._write_states(tx)
+        await self._write_runs(tx)
         if self._edited:
             await schedule_edits.lock_edits(tx, self._edited)
             self._begins = await self._add_terms(tx, ahead_us=0)
-        await self._write_followers(tx)
+        await self._time_followers(tx)
         await self._write_log(tx)
 
     async def write_ahead(self, tx: Tx) -> None:
@@ -110,7 +111,11 @@ class MonitorWriteBatch:
         await self._write_states(tx)
         if self._edited:
             await self._keep_ahead(tx)
-        await self._write_followers(tx)
+        await self._write_runs(tx)
+        await self._time_followers(tx)
+        if self._new:
+            # At the commit the check would take its time under the lock.
+            await monitors.check_shards_exist(tx)
         if self._edited:
             await schedule_edits.lock_edits(tx, self._edited)
             reserved = await schedules.select_reserved_of(tx, self._edited)
@@ -164,12 +169,16 @@ class MonitorWriteBatch:
         await schedules.move_terms(tx, moved)
         self._begins.update({key: to for key, (_, to) in moved.items()})
 
-    async def _write_followers(self, tx: Tx) -> None:
-        """Writes wake-ups and extra runs, which begin with the terms."""
+    async def _write_runs(self, tx: Tx) -> None:
+        """Writes the extra runs, and so locks their rows before the schedule."""
+        await queues.add_jobs(tx, [self._job(tx, *run) for run in self._runs])
+
+    async def _time_followers(self, tx: Tx) -> None:
+        """Corrects the instants of wake-ups and extra runs that begin with a term."""
         for key, with_term in sorted(self._wakes.items()):
             if with_term:
                 await composite_wakeups.wake_composites(tx, key, self._begin(tx, key))
-        await queues.add_jobs(tx, [self._job(tx, *run) for run in self._runs])
+        await queues.add_jobs(tx, [self._job(tx, *run) for run in self._runs if run[2]])
 
     async def _write_log(self, tx: Tx) -> None:
         """Logs the edited monitors for the schedulers, which wait from here to the commit."""

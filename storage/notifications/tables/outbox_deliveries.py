@@ -470,4 +470,4 @@ async def select_backlog(tx: Tx) -> Backlog:
     found = await tx.row(_BACKLOG, now=tx.now)
     assert found is not None, "counts are always there"
     pending, dead, failing, oldest_due_at = found
-    return Backlog(pending, dead, failing, oldest_due_at)
+    return Backlog(tx.now, pending, dead, failing, oldest_due_at)

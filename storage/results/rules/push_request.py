@@ -129,7 +129,8 @@ def _read_ping(given: str, warnings: list[str]) -> int | None:
     if not (digits.isascii() and digits.isdigit() and whole and (fraction or not dot)):
         warnings.append("ping: is ignored, must be milliseconds, zero or more")
         return None
-    if len(whole.lstrip("0")) > 10 or int(whole) >= GREATEST_PING_MS:
+    whole = whole.lstrip("0") or "0"
+    if len(whole) > 10 or int(whole) >= GREATEST_PING_MS:
         warnings.append(f"ping: is ignored, must be below {GREATEST_PING_MS}")
         return None
     return int(whole) + (fraction[:1] >= "5")

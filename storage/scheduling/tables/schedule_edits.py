@@ -32,10 +32,18 @@ from json_to_recordset(%(items)s::json) as i(shard int, orgs int[], monitors int
 order by i.shard
 """
 
+# In every shard: a monitor can be created in any of them, or move there, at the same time.
+_INSERT_EVERYWHERE = """
+insert into schedule_edits (shard, at, orgs, monitors, org, project)
+select s.id, at(%(now)s), %(orgs)s::int[], %(monitors)s::int[], %(org)s, %(project)s
+from shards s order by s.id
+"""
+_ALL_SHARDS = "select id from shards order by id"
+
 _AFTER = """
 select s.reserved_through, s.edits_deleted_through,
-  (select coalesce(json_agg(json_build_array(e.seq, to_json(e.orgs), to_json(e.monitors))
-      order by e.seq)::text, '[]')
+  (select coalesce(json_agg(json_build_array(e.seq, to_json(e.orgs), to_json(e.monitors),
+      e.org, e.project) order by e.seq)::text, '[]')
     from schedule_edits e where e.shard = s.id and e.seq > %(seen)s)
 from shards s where s.id = %(shard)s
 """
@@ -56,9 +64,13 @@ from newest n where n.shard = s.id
 
 
 class ScheduleEdit(msgspec.Struct, frozen=True, array_like=True):
+    """An edit of the monitors listed, or of all monitors of a project."""
+
     seq: int
     orgs: list[int]
     monitors: list[int]
+    org: int | None
+    project: int | None
 
 
 class EditedShard(msgspec.Struct, frozen=True):
@@ -89,6 +101,22 @@ async def insert_edits(tx: Tx, edited: Mapping[int, Collection[MonitorKey]]) -> 
     ]
     if items:
         await tx.execute(_INSERT, items=msgspec.json.encode(items).decode(), now=tx.now)
+
+
+async def edit_everywhere(
+    tx: Tx, org: int, *, project: int | None = None, monitor: int | None = None
+) -> None:
+    """Locks and logs an edit of all monitors of a project, or of one monitor, in every shard."""
+    shards = [shard for (shard,) in await tx.rows(_ALL_SHARDS)]
+    await lock_edits(tx, shards)
+    await tx.execute(
+        _INSERT_EVERYWHERE,
+        orgs=[] if monitor is None else [org],
+        monitors=[] if monitor is None else [monitor],
+        org=None if project is None else org,
+        project=project,
+        now=tx.now,
+    )
 
 
 async def select_edits_after(tx: Tx, shard: int, seen: int) -> EditedShard | None:

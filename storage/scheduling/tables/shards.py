@@ -27,13 +27,15 @@ on conflict (org, region) do nothing
 _SHARD_ID = "select id from shards where org = %(org)s and region = %(region)s"
 
 # New terms begin where reservation stands, and later by `ahead_us`. Never before the term that one
-# follows, which another region's cursor may have put further ahead.
+# follows, which another region's cursor may have put further ahead. Those ahead begin after it, so
+# that they replace no committed term: until the commit, reservation goes by that one.
 _ADD_TERMS = """
 insert into monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
   timeout_seconds, grace_seconds, enabled)
 select i.org, i.monitor, greatest(
     s.reserved_through + %(ahead_us)s * interval '1 microsecond', at(i.from_at),
-    (select max(t.from_at) from monitor_terms t where t.org = i.org and t.monitor = i.monitor)),
+    (select max(t.from_at) from monitor_terms t where t.org = i.org and t.monitor = i.monitor)
+      + case when %(ahead_us)s > 0 then interval '1 microsecond' else '0' end),
   i.shard, at(i.anchor), i.interval_seconds, i.timeout_seconds, i.grace_seconds, i.enabled
 from json_to_recordset(%(items)s::json) as i(org int, monitor int, from_at bigint, shard int,
     anchor bigint, interval_seconds int, timeout_seconds int, grace_seconds int, enabled boolean)
@@ -78,6 +80,13 @@ where (t.org, t.monitor) in (select h.org, h.monitor from monitor_terms h
     (select max(f.from_at) from monitor_terms f
      where f.org = t.org and f.monitor = t.monitor and f.from_at <= at(%(after)s)), '-infinity')
 order by t.org, t.monitor, t.from_at
+"""
+
+_MONITORS_OF_PROJECTS = """
+select m.id from monitors m
+where (m.org, m.project) in (select * from unnest(%(orgs)s::int[], %(projects)s::int[]))
+  and exists (select from monitor_terms t
+    where t.org = m.org and t.monitor = m.id and t.shard = %(shard)s)
 """
 
 _TERMS_OF = """
@@ -176,6 +185,19 @@ async def select_terms_after(
         (org, monitor, ResultMode(manner), is_canary, _term(*rest))
         for org, monitor, manner, is_canary, *rest in rows
     ]
+
+
+async def select_monitors_of_projects(
+    tx: Tx, shard: int, projects: Sequence[tuple[int, int]]
+) -> list[int]:
+    """Returns the monitors of (organization, project) pairs that have a term in the shard."""
+    rows = await tx.rows(
+        _MONITORS_OF_PROJECTS,
+        shard=shard,
+        orgs=[org for org, _ in projects],
+        projects=[project for _, project in projects],
+    )
+    return [monitor for (monitor,) in rows]
 
 
 async def select_terms_of(

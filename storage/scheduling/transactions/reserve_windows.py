@@ -83,7 +83,7 @@ async def reserve_windows(
     if seen is None or seen.deleted_through > plan.edits_through:
         return None
     edits = _unapplied(plan, seen.edits)
-    if not at_any_cost and sum(len(edit.monitors) for edit in edits) > EDITED_UNDER_LOCK_MOST:
+    if not at_any_cost and _is_long(edits):
         return None
     if plan.reserved_through != seen.reserved_through:
         # Another scheduler reserved windows, or the last commit of this one failed and the plan is
@@ -107,8 +107,23 @@ def _unapplied(plan: SchedulePlan, edits: Sequence[ScheduleEdit]) -> list[Schedu
     return [edit for edit in edits if edit.seq not in plan.applied_early]
 
 
+def _is_long(edits: Sequence[ScheduleEdit]) -> bool:
+    """Whether edits name too many monitors to be read under the lock; a project may have many."""
+    if any(edit.project is not None for edit in edits):
+        return True
+    return sum(len(edit.monitors) for edit in edits) > EDITED_UNDER_LOCK_MOST
+
+
 async def _apply(tx: Tx, plan: SchedulePlan, after: Instant, edits: Sequence[ScheduleEdit]) -> None:
     named = {key for edit in edits for key in edit.monitors}
+    projects = [
+        (edit.org, edit.project)
+        for edit in edits
+        if edit.org is not None and edit.project is not None
+    ]
+    if projects:
+        # As they are now: also those that were created, or came here, since the edit.
+        named.update(await schedules.select_monitors_of_projects(tx, plan.shard, projects))
     if named:
         plan.replace(named, await _planned(tx, plan.shard, after, named))
 
