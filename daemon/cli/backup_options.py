@@ -23,7 +23,7 @@ from ..config.config_schema import Settings
 from ..config.load import BadConfig, default_data_dir
 
 PASSPHRASE_VARIABLE: Final = "LEADLINE_BACKUP_PASSPHRASE"
-# What a command reports in one line.
+# Errors that a command reports in one line.
 ERRORS: Final = (
     BackupFailed,
     BadBackup,
@@ -57,7 +57,7 @@ def direct_dsn(settings: Settings) -> str:
 def read_passphrase(file: Path | None, settings: Settings, *, confirm: bool) -> str:
     """Returns the passphrase of the option, the environment, the configuration or a prompt.
 
-    Raises BackupFailed if none is given or it cannot be used."""
+    Raises BackupFailed if it is missing, or too short or too long."""
     if file is None and PASSPHRASE_VARIABLE not in os.environ and settings.backup.passphrase_file:
         file = Path(settings.backup.passphrase_file)
     if file is not None:

@@ -17,7 +17,7 @@ from .backup_options import data_dir_of, direct_dsn, read_passphrase, showing_pr
 
 _WITHOUT_KEY: Final = (
     "leadline: warning: the backup contains no encryption key; without the key, stored passwords"
-    " and secrets cannot be decrypted: keep it elsewhere"
+    " and secrets cannot be decrypted: keep a copy of the key"
 )
 
 

@@ -31,7 +31,7 @@ async def run_scheduled(
 ) -> tuple[Path, Manifest]:
     """Makes one backup. A file that fails its verification is renamed to NAME.failed.
 
-    Raises: BackupFailed, and what `write_backup` and `verify_backup` raise.
+    Raises: BackupFailed, and the errors of `write_backup` and `verify_backup`.
     """
     folder = _folder_of(settings)
     with _alone(folder):
@@ -54,7 +54,9 @@ def _folder_of(settings: Settings) -> Path:
         raise BackupFailed("backup.dir is not set: name the directory of scheduled backups")
     folder = Path(settings.backup.dir)
     if not folder.is_dir():
-        raise BackupFailed(f"backup.dir: {folder} is no directory: create it for the daemon's user")
+        raise BackupFailed(
+            f"backup.dir: {folder} does not exist: create the directory for the daemon's user"
+        )
     return folder
 
 

@@ -1,7 +1,7 @@
 """Backup and restore of a whole database by pg_dump, pg_restore and psql.
 
 Invariants:
-- The dump and the counts of the manifest are one snapshot. The database stays in use meanwhile.
+- The dump and the counts of the manifest are one snapshot. The database stays in use.
 - A restore changes only an empty database, in one transaction.
 - A file is checked against its manifest before anything is restored from it.
 """
@@ -63,7 +63,7 @@ select count(*) from pg_stat_activity where datname = current_database()
 
 
 class BackupFailed(Exception):
-    """The message tells an operator why there is no backup, or why nothing was restored."""
+    """A backup or a restore failed. The message gives the reason and, if possible, the remedy."""
 
 
 class NotEmpty(Exception):
@@ -133,7 +133,7 @@ async def restore_backup(
 
     Args: `before_load` is called once the target is known to be empty.
     Raises: NotEmpty, BackupFailed, BadBackup, Unavailable, OSError.
-    Locks: migrations, so that a daemon which starts meanwhile waits.
+    Locks: migrations, so that a starting daemon waits for the end of the restore.
     """
     check_dump(path, manifest)
     connection = await connect(dsn, name="leadline restore")
@@ -178,7 +178,7 @@ def refuse_newer(manifest: Manifest) -> None:
 @asynccontextmanager
 async def _scratch_server(parent: Path | None) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=parent) as folder:
-        # As root the server runs as another user, who must get through.
+        # As root the server runs as another user, which must be able to enter.
         Path(folder).chmod(0o711)  # noqa: ASYNC240
         async with running(Path(folder) / "data", durable=False) as server:
             yield server.dsn
@@ -195,7 +195,7 @@ async def _dump(
     command = [programs.pg_dump, "--format=custom", "--no-owner", "--no-privileges"]
     command += ["--no-password", f"--snapshot={snapshot.id}", f"--dbname={target.dsn}"]
     if programs.major >= EXCLUDES_EXTENSIONS:
-        # Those of a managed server; leadline needs none.
+        # A managed server has extensions, and leadline uses none.
         command.append("--exclude-extension=*")
     writer.begin_part()
     with tempfile.TemporaryFile() as errors:

@@ -29,7 +29,7 @@ _MODE: Final = 0o600
 
 
 class BadBackup(Exception):
-    """The message tells an operator what is wrong with the file."""
+    """The file is no usable backup. The message names the file and the fault."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -167,7 +167,7 @@ def read_dump(path: Path) -> Iterator[bytes]:
 
 
 def check_dump(path: Path, manifest: Manifest) -> None:
-    """Raises BadBackup if the dump is not the one of the manifest."""
+    """Raises BadBackup if the dump differs from the manifest."""
     computed = hashlib.sha256()
     for chunk in read_dump(path):
         computed.update(chunk)
@@ -216,7 +216,7 @@ def _read_small(archive: tarfile.TarFile, path: Path, name: str, most: int) -> b
 
 def _publish(partial: Path, path: Path) -> None:
     try:
-        # Unlike a rename, a link fails if another backup took the name meanwhile.
+        # Unlike a rename, a link fails if the name is taken.
         os.link(partial, path)
     except FileExistsError:
         refuse_taken(path)

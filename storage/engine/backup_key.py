@@ -20,7 +20,7 @@ PASSPHRASE_LONGEST: Final = 1024
 _N: Final = 1 << 17
 _R: Final = 8
 _P: Final = 1
-# What a file may ask of this process: 1 GiB.
+# Bounds the memory that a file can require of this process: 1 GiB.
 _N_MOST: Final = 1 << 20
 _SALT_BYTES: Final = 16
 _NONCE_BYTES: Final = 12

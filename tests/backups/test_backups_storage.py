@@ -1,4 +1,4 @@
-"""The verified backups in the database, and what the metrics report of them."""
+"""The verified backups in the database, and the sampler of the metrics."""
 
 import pytest
 
@@ -39,7 +39,7 @@ async def test_rows_of_old_backups_are_deleted(pool: Pool) -> None:
 
 
 async def test_a_pass_that_fails_leaves_the_newest_as_it_was(pool: Pool) -> None:
-    """Its age goes on rising, so an alert fires also while the table cannot be read."""
+    """Its age rises, so an alert fires also if the table cannot be read."""
     sampler = BackupSampler(pool)
     await sampler.pass_once()
     assert sampler.newest is None

@@ -1,4 +1,4 @@
-"""`leadline backup` and `leadline restore`: the key, and what each refusal tells to do next."""
+"""`leadline backup` and `leadline restore`: the key, the schedule, and the refusals."""
 
 import fcntl
 import json
@@ -268,7 +268,7 @@ def test_the_schedule_needs_its_directory(tmp_path: Path, filled: str) -> None:
     done = call(tmp_path, filled, KEY, "backup", "--schedule", **PASSPHRASE)
     assert (done.exit_code, "backup.dir is not set" in done.output) == (1, True)
     done = schedule(tmp_path, filled, tmp_path / "none")
-    assert (done.exit_code, "is no directory" in done.output) == (1, True)
+    assert (done.exit_code, "does not exist" in done.output) == (1, True)
 
 
 @pytest.mark.parametrize("words", [[], ["--schedule", "b"], ["--schedule", "--verify"]])

@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from leadline.storage.core.refusal import Unavailable
-from leadline.storage.engine import client_programs
+from leadline.storage.engine import backup, backup_snapshot, client_programs
 from leadline.storage.engine.backup import (
     BackupFailed,
     KeyPart,
@@ -35,12 +35,25 @@ from leadline.storage.engine.backup_file import (
     read_manifest,
 )
 from leadline.storage.engine.backup_key import KeySet, open_keys
-from leadline.storage.engine.backup_snapshot import exported_snapshot, read_content_of
-from leadline.storage.engine.client_programs import NoClientPrograms, find_client_programs
+from leadline.storage.engine.backup_snapshot import (
+    Snapshot,
+    exported_snapshot,
+    read_content_of,
+)
+from leadline.storage.engine.client_programs import (
+    ClientPrograms,
+    NoClientPrograms,
+    find_client_programs,
+)
 from leadline.storage.engine.keyring import new_key_text
 from leadline.storage.engine.migrate import LOCK_KEY, migrate
+from leadline.storage.engine.trio_postgres import Connection
 
 PASSPHRASE = "correct horse battery"
+INSERT_USER = """
+insert into users (uid, email, created_at, updated_at)
+values (gen_random_uuid(), 'x', now(), now())
+"""
 KEYS = KeySet(new_key_text(), (new_key_text(),))
 
 
@@ -116,11 +129,7 @@ async def test_a_restored_database_is_the_one_that_was_backed_up(
 async def test_the_counts_and_the_dump_are_one_snapshot(dsn: str) -> None:
     before = await read_content_of(dsn)
     async with exported_snapshot(dsn) as snapshot:
-        look(
-            dsn,
-            "insert into users (uid, email, created_at, updated_at)"
-            " values (gen_random_uuid(), 'x', now(), now())",
-        )
+        look(dsn, INSERT_USER)
         with psycopg.connect(dsn) as connection:
             connection.execute("begin isolation level repeatable read")
             connection.execute(f"set transaction snapshot '{snapshot.id}'".encode())
@@ -129,12 +138,65 @@ async def test_the_counts_and_the_dump_are_one_snapshot(dsn: str) -> None:
     assert (await read_content_of(dsn)).tables["users"] == before.tables["users"] + 1
 
 
-async def test_a_table_of_the_snapshot_is_not_dropped_meanwhile(dsn: str) -> None:
+async def test_rows_that_are_written_before_the_dump_are_in_neither_count_nor_dump(
+    dsn: str, empty_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_and_find(major: int) -> ClientPrograms:
+        """Runs between the counts and the dump."""
+        look(dsn, INSERT_USER)
+        return find_client_programs(major)
+
+    monkeypatch.setattr(backup, "find_client_programs", write_and_find)
+    manifest = await backed_up(dsn, tmp_path / "b")
+    monkeypatch.undo()
+    await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore)
+    assert look(empty_dsn, "select count(*) from users") == [(manifest.tables["users"],)]
+
+
+async def test_a_table_of_the_snapshot_is_not_dropped_before_it_is_read(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     look(dsn, "create table gone_soon ()")
-    async with exported_snapshot(dsn) as snapshot:
-        assert "gone_soon" in snapshot.content.tables
+    read = backup_snapshot._read_snapshot
+
+    async def drop_and_read(connection: Connection) -> Snapshot:
         with pytest.raises(psycopg.errors.LockNotAvailable):
             look(dsn, "set lock_timeout = 1; drop table gone_soon")
+        return await read(connection)
+
+    monkeypatch.setattr(backup_snapshot, "_read_snapshot", drop_and_read)
+    async with exported_snapshot(dsn) as snapshot:
+        assert snapshot.content.tables["gone_soon"] == 0
+
+
+async def test_tables_that_change_before_they_are_locked_are_listed_again(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The janitor drops and makes partitions at any time."""
+    look(dsn, "create table gone_soon ()")
+    changes = ["drop table gone_soon", "create table new ()"]
+    lock = backup_snapshot._lock_tables
+
+    async def change_and_lock(connection: Connection, dsn: str) -> None:
+        read = backup_snapshot.rows_of
+
+        async def read_and_change(
+            listing: Connection, query: bytes, *values: object
+        ) -> list[tuple[Any, ...]]:
+            rows = await read(listing, query, *values)
+            if listing is not connection and changes:
+                look(dsn, changes.pop())
+            return rows
+
+        with monkeypatch.context() as patched:
+            patched.setattr(backup_snapshot, "rows_of", read_and_change)
+            await lock(connection, dsn)
+
+    monkeypatch.setattr(backup_snapshot, "_lock_tables", change_and_lock)
+    async with exported_snapshot(dsn) as snapshot:
+        assert "new" in snapshot.content.tables
+        assert "gone_soon" not in snapshot.content.tables
+    assert changes == []
 
 
 async def test_a_target_that_is_not_empty_is_refused_and_stays_as_it_is(
@@ -181,6 +243,24 @@ async def test_a_dump_that_ends_early_restores_nothing(
     with pytest.raises(BackupFailed, match="nothing was restored"):
         await restore_backup(empty_dsn, made, read_manifest(made), progress=ignore)
     assert (await read_content_of(empty_dsn)).tables == {}
+
+
+async def test_sql_of_a_program_that_fails_is_not_committed(
+    dsn: str, empty_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each statement succeeds, and the program ends with an error after the last one."""
+    manifest = await backed_up(dsn, tmp_path / "b")
+    program = tmp_path / "pg_restore"
+    write_program(program, "echo 'create table half ();'; cat > /dev/null; exit 1")
+    monkeypatch.setattr(client_programs.ClientPrograms, "pg_restore", str(program))
+    with pytest.raises(BackupFailed, match="nothing was restored"):
+        await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore)
+    assert (await read_content_of(empty_dsn)).tables == {}
+
+
+def write_program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
 
 
 async def test_a_statement_that_fails_restores_nothing(

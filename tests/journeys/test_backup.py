@@ -40,7 +40,7 @@ def run(block: str, folder: Path, **environment: str) -> str:
 
 
 def answers(leadline: Daemon, project: str) -> dict[str, Any]:
-    """What the API answers of everything that was made; push URLs come from encrypted tokens."""
+    """Returns the answers of the API. Push URLs are made with encrypted tokens."""
     return {
         "organizations": leadline.api("GET", "/organizations"),
         "monitors": leadline.api("GET", f"/projects/{project}/monitors"),
