@@ -1,1 +1,1 @@
-"""Every outward socket: egress policy, resolver, TLS, HTTP, protocol sessions."""
+"""All outgoing connections: egress policy, resolver, TLS, HTTP and protocol sessions."""

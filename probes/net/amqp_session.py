@@ -1,8 +1,8 @@
-"""AMQP 0-9-1 for one login and one look at a queue; pamqp encodes and decodes the frames.
+"""AMQP 0-9-1 client for one login and one passive queue declaration.
 
-Each frame is bounded before it is read, as pamqp decodes tables that hold one another, in a time
-that grows with the square of their length. The session ends as the protocol wants it, since a
-server logs each one that does not.
+pamqp encodes and decodes the frames. The session bounds each frame before it reads it: pamqp
+decodes nested tables in a time that grows with the square of their length. The session closes as
+the protocol requires, because a server logs each connection that does not.
 """
 
 from contextlib import suppress
@@ -15,32 +15,32 @@ from ..check.failure import TargetFailure
 from ..check.result import FailureClass
 from .bounded_reader import Reader
 
-# The largest frame that RabbitMQ takes before limits are agreed, where the protocol has 4096; what
-# is awaited afterwards is shorter. pamqp takes at most 5 ms for such a frame, and a second for one
-# of 128 KiB.
+# Largest frame that RabbitMQ accepts before the limits are negotiated (the protocol: 4096). Later
+# expected frames are shorter. pamqp decodes such a frame in at most 5 ms, and a frame of 128 KiB in
+# one second.
 FRAME_BYTES_MOST: Final = 8_192
-# What the server may send: brokers refuse a client that names less than they take themselves.
+# Limit offered to the server. Brokers refuse a client whose limit is below their own.
 _FRAME_BYTES_ANNOUNCED: Final = 131_072
 _FRAMES: Final = (constants.FRAME_METHOD, constants.FRAME_HEARTBEAT)
 _SESSION, _CHANNEL = 0, 1
 _MECHANISM: Final = "PLAIN"
-# ACCESS_REFUSED, and NOT_ALLOWED, which is said of a virtual host that is not there or not ours.
+# ACCESS_REFUSED, and NOT_ALLOWED: the virtual host does not exist or is not permitted.
 _DENIED: Final = frozenset({403, 530})
-# All that pamqp raises for bytes that it cannot decode.
+# Exceptions that pamqp raises for bytes that it cannot decode.
 _UNREADABLE: Final = (exceptions.UnmarshalingException, RecursionError, ValueError)
 
 M = TypeVar("M", bound=base.Frame)
 
 
 class _Open(commands.Connection.Open):
-    """Opens a virtual host of any name: pamqp takes 127 characters, RabbitMQ 255 bytes."""
+    """Opens a virtual host of any name. pamqp allows 127 characters, RabbitMQ 255 bytes."""
 
     def validate(self) -> None:
         pass
 
 
 class _Declare(commands.Queue.Declare):
-    """Names a queue as brokers do: pamqp takes some punctuation of ASCII only."""
+    """Names a queue as brokers do. pamqp allows only some ASCII punctuation."""
 
     def validate(self) -> None:
         pass
@@ -48,12 +48,15 @@ class _Declare(commands.Queue.Declare):
 
 @dataclass(slots=True)
 class AmqpSession:
-    """A conversation on a stream, which stays the caller's to close."""
+    """AMQP connection on a stream. The caller closes the stream."""
 
     reader: Reader
 
     async def log_in(self, user: str, password: str, vhost: str) -> None:
-        """Raises `TargetFailure(auth_failed)`, with the reply code, if the server refuses."""
+        """Logs in and opens the virtual host.
+
+        Raises: `TargetFailure(auth_failed)`, with the reply code, if the server refuses.
+        """
         await self.reader.send(header.ProtocolHeader().marshal())
         start = await self._expect(commands.Connection.Start)
         if _MECHANISM not in str(start.mechanisms).split():
@@ -61,7 +64,7 @@ class AmqpSession:
         await self._send(
             _SESSION,
             commands.Connection.StartOk(
-                # Without it a wrong password would be a connection that just ends.
+                # Without this capability, a wrong password only closes the connection.
                 client_properties={"capabilities": {"authentication_failure_close": True}},
                 mechanism=_MECHANISM,
                 response=f"\x00{user}\x00{password}",
@@ -74,7 +77,7 @@ class AmqpSession:
         await self._expect(commands.Connection.OpenOk)
 
     async def messages(self, queue: str) -> int:
-        """How many stand ready in a queue that is there; nothing is declared."""
+        """Returns the number of ready messages in an existing queue. Declares no queue."""
         await self._send(_CHANNEL, commands.Channel.Open())
         await self._expect(commands.Channel.OpenOk)
         await self._send(_CHANNEL, _Declare(queue=queue, passive=True))
@@ -82,13 +85,13 @@ class AmqpSession:
         return declared.message_count or 0
 
     async def close(self) -> None:
-        """In order, where the server still listens; what it says to that changes nothing."""
+        """Closes the connection by the protocol. Ignores every failure."""
         with suppress(TargetFailure):
             await self._send(_SESSION, commands.Connection.Close(200, "", 0, 0))
             await self._expect(commands.Connection.CloseOk)
 
     async def _expect(self, wanted: type[M]) -> M:
-        """Returns the next method, which must be that one."""
+        """Returns the next method. Fails if its type is not `wanted`."""
         while isinstance(method := await self._receive(), heartbeat.Heartbeat):
             pass
         if isinstance(method, commands.Connection.Close | commands.Channel.Close):
@@ -109,7 +112,7 @@ class AmqpSession:
             raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
 
     async def _refused(self, close: commands.Connection.Close | commands.Channel.Close) -> None:
-        """Says that we heard it, and fails."""
+        """Acknowledges the close and raises `TargetFailure` with the reply code."""
         with suppress(TargetFailure):
             if isinstance(close, commands.Connection.Close):
                 await self._send(_SESSION, commands.Connection.CloseOk())

@@ -1,8 +1,9 @@
-"""One asyncio loop in one thread, for a library that knows no other: its work ends when ours does.
+"""One asyncio event loop in one thread, for a library that requires asyncio.
 
-The thread is begun at the first need and stays for the life of the process: a daemon, since all
-that it does belongs to a run, which takes its work back when it is cancelled. So nothing is lost
-when the process ends without asking it. It holds no permit: it is one, however many runs there are.
+The first call starts the thread, which runs for the life of the process. It is a daemon thread: all
+its work belongs to a run, and a cancelled run cancels its work. Therefore the process can exit
+without stopping it. The thread takes no permit of the thread limiter, because the number of runs
+does not change its count.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import trio
 from ..check.failure import LocalFailure
 from ..check.result import UnknownReason
 
-# How long work that was taken back may take to let go of its socket before we stop watching.
+# Grace period in which cancelled work closes its socket. Afterwards the caller stops waiting.
 GOODBYE_SECONDS = 0.1
 
 T = TypeVar("T")
@@ -30,8 +31,10 @@ _starting = threading.Lock()
 async def on_asyncio(
     sock: socket.socket, work: Callable[[socket.socket], Coroutine[Any, Any, T]]
 ) -> T:
-    """What `work` returns or raises; the socket is closed by then. Cancelled, it is shut down: all
-    that the work waits for ends with it, and the library tidies up as it does after any loss.
+    """Runs `work` on the asyncio loop and returns its result or raises its exception.
+
+    The socket is closed on return. On cancellation the socket is shut down. This ends every wait of
+    `work`, and the library cleans up as after a lost connection.
     """
     try:
         loop = _loop()
@@ -47,10 +50,10 @@ async def on_asyncio(
         tasks[0].add_done_callback(after)
 
     def after(task: asyncio.Task[T]) -> None:
-        # Asked for here, so that asyncio does not report as lost what nobody waits for any more.
+        # Retrieve the exception. Otherwise asyncio logs it as never retrieved after a cancellation.
         if not task.cancelled():
             task.exception()
-        # Behind the end of a transport that was aborted, which is in the loop's queue by now.
+        # Run after the close of an aborted transport, which is already in the queue of the loop.
         loop.call_soon(tell)
 
     def tell() -> None:
@@ -74,7 +77,10 @@ async def on_asyncio(
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """`LocalFailure` where this host has no thread or no descriptors for one."""
+    """Returns the loop, and starts its thread on the first call.
+
+    Raises: `LocalFailure` if this host has no thread or no descriptors for it.
+    """
     with _starting:
         if not _loops:
             started: Future[asyncio.AbstractEventLoop] = Future()
@@ -91,10 +97,10 @@ def _serve(started: "Future[asyncio.AbstractEventLoop]") -> None:
     try:
         loop = asyncio.new_event_loop()
     except Exception as error:
-        # Told, or whoever waits for it would wait for ever.
+        # Without this, the thread that waits for the future would wait without end.
         started.set_exception(error)
         return
-    # What libraries do aside; by default it would be a thread for each of several cores.
+    # One thread serves the blocking calls of libraries. The default is a pool sized by the cores.
     loop.set_default_executor(ThreadPoolExecutor(1, thread_name_prefix="asyncio"))
     started.set_result(loop)
     loop.run_forever()

@@ -1,7 +1,7 @@
-"""Bounded reading from a stream: lines and counted bytes, every end of it a failure class.
+"""Bounded reads from a stream: lines and counted bytes, with a failure class for each end.
 
-What the peer may make us hold is `bytes_most` over the whole conversation; nothing is read ahead of
-it without bound.
+`bytes_most` limits the bytes accepted from the peer over the whole conversation. Read-ahead stays
+within this limit.
 """
 
 import ssl
@@ -18,12 +18,12 @@ _CHUNK = 16 * 1024
 
 
 class Reader:
-    """One conversation on a stream, which stays the caller's to close.
+    """Bounded reader of one conversation on a stream. The caller closes the stream.
 
-    `TargetFailure` is `connect_error` if the connection broke, `protocol_error` if the peer ended
-    it too early, and `response_too_large` at the bound. The first byte ends the phase that
-    is under way on `watch`. `greedy` takes what has come beyond what is asked for: fewer system
-    calls, and not for a stream that is handed on in the middle.
+    Raises: `TargetFailure`, with `connect_error` if the connection broke, `protocol_error` if the
+    peer ended it too early, and `response_too_large` at the bound. The first byte ends the current
+    phase of `watch`. `greedy` also reads bytes beyond the requested ones. This needs fewer system
+    calls, but is not usable for a stream that is handed on in the middle.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Reader:
 
     @property
     def ahead(self) -> bool:
-        """Whether the peer has said more than was read."""
+        """Returns whether bytes have been received that were not yet consumed."""
         return bool(self._held)
 
     async def send(self, data: bytes) -> None:
@@ -60,7 +60,7 @@ class Reader:
         return data[:length]
 
     async def line(self) -> bytes:
-        """The next line without its end, which is a line feed with or without a carriage return."""
+        """Returns the next line without its line feed and a preceding carriage return."""
         searched = 0
         while (end := self._held.find(b"\n", searched)) < 0:
             searched = len(self._held)

@@ -1,7 +1,8 @@
-"""Is it the target, or are we offline? Asked only after a failure that a dead network would show.
+"""Connectivity check: distinguishes a failed target from an offline host.
 
-An answer serves every run that had failed when its question was put, and no later one: a network
-that died a second ago must not be vouched for by an older success.
+It runs only after a failure that a dead network could cause. An answer serves every run that failed
+before the check started, and no later run. Otherwise an older success would vouch for a network
+that died a second ago.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class _Answer:
 
 
 class Connectivity:
-    """`prober.connectivity_check`: a host and port that answer whenever we are online."""
+    """Check of `prober.connectivity_check`: a host and port that answer while we are online."""
 
     def __init__(self, host: str, port: int, resolver: Resolver, policy: EgressPolicy) -> None:
         self._host, self._port = host, port
@@ -35,7 +36,7 @@ class Connectivity:
         self._last: _Answer | None = None
 
     async def online(self, since: float) -> bool:
-        """Whether it could be reached at some moment after `since` (of `time.monotonic`)."""
+        """Returns whether the host was reachable after `since` (of `time.monotonic`)."""
         async with self._asking:
             if self._last is None or self._last.asked_at < since:
                 asked_at = monotonic()
@@ -49,7 +50,7 @@ class Connectivity:
                     self._resolver, self._policy, self._host, self._port, Stopwatch()
                 )
             except TargetFailure as failure:
-                # A refusal came back over the network: it works.
+                # The refusal arrived over the network, so the network works.
                 return failure.failure is FailureClass.CONNECT_REFUSED
             except LocalFailure:
                 return False

@@ -1,6 +1,6 @@
-"""The cookies of one conversation, kept and sent as the standard library's jar decides.
+"""Cookies of one conversation, kept and sent by the rules of the standard library's jar.
 
-Where one of an answer's cookies is odd, the others are kept all the same.
+A malformed cookie of a response does not affect the other cookies.
 """
 
 import re
@@ -12,46 +12,46 @@ from urllib.request import Request
 
 SET_COOKIES_MOST = 50
 COOKIES_MOST = 200
-# Without a number, or with one that no float holds, the jar stumbles, warns of itself as broken and
-# drops every cookie of the answer. Ten digits outlast any conversation.
+# If Max-Age is not a number or exceeds a float, the jar warns that it is broken and drops every
+# cookie of the response. Ten digits exceed the duration of any conversation.
 _AGE = re.compile(r";\s*max-age\s*(?:=([^;]*))?(?=;|$)", re.IGNORECASE)
 _SECONDS = re.compile(r"-?[0-9]+")
 _AGE_CHARACTERS_MOST = 10
 
 
 class Jar:
-    """Starts empty and ends with the conversation; nothing of it is stored."""
+    """Cookie jar of one conversation. It starts empty and is never stored."""
 
     def __init__(self) -> None:
         self._jar = CookieJar(DefaultCookiePolicy(rfc2965=False, strict_ns_domain=0))
 
     def header_for(self, url: str) -> str:
-        """The value of the Cookie header for a request; empty where no cookie goes with it."""
+        """Returns the value of the Cookie header for a request, or "" if no cookie applies."""
         request = _request(url)
         self._jar.add_cookie_header(request)
         return request.get_header("Cookie") or ""
 
     def take(self, url: str, set_cookies: list[str]) -> None:
-        """Keeps what an answer to that URL sets; what is over the bounds is not kept."""
+        """Keeps the cookies that a response to `url` sets. Cookies over the bounds are dropped."""
         if not set_cookies or len(self._jar) >= COOKIES_MOST:
             return
         request = _request(url)
-        # One after the other, since an answer may set one and then end it.
+        # Extract one at a time: a response may set a cookie and then expire it.
         for value in set_cookies[:SET_COOKIES_MOST]:
             message = Message()
             message["Set-Cookie"] = _AGE.sub(_bounded_age, value)
-            # All that the jar asks of a response is its headers.
+            # The jar uses only the headers of a response.
             self._jar.extract_cookies(cast("HTTPResponse", _Answer(message)), request)
 
 
 def _bounded_age(found: "re.Match[str]") -> str:
-    """Left out where it is no number (RFC 6265, 5.2.2)."""
+    """Returns the bounded attribute, or "" if the age is not a number (RFC 6265, 5.2.2)."""
     seconds = _SECONDS.fullmatch((found[1] or "").strip(' "'))
     return f"; max-age={seconds[0][:_AGE_CHARACTERS_MOST]}" if seconds else ""
 
 
 def _request(url: str) -> Request:
-    """What the jar reads a request's URL from; nothing is opened."""
+    """Returns the request object from which the jar reads the URL. Opens no connection."""
     return Request(url)  # noqa: S310 - the guard has read the URL, and the jar opens none
 
 

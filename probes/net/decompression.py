@@ -1,4 +1,4 @@
-"""Bodies unpacked under a bound of our own, so that a small answer cannot become a large one."""
+"""Bounded decompression of bodies, so that a small response cannot become a large one."""
 
 import zlib
 
@@ -10,8 +10,10 @@ _RAW = -zlib.MAX_WBITS
 
 
 def unpack(packed: bytes, encoding: str, most: int, whole: bool) -> tuple[bytes, bool]:
-    """(body, whole) for a Content-Encoding (RFC 9110, 8.4.1); at most `most` bytes, and then not
-    whole. `TargetFailure(protocol_error)` for a coding that was not asked for, or a broken one.
+    """Returns (body, whole) for a Content-Encoding (RFC 9110, 8.4.1).
+
+    The body has at most `most` bytes. `whole` is false if it was cut at this bound.
+    Raises: `TargetFailure(protocol_error)` for a coding that was not requested, or a broken one.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
@@ -23,7 +25,7 @@ def unpack(packed: bytes, encoding: str, most: int, whole: bool) -> tuple[bytes,
     except zlib.error:
         if encoding != "deflate":
             raise TargetFailure(FailureClass.PROTOCOL_ERROR) from None
-        # Some servers send deflate without the zlib wrapper that the RFC asks for.
+        # Some servers send deflate without the zlib wrapper that the RFC requires.
         try:
             body, ended = _inflate(packed, _RAW, most)
         except zlib.error:

@@ -1,7 +1,7 @@
-"""One way to a connection: resolve once, check each address, connect to that very address.
+"""Outgoing connections: resolve once, check each address, connect to that very address.
 
-Addresses of both families take turns; the next one starts when the last has failed or has taken
-`HEAD_START_SECONDS` (RFC 8305), and the first to connect wins. No proxy is ever asked.
+Addresses of both families alternate. The next attempt starts when the previous one has failed or
+has lasted `HEAD_START_SECONDS` (RFC 8305). The first connection wins. No proxy is used.
 """
 
 import socket
@@ -55,7 +55,8 @@ async def dial(
 async def dial_datagram(
     resolver: Resolver, policy: EgressPolicy, host: str, port: int, watch: Stopwatch
 ) -> trio.socket.SocketType:
-    """A datagram socket connected to the first address of `host` that this host has a route for.
+    """Returns a datagram socket connected to the first address that has a route.
+
     The caller closes it.
     """
     allowed = await _allowed(resolver, policy, host, watch, Family.ANY)
@@ -63,8 +64,9 @@ async def dial_datagram(
 
 
 async def dial_echo(resolver: Resolver, policy: EgressPolicy, host: str, watch: Stopwatch) -> Echo:
-    """A conversation by ICMP with the first address of `host` that this host has a route for. The
-    caller closes it.
+    """Returns an ICMP echo to the first address that has a route.
+
+    The caller closes it.
     """
     allowed = await _allowed(resolver, policy, host, watch, Family.ANY)
     return await _first(allowed, open_echo)
@@ -86,7 +88,10 @@ async def _first(allowed: list[str], connect: Callable[[str], Awaitable[T]]) -> 
 async def _allowed(
     resolver: Resolver, policy: EgressPolicy, host: str, watch: Stopwatch, family: Family
 ) -> list[str]:
-    """The addresses of `host` that may be reached, at least one."""
+    """Returns the addresses of `host` that the policy allows, at least one.
+
+    Raises: `TargetFailure(target_blocked)` if the policy refuses all of them.
+    """
     watch.begin(ProbePhase.DNS)
     addresses = await resolver.lookup(host, family, watch)
     watch.done()
@@ -105,7 +110,10 @@ async def _connect(address: str, port: int) -> DialedConnection:
 
 
 async def _race(addresses: list[str], port: int) -> DialedConnection:
-    """Nothing is raised inside the nursery but cancellation, so that no group comes out of it."""
+    """Returns the first connection of the staggered attempts.
+
+    The nursery raises only cancellation, so that the caller never receives an exception group.
+    """
     won: list[DialedConnection] = []
     lost: list[TargetFailure | LocalFailure] = []
 
@@ -139,8 +147,10 @@ async def _race(addresses: list[str], port: int) -> DialedConnection:
 
 
 def _weight(failure: TargetFailure | LocalFailure) -> int:
-    """Which of several failures is told. An address that we could not try leaves the question
-    open, whatever the others said; a family that this host has no route for does not.
+    """Returns the rank by which one of several failures is chosen. The lowest wins.
+
+    An address that could not be tried leaves the result open, whatever the other attempts returned.
+    A family without a route on this host does not.
     """
     if isinstance(failure, TargetFailure):
         return 1
@@ -148,7 +158,7 @@ def _weight(failure: TargetFailure | LocalFailure) -> int:
 
 
 def _interleaved(addresses: list[str]) -> list[str]:
-    """IPv6 first, then in turn, each family in the order of the answer."""
+    """Returns the addresses with the families alternating, IPv6 first, else in answer order."""
     v6 = [a for a in addresses if ":" in a]
     v4 = [a for a in addresses if ":" not in a]
     turns = [a for pair in zip(v6, v4, strict=False) for a in pair]

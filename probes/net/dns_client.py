@@ -1,7 +1,7 @@
-"""One conversation with one nameserver: a connected UDP socket, TCP where an answer is cut short.
+"""Query of one nameserver: a connected UDP socket, and TCP for truncated answers.
 
-The socket is connected so that a closed port is told at once and a stranger's answer never
-arrives; an answer counts only with our id and our question in it (RFC 5452).
+The socket is connected, so that a closed port fails immediately and packets of other hosts never
+arrive. An answer counts only with our id and our question (RFC 5452).
 """
 
 import socket
@@ -27,14 +27,14 @@ RECORDS_ON_LOOP_MOST = 50
 RECORDS_MOST = 2_000
 RECORD_BYTES_LEAST = 11
 BYTES_ON_LOOP_MOST = 4_096
-# How long the other family's answer is awaited once one has come (RFC 8305, 3).
+# Wait for the other family's answer after the first answer (RFC 8305, 3).
 OTHER_FAMILY_SECONDS = 0.05
 ROOT_SECONDS = 0.5
 LONGEST_TTL = 86_400
 
 
 class DnsError(StrEnum):
-    """Why a nameserver gave no answer."""
+    """Reason why a nameserver gave no answer."""
 
     SILENT = "silent"
     SERVER_FAILURE = "server_failure"
@@ -43,7 +43,10 @@ class DnsError(StrEnum):
 
 @dataclass(slots=True)
 class DnsAnswer:
-    """What one nameserver said. Addresses empty and `complete`: it said that there are none."""
+    """Answer of one nameserver.
+
+    `trouble` is None and `addresses` is empty if the nameserver states that no address exists.
+    """
 
     addresses: list[str] = field(default_factory=list)
     ttl_seconds: int = LONGEST_TTL
@@ -51,7 +54,10 @@ class DnsAnswer:
 
 
 class Conversation:
-    """`root_answered` is what tells a broken domain from a dead resolver."""
+    """Queries of one lookup to one nameserver.
+
+    `root_answered` distinguishes a broken domain from a dead resolver.
+    """
 
     def __init__(
         self, server: Nameserver, name: dns.name.Name, types: Iterable[dns.rdatatype.RdataType]
@@ -67,7 +73,7 @@ class Conversation:
         self._nothing = False
 
     async def ask(self, patience_seconds: float) -> DnsAnswer:
-        """The nameserver's answer; the root is asked as soon as it fails or falls silent."""
+        """Returns the nameserver's answer. Queries the root after a failure or a timeout."""
         try:
             sock = await connected(self._server.address, self._server.port, kind=socket.SOCK_DGRAM)
         except (OSError, LocalFailure) as error:
@@ -124,7 +130,7 @@ class Conversation:
         return True
 
     def _take(self, message: dns.message.Message) -> bool:
-        """Keeps an answer's addresses, CNAMEs followed inside it; False for a server's failure."""
+        """Stores the addresses of an answer and follows its CNAMEs. Returns False on failure."""
         if message.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
             return False
         assert isinstance(message, dns.message.QueryMessage)
@@ -140,7 +146,7 @@ class Conversation:
         return True
 
     async def _by_tcp(self, query: dns.message.QueryMessage) -> dns.message.Message | None:
-        """RFC 7766: the same question on a stream, each message behind its length."""
+        """Repeats the question over TCP, each message after its length (RFC 7766)."""
         wire = query.to_wire()
         try:
             sock = await connected(self._server.address, self._server.port)
@@ -155,7 +161,7 @@ class Conversation:
 
 
 async def _exactly(stream: trio.SocketStream, length: int) -> bytes:
-    """That many bytes, or what there was before the end."""
+    """Returns `length` bytes, or fewer if the stream ended."""
     data = b""
     while len(data) < length:
         more = await stream.receive_some(length - len(data))
@@ -166,19 +172,20 @@ async def _exactly(stream: trio.SocketStream, length: int) -> bytes:
 
 
 def is_too_long(wire: bytes) -> bool:
-    """Whether it has more records than are ever read."""
+    """Returns whether the message has more records than are ever read."""
     return min(_records(wire), len(wire) // RECORD_BYTES_LEAST) > RECORDS_MOST
 
 
 def is_long(wire: bytes) -> bool:
-    """Whether reading all of it would hold the loop: a record with a name of 120 labels takes a
-    seventh of a millisecond.
+    """Returns whether parsing the whole message would block the event loop.
+
+    A record with a name of 120 labels takes a seventh of a millisecond.
     """
     return len(wire) > BYTES_ON_LOOP_MOST or _records(wire) > RECORDS_ON_LOOP_MOST
 
 
 def read_message(wire: bytes) -> dns.message.Message | None:
-    """A message off the wire; None where it is none."""
+    """Returns the parsed message, or None if the bytes are not a message."""
     try:
         return dns.message.from_wire(wire, ignore_trailing=True)
     except (dns.exception.DNSException, ValueError):
@@ -186,7 +193,10 @@ def read_message(wire: bytes) -> dns.message.Message | None:
 
 
 def read_first(wire: bytes) -> dns.message.Message | None:
-    """As `read_message`, but of a long one only the first records: more than are ever tried."""
+    """Parses a message like `read_message`, but at most its first records.
+
+    These are more records than addresses are ever tried.
+    """
     if _records(wire) > RECORDS_ON_LOOP_MOST:
         answers = min(int.from_bytes(wire[6:8], "big"), RECORDS_ON_LOOP_MOST)
         wire = wire[:6] + answers.to_bytes(2, "big") + bytes(4) + wire[12:]
@@ -194,5 +204,5 @@ def read_first(wire: bytes) -> dns.message.Message | None:
 
 
 def _records(wire: bytes) -> int:
-    """As its header counts them, questions too."""
+    """Returns the record count of the header, including questions."""
     return sum(int.from_bytes(wire[at : at + 2], "big") for at in (4, 6, 8, 10))

@@ -1,8 +1,8 @@
-"""One question to one nameserver, and its whole answer, by datagram or by stream.
+"""One question to one nameserver and its complete answer, by datagram or by stream.
 
-An answer counts only with our id and our question in it (RFC 5452). A datagram that was lost is
-sent again, so that a lost packet is not called an outage; an answer that was cut short is asked for
-again by TCP (RFC 7766).
+An answer counts only with our id and our question (RFC 5452). A lost datagram is sent again, so
+that a lost packet is not reported as an outage. The caller repeats a truncated answer over TCP (RFC
+7766).
 """
 
 from functools import partial
@@ -26,7 +26,10 @@ MESSAGE_BYTES_MOST = 65_535
 async def by_datagram(
     sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
-    """The answer, perhaps cut short. The socket is connected; it stays the caller's to close."""
+    """Returns the answer, possibly truncated.
+
+    The socket must be connected. The caller closes it.
+    """
     wire = query.to_wire()
     try:
         while True:
@@ -40,7 +43,7 @@ async def by_datagram(
 async def by_stream(
     stream: Stream, query: dns.message.QueryMessage, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
-    """The answer on a stream, each message behind its length (RFC 7766, 7858)."""
+    """Returns the answer on a stream, each message after its length (RFC 7766, 7858)."""
     wire = query.to_wire()
     reader = Reader(stream, watch, MESSAGE_BYTES_MOST + 2)
     await reader.send(len(wire).to_bytes(2, "big") + wire)
@@ -51,7 +54,11 @@ async def by_stream(
 async def answer_to(
     query: dns.message.QueryMessage, wire: bytes, reach: Egress
 ) -> dns.message.Message:
-    """`TargetFailure(protocol_error)` where it is no answer to that question."""
+    """Parses the answer to `query`.
+
+    Raises: `TargetFailure(protocol_error)` if it is not an answer to this question, and
+    `TargetFailure(response_too_large)` if it has too many records.
+    """
     if is_too_long(wire):
         raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)
     read = partial(read_message, wire)
@@ -68,7 +75,10 @@ def cut_short(message: dns.message.Message) -> bool:
 async def _datagram(
     sock: trio.socket.SocketType, query: dns.message.QueryMessage, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
-    """A stranger who forges the peer's address does not know the id: without it, it is ignored."""
+    """Returns the next answer with our id.
+
+    Other datagrams are ignored: an attacker who forges the peer's address does not know the id.
+    """
     our_id = query.id.to_bytes(2, "big")
     while True:
         wire = await sock.recv(UDP_BYTES_MOST)

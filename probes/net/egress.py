@@ -1,7 +1,7 @@
-"""All that a probe needs to go out: the policy, the resolver, the TLS contexts, the lag watch.
+"""Dependencies of every outgoing connection: policy, resolver, TLS contexts, loop lag.
 
-One value a process and policy, made at start and passed down. Nothing here reads proxy variables or
-netrc.
+One value exists per process and policy. It is created at start and passed down. It reads neither
+proxy variables nor netrc.
 """
 
 import ssl
@@ -33,9 +33,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """`lag.watch` must be running in a nursery for as long as runs are made with this value.
-    `threads` bounds those that checks hold at once; None leaves it to Trio. `stages` is told of
-    every stage of a transaction that has ended.
+    """Egress of one policy.
+
+    `lag.watch` must run in a nursery for as long as runs use this value. `threads` bounds the
+    threads that checks use concurrently; None uses the limiter of Trio. `stages` receives every
+    ended stage of a transaction.
     """
 
     policy: EgressPolicy
@@ -46,19 +48,22 @@ class Egress:
     user_agent: str = USER_AGENT
     threads: trio.CapacityLimiter | None = None
     stages: Stages | None = field(default=None, compare=False)
-    # Held by the one thread that runs what does not let go of the interpreter.
+    # Serializes threads whose work does not release the interpreter lock.
     alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
 
     async def in_thread_alone(self, work: Callable[[], T]) -> T:
-        """For work in Python itself: of several such threads each would keep the loop waiting for
-        its turn, five milliseconds at a time.
+        """Runs pure Python work in a thread, one such thread at a time.
+
+        Several of these threads would each delay the event loop by the switch interval of 5 ms.
         """
         async with self.alone:
             return await self.in_thread(work)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Runs what would hold the loop. Cancelled, it is left alone: it must end by itself soon,
-        and holds its place until then. Where no place is free, that is no fault of the target's.
+        """Runs work in a thread that would block the event loop.
+
+        On cancellation the thread is abandoned. It must end soon, and keeps its token until then.
+        Raises: `LocalFailure` if no thread is free, because this is not a failure of the target.
         """
         if self.threads is not None and self.threads.available_tokens < 1:
             raise LocalFailure(UnknownReason.LOCAL_RESOURCES)
@@ -89,7 +94,10 @@ class Egress:
         return await wrap(connection.stream, context, server_name, watch)
 
     async def _context(self, setting: TlsSetting) -> ssl.SSLContext:
-        """One is made at a time: who waits for the same finds it made."""
+        """Returns the context of a setting.
+
+        One context is created at a time, so that tasks waiting for the same setting share it.
+        """
         context = self.contexts.made(setting)
         if context is None:
             async with self.contexts.making:
@@ -113,8 +121,9 @@ def make_reach(
     threads: trio.CapacityLimiter | None = None,
     stages: Stages | None = None,
 ) -> Egress:
-    """A reach with its caches. Share `lag`, `resolver` and `contexts` between the policies
-    of one process.
+    """Returns an `Egress` with its caches.
+
+    Share `lag`, `resolver` and `contexts` between the policies of one process.
     """
     resolver = resolver or Resolver(HostFiles(nameservers=nameservers))
     connectivity = None

@@ -1,12 +1,12 @@
 """httpx clients whose connections are dialled by `Egress`.
 
-`EgressBackend` gives httpcore its connections: each address is resolved, checked and connected to
-by `Egress.dial`, and TLS comes from the contexts of `Egress`. Failures are `TargetFailure` and
-`LocalFailure`, as those of `http_client`.
+`EgressBackend` gives httpcore its connections: `Egress.dial` resolves, checks and connects each
+address, and TLS uses the contexts of `Egress`. Failures are `TargetFailure` and `LocalFailure`,
+as in `http_client`.
 
 The transport reads the whole response within its bounds and closes the connection before httpx
-sees the response. No connection is used twice: a request on an idle connection that the server
-has closed could arrive and its answer be lost, and a POST must not be repeated.
+sees the response. No connection is used twice. A request on an idle connection that the server
+has closed could arrive and its response be lost, and a POST must not be repeated.
 """
 
 import ssl
@@ -31,11 +31,10 @@ from .http1 import CHUNK, LINES_MOST, PLAIN_CHUNK
 from .http_exchange import HEADERS_BYTES_MOST, Stream
 from .tls_contexts import HTTP_ALPN
 
-# httpcore would build a context for each connection. This one trusts no authority and is not used:
-# `EgressStream.start_tls` takes the context of the egress.
+# httpcore would build a context for each connection. This one trusts no authority and is unused:
+# `EgressStream.start_tls` uses the context of the egress.
 _NO_CONTEXT: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-# The transport unpacks the body, and httpx builds the request that a Location leads to, and raises
-# where it cannot be read, also where no redirect is followed.
+# The transport decompresses the body, so its headers no longer apply.
 _NOT_PASSED_ON: Final = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 
@@ -92,7 +91,7 @@ def is_whole(response: httpx.Response) -> bool:
 
 
 def location_of(response: httpx.Response) -> str:
-    """Returns where a response leads whose redirect is not followed; empty if nowhere."""
+    """Returns the Location of a redirect response, or "" if it has no such header."""
     return str(response.extensions["location"])
 
 
@@ -133,7 +132,8 @@ class EgressTransport(httpx.AsyncBaseTransport):
         if body:
             encoding = headers.get("content-encoding", "")
             body, is_whole = unpack(body, encoding, self._bytes_most, is_whole)
-        # httpx builds the next request of each redirect, and raises if it cannot read the place.
+        # httpx builds the request of each redirect, even if it follows none of them, and raises if
+        # it cannot parse the Location.
         location = headers.pop("location", "")
         return httpx.Response(
             response.status,
@@ -150,8 +150,8 @@ class EgressTransport(httpx.AsyncBaseTransport):
         try:
             async for piece in response.aiter_stream():
                 body += piece
-                # Leaving the loop would leave generators of httpcore suspended, which Trio reports
-                # as leaked: the next read ends them instead.
+                # Breaking out of the loop would leave generators of httpcore suspended, which Trio
+                # reports as leaked. The next read raises `_Cut` and ends them.
                 network.is_cut = len(body) > self._bytes_most
         except _Cut:
             pass
@@ -194,7 +194,7 @@ class EgressStream(httpcore.AsyncNetworkStream):
         self._is_head = True
         self._bytes = 0
         self._lines = 0
-        # Whether the next read raises, as the body has passed its bound.
+        # Set when the body has passed its bound. The next read then raises `_Cut`.
         self.is_cut = False
 
     def begin_body(self, chunk: int) -> None:
@@ -219,13 +219,18 @@ class EgressStream(httpcore.AsyncNetworkStream):
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109
-        """Keeps `buffer` for the next read, so that the head and the body leave in one segment, and
-        httpcore is not cancelled in the middle of a generator, which Trio reports as leaked.
+        """Buffers `buffer` until the next read.
+
+        The head and the body then leave in one segment. httpcore is also never cancelled in the
+        middle of a generator, which Trio reports as leaked.
         """
         self._unsent += buffer
 
     async def _send(self) -> None:
-        """A server that answers without reading all of a request is read all the same."""
+        """Sends the buffered request. A broken write is ignored.
+
+        A server may respond without reading the whole request, and its response is still read.
+        """
         unsent, self._unsent = self._unsent, bytearray()
         if unsent:
             with suppress(trio.BrokenResourceError):
@@ -256,7 +261,7 @@ class EgressStream(httpcore.AsyncNetworkStream):
 
 
 class _Cut(Exception):
-    """The body has passed its bound."""
+    """Raised if the body has passed its bound."""
 
 
 @contextmanager
@@ -271,8 +276,8 @@ def _limited(seconds: float | None, failure: FailureClass) -> Iterator[None]:
 def _failures_named() -> Iterator[None]:
     try:
         yield
-    # httpcore raises a local one for a header that a caller may not send, and lets the one of h11
-    # through for a body that is not as long as the caller's content-length.
+    # httpcore raises LocalProtocolError for a header that a caller may not send. h11 raises its own
+    # for a body whose length differs from the caller's content-length.
     except (
         httpcore.RemoteProtocolError,
         httpcore.LocalProtocolError,

@@ -1,7 +1,7 @@
-"""Which addresses may be reached, decided on the address itself and on every address inside it.
+"""Egress policy: the decision on an address and on every address embedded in it.
 
-Pure. The networks are those of IANA's special-purpose registries, written out here, since what
-`ipaddress` calls global differs between versions of Python.
+Pure. The networks are those of IANA's special-purpose registries. They are listed here because
+`is_global` of `ipaddress` differs between Python versions.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Network = IPv4Network | IPv6Network
 
 
 class Refusal(StrEnum):
-    """Why an address is not reached."""
+    """Reason why an address is refused."""
 
     METADATA = "metadata"
     DENIED = "denied"
@@ -29,7 +29,7 @@ class Refusal(StrEnum):
     NO_ADDRESS = "no_address"
 
 
-# Where clouds hand out credentials: no policy ever reaches these.
+# Addresses where clouds serve credentials. No policy ever allows them.
 METADATA = tuple(
     map(
         ip_network,
@@ -69,40 +69,44 @@ _V4_AT_THE_END = tuple(
         ("::ffff:0:0/96", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"),
     )
 )
-# Of which a network may choose how long its own prefix is (RFC 6052, 2.2; RFC 8215).
+# A network may choose the length of its own prefix in this one (RFC 6052, 2.2; RFC 8215).
 _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 _ISATAP = 0x00005EFE
 
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """`deny` refuses more; `allow_private` lets loopback, private and reserved networks pass."""
+    """Egress rules.
+
+    `deny` lists further refused networks. `allow_private` allows loopback, private and reserved
+    networks.
+    """
 
     allow_private: bool
     deny: tuple[Network, ...] = ()
 
     def refuses(self, address: str) -> Refusal | None:
-        """Why this address is not to be connected to, or None where it is."""
+        """Returns the reason to refuse this address, or None if it is allowed."""
         return _refuses(self, address)
 
 
 def probe_policy(deny: tuple[Network, ...] = (), *, allow_private: bool = True) -> EgressPolicy:
-    """For monitors: self-hosters watch what is at home."""
+    """Returns the policy for monitors. Private networks are allowed by default."""
     return EgressPolicy(allow_private, deny)
 
 
 def notify_policy(deny: tuple[Network, ...] = (), *, allow_private: bool = False) -> EgressPolicy:
-    """For webhooks and chats."""
+    """Returns the policy for notifications. Private networks are refused by default."""
     return EgressPolicy(allow_private, deny)
 
 
 def canary_policy(deny: tuple[Network, ...] = ()) -> EgressPolicy:
-    """For canaries: globally routable addresses only, and no option to relax it."""
+    """Returns the policy for canaries: only globally routable addresses, with no exception."""
     return EgressPolicy(False, deny)
 
 
 def embedded(address: Address) -> list[Address]:
-    """The address and every IPv4 address that it carries inside (RFC 4291, 3056, 4380, 6052)."""
+    """Returns the address and each embedded IPv4 address (RFC 4291, 3056, 4380, 6052)."""
     found: list[Address] = [address]
     if isinstance(address, IPv4Address):
         return found
@@ -110,7 +114,7 @@ def embedded(address: Address) -> list[Address]:
     if any(address in network for network in _V4_AT_THE_END):
         found.append(IPv4Address(bits & 0xFFFFFFFF))
     if address in _NAT64_LOCAL:
-        # Around the octet of bits 64 to 71, which carries nothing: after 48, 56 and 64 bits.
+        # Prefixes of 48, 56 and 64 bits. Bits 64 to 71 are reserved and skipped.
         found.append(IPv4Address((bits >> 64 & 0xFFFF) << 16 | bits >> 40 & 0xFFFF))
         found.append(IPv4Address((bits >> 64 & 0xFF) << 24 | bits >> 32 & 0xFFFFFF))
         found.append(IPv4Address(bits >> 24 & 0xFFFFFFFF))
@@ -119,7 +123,7 @@ def embedded(address: Address) -> list[Address]:
     if address in _TEREDO:
         found.append(IPv4Address(bits >> 64 & 0xFFFFFFFF))
         found.append(IPv4Address(~bits & 0xFFFFFFFF))
-    # ISATAP (RFC 5214): the universal/local bit of the identifier may be set.
+    # ISATAP (RFC 5214). The universal/local bit of the identifier may be set.
     if (bits >> 32 & 0xFDFFFFFF) == _ISATAP:
         found.append(IPv4Address(bits & 0xFFFFFFFF))
     return found
@@ -142,7 +146,10 @@ def _refuses(policy: EgressPolicy, text: str) -> Refusal | None:
 
 
 def _global(address: Address, forms: list[Address]) -> bool:
-    """A carrier (NAT64, 6to4) is as global as what it carries."""
+    """Returns whether an address is global.
+
+    A carrier (NAT64, 6to4) is global if its embedded address is.
+    """
     if isinstance(address, IPv6Address):
         carried = forms[1:]
         if address not in _NAT64 and address not in _V6_GLOBAL:

@@ -1,7 +1,7 @@
-"""One unary gRPC call over HTTP/2 on a stream of ours, with every end of it a failure class.
+"""One unary gRPC call over HTTP/2 on a given stream, with a failure class for each end.
 
-h2 makes the frames. grpcio was measured and is not used: it reports most failures with one status
-and a text (docs/adr/0006).
+h2 encodes and decodes the frames. grpcio is not used: it reports most failures with one status and
+a text (docs/adr/0006).
 """
 
 import ssl
@@ -19,9 +19,10 @@ from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass, ProbePhase
 from .http2 import FRAME_HEAD, GoAwayFilter, demand_settings
 
-# All that a peer may send in one call, frames and headers included; HTTP/2's first window is more.
+# Limit of all received bytes of a call, frames and headers included. It is below the initial window
+# of HTTP/2.
 RECEIVED_BYTES_MOST = 60 * 1024
-# One read is handled without a pause: of the smallest frames it holds some four hundred.
+# Bytes handled without a checkpoint: about 400 of the smallest frames.
 _CHUNK = 4 * 1024
 _PREFIX_BYTES = 5
 CONTENT_TYPE = "application/grpc"
@@ -31,7 +32,10 @@ Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnaryCall:
-    """`path` is `/service/Method`; `timeout_ms` tells the server how long we wait."""
+    """Parameters of one call.
+
+    `path` is `/service/Method`. `timeout_ms` is sent to the server as its deadline.
+    """
 
     scheme: str
     authority: str
@@ -43,7 +47,7 @@ class UnaryCall:
 
 @dataclass(slots=True)
 class _Heard:
-    """Of the one stream of the connection."""
+    """State received on the single stream of the connection."""
 
     headers: dict[str, str] = field(default_factory=dict)
     data: bytes = b""
@@ -51,7 +55,7 @@ class _Heard:
 
 
 async def call(stream: Stream, request: UnaryCall, watch: Stopwatch) -> tuple[int, bytes]:
-    """The status and the message, which is empty where the status is not 0 (OK)."""
+    """Returns the status and the message, which is empty unless the status is 0 (OK)."""
     http = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
     watch.begin(ProbePhase.FIRST_BYTE)
     _start(http, request)
@@ -95,8 +99,9 @@ def _start(http: h2.connection.H2Connection, request: UnaryCall) -> None:
 
 
 async def _exchange(http: h2.connection.H2Connection, stream: Stream) -> bytes:
-    """Sends what there is to send, and what came next. A peer that stopped reading may have said
-    why: that is read first.
+    """Sends the pending bytes and returns the next received bytes.
+
+    If the peer has stopped reading, its last bytes may state the reason, so they are read first.
     """
     unsent: trio.BrokenResourceError | None = None
     try:
@@ -106,7 +111,7 @@ async def _exchange(http: h2.connection.H2Connection, stream: Stream) -> bytes:
     try:
         piece = bytes(await stream.receive_some(_CHUNK))
     except (trio.BrokenResourceError, ssl.SSLError) as error:
-        # An alert after the handshake: how a server of TLS 1.3 refuses a client's certificate.
+        # A TLS 1.3 server refuses a client certificate with an alert after the handshake.
         alert = isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError)
         raise TargetFailure(
             FailureClass.TLS_ERROR if alert else FailureClass.CONNECT_ERROR
@@ -129,8 +134,9 @@ def _note(event: h2.events.Event, heard: _Heard) -> None:
 
 
 def _read(heard: _Heard) -> tuple[int, bytes]:
-    """What a gRPC server says (its protocol over HTTP/2, Responses); what a proxy in its place
-    says is its HTTP status.
+    """Returns the status and the message (gRPC over HTTP/2, Responses).
+
+    Raises: `TargetFailure(http_status)` for the response of a proxy in place of the server.
     """
     http_status = _number(heard.headers.get(":status", ""))
     if http_status is None:
@@ -143,7 +149,7 @@ def _read(heard: _Heard) -> tuple[int, bytes]:
     if status != 0:
         return status, b""
     prefix, message = heard.data[:_PREFIX_BYTES], heard.data[_PREFIX_BYTES:]
-    # The first byte says compressed: we never offered to understand that.
+    # A first byte of 1 means compressed, which the request does not offer.
     if prefix != b"\x00" + len(message).to_bytes(4, "big"):
         raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return 0, message

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a stream: h11 speaks the protocol, every read is bounded."""
+"""HTTP/1.1 on a stream. h11 implements the protocol, and every read is bounded."""
 
 import ssl
 from collections.abc import Iterator
@@ -19,18 +19,21 @@ from .http_exchange import (
     request_headers,
 )
 
-# Lines of a head before the one read in which it ends: each costs one or two microseconds.
+# Limit of header lines, checked before each read. Each line costs one or two microseconds.
 LINES_MOST = 2_000
-# What is read and handled without a pause: of chunks of one byte it holds some seven hundred.
+# Bytes handled without a checkpoint: about 700 chunks of one byte.
 CHUNK = 4_096
-# A body that comes as it is has nothing in it that is handled piece by piece.
+# A body without chunked coding is not parsed piece by piece.
 PLAIN_CHUNK = 65_536
 
 
 async def exchange(
     stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> RawResponse:
-    """The answer; the stream stays the caller's to close. `TargetFailure` with the class."""
+    """Returns the response. The caller closes the stream.
+
+    Raises: `TargetFailure` with the class.
+    """
     with _failures_named():
         http, head = await _begin(stream, request, watch, user_agent)
         chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
@@ -41,14 +44,20 @@ async def exchange(
 async def begin(
     stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> "Http1Response":
-    """The answer's head; its body is left to be read as it comes. `Failed` with the class."""
+    """Returns the response head. The caller reads the body with `receive`.
+
+    Raises: `TargetFailure` with the class.
+    """
     with _failures_named():
         http, head = await _begin(stream, request, watch, user_agent)
     return Http1Response(http, stream, head)
 
 
 class Http1Response:
-    """`received_bytes` counts all that its body cost to bring, whatever was packed into chunks."""
+    """Response whose body is read piece by piece.
+
+    `received_bytes` counts the bytes of the body as received, chunk framing included.
+    """
 
     def __init__(self, http: h11.Connection, stream: Stream, head: h11.Response) -> None:
         self.status: int = head.status_code
@@ -58,7 +67,10 @@ class Http1Response:
         self._stream = stream
 
     async def receive(self) -> bytes:
-        """What came next of the body, empty at its end; `Failed` where it ends too early."""
+        """Returns the next bytes of the body, or b"" at its end.
+
+        Raises: `TargetFailure` if the body ends too early.
+        """
         with _failures_named():
             while True:
                 event = self._http.next_event()
@@ -99,7 +111,10 @@ async def _begin(
 async def _send(
     http: h11.Connection, stream: Stream, request: HttpRequest, user_agent: str
 ) -> None:
-    """A target that answers without reading all of it is heard all the same."""
+    """Sends the request. A broken write of a request with a body is ignored.
+
+    A target may respond without reading the whole body, and its response is still read.
+    """
     headers = request_headers(request, user_agent)
     if not any(name.lower() == "host" for name, _ in headers):
         headers.insert(0, ("host", request.url.authority))
@@ -155,8 +170,8 @@ async def _read_body(
     request: HttpRequest,
     chunk: int,
 ) -> tuple[bytes, bool]:
-    """The body as it came, and whether it is whole; empty where it is not wanted."""
-    # One buffer: to join and to free a hundred thousand pieces would hold the loop.
+    """Returns the encoded body, empty unless `keep_body`, and whether it is complete."""
+    # One buffer: joining and freeing a hundred thousand pieces would block the event loop.
     body = bytearray()
     size = 0
     while True:

@@ -1,7 +1,7 @@
-"""HTTP/2 for one request on one connection (RFC 9113): h2 speaks it, every read is bounded.
+"""HTTP/2 for one request on one connection (RFC 9113). Every read is bounded.
 
-A server that pushes is told not to; what it sends beside the answer (pings, settings, priorities)
-counts against a bound of its own, as it costs more than it weighs.
+The settings disable server push. Frames that are not part of the response (pings, settings,
+priorities) have their own limit, because they cost more time than bytes.
 """
 
 import ssl
@@ -28,16 +28,17 @@ from .http_exchange import (
 )
 
 PIECES_MOST = 20_000
-# What is no part of the answer: pings, settings, priorities, windows.
+# Limit of frames outside the response: pings, settings, priorities, windows.
 ASIDES_MOST = 1_000
-# One read is handled without a pause, and a frame costs more than it weighs: who sends many small
-# ones is read in small pieces, of which the least holds a hundred of the smallest frames.
+# One read is handled without a checkpoint, and each frame has a fixed cost. A server that sends
+# many small frames is read in small pieces. The smallest piece has space for about 100 of the
+# smallest frames.
 CHUNK_LEAST, CHUNK_MOST = 1_024, 16_384
 DENSE = 16
 _STREAM = 1
 FRAME_HEAD = 9
 _GOAWAY = 7
-# Last stream, code, and what may be told for debugging.
+# Payload of a GOAWAY: last stream, code, and optional debug data.
 _FAREWELL_LONGEST = 1_024
 _CONFIG = h2.config.H2Configuration(client_side=True, header_encoding=None)
 _SETTINGS = {
@@ -50,7 +51,10 @@ _SETTINGS = {
 async def exchange(
     stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> RawResponse:
-    """The answer; the stream stays the caller's to close. `TargetFailure` with the class."""
+    """Returns the response. The caller closes the stream.
+
+    Raises: `TargetFailure` with the class.
+    """
     talk = _Talk(stream, request, watch)
     watch.begin(ProbePhase.FIRST_BYTE)
     try:
@@ -64,17 +68,21 @@ async def exchange(
 
 
 class GoAwayFilter:
-    """Leaves out a GOAWAY with which a server takes no further request and still answers ours
-    (RFC 9113, 6.8): h2 takes it for the end of the connection.
+    """Filter for a GOAWAY that refuses further requests but still answers ours.
+
+    h2 treats such a frame as the end of the connection (RFC 9113, 6.8).
     """
 
     def __init__(self) -> None:
         self._head = b""
-        # Of the frame under way, behind its head.
+        # Remaining payload bytes of the current frame.
         self._left = 0
 
     def without(self, data: bytes) -> bytes:
-        """What is to be heard of it; a head, and such a frame, is kept back until it is whole."""
+        """Returns the bytes of `data` to process.
+
+        A frame head and such a GOAWAY are kept back until they are complete.
+        """
         heard = []
         while data:
             if self._left:
@@ -94,7 +102,7 @@ class GoAwayFilter:
         return b"".join(heard)
 
     def _wanted(self) -> int:
-        """Of a GOAWAY all that says what it means."""
+        """Returns how many bytes of the frame the filter needs: a GOAWAY completely."""
         head = self._head
         goes = len(head) >= FRAME_HEAD and head[3] == _GOAWAY
         length = int.from_bytes(head[:3], "big")
@@ -150,7 +158,7 @@ class _Talk:
         return self._size > self._request.body_bytes_most
 
     async def _send_body(self) -> None:
-        """As much as the server lets us; one that has answered already need not read the rest."""
+        """Sends the body as flow control allows. Stops once the server has responded."""
         left = memoryview(self._request.body)
         while left and not self._ended:
             window = self._h2.local_flow_control_window(_STREAM)
@@ -202,7 +210,7 @@ class _Talk:
             case h2.events.StreamEnded():
                 self._ended = True
             case h2.events.StreamReset():
-                # A server that has answered may say that it wants no more of the request.
+                # A server that has responded may refuse the rest of the request.
                 if event.error_code != h2.errors.ErrorCodes.NO_ERROR or self._status is None:
                     raise TargetFailure(FailureClass.PROTOCOL_ERROR)
                 self._ended = True
@@ -220,7 +228,10 @@ class _Talk:
         self._headers = [(name, value) for name, value in fields if name[:1] != b":"]
 
     async def _flush(self) -> None:
-        """What is to be sent; a server that closed its ears may have answered all the same."""
+        """Sends the pending bytes.
+
+        A broken write of a request with a body is ignored: the server may have responded already.
+        """
         wire = self._h2.data_to_send()
         if not wire:
             return
@@ -232,8 +243,10 @@ class _Talk:
 
 
 def demand_settings(first: bytes) -> None:
-    """The first frame is of settings (RFC 9113, 3.4): h2 would wait for all that another
-    protocol's first bytes, read as a length, announce. `first` are all that came so far.
+    """Raises `TargetFailure` unless the first frame is SETTINGS (RFC 9113, 3.4).
+
+    `first` is the bytes received so far. Without this check, h2 would read the first bytes of
+    another protocol as a length and wait for that many bytes.
     """
     if len(first) >= FRAME_HEAD and (first[3] != 4 or int.from_bytes(first[:3]) > 16_384):
         raise TargetFailure(FailureClass.PROTOCOL_ERROR)

@@ -1,7 +1,7 @@
-"""One request over HTTP, redirects followed hop by hop, each through the guard again.
+"""One HTTP request. Each redirect is a new hop with its own egress check.
 
-Once the origin has changed, credentials stay dropped for good. Which version of the protocol
-carries a hop is http1's or http2's business.
+Once the origin has changed, credentials stay removed for all later hops. `http1` and `http2`
+implement the protocol versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ async def fetch(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpRe
 
 
 def leads_to(request: HttpRequest, status: int, headers: Mapping[str, str]) -> str:
-    """Where an answer redirects; empty where it does not, or none of its redirects is followed."""
+    """Returns the Location of a redirect, or "" unless one is to be followed."""
     if status not in _REDIRECTS or request.redirects == 0:
         return ""
     return headers.get("location", "")
@@ -85,12 +85,15 @@ async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpRes
             response = replace(response, cert_ends_at=expires_at_us(wrapped))
         return response
     finally:
-        # Nothing is left to say: a socket is closed without waiting, under cancellation too.
+        # Closing the socket does not wait, so it also works under cancellation.
         connection.stream.socket.close()
 
 
 def _chosen(version: Version, wrapped: "trio.SSLStream[trio.SocketStream]") -> Version:
-    """What the server chose; one that chooses nothing speaks HTTP/1.1, whatever was hoped for."""
+    """Returns the version that the server chose. Without a choice it is HTTP/1.1.
+
+    Raises: `TargetFailure(protocol_error)` if the request requires HTTP/2.
+    """
     if wrapped.selected_alpn_protocol() == Version.TWO.value[0]:
         return Version.TWO
     if version is Version.TWO:
@@ -126,7 +129,7 @@ async def _exchange(
 
 
 def joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By lower-case name, what is repeated in one (RFC 9110, 5.3)."""
+    """Returns headers by lower-case name, with repeated ones joined (RFC 9110, 5.3)."""
     found: dict[str, str] = {}
     for name, value in headers:
         key, text = name.decode("latin-1"), value.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""One request over HTTP and its answer, whichever version of the protocol carries them.
+"""HTTP request and response, independent of the protocol version.
 
-Pure but for the jar that a request brings along. `RawResponse` is the answer as it came.
+Pure except for the jar of a request. `RawResponse` is the response before decompression.
 """
 
 import codecs
@@ -20,8 +20,8 @@ INFORMATIONAL_MOST = 10
 REDIRECTS_MOST = 5
 BODY_BYTES_MOST = 1024 * 1024
 
-# With a character for every byte: where five have none, each of them would cost as much as a
-# hundred others.
+# Every byte has a character. Five are undefined in cp1252, and decoding each of them as an error
+# would cost as much as a hundred others.
 _CP1252 = bytes(range(256)).decode("cp1252", "replace")
 
 Header = tuple[str, str]
@@ -29,7 +29,7 @@ Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
 
 
 class Version(Enum):
-    """Of HTTP, with the protocols that the handshake offers for it (RFC 7301)."""
+    """HTTP version, with the ALPN protocols that the handshake offers (RFC 7301)."""
 
     ONE = ("http/1.1",)
     TWO = ("h2",)
@@ -38,12 +38,14 @@ class Version(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """`secrets` names, in lower case, the headers that are dropped when the origin changes; so is
-    the body where `body_is_secret`. `redirects` is how many are followed, and to what only
-    `schemes` says; `keep_body` false reads
-    the body and lets it go, `cert_expiry` asks for the certificate's end. The `jar`'s cookies go
-    with each hop beside those of the headers. `version` is what is
-    spoken; ANY takes HTTP/2 where the server chooses it in the handshake.
+    """One request.
+
+    `secrets` names, in lower case, the headers that are dropped when the origin changes. The body
+    is dropped too if `body_is_secret`. `redirects` is the number of redirects to follow, and
+    `schemes` the allowed schemes of their targets.
+    If `keep_body` is false, the body is read and discarded. `cert_expiry` requests the end of the
+    certificate. The cookies of `jar` are added to those of the headers on each hop. `version` is
+    the protocol version; ANY uses HTTP/2 if the server chooses it in the handshake.
     """
 
     method: str
@@ -65,8 +67,10 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """`headers` has lower-case names, repeated ones joined (RFC 9110, 5.3). `body` is unpacked;
-    `whole` is false where reading stopped at the bound. `cert_ends_at` is µs since the epoch.
+    """Response of the last hop.
+
+    `headers` has lower-case names, repeated ones joined (RFC 9110, 5.3). `body` is decompressed.
+    `whole` is false if reading stopped at the bound. `cert_ends_at` is µs since the epoch.
     """
 
     status: int
@@ -79,7 +83,7 @@ class HttpResponse:
 
     @property
     def text(self) -> str:
-        """The body as its charset says, UTF-8 where it says none or one that is not known."""
+        """Returns the body decoded by its charset, or as UTF-8 if it is absent or unknown."""
         kind = self.headers.get("content-type", "").lower()
         charset = kind.partition("charset=")[2].partition(";")[0].strip(" \"'")
         latin = charset in ("iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252")
@@ -90,7 +94,10 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class RawResponse:
-    """`body` as it came, packed still; empty where it was not wanted. Names are lower-case."""
+    """Response as received, with lower-case header names.
+
+    `body` is still compressed, and empty if the request discards it.
+    """
 
     status: int
     headers: Sequence[tuple[bytes, bytes]] = field(repr=False)
@@ -99,7 +106,7 @@ class RawResponse:
 
 
 def request_headers(request: HttpRequest, user_agent: str) -> list[Header]:
-    """What is sent in either version: what was given, then what that leaves out."""
+    """Returns the headers for both versions: the given ones, then missing defaults."""
     headers = _with_cookies(request)
     given = {name.lower() for name, _ in headers}
     for name, value in (
@@ -115,7 +122,7 @@ def request_headers(request: HttpRequest, user_agent: str) -> list[Header]:
 
 
 def _with_cookies(request: HttpRequest) -> list[Header]:
-    """One Cookie header at most (RFC 6265, 5.4)."""
+    """Returns the headers with at most one Cookie header (RFC 6265, 5.4)."""
     headers = list(request.headers)
     kept = request.jar.header_for(str(request.url)) if request.jar is not None else ""
     if kept:

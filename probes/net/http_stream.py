@@ -1,5 +1,7 @@
-"""An answer that is read while it comes, as a stream of events is. Its redirects are followed as
-those of any request, and what an earlier hop brought is closed before the next is begun.
+"""Response whose body is read while it arrives, for example a stream of events.
+
+Redirects are followed as in `http_client`. The response of one hop is closed before the next
+begins.
 """
 
 from ..check.failure import TargetFailure
@@ -13,10 +15,10 @@ from .http_exchange import HttpRequest, Stream
 
 
 class Incoming:
-    """The head of an answer and, piece by piece, its body. Whoever asked for it closes it.
+    """Head of a response, and its body piece by piece. The caller closes it.
 
-    `headers` has lower-case names, repeated ones joined. `received_bytes` counts the body as it
-    came.
+    `headers` has lower-case names, repeated ones joined. `received_bytes` counts the body as
+    received.
     """
 
     def __init__(self, connection: DialedConnection, answer: http1.Http1Response) -> None:
@@ -34,12 +36,15 @@ class Incoming:
         return await self._answer.receive()
 
     def close(self) -> None:
-        """At once, under cancellation too: nothing is left to say."""
+        """Closes the connection without waiting, so that it also works under cancellation."""
         self._connection.stream.socket.close()
 
 
 async def listen(reach: Egress, request: HttpRequest, watch: Stopwatch) -> Incoming:
-    """The last answer of the chain, in HTTP/1.1. `TargetFailure` as of `fetch`."""
+    """Returns the last response of the redirect chain, over HTTP/1.1.
+
+    Raises: `TargetFailure`, as `fetch`.
+    """
     for hops_left in range(request.redirects, -1, -1):
         incoming = await _hop(reach, request, watch)
         location = leads_to(request, incoming.status, incoming.headers)

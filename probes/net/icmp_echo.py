@@ -1,7 +1,8 @@
-"""ICMP echoes to one address: what is counted is an answer to our own, from there, and each once.
+"""ICMP echo to one address. Counts each reply to its own requests from it once.
 
-A datagram socket, where net.ipv4.ping_group_range lets this process have one, else a raw one, which
-wants CAP_NET_RAW. The kernel's error queue tells which echo the network could not deliver. Linux.
+Uses a datagram socket if net.ipv4.ping_group_range allows it, else a raw socket, which requires
+CAP_NET_RAW. The kernel's error queue reports the echoes that the network could not deliver. Linux
+only.
 """
 
 import os
@@ -17,28 +18,28 @@ from ..check.failure import LocalFailure, TargetFailure
 from ..check.result import UnknownReason
 from .sockets import class_of, connected_plainly, trouble_at_once
 
-# Together with the eight bytes of the header the usual size of a ping.
+# With the header of eight bytes, this is the usual size of a ping.
 PAYLOAD_BYTES = 56
 TOKEN_BYTES = 16
-# What is read before others have their turn: a flood does not hold the loop.
+# Packets read per call, so that a flood does not block the event loop.
 PACKETS_AT_ONCE = 64
-# An error of an earlier echo is told by the next call, whatever that is; then it is tried again.
+# The next system call returns the error of an earlier echo. The send is then repeated.
 _SENDS_MOST = 4
 _PACKET_BYTES_MOST = 2_048
 _HEADER = struct.Struct("!BBHHH")
 
-# Of Linux's headers; Python does not name them.
+# Constants of the Linux headers that Python does not define.
 _SOL_RAW, _ICMP_FILTER = 255, 1
 _ICMP6_FILTER = 1
 _IP_RECVERR, _IPV6_RECVERR = 11, 25
 _ERRORS_OF_THE_NETWORK = (2, 3)  # SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6
 
-# Raw sockets hear the answers to all pings of this host: each of ours has a number of its own.
+# Raw sockets receive the replies to all pings of this host, so each echo has its own identifier.
 _identifiers = count(int.from_bytes(os.urandom(2), "big"))
 
 
 def request(*, v6: bool, identifier: int, number: int, token: bytes) -> bytes:
-    """An echo request (RFC 792, RFC 4443); of IPv6 the kernel makes the checksum."""
+    """Returns an echo request (RFC 792, RFC 4443). The kernel computes the IPv6 checksum."""
     kind = 128 if v6 else 8
     payload = token.ljust(PAYLOAD_BYTES, b"\x00")
     head = _HEADER.pack(kind, 0, 0, identifier, number)
@@ -48,7 +49,7 @@ def request(*, v6: bool, identifier: int, number: int, token: bytes) -> bytes:
 
 
 def answered(packet: bytes, *, v6: bool, token: bytes) -> int | None:
-    """The number that an echo reply to our token carries; None for anything else."""
+    """Returns the sequence number of an echo reply to our token, or None."""
     if len(packet) < _HEADER.size + TOKEN_BYTES:
         return None
     number: int
@@ -58,7 +59,7 @@ def answered(packet: bytes, *, v6: bool, token: bytes) -> int | None:
 
 
 def checksum(data: bytes) -> int:
-    """RFC 1071, over an even number of bytes."""
+    """Returns the checksum of RFC 1071 over an even number of bytes."""
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -84,7 +85,7 @@ async def open_echo(address: str) -> "Echo":
 
 
 class Echo:
-    """A conversation with one address, closed by `with`."""
+    """Echo requests to one address. A context manager that closes the socket."""
 
     def __init__(self, sock: socket.socket, address: str, *, raw: bool) -> None:
         self.address = address
@@ -93,7 +94,7 @@ class Echo:
         self._v6 = ":" in address
         self._identifier = next(_identifiers) & 0xFFFF
         self._token = os.urandom(TOKEN_BYTES)
-        # Numbers that were heard of while an echo was sent.
+        # Sequence numbers whose errors were read while an echo was sent.
         self._refused: list[int] = []
         bare = address.partition("%")[0]
         self._peer = socket.inet_ntop(sock.family, socket.inet_pton(sock.family, bare))
@@ -127,13 +128,13 @@ class Echo:
                 return
 
     async def hear(self) -> tuple[list[int], list[int]]:
-        """Waits for something; see `read`."""
+        """Waits for a reply or an error, and returns as `read` does."""
         if not self._refused:
             await trio.lowlevel.wait_readable(self._sock)
         return self.read()
 
     def read(self) -> tuple[list[int], list[int]]:
-        """The numbers that were answered by now, and those that the network could not deliver."""
+        """Returns the numbers of the answered and of the undeliverable echoes so far."""
         answers: list[int] = []
         refused, self._refused = self._refused + self._read_errors(), []
         for _ in range(PACKETS_AT_ONCE):
@@ -142,11 +143,11 @@ class Echo:
             except BlockingIOError:
                 break
             except OSError:
-                # What stands in the error queue too.
+                # The error is in the error queue too.
                 refused += self._read_errors()
                 continue
             number = answered(self._without_head(packet), v6=self._v6, token=self._token)
-            # A connected datagram socket of this kind hears other hosts too.
+            # A connected ICMP datagram socket also receives packets of other hosts.
             if number is not None and source[0].partition("%")[0] == self._peer:
                 answers.append(number)
         return answers, refused
@@ -158,7 +159,7 @@ class Echo:
         else:
             sock.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
         if self._raw and self._v6:
-            # A set bit keeps that type out: all but 129.
+            # A set bit filters out its ICMP type. Only 129 (echo reply) passes.
             words = [0xFFFFFFFF] * 8
             words[129 // 32] &= ~(1 << 129 % 32)
             sock.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, struct.pack("=8I", *words))
@@ -166,14 +167,15 @@ class Echo:
             sock.setsockopt(_SOL_RAW, _ICMP_FILTER, struct.pack("=I", ~1 & 0xFFFFFFFF))
 
     def _without_head(self, packet: bytes) -> bytes:
-        """A raw socket of IPv4, it alone, shows the IP header too."""
+        """Removes the IP header, which only a raw IPv4 socket delivers."""
         if not self._raw or self._v6 or not packet:
             return packet
         return packet[(packet[0] & 0x0F) * 4 :]
 
     def _read_errors(self) -> list[int]:
-        """The numbers of our echoes that stand in the error queue: what comes back is the head of
-        what was sent (RFC 792, RFC 4443, 3).
+        """Returns the numbers of our echoes in the error queue.
+
+        An error message contains the head of the packet that was sent (RFC 792; RFC 4443, 3).
         """
         numbers: list[int] = []
         for _ in range(PACKETS_AT_ONCE):
@@ -184,14 +186,14 @@ class Echo:
             if len(data) < _HEADER.size or not _network_error(told):
                 continue
             _, _, _, identifier, number = _HEADER.unpack(data)
-            # The kernel gives a datagram socket a number of its own, and matches it.
+            # The kernel assigns and matches the identifier of a datagram socket.
             if not self._raw or identifier == self._identifier:
                 numbers.append(number)
         return numbers
 
 
 def _network_error(told: list[tuple[int, int, bytes]]) -> bool:
-    """`sock_extended_err`: the origin follows the error's number."""
+    """Returns whether a `sock_extended_err` has a network origin (byte 4, after the errno)."""
     return any(
         (level, kind) in ((socket.IPPROTO_IP, _IP_RECVERR), (socket.IPPROTO_IPV6, _IPV6_RECVERR))
         and len(data) > 4

@@ -1,8 +1,9 @@
-"""MySQL's client protocol for one login and one statement, each packet bounded before it is read.
+"""MySQL client protocol for one login and one statement. Each packet is bounded.
 
-PyMySQL was measured and is not used: docs/adr/0008. A server is given a proof of the password
-(mysql_native_password, caching_sha2_password); the password itself only through TLS, and never
-encrypted with a key that arrived in clear text, which anyone between may have sent.
+PyMySQL is not used (docs/adr/0008). The session sends the server a proof of the password
+(mysql_native_password, caching_sha2_password). It sends the password itself only through TLS. It
+never encrypts the password with a key received in clear text, because an attacker on the path could
+have sent that key.
 """
 
 import hashlib
@@ -15,11 +16,11 @@ from ..check.result import FailureClass
 from .bounded_reader import Reader
 
 PACKET_BYTES_MOST = 16 * 1024
-# Of a server, in one login: three where it switches the plugin once, and MariaDB switches to each
+# Packets from a server in one login: three if it switches the plugin once. MariaDB switches to each
 # plugin of an account in turn.
 LOGIN_PACKETS_MOST = 10
-# Capabilities (the protocol's names). Neither LOCAL_FILES, with which a server reads our files, nor
-# MULTI_STATEMENTS.
+# Capabilities by their protocol names. LOCAL_FILES, with which a server reads client files, and
+# MULTI_STATEMENTS are never set.
 CONNECT_WITH_DB, PROTOCOL_41, SSL, TRANSACTIONS = 1 << 3, 1 << 9, 1 << 11, 1 << 13
 SECURE_CONNECTION, PLUGIN_AUTH = 1 << 15, 1 << 19
 _ALWAYS = 1 | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION
@@ -30,19 +31,19 @@ _OK, _MORE, _LOCAL_INFILE, _SWITCH, _ERROR = 0x00, 0x01, 0xFB, 0xFE, 0xFF
 _NULL = 0xFB
 _FAST, _FULL = b"\x03", b"\x04"
 _NATIVE, _CACHING = "mysql_native_password", "caching_sha2_password"
-# These send the password as it is.
+# These plugins send the password unencrypted.
 _CLEAR = frozenset({"mysql_clear_password", "sha256_password", "dialog"})
 _QUIT, _QUERY = 0x01, 0x03
 UNKNOWN_VARIABLE = 1193
-# Access denied: to log in, to a database, a table, a column, a command; an account or password that
-# has ended; a host that may not connect.
+# Access denied: at login; to a database, table, column or command; an expired account or password;
+# a host that may not connect.
 _DENIED = frozenset({1044, 1045, 1130, 1142, 1143, 1227, 1370, 1698, 1820, 1862, 3118, 4151})
 _TIMED_OUT = frozenset({1969, 3024})
 
 
 @dataclass(slots=True)
 class Value:
-    """The first column of a row: the type's number, and the value as text; None for null."""
+    """First column of a row: the type number and the text, which is None for NULL."""
 
     type: int
     text: str | None
@@ -58,13 +59,13 @@ class Greeting:
 
 @dataclass(slots=True)
 class MysqlSession:
-    """A conversation on a stream, which stays the caller's to close."""
+    """MySQL connection on a stream. The caller closes the stream."""
 
     reader: Reader
     encrypted: bool = False
-    # The number that the next packet bears, of either side.
+    # Sequence number of the next packet, in either direction.
     number: int = 0
-    # Of the server's certificate, in µs since the epoch, where that was asked for.
+    # End of the server's certificate in µs since the epoch, if it was requested.
     cert_ends_at: int | None = None
 
     async def greeting(self) -> Greeting:
@@ -74,11 +75,14 @@ class MysqlSession:
             raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
 
     async def ask_for_tls(self) -> None:
-        """After which the handshake begins, and a new reader with it."""
+        """Requests TLS. The caller then does the handshake and creates a new reader."""
         await self._send(struct.pack("<IIB23x", _ALWAYS | PLUGIN_AUTH | SSL, _LARGEST, _UTF8MB4))
 
     async def log_in(self, greeting: Greeting, user: str, database: str, password: str) -> None:
-        """Ends when the server is ready. Raises `TargetFailure(auth_failed)` otherwise."""
+        """Logs in, and returns when the server is ready.
+
+        Raises: `TargetFailure(auth_failed)` if the server refuses.
+        """
         has_plugins = greeting.capabilities & PLUGIN_AUTH
         plugin = greeting.plugin if greeting.plugin in (_NATIVE, _CACHING) else _NATIVE
         told = _proof(plugin, password, greeting.nonce)
@@ -100,17 +104,17 @@ class MysqlSession:
             elif packet[1:] == _FULL:
                 await self._send_password(password)
             elif packet[1:] != _FAST:
-                # A key of the server's, for which we did not ask.
+                # A public key of the server, which was not requested.
                 raise TargetFailure(FailureClass.PROTOCOL_ERROR)
         raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def command(self, statement: str) -> None:
-        """A statement of our own that has no rows."""
+        """Executes a fixed statement that returns no rows."""
         if (await self._ask(statement))[0] != _OK:
             raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def first_value(self, statement: str) -> Value | None:
-        """The first column of the first row; None where there is no row."""
+        """Returns the first column of the first row, or None if there is no row."""
         head = await self._ask(statement)
         if head[0] == _OK:
             return None
@@ -132,7 +136,7 @@ class MysqlSession:
             raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
 
     async def quit(self) -> None:
-        """An end without it is counted by the server as a client that was lost."""
+        """Sends COM_QUIT. Without it the server counts an aborted client."""
         self.number = 0
         with suppress(TargetFailure):
             await self._send(bytes([_QUIT]))
@@ -153,7 +157,7 @@ class MysqlSession:
         elif plugin in (_NATIVE, _CACHING):
             await self._send(_proof(plugin, password, nonce.removesuffix(b"\x00")))
         else:
-            # Kerberos, ed25519, the hash of before 4.1, and whatever else we cannot give.
+            # Kerberos, ed25519, the hash before 4.1, and other unsupported plugins.
             raise TargetFailure(FailureClass.AUTH_FAILED)
 
     async def _send_password(self, password: str) -> None:
@@ -167,7 +171,10 @@ class MysqlSession:
         self.number = (self.number + 1) % 256
 
     async def _packet(self, *, row: bool = False) -> bytes:
-        """The next packet, never empty; `TargetFailure` where it is an error."""
+        """Returns the next packet, which is never empty.
+
+        Raises: `TargetFailure` if it is an error packet.
+        """
         head = int.from_bytes(await self.reader.exactly(4), "little")
         length = head & _LARGEST
         if not length or head >> 24 != self.number or (length > PACKET_BYTES_MOST and not row):
@@ -181,7 +188,7 @@ class MysqlSession:
 
 
 def _read_greeting(packet: bytes) -> Greeting:
-    """Protocol 10, which every server since 3.21 speaks; what it lacks of 4.1 is refused."""
+    """Parses a greeting of protocol 10, used since 3.21. Refuses servers before 4.1."""
     if packet[0] != 10:
         raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     end = packet.index(b"\x00", 1) if b"\x00" in packet[1:] else len(packet)
@@ -203,7 +210,7 @@ def _read_greeting(packet: bytes) -> Greeting:
 
 
 def _proof(plugin: str, password: str, nonce: bytes) -> bytes:
-    """hash(password) ⊕ hash(of that hashed again, with the nonce); empty for no password."""
+    """Returns hash(p) ⊕ hash(hash(hash(p)), nonce), or b"" for an empty password."""
     if not password:
         return b""
     once = _hashed(plugin, password.encode())
@@ -228,7 +235,7 @@ def _ends(packet: bytes) -> bool:
 
 
 def _length(packet: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer and where it ends."""
+    """Returns a length-encoded integer and the offset of its end."""
     first = packet[at]
     if first < 0xFB:
         return first, at + 1
@@ -239,7 +246,7 @@ def _length(packet: bytes, at: int) -> tuple[int, int]:
 
 
 def _column_type(definition: bytes) -> int:
-    """Past six texts, a length, a character set and a width."""
+    """Returns the type: after six strings, a length, a character set and a width."""
     at = 0
     for _ in range(6):
         length, at = _length(definition, at)

@@ -1,8 +1,8 @@
-"""PostgreSQL's protocol 3.0 for a login and one statement, each message bounded before it is read.
+"""PostgreSQL protocol 3.0 for one login and one statement. Each message is bounded.
 
-libpq takes a row of any size into memory before it gives it, and repeats a hash as often as the
-server says without ever coming back to the loop; nothing here does. What a password proves itself
-with goes by what the server asks for, but in clear text only through TLS.
+libpq is not used: it reads a row of any size into memory before it returns it. It also repeats the
+password hash as often as the server requests, without returning to the event loop. The server
+chooses the proof of the password; clear text is sent only through TLS.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from .egress import Egress
 from .scram import ITERATIONS_ON_LOOP_MOST, MECHANISM, BadChallenge, Scram
 
 VERSION = 196_608
-# Longer than that are rows and their descriptions, or it is another protocol.
+# Only rows and their descriptions are longer. Otherwise it is another protocol.
 MESSAGE_LONGEST = 30_000
 _LONG = (b"D", b"T", b"d")
 _OK, _CLEAR, _MD5, _SASL, _SASL_GOES_ON, _SASL_ENDS = 0, 3, 5, 10, 11, 12
-# What may come at any time and concerns nobody here: notices, parameters, a key to cancel with.
+# Messages that can arrive at any time and are ignored: notices, parameters, cancel keys.
 _ASIDE = frozenset(b"NSAKv")
 _TIMED_OUT = b"57014"
 _PRIVILEGE = b"42501"
@@ -30,12 +30,12 @@ _LOGIN = b"28"
 
 
 class _Refused(TargetFailure):
-    """The server said no, and still listens."""
+    """Error response of a server that continues to read."""
 
 
 @dataclass(slots=True)
 class Row:
-    """The first column of a row: the type's number, and the value as text; None for null."""
+    """First column of a row: the type OID and the text, which is None for NULL."""
 
     oid: int
     text: str | None
@@ -43,16 +43,19 @@ class Row:
 
 @dataclass(slots=True)
 class PostgresSession:
-    """A conversation on a stream, which stays the caller's to close."""
+    """PostgreSQL connection on a stream. The caller closes the stream."""
 
     reader: Reader
     reach: Egress
     encrypted: bool
-    # Of the server's certificate, in µs since the epoch, where that was asked for.
+    # End of the server's certificate in µs since the epoch, if it was requested.
     cert_ends_at: int | None = None
 
     async def log_in(self, user: str, database: str, password: str) -> None:
-        """Ends when the server is ready. Raises `TargetFailure(auth_failed)` otherwise."""
+        """Logs in, and returns when the server is ready.
+
+        Raises: `TargetFailure(auth_failed)` if the server refuses.
+        """
         said = {"user": user, "client_encoding": "UTF8", "application_name": self.reach.user_agent}
         if database:
             said["database"] = database
@@ -63,14 +66,15 @@ class PostgresSession:
         await self._until(b"Z")
 
     async def begin(self, statements: str) -> None:
-        """What opens a transaction. Outside of one no statement of others may be sent."""
+        """Opens a transaction. A user's statement must not be sent outside of one."""
         await self.reader.send(_message(b"Q", statements.encode() + b"\x00"))
         if await self._until(b"Z") != b"T":
             raise TargetFailure(FailureClass.PROTOCOL_ERROR)
 
     async def first_row(self, statement: str) -> Row | None:
-        """Asks for one row of one statement, and for no more; the transaction is over then, so that
-        a pooler in between keeps its connection.
+        """Returns at most one row of one statement, and rolls the transaction back.
+
+        The rollback is sent in the same batch, so that a pooler in between keeps its connection.
         """
         await self.reader.send(
             b"".join(
@@ -106,7 +110,10 @@ class PostgresSession:
         return row
 
     async def end(self) -> None:
-        """Sent by itself: with the statement, a pooler would take it for a client that has left."""
+        """Sends Terminate in its own segment.
+
+        Together with the statement, a pooler would treat it as a client that has disconnected.
+        """
         with suppress(TargetFailure):
             await self.reader.send(_message(b"X"))
 
@@ -122,7 +129,7 @@ class PostgresSession:
             await self.reader.send(_message(b"p", told + b"\x00"))
             kind, body = await self._authentication()
         if kind != _OK:
-            # Kerberos and whatever else is not a password.
+            # Kerberos and other methods without a password.
             raise TargetFailure(FailureClass.AUTH_FAILED)
 
     async def _prove(self, offered: bytes, password: str) -> None:
@@ -163,7 +170,10 @@ class PostgresSession:
                 return body
 
     async def _next(self) -> tuple[bytes, bytes]:
-        """The next message that concerns us; `TargetFailure` where it is an error."""
+        """Returns the next message that is not ignored.
+
+        Raises: `TargetFailure` if it is an error.
+        """
         while True:
             head = await self.reader.exactly(5)
             length = int.from_bytes(head[1:], "big") - 4
@@ -187,7 +197,7 @@ def _md5(user: str, password: str, salt: bytes) -> bytes:
 
 
 def _class_of(error: bytes) -> FailureClass:
-    """By the SQLSTATE of an ErrorResponse; what it says in words is never looked at."""
+    """Returns the failure class by the SQLSTATE of an ErrorResponse. Ignores the text."""
     fields = {field[:1]: field[1:] for field in error.split(b"\x00") if field}
     state = fields.get(b"C", b"")
     if state.startswith(_LOGIN) or state == _PRIVILEGE:
@@ -196,7 +206,7 @@ def _class_of(error: bytes) -> FailureClass:
 
 
 def _first_type(description: bytes) -> int:
-    """The type of the first column of a RowDescription, 0 where it has none."""
+    """Returns the type of the first column of a RowDescription, or 0 without columns."""
     if description[:2] in (b"", b"\x00\x00"):
         return 0
     end = description.find(b"\x00", 2)
@@ -206,7 +216,7 @@ def _first_type(description: bytes) -> int:
 
 
 def _first_value(row: bytes) -> str | None:
-    """The first column of a DataRow; None for null, and where a row has no columns."""
+    """Returns the first column of a DataRow, or None for NULL or without columns."""
     if row[:2] == b"\x00\x00":
         return None
     if len(row) < 6:

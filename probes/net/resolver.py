@@ -1,8 +1,8 @@
-"""Names to addresses, without threads, and with the one distinction that matters: a name that does
-not answer is the target's trouble, a resolver that does not answer is ours.
+"""Asynchronous name resolution that separates target failures from local failures.
 
-NXDOMAIN and no data are the target's. Silence and SERVFAIL are the target's only where the same
-nameserver answers for the root. Search domains are off; /etc/hosts and literal addresses count.
+NXDOMAIN and empty answers are failures of the target. Silence and SERVFAIL are failures of the
+target only if the same nameserver answers for the root. Otherwise they are local failures. Search
+domains are not used. /etc/hosts and literal addresses are.
 """
 
 from collections import OrderedDict
@@ -21,9 +21,9 @@ from .dns_client import Conversation, DnsAnswer, DnsError
 from .resolver_files import HostFiles, Nameserver
 
 CACHE_MOST = 4_096
-# An answer is believed for its own time to live, but no longer than this.
+# Upper limit of the time to live of an answer.
 CACHE_SECONDS_MOST = 30
-# A round over all nameservers each; the last bounds a lookup at some seven seconds a server.
+# Timeout of each round over all nameservers. The sum limits a lookup to about 7 s per server.
 PATIENCE_SECONDS = (0.4, 1.0, 2.5)
 ADDRESSES_MOST = 16
 
@@ -42,7 +42,7 @@ _TYPES = {
 
 
 class Resolver:
-    """One of these a process. Keeps a bounded cache of good answers; failures are never kept."""
+    """Resolver of a process. Caches successful answers up to a bound, never failures."""
 
     def __init__(self, files: HostFiles | None = None) -> None:
         self._files = files or HostFiles()
@@ -94,7 +94,10 @@ class Resolver:
         raise LocalFailure(UnknownReason.RESOLVER_DEAD)
 
     def nameservers(self) -> list[Nameserver]:
-        """This host's. The one that answered last goes first: a dead one costs its time once."""
+        """Returns the nameservers of this host, the last one that answered first.
+
+        This order lets a dead nameserver cost its timeout only once.
+        """
         servers = self._files.nameservers()
         return sorted(servers, key=lambda server: server != self._answered_last)
 
@@ -117,7 +120,7 @@ class Resolver:
 
 
 def _is_literal(host: str) -> bool:
-    # Names are letters first in all but a few cases: the exception is the dear path.
+    # Fast path: most names do not end in a digit, and parsing an address is slow.
     if ":" not in host and not host[-1:].isdigit():
         return False
     try:

@@ -1,6 +1,6 @@
-"""What this host says about names: /etc/resolv.conf and /etc/hosts, read again when they change.
+"""Resolver files of this host, /etc/resolv.conf and /etc/hosts, reread on change.
 
-Search domains are left out on purpose: a target is a full name, wherever the probe runs.
+Search domains are ignored on purpose: a target is a full name in every region.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Nameserver:
 
 
 class HostFiles:
-    """Both files, as tuples and a mapping; a file that cannot be read is as good as empty."""
+    """Contents of both files. A file that cannot be read counts as empty."""
 
     def __init__(
         self,
@@ -44,7 +44,10 @@ class HostFiles:
         return self._nameservers
 
     def addresses(self, name: str) -> tuple[str, ...]:
-        """What the hosts file says of a lower-case name; `localhost` needs no file (RFC 6761)."""
+        """Returns the addresses of a lower-case name in the hosts file.
+
+        `localhost` needs no entry (RFC 6761).
+        """
         self._refresh()
         found = self._names.get(name, ())
         if not found and (name == "localhost" or name.endswith(".localhost")):
@@ -66,7 +69,7 @@ class HostFiles:
 
 
 def read_nameservers(text: str) -> tuple[Nameserver, ...]:
-    """resolv.conf(5): the first three; this machine's own where none is named."""
+    """Returns the first three nameservers of resolv.conf(5), by default 127.0.0.1."""
     found: list[Nameserver] = []
     for line in text.splitlines():
         words = line.split()
@@ -76,7 +79,7 @@ def read_nameservers(text: str) -> tuple[Nameserver, ...]:
 
 
 def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
-    """hosts(5): every address that a name stands beside, in the file's order."""
+    """Returns all addresses of each name of hosts(5), in the order of the file."""
     names: dict[str, list[str]] = {}
     for line in text.splitlines():
         words = line.partition("#")[0].split()

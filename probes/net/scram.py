@@ -1,7 +1,7 @@
-"""SCRAM-SHA-256 from the client's side (RFC 5802, RFC 7677): the password is proved, never sent.
+"""Client side of SCRAM-SHA-256 (RFC 5802, RFC 7677), which never sends the password.
 
-Pure. How often the hash is repeated is the server's to say, so that it is bounded here, and told
-apart where it is too much to be done on the event loop.
+Pure. The server chooses the number of iterations, so it is bounded here. A number that would block
+the event loop is distinguished by `ITERATIONS_ON_LOOP_MOST`.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from functools import lru_cache
 
 MECHANISM = "SCRAM-SHA-256"
-# 15 000 take some 4 ms; a million a quarter of a second.
+# 15 000 iterations take about 4 ms, a million 250 ms.
 ITERATIONS_ON_LOOP_MOST = 15_000
 ITERATIONS_MOST = 1_000_000
 _NO_BINDING = b"n,,"
@@ -31,12 +31,14 @@ _PROHIBITED = (
 
 
 class BadChallenge(ValueError):
-    """What the server sent is no challenge of this exchange, or asks for too much."""
+    """Raised if the challenge is invalid, or requests too many iterations."""
 
 
 class Scram:
-    """One exchange. `nonce` is the client's, random and printable; `challenged` comes before
-    `answer`, with which `salted` has to be worked out by `salt`.
+    """One exchange.
+
+    `nonce` is the client's, random and printable. Call `challenged` before `answer`, and pass the
+    result of `salt` as `salted`.
     """
 
     def __init__(self, password: str, nonce: str) -> None:
@@ -50,7 +52,7 @@ class Scram:
         self.iterations = 0
 
     def first(self) -> bytes:
-        # The name is empty: PostgreSQL takes it from the start of the session.
+        # The name is empty, because PostgreSQL uses the user of the startup message.
         return _NO_BINDING + self._bare
 
     def challenged(self, challenge: bytes) -> None:
@@ -68,7 +70,7 @@ class Scram:
         self._challenge = challenge
 
     def salt(self) -> bytes:
-        """The slow part, which another thread may do."""
+        """Returns the salted password. Slow; can run in another thread."""
         return _salted(self._password, self._salt, self.iterations)
 
     def answer(self, salted: bytes) -> bytes:
@@ -81,7 +83,7 @@ class Scram:
         return said + b",p=" + b64encode(proof)
 
     def proves(self, final: bytes) -> bool:
-        """Whether the server knows the password as well."""
+        """Returns whether the server proved that it knows the password."""
         try:
             told = _decoded(_attributes(final).get("v", ""))
         except BadChallenge:
@@ -90,7 +92,10 @@ class Scram:
 
 
 def prepared(password: str) -> bytes:
-    """A password by SASLprep (RFC 4013); as it is where that forbids it, as PostgreSQL does."""
+    """Returns a password prepared by SASLprep (RFC 4013).
+
+    A password that SASLprep prohibits is returned unchanged, as PostgreSQL does.
+    """
     raw = password.encode()
     if password.isascii():
         return raw
@@ -104,7 +109,11 @@ def prepared(password: str) -> bytes:
 
 
 def _one_direction(text: str) -> bool:
-    """RFC 3454, 6: right-to-left text holds no left-to-right, and begins and ends with itself."""
+    """Returns whether bidirectional text is valid (RFC 3454, 6).
+
+    Text with right-to-left characters contains no left-to-right ones, and begins and ends
+    right-to-left.
+    """
     rightward = [stringprep.in_table_d1(c) for c in text]
     if not any(rightward):
         return True
@@ -113,7 +122,7 @@ def _one_direction(text: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _salted(password: bytes, salt: bytes, iterations: int) -> bytes:
-    """Kept, since a monitor asks for the same one each time."""
+    """Returns the salted password. Cached, because a monitor uses the same one each time."""
     return hashlib.pbkdf2_hmac("sha256", password, salt, iterations)
 
 

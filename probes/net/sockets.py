@@ -1,7 +1,8 @@
-"""The only place that opens an outward socket: to one address, already checked, by Trio's wait.
+"""The only module that opens outgoing sockets: each to one address already checked.
 
-An error that `connect` gives at once comes from this host (no route, its firewall, no descriptors);
-one that comes later comes from the network. That is what keeps our trouble from being the target's.
+An error that `connect` returns immediately comes from this host (no route, firewall, no
+descriptors). A later error comes from the network. This separates local failures from target
+failures.
 """
 
 import errno
@@ -31,8 +32,10 @@ _OURS_ALWAYS = {
 async def connected(
     address: str, port: int, *, kind: socket.SocketKind = socket.SOCK_STREAM
 ) -> trio.socket.SocketType:
-    """A socket connected to that very address; `OSError` as the network told it, `LocalFailure`
-    where it never left this host. The caller closes it; on any way out of here it is closed.
+    """Returns a socket connected to exactly this address. The caller closes it.
+
+    On every error the socket is closed.
+    Raises: `OSError` as the network reported it, `LocalFailure` if no packet left this host.
     """
     return trio.socket.from_stdlib_socket(await connected_plainly(address, port, kind))
 
@@ -40,7 +43,7 @@ async def connected(
 async def connected_plainly(
     address: str, port: int, kind: socket.SocketKind, protocol: int = 0
 ) -> socket.socket:
-    """As `connected`, and not wrapped: never blocking, for whoever waits by itself."""
+    """Returns the socket of `connected` unwrapped and non-blocking."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         sock = socket.socket(family, kind, protocol)
@@ -56,7 +59,7 @@ async def connected_plainly(
                 raise _ours(OSError(number, "connect"), _OURS_ALWAYS)
         elif number:
             if number == errno.EADDRNOTAVAIL and family == socket.AF_INET6:
-                # A host with no IPv6 address of its own, not one that has run out of ports.
+                # The host has no IPv6 address of its own. It has not run out of ports.
                 raise LocalFailure(UnknownReason.NO_ROUTE)
             raise trouble_at_once(OSError(number, "connect"))
         return sock
@@ -66,14 +69,15 @@ async def connected_plainly(
 
 
 def trouble_at_once(error: OSError) -> Exception:
-    """What a call that does not wait was told: `LocalFailure` where this host said it, else the
-    error as it is.
+    """Returns the exception for an error of a non-blocking call.
+
+    It is a `LocalFailure` if this host is the cause, else the error itself.
     """
     return _ours(error, _OURS_AT_ONCE | _OURS_ALWAYS)
 
 
 def class_of(error: OSError) -> FailureClass:
-    """What the network told of a connection, in the words of the wire."""
+    """Returns the failure class of a connection error."""
     if error.errno == errno.ECONNREFUSED:
         return FailureClass.CONNECT_REFUSED
     if error.errno == errno.ETIMEDOUT:

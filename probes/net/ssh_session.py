@@ -1,7 +1,7 @@
-"""SSH by asyncssh on a socket that was dialled and checked: a host key, a login, a command.
+"""SSH by asyncssh on a connected and checked socket: host key, login, command.
 
-Runs on asyncio, and is imported there, since that takes a while. Nothing of this host's user is
-read: no configuration, keys, agent or known hosts. Foreign errors are named here, once.
+Runs on asyncio. The module is imported only there, because the import is slow. It reads no
+configuration, keys, agent or known hosts of the local user. Foreign exceptions are converted here.
 """
 
 import logging
@@ -19,20 +19,23 @@ from ..check.result import FailureClass, UnknownReason
 from .sockets import class_of
 
 OUTPUT_BYTES_MOST = 64 * 1024
-# What a server may send of a command's output before we have read it.
+# Output that a server may send before it is read.
 WINDOW_BYTES = 128 * 1024
 CLIENT_VERSION = "leadline"
-# What asyncssh calls the other end; else it would ask the socket, which may be reset by then.
+# Name that asyncssh uses for the peer. Otherwise it asks the socket, which may be reset.
 HOST = "target"
 _CHUNK = 16 * 1024
 
-# It tells of hosts and users at INFO.
+# asyncssh logs hosts and users at INFO.
 logging.getLogger("asyncssh").setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One of `password` and `private_key` is given; without a `command` the login is all."""
+    """Credentials and command of a login.
+
+    Either `password` or `private_key` is set. An empty `command` runs no command.
+    """
 
     username: str
     password: str = field(repr=False)
@@ -42,7 +45,10 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class SshResult:
-    """`status` is None where a signal ended the command, or there was none."""
+    """Result of a session.
+
+    `status` is None if a signal ended the command, or without a command.
+    """
 
     version: str
     output: bytes = b""
@@ -50,8 +56,9 @@ class SshResult:
 
 
 async def see_host_key(sock: socket.socket, algorithms: list[str], pin: str) -> SshResult | None:
-    """A key exchange in which the server proved that it has the pinned key; None where it showed
-    another.
+    """Verifies by a key exchange that the server has the pinned key.
+
+    Returns None if the server showed another key.
     """
     client = _Client(pin)
     options = asyncssh.SSHClientConnectionOptions(
@@ -78,8 +85,9 @@ async def see_host_key(sock: socket.socket, algorithms: list[str], pin: str) -> 
 async def log_in(
     sock: socket.socket, algorithms: list[str], pin: str, login: Login
 ) -> SshResult | None:
-    """A login, and what a command said; None where another key than the pinned one was shown.
-    Without a pin any host key is taken.
+    """Logs in and runs the command. Without a pin, any host key is accepted.
+
+    Returns None if the server showed another key than the pinned one.
     """
     client = _Client(pin)
     keys = [_private_key(login.private_key)] if login.private_key else None
@@ -110,7 +118,7 @@ async def log_in(
                 output, status = await _run(connection, login.command)
                 return SshResult(client.version, output, status)
             finally:
-                # Nothing is left to say; the loop closes the socket in its next turn.
+                # `abort` does not wait. The loop closes the socket in its next iteration.
                 connection.abort()
     except TargetFailure:
         if client.refused_key:
@@ -137,7 +145,7 @@ async def _run(connection: asyncssh.SSHClientConnection, command: str) -> tuple[
 
 
 class _Client(asyncssh.SSHClient):
-    """Holds the host key against the pin, and keeps what the server calls itself."""
+    """Client that compares the host key with the pin, and keeps the server's version."""
 
     def __init__(self, pin: str) -> None:
         self._pin = pin
@@ -177,11 +185,10 @@ async def _named_errors() -> AsyncIterator[None]:
     except asyncssh.PermissionDenied as error:
         raise TargetFailure(FailureClass.AUTH_FAILED) from error
     except SASLPrepError:
-        # A user name or a password with characters that nobody may log in with (RFC 4013).
+        # The user name or password has characters that SASLprep prohibits (RFC 4013).
         raise LocalFailure(UnknownReason.BAD_SECRET) from None
     except (asyncssh.Error, PacketDecodeError, ValueError, ArithmeticError) as error:
-        # The last two are said of a server's numbers that make no group and no key, and of its
-        # text that is none.
+        # asyncssh raises the last two for invalid numbers (no group, no key) or text of a server.
         raise TargetFailure(FailureClass.PROTOCOL_ERROR) from error
     except OSError as error:
         raise TargetFailure(class_of(error)) from error

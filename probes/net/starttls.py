@@ -1,7 +1,7 @@
-"""From plain text to TLS on one connection: smtp (RFC 3207), imap (RFC 9051), postgres.
+"""Upgrade of one connection to TLS: smtp (RFC 3207), imap (RFC 9051), postgres.
 
-Whatever the peer sends between its yes and the handshake would be read as if it had been encrypted:
-such a peer is refused.
+Bytes between the peer's consent and the handshake would be read as if they had been encrypted. A
+peer that sends any is refused.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,17 +14,17 @@ from ..check.result import FailureClass
 from .bounded_reader import Reader
 
 CONVERSATION_BYTES_MOST = 16 * 1024
-# What we call ourselves to a mail server, which wants an address where there is no name.
+# EHLO name for a mail server, which requires an address literal if there is no host name.
 EHLO_NAME = "[127.0.0.1]"
-# SSLRequest: its length and its code (PostgreSQL's message formats).
+# SSLRequest: length and code (PostgreSQL's message formats).
 SSL_REQUEST = (8).to_bytes(4, "big") + (80_877_103).to_bytes(4, "big")
 
 
 async def start_tls(stream: trio.SocketStream, protocol: str, watch: Stopwatch) -> None:
-    """Ends where the handshake begins.
+    """Prepares the stream for the TLS handshake.
 
-    Raises `TargetFailure`: `tls_error` if the peer offers no TLS, `protocol_error` if its protocol
-    is another.
+    Raises: `TargetFailure`, with `tls_error` if the peer offers no TLS, or `protocol_error` if it
+    does not follow `protocol`.
     """
     reader = Reader(stream, watch, CONVERSATION_BYTES_MOST)
     await _PROTOCOLS[protocol](reader)
@@ -49,7 +49,7 @@ async def _smtp(reader: Reader) -> None:
 
 
 async def _smtp_reply(reader: Reader) -> tuple[int, list[bytes]]:
-    """The code and the texts of a reply of one or several lines (RFC 5321, 4.2.1)."""
+    """Returns the code and the texts of a reply, also of several lines (RFC 5321, 4.2.1)."""
     texts: list[bytes] = []
     while True:
         line = await reader.line()

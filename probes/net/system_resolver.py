@@ -1,7 +1,7 @@
-"""Names as every other program of this host reads them: its search domains and sources count.
+"""Resolver that uses the system resolver of this host, with its search domains.
 
-For calling a server of ours from wherever a command is run. Whose fault a name is, which a check
-must tell, is left open.
+Commands use it to reach a Leadline server. Unlike the resolver of checks, it does not determine
+exactly whether a failure is local.
 """
 
 import socket
@@ -21,7 +21,7 @@ _FAMILIES = {
 
 
 class SystemNames(Resolver):
-    """Asks the host in a thread, which is left alone where the caller no longer waits for it."""
+    """Resolver that calls getaddrinfo in a thread. On cancellation the thread is abandoned."""
 
     async def lookup(
         self,
@@ -29,7 +29,7 @@ class SystemNames(Resolver):
         family: Family,
         watch: Stopwatch,  # noqa: ARG002 - the signature of a resolver
     ) -> tuple[str, ...]:
-        """As of any resolver; keeps nothing."""
+        """Resolves like `Resolver.lookup`, without a cache."""
         try:
             found = await trio.socket.getaddrinfo(
                 host, None, family=_FAMILIES[family], type=socket.SOCK_STREAM
@@ -45,6 +45,6 @@ class SystemNames(Resolver):
 
 
 def _written(place: tuple[object, ...]) -> str:
-    """An address of one link is none without its zone."""
+    """Returns the address text. A link-local address needs its zone."""
     zone = place[3] if len(place) > 3 else 0
     return f"{place[0]}%{zone}" if zone else str(place[0])

@@ -1,7 +1,7 @@
-"""TLS on a connection: one context per setting, since each costs 50 ms and most of a megabyte.
+"""TLS contexts, one per setting, since each costs 50 ms and almost 1 MB of memory.
 
-A host without certificate authorities of its own could verify nobody: that is our trouble, and no
-target is called down for it.
+A host without certificate authorities cannot verify any server. This is a local failure, and no
+target is reported as down.
 """
 
 import os
@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
-    """Who we are to a server that asks: certificates and the private key of the first, in PEM."""
+    """Client certificate: a chain, and the private key of its first certificate, in PEM."""
 
     certificates: str
     key: str = field(repr=False)
@@ -33,7 +33,7 @@ class ClientCertificate:
 
 @dataclass(frozen=True, slots=True)
 class TlsSetting:
-    """All that tells one context from another."""
+    """Values that distinguish one context from another."""
 
     verify: bool
     alpn: tuple[str, ...] = ()
@@ -41,8 +41,10 @@ class TlsSetting:
 
 
 class TlsContexts:
-    """Client contexts by setting, made once. `authorities` is a PEM file that is believed too, or
-    `alone`: instead of those of this host.
+    """Client contexts by setting, each created once.
+
+    `authorities` is a PEM file of additional trusted authorities. With `alone` it replaces those of
+    this host.
     """
 
     def __init__(self, authorities: Path | None = None, *, alone: bool = False) -> None:
@@ -52,7 +54,7 @@ class TlsContexts:
         self.making = trio.Lock()
 
     def context(self, *, verify: bool, alpn: tuple[str, ...] = ()) -> ssl.SSLContext:
-        """At once, for whoever may hold the loop."""
+        """Returns a context synchronously. The caller may block the event loop."""
         setting = TlsSetting(verify, alpn)
         return self.made(setting) or self.keep(setting, self.make(setting))
 
@@ -61,19 +63,22 @@ class TlsContexts:
         return None if context is None else self.keep(setting, context)
 
     def keep(self, setting: TlsSetting, context: ssl.SSLContext) -> ssl.SSLContext:
-        """The one that was used longest ago makes room."""
+        """Stores a context. Evicts the least recently used one at the limit."""
         if len(self._made) >= CONTEXTS_MOST:
             del self._made[next(iter(self._made))]
         self._made[setting] = context
         return context
 
     def warm_up(self) -> None:
-        """Makes the usual context now, rather than holding the loop for it during a run."""
+        """Creates the usual context at start, so that no run blocks the event loop for it."""
         with suppress(LocalFailure):
             self.context(verify=True, alpn=HTTP_ALPN)
 
     def make(self, setting: TlsSetting) -> ssl.SSLContext:
-        """A new one; may run in a thread. `LocalFailure` where we lack what it takes."""
+        """Creates a context. Can run in a thread.
+
+        Raises: `LocalFailure` if the trust store is missing or the client certificate is invalid.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if setting.alpn:
             context.set_alpn_protocols(list(setting.alpn))
@@ -93,24 +98,28 @@ class TlsContexts:
 
 
 def _introduce(context: ssl.SSLContext, identity: ClientCertificate) -> None:
-    """OpenSSL's reader wants a file: one that only this process has, and that no disk holds."""
+    """Loads a client certificate from an anonymous file, as OpenSSL requires a file.
+
+    Only this process can read the file, and it is never on disk.
+    """
     with os.fdopen(os.memfd_create("identity"), "wb") as file:
         file.write(f"{identity.key}\n{identity.certificates}\n".encode())
         file.flush()
         try:
-            # Without a password it would ask the terminal for that of an encrypted key.
+            # Without a password, OpenSSL would prompt on the terminal for an encrypted key.
             context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=b"")
         except (ssl.SSLError, OSError):
-            # The certificate was read when it was saved: it is the key that is none, or another's.
+            # The certificate was validated when it was saved, so the key is invalid or does not
+            # match.
             raise LocalFailure(UnknownReason.BAD_SECRET) from None
 
 
 async def wrap(
     stream: trio.SocketStream, context: ssl.SSLContext, server_name: str, watch: Stopwatch
 ) -> "trio.SSLStream[trio.SocketStream]":
-    """The stream after its handshake; `TargetFailure(tls_error)` where there is none to be had.
+    """Returns the stream after its handshake. The caller closes the given stream.
 
-    The stream given stays the caller's to close.
+    Raises: `TargetFailure(tls_error)` if the handshake fails.
     """
     watch.begin(ProbePhase.TLS)
     wrapped = trio.SSLStream(
@@ -125,7 +134,7 @@ async def wrap(
 
 
 def expires_at_us(wrapped: "trio.SSLStream[trio.SocketStream]") -> int | None:
-    """When the peer's own certificate ends, in µs since the epoch; None where it cannot be read."""
+    """Returns the end of the peer's certificate in µs since the epoch, None if unreadable."""
     der = wrapped.getpeercert(binary_form=True)
     if not der:
         return None
