@@ -1,1 +1,1 @@
-"""Pure: checks, conditions, specs, targets, results and the registry of kinds."""
+"""Checks, conditions, specs, targets, results and the registry of monitor types. Pure."""

@@ -1,6 +1,6 @@
-"""The stages of an asynchronous transaction and how each may end, for whoever counts them.
+"""Stages of an asynchronous transaction and their ends, for metrics.
 
-Pure. Words and nothing else: no monitor, no address, nothing that was seen.
+Pure. A stage carries no monitor, address or observed value.
 """
 
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Stage(StrEnum):
-    """In the order in which a run goes through them."""
+    """Stages in the order of a run."""
 
     SUBMIT = "submit"
     CORRELATE = "correlate"
@@ -20,13 +20,14 @@ class Stage(StrEnum):
 class StageEnd(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
-    UNOBTAINABLE = "unobtainable"  # for a reason of ours
-    CANCELLED = "cancelled"  # the run was called off, before its deadline
+    UNOBTAINABLE = "unobtainable"  # failed locally
+    CANCELLED = "cancelled"  # the run was cancelled before its deadline
 
 
 class Stages(Protocol):
-    """Told once of each stage that was entered, as soon as it has ended. Must neither wait nor
-    raise.
+    """Callback that is called once when an entered stage ends.
+
+    It must not wait and must not raise.
     """
 
     def __call__(self, stage: Stage, end: StageEnd) -> None: ...

@@ -1,6 +1,7 @@
-"""A check: all that one run needs to know, already held against its kind's spec.
+"""Definition of one run, validated against the spec of its monitor type.
 
-Pure. `validate` tells every fault at once; `make_check` reads what validate has passed.
+Pure. `validate` returns all faults together. `make_check` reads a definition that `validate`
+accepts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from .registry import spec_of
 from .target import BadTarget, read_host, read_host_port, read_url
 
 CONDITIONS_MOST = 20
-# Patterns take a core while they search, so that their sum is bounded too.
+# Patterns use a whole core while they search, so the sum of their sizes is bounded too.
 PATTERNS_SIZE_MOST = 5_000
 RETRIES_MOST = 10
 INTERVAL_SECONDS = (5, 86_400)
@@ -23,10 +24,13 @@ DEFAULT_METHOD = "GET"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`config` is in natural types with defaults; `secrets` holds the values behind its `…_ref`
-    keys, under the key without `_ref` (`password`, `token`). `host` is all that a message shows.
-    `run_key` is set by whoever runs it, for kinds that start something: the same for all that
-    belongs to one run of one window under one revision, and another for any other run.
+    """Definition of one run.
+
+    `config` has native types and defaults. `secrets` contains the values behind its `…_ref` keys,
+    by the key without `_ref` (`password`, `token`). `host` is the only part of the target that a
+    message shows.
+    The caller sets `run_key` for monitor types that start something at the target. It is the same
+    for one run of one window under one revision, and different for any other run.
     """
 
     type: str
@@ -49,7 +53,7 @@ class Check:
         return self.config.get(key) is True
 
     def wants(self, placeholder: str) -> bool:
-        """Whether a condition reads `[placeholder]`, so that it is worth obtaining."""
+        """Returns whether a condition reads `[placeholder]`, so that its value is needed."""
         return any(placeholder in condition.placeholders for condition in self.conditions)
 
 
@@ -64,9 +68,10 @@ def validate(
     timeout_seconds: int = 10,
     interval_seconds: int = 60,
 ) -> list[SpecFault]:
-    """Every fault of a monitor's definition, in the order of the form; empty when it may be saved.
+    """Returns every fault of a monitor's definition, in the order of the form.
 
-    Messages never repeat a value. Fields are named as the API names them.
+    The list is empty if the definition can be saved. Messages never repeat a value. Fields have
+    their API names.
     """
     spec = spec_of(kind)
     if spec is None:
@@ -97,9 +102,11 @@ def make_check(
     interval_seconds: int = 60,
     secrets: Mapping[str, str] | None = None,
 ) -> Check:
-    """The check of a definition that `validate` passes. Settings with faults, which an older
-    version may have stored, are left at their defaults; a condition that cannot be read raises
-    `BadCondition`, since leaving it out would call a target up unjudged.
+    """Returns the check of a definition that `validate` accepts.
+
+    Invalid settings, which an older version may have stored, get their defaults.
+    Raises: `BadCondition` for an invalid condition, because without it a target would be reported
+    as up although it was never tested.
     """
     spec = spec_of(kind)
     return Check(
@@ -117,7 +124,7 @@ def make_check(
 
 
 def target_host(kind: str, target: str) -> str:
-    """The host of a target, for messages; empty where it cannot be read or there is none."""
+    """Returns the host of a target for messages, or "" if it has none or is invalid."""
     spec = spec_of(kind)
     try:
         return _read_target(spec, target) if spec else ""
@@ -176,7 +183,7 @@ def _time_faults(kind: str, retries: int, timeout: int, interval: int) -> list[S
     if not 0 <= retries <= RETRIES_MOST:
         faults.append(SpecFault("retries", f"must be 0 to {RETRIES_MOST}"))
     elif canary and retries:
-        # A submission that was answered is never made again.
+        # A submission that has a response is never repeated.
         faults.append(SpecFault("retries", "must be 0, as a transaction is made once a run"))
     if not least <= interval <= most:
         faults.append(SpecFault("interval_seconds", f"must be {least} to {most}"))

@@ -1,7 +1,8 @@
 """The condition language: `[STATUS] == 200`, `[BODY].status == UP`, `[CERT_EXPIRY] > 48h`.
 
-Pure. What cannot be read is refused here, with its position, so that a stored condition always
-evaluates (in facts.py). Patterns are RE2's, which search in linear time, and bounded in size.
+Pure. An invalid condition is refused here, with its position, so that a stored condition always
+evaluates (in `condition_evaluation`). Patterns use RE2, which searches in linear time, and their
+size is bounded.
 
     condition = place operator [literal]
     place     = "[STATUS]" | "[RESPONSE_TIME]" | "[CONNECTED]" | "[CERT_EXPIRY]" | "[RESULT]"
@@ -9,7 +10,7 @@ evaluates (in facts.py). Patterns are RE2's, which search in linear time, and bo
     operator  = "==" | "!=" | "<" | "<=" | ">" | ">=" | "contains" | "matches" | "exists"
     literal   = the rest of the line, or text in double quotes with \\" \\\\ \\n \\r \\t
 
-A bare literal is a number, a truth value or null where the value is one; in quotes it is text.
+A bare literal is a number, a boolean or null if it has that form. A quoted literal is text.
 """
 
 import re
@@ -42,7 +43,7 @@ class Operator(StrEnum):
 ORDERING = frozenset({Operator.LESS, Operator.AT_MOST, Operator.MORE, Operator.AT_LEAST})
 EQUALITY = frozenset({Operator.EQUAL, Operator.UNEQUAL})
 TEXTUAL = frozenset({Operator.CONTAINS, Operator.MATCHES})
-# What may be asked of a place; `exists` of any.
+# Operators allowed for each operand. `exists` is allowed for all of them.
 _ALLOWED: dict[str, frozenset[Operator]] = {
     "STATUS": ORDERING | EQUALITY | TEXTUAL,
     "RESPONSE_TIME": ORDERING | EQUALITY,
@@ -57,7 +58,10 @@ PLACEHOLDERS = frozenset(_ALLOWED)
 
 
 class BadCondition(ValueError):
-    """`position` counts characters from 1; the text repeats nothing of what was written."""
+    """Fault of a condition.
+
+    `position` counts characters from 1. The text repeats no part of the condition.
+    """
 
     def __init__(self, position: int, fault: str) -> None:
         super().__init__(f"at {position}: {fault}")
@@ -67,7 +71,10 @@ class BadCondition(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """`path` holds keys and indices of `[BODY]`, or the lower-case name of a `[HEADER]`."""
+    """Left side of a condition.
+
+    `path` contains the keys and indices of `[BODY]`, or the lower-case name of a `[HEADER]`.
+    """
 
     name: str
     path: tuple[str | int, ...] = ()
@@ -92,7 +99,10 @@ class Condition:
 
 @lru_cache(maxsize=4_096)
 def parse(text: str) -> Condition:
-    """Reads a condition; `BadCondition` says where it goes wrong."""
+    """Parses a condition.
+
+    Raises: `BadCondition` with the position of the fault.
+    """
     if len(text) > CONDITION_LONGEST:
         raise BadCondition(CONDITION_LONGEST + 1, f"is longer than {CONDITION_LONGEST} characters")
     for at, character in enumerate(text):
@@ -106,7 +116,7 @@ def parse(text: str) -> Condition:
 
 
 def read_path(text: str) -> tuple[str | int, ...]:
-    """A path into a JSON document by itself: `a.b[0]`, with or without the `$` before it."""
+    """Parses a path into a JSON document: `a.b[0]`, with or without a leading `$`."""
     spelt = text.removeprefix("$")
     if spelt and spelt[0] not in ".[":
         spelt = "." + spelt
@@ -121,7 +131,7 @@ def read_path(text: str) -> tuple[str | int, ...]:
 
 
 def unparse(condition: Condition) -> str:
-    """The text that `parse` reads as this condition."""
+    """Returns the text that `parse` reads as this condition."""
     place = condition.place
     steps = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in place.path)
     text = f"[{place.name}]{steps} {condition.operator}"
@@ -136,7 +146,7 @@ def unparse(condition: Condition) -> str:
 
 
 def pattern_size(condition: Condition) -> int:
-    """The size of the compiled pattern of a `matches`, 0 for every other condition."""
+    """Returns the size of the compiled pattern of a `matches`, 0 for other conditions."""
     if condition.operator is not Operator.MATCHES or condition.literal is None:
         return 0
     return int(compiled_pattern(condition.literal.text).programsize)
@@ -184,7 +194,7 @@ def _read_steps(text: str, at: int) -> tuple[tuple[str | int, ...], int]:
 
 def _read_operator(text: str, at: int) -> tuple[Operator, int]:
     found = _OPERATOR.match(text, at)
-    # A word needs a space before it: `[BODY].aexists` is a key.
+    # A word operator needs a space before it: `[BODY].aexists` is a key.
     if not found or (found[1][0].isalpha() and found.start(1) == at):
         at += len(text[at:]) - len(text[at:].lstrip())
         raise BadCondition(at + 1, f"an operator is expected: {' '.join(Operator)}")
@@ -213,7 +223,7 @@ def _unquote(rest: str, offset: int) -> str:
         if character == "\\":
             at += 1
             if rest[at : at + 1] not in _UNESCAPES:
-                raise BadCondition(offset + at + 1, 'after \\ stands one of \\ " n r t')
+                raise BadCondition(offset + at + 1, 'after \\ one of \\ " n r t is expected')
             character = _UNESCAPES[rest[at]]
         out.append(character)
         at += 1
@@ -223,10 +233,10 @@ def _unquote(rest: str, offset: int) -> str:
 def _combine(
     place: Operand, operator: Operator, literal: Literal | None, at: int, literal_at: int
 ) -> None:
-    """Refuses what could never hold, so that a typing error is told when it is made."""
+    """Refuses a condition that can never be true, so that typing errors are found on save."""
     if operator is Operator.EXISTS:
         if literal is not None:
-            raise BadCondition(literal_at, "nothing follows exists")
+            raise BadCondition(literal_at, "exists takes no value")
         return
     if operator not in _ALLOWED[place.name]:
         raise BadCondition(at, f"[{place.name}] is not compared by {operator}")
@@ -266,7 +276,7 @@ def _pattern_fault(pattern: str) -> str:
         compiled = compiled_pattern(pattern)
     except re2.error as error:
         said = error.args[0] if error.args else b""
-        # RE2 quotes the faulty piece after a colon; what was written stays out of messages.
+        # RE2 quotes the faulty piece after a colon. Messages never repeat the condition.
         reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         return f"the pattern cannot be used ({reason.partition(':')[0]})"
     return "" if compiled.programsize <= PATTERN_SIZE_MOST else "the pattern is too large"
@@ -279,7 +289,7 @@ def read_number(text: str) -> int | float | None:
 
 
 def read_span_us(name: str, literal: Literal) -> int | None:
-    """A literal as µs: a duration, or for [RESPONSE_TIME] also a number of milliseconds."""
+    """Returns a literal in µs: a duration, or milliseconds for [RESPONSE_TIME]."""
     number = read_number(literal.text)
     if number is None:
         return read_duration(literal.text)

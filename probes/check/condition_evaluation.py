@@ -1,7 +1,7 @@
-"""What a run learnt, and whether a condition holds of it.
+"""Values of a run, and the evaluation of conditions on them.
 
-Pure, and never raises. A missing value makes a condition false, `!=` too: absence proves nothing.
-All searches of one check together do a bounded amount of work.
+Pure, and never raises. A missing value makes every condition false, `!=` too, since an absent value
+proves no condition. The searches of one check share a bounded amount of work.
 """
 
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ from .json_document import MISSING, WHOLE_CHARACTERS_MOST, TooLarge, read_along,
 
 __all__ = ["MISSING", "AllOf", "ProbeValues", "evaluate", "is_long"]
 
-# Program size × bytes searched; RE2's slowest machine does some 150 million a second.
+# Program size × bytes searched. RE2's slowest engine does about 150 million per second.
 SEARCH_WORK_MOST = 128_000_000
-# What holds the loop for some milliseconds at most; what is more belongs in a thread.
+# This work blocks the event loop for a few milliseconds. More work belongs in a thread.
 SEARCH_WORK_ON_LOOP_MOST = 1_000_000
 
 
 class AllOf(tuple[object, ...]):
-    """Several values at once: a condition holds where it holds of each, and of none never."""
+    """Several values. A condition is true if it is true for each; never for an empty tuple."""
 
 
 _UNREAD: Final = object()
@@ -36,11 +36,10 @@ _UNREAD: Final = object()
 
 @dataclass(slots=True)
 class ProbeValues:
-    """What a run learnt; None (for `result`: MISSING) where it learnt nothing.
+    """Values of a run. None means not measured; for `result` this is MISSING.
 
-    `response_time_ms` is the latency as it is reported, `cert_expiry_us` the time left. Names in
-    `headers` are lower-case. `result` is text, a number, a truth value, None (null), or `Every` of
-    them.
+    `response_time_ms` is the reported latency, and `cert_expiry_us` the time left. `headers` has
+    lower-case names. `result` is text, a number, a boolean, None (null), or `AllOf` of them.
     """
 
     connected: bool | None = None
@@ -56,12 +55,13 @@ class ProbeValues:
 
     @property
     def exhausted(self) -> bool:
-        """Something was not searched or read, as that takes too long: the answers do not stand."""
+        """Returns whether the work limit was exceeded. The evaluations are then invalid."""
         return self.search_work_left < 0
 
     def in_body(self, path: tuple[str | int, ...]) -> object:
-        """What stands in the body, read as JSON, at the end of the path; MISSING where it is none
-        or has nothing there.
+        """Returns the value at `path` in the body, read as JSON.
+
+        Returns MISSING if the body is not JSON or has no such value.
         """
         if self.body is not None and len(self.body) > WHOLE_CHARACTERS_MOST:
             try:
@@ -75,7 +75,7 @@ class ProbeValues:
 
 
 def is_long(conditions: Iterable[Condition], facts: ProbeValues) -> bool:
-    """Whether evaluating them all would hold the loop."""
+    """Returns whether the evaluation of all conditions would block the event loop."""
     if facts.body is not None and len(facts.body) > WHOLE_CHARACTERS_MOST:
         return True
     work = 0
@@ -86,7 +86,7 @@ def is_long(conditions: Iterable[Condition], facts: ProbeValues) -> bool:
 
 
 def _length(condition: Condition, facts: ProbeValues) -> int:
-    """At least as many bytes as a pattern would search."""
+    """Returns an upper bound of the bytes that a pattern would search."""
     place = condition.place.name
     found: object = facts.body
     if place == "HEADER":
@@ -102,7 +102,7 @@ def _bytes_most(text: str) -> int:
 
 
 def evaluate(condition: Condition, facts: ProbeValues) -> bool:
-    """Whether it holds. Never raises; look at `facts.exhausted` afterwards."""
+    """Returns whether a condition is true. Never raises; check `facts.exhausted` afterwards."""
     value = _value(condition.place, facts)
     if isinstance(value, AllOf):
         return bool(value) and all(_holds(condition, one, facts) for one in value)
@@ -154,7 +154,7 @@ def _equal(place: Operand, value: object, literal: Literal) -> bool:
     if place.name in ("RESPONSE_TIME", "CERT_EXPIRY"):
         return _in_us(place.name, value) == read_span_us(place.name, literal)
     if isinstance(value, str):
-        # A body's last line break is no part of what it says.
+        # The trailing line break of a body is ignored.
         return value == text or (place.name == "BODY" and not place.path and value.strip() == text)
     if literal.quoted and place.name not in ("STATUS", "CONNECTED"):
         return False
@@ -184,7 +184,7 @@ def _ordered(place: Operand, value: object, operator: Operator, literal: Literal
 
 
 def _contains(value: object, literal: Literal) -> bool:
-    """Text in text, an element of a list, a key of an object."""
+    """Returns whether text contains text, a list an element, or an object a key."""
     if isinstance(value, list):
         return any(_equal(Operand("RESULT"), element, literal) for element in value)
     if isinstance(value, dict):

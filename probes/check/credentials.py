@@ -1,8 +1,8 @@
-"""What a check proves itself with: the same settings in every kind, and each value behind them.
+"""Credentials of a check: the settings shared by all monitor types, and their values.
 
-A setting `…_ref` names a project secret, whose value arrives in `check.secrets` under the key
-without `_ref`. Where that value is missing, or the protocol cannot carry it, nothing is sent: that
-is our trouble and not the target's. Pure.
+A setting `…_ref` names a project secret, whose value is in `check.secrets` by the key without
+`_ref`. If the value is missing or the protocol cannot carry it, the run fails locally and sends no
+request. Pure.
 """
 
 from base64 import b64encode
@@ -46,16 +46,19 @@ def username(help_: str) -> Field:
 
 
 class CredentialEncoding(Enum):
-    """What a protocol can carry a secret in."""
+    """How a protocol encodes a secret."""
 
-    COUNTED = "counted"  # its length stands before it: any text
-    TERMINATED = "terminated"  # a NUL ends it, and so cannot stand in it
-    BASIC = "basic"  # a line that is encoded: no control character (RFC 7617, 2)
-    HEADER = "header"  # a line as it stands: no space at its ends either
+    COUNTED = "counted"  # length-prefixed: any text
+    TERMINATED = "terminated"  # NUL-terminated, so it cannot contain a NUL
+    BASIC = "basic"  # an encoded line: no control character (RFC 7617, 2)
+    HEADER = "header"  # a plain line: no leading or trailing space either
 
 
 def secret(check: Check, key: str, carrier: CredentialEncoding) -> str:
-    """The value behind a reference, or the one in the config; empty where neither is configured."""
+    """Returns the referenced secret, or the value in the config, or "" if neither is set.
+
+    Raises: `LocalFailure` if a referenced value is missing, or `carrier` cannot carry it.
+    """
     named = check.text(key + _REF)
     value = check.secrets.get(key) or ("" if named else check.text(key))
     if named and not value:
@@ -66,7 +69,10 @@ def secret(check: Check, key: str, carrier: CredentialEncoding) -> str:
 
 
 def demanded_secret(check: Check, key: str, carrier: CredentialEncoding) -> str:
-    """As `secret`, for what cannot go without: the config may hold a value that did not open."""
+    """Returns `secret`, which must not be empty.
+
+    Raises: `LocalFailure` if it is empty: the config may have a value that did not decrypt.
+    """
     value = secret(check, key, carrier)
     if not value:
         raise LocalFailure(UnknownReason.MISSING_REFERENCE)
@@ -74,16 +80,16 @@ def demanded_secret(check: Check, key: str, carrier: CredentialEncoding) -> str:
 
 
 def basic_authorization(check: Check) -> str:
-    """The value of an Authorization header (RFC 7617) for `username` and its password."""
+    """Returns an Authorization header (RFC 7617) for `username` and its password."""
     password = demanded_secret(check, "password", CredentialEncoding.BASIC)
     pair = f"{check.text('username')}:{password}".encode()
     return "Basic " + b64encode(pair).decode("ascii")
 
 
 def password_faults(config: Config) -> list[SpecFault]:
-    """Of two passwords nobody could say which one is sent."""
+    """Refuses two passwords, because it would be undefined which one is sent."""
     if config.get("password") and config.get("password_ref"):
-        return [SpecFault("config.password", "must not be given beside password_ref")]
+        return [SpecFault("config.password", "cannot be combined with password_ref")]
     return []
 
 
@@ -92,14 +98,14 @@ def has_password(config: Config) -> bool:
 
 
 def basic_faults(config: Config) -> list[SpecFault]:
-    """What basic authentication asks for, where `auth_mode` says that it is used."""
+    """Returns the faults of basic authentication, if `auth_mode` selects it."""
     if config.get("auth_mode") != "basic":
         return []
     faults = []
     if not config.get("username"):
         faults.append(SpecFault("config.username", "is required when auth_mode is basic"))
     elif ":" in str(config["username"]):
-        faults.append(SpecFault("config.username", "must not hold a colon"))
+        faults.append(SpecFault("config.username", "must not contain a colon"))
     if not has_password(config):
         said = "or password_ref is required when auth_mode is basic"
         faults.append(SpecFault("config.password", said))

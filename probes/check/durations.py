@@ -1,6 +1,6 @@
-"""Durations as people write them in conditions: `48h`, `1h30m`, `250ms`, `14d`.
+"""Durations in conditions: `48h`, `1h30m`, `250ms`, `14d`.
 
-Pure. The grammar of Go's time.ParseDuration, unsigned, with days added.
+Pure. Source: the grammar of Go's time.ParseDuration, unsigned, with days added.
 """
 
 import re
@@ -21,7 +21,7 @@ LONGEST_US = 100 * 366 * 86_400 * 1_000_000
 
 
 def read_duration(text: str) -> int | None:
-    """Whole µs, rounded down; None where it is no duration or longer than a century."""
+    """Returns whole µs, rounded down. None if invalid or longer than 100 years."""
     at, total_ns = 0, Fraction(0)
     while piece := _PIECE.match(text, at):
         total_ns += Fraction(piece[1]) * _UNIT_NS[piece[2]]

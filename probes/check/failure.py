@@ -1,13 +1,13 @@
-"""The two ways in which reaching out ends early: the target failed, or we could not find out.
+"""Exceptions for the two early ends of a run: target failure and local failure.
 
-They travel from the dialling up to the runner, which alone turns them into a `Result`.
+Only the runner converts them into a `Result`.
 """
 
 from .result import FailureClass, UnknownReason
 
 
 class TargetFailure(Exception):
-    """The target's failure: becomes DOWN. `code` is the protocol's number, where there was one."""
+    """Failure of the target, reported as DOWN. `code` is the protocol's number, if any."""
 
     def __init__(self, failure: FailureClass, code: int | None = None) -> None:
         super().__init__(failure, code)
@@ -16,7 +16,7 @@ class TargetFailure(Exception):
 
 
 class LocalFailure(Exception):
-    """A failure of ours: becomes unknown, never DOWN."""
+    """Failure on our side, reported as unknown and never as DOWN."""
 
     def __init__(self, reason: UnknownReason) -> None:
         super().__init__(reason)

@@ -1,7 +1,8 @@
-"""A JSON document read where a path leads, with a bounded amount of it made into objects.
+"""Reading of JSON documents along a path, with a bounded number of created objects.
 
-Pure. A megabyte may be half a million empty lists, and making them holds the interpreter, whichever
-thread does it. So a long document is not read whole: what lies beside the path is only skipped.
+Pure. A megabyte of JSON can contain half a million empty lists, and creating them blocks the
+interpreter in any thread. Therefore a long document is not parsed as a whole: values outside the
+path are skipped.
 """
 
 from functools import lru_cache
@@ -11,37 +12,37 @@ import msgspec
 
 Path = tuple[str | int, ...]
 
-# Up to here a document is read whole, once for all paths: its worst takes some 5 ms.
+# Up to this size a document is parsed whole, once for all paths. The worst case takes about 5 ms.
 WHOLE_CHARACTERS_MOST = 64 * 1024
-# Lists and objects that are made of a longer one, at 150 ns.
+# Limit of lists and objects created from a longer document, at 150 ns each.
 PARTS_MOST = 40_000
-# An element further behind is not skipped to.
+# Elements with a larger index are not skipped to.
 INDEX_MOST = 255
 
 
 class _Missing:
-    """No value: not the same as null, which is one."""
+    """Absence of a value. It differs from null, which is a value."""
 
 
 MISSING: Final = _Missing()
 
 
 class TooLarge(Exception):
-    """What stands at the end of the path has more parts than are made."""
+    """Raised if the value at the end of the path has too many parts."""
 
 
 def read_whole(text: str) -> object:
-    """MISSING where it is no JSON."""
+    """Returns the parsed document, or MISSING if the text is not JSON."""
     return _decoded(text, Any)
 
 
 def is_json(text: str) -> bool:
-    """Whether it is a document at all, of any length; nothing of it is made."""
+    """Returns whether the text is a JSON document of any length. Creates no objects."""
     return _decoded(text, msgspec.Raw) is not MISSING
 
 
 def walk(value: object, path: Path) -> object:
-    """What stands in a document at the end of the path; MISSING where that is nothing."""
+    """Returns the value at the end of the path, or MISSING."""
     for step in path:
         if isinstance(step, int):
             if not isinstance(value, list) or step >= len(value):
@@ -55,7 +56,10 @@ def walk(value: object, path: Path) -> object:
 
 
 def read_along(text: str, path: Path) -> object:
-    """Returns what `walk` finds, without the whole document. Raises TooLarge otherwise."""
+    """Returns the value that `walk` finds, without parsing the whole document.
+
+    Raises: `TooLarge` if the value, or the document of an unsupported path, has too many parts.
+    """
     shape = _shape(path)
     if shape is None:
         return walk(_bounded(text), path)
@@ -75,7 +79,7 @@ def _bounded(text: str) -> object:
 
 @lru_cache(maxsize=256)
 def _shape(path: Path) -> Any:
-    """A type whose `there`, as often as there are steps, is the value; None where there is none."""
+    """Returns a type whose nested `there` is the value, or None for unsupported paths."""
     shape: Any = msgspec.Raw
     for step in reversed(path):
         try:
@@ -87,7 +91,7 @@ def _shape(path: Path) -> Any:
             else:
                 return None
         except ValueError:
-            # A key with a quote, a backslash or a control character in it.
+            # The key contains a quote, a backslash or a control character.
             return None
     return shape
 

@@ -1,7 +1,7 @@
-"""How long our own event loop stood still, so that our stalls are not taken for the target's.
+"""Stalls of the event loop, so that they are not reported as failures of the target.
 
-A task wakes every `TICK_SECONDS`; by how much it wakes late is how long the loop did not run.
-CLOCK_BOOTTIME, where the system has it, also counts the time the machine was asleep.
+A task wakes every `TICK_SECONDS`, and its lateness is the duration of the stall. CLOCK_BOOTTIME, if
+the system has it, also counts time in suspend.
 """
 
 import time
@@ -11,34 +11,36 @@ from collections import deque
 import trio
 
 TICK_SECONDS = 0.05
-# Below this a late wake-up is the ordinary work of a busy loop and is not kept.
+# Smaller lateness is normal in a busy loop and is not recorded.
 NOTED_US = 20_000
-# How late the loop wakes is counted up to each of these.
+# Upper bounds of the histogram of lateness, µs.
 LATENESS_US = (1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 500_000)
 _TICK_US = int(TICK_SECONDS * 1_000_000)
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class LoopLag:
-    """One of these a process; `watch` runs in a nursery for as long as probes run."""
+    """Monitor of the event loop, one per process.
+
+    `watch` must run in a nursery for as long as probes run.
+    """
 
     def __init__(self) -> None:
-        # (noted at, stood still), both µs; the stalls fall from left to right, since an older
-        # one that is no longer than a newer one can never be the worst of any span again.
+        # (recorded at, duration), both µs. Durations decrease from left to right: an older stall
+        # that is not longer than a newer one can never be the longest of a span.
         self._stalls: deque[tuple[int, int]] = deque()
         self._slept_at_us: int | None = None
-        # How many wake-ups were as late as each of LATENESS_US at most, and not as the one before;
-        # the last are later than all. And how late all were together.
+        # Wake-ups per bucket of LATENESS_US, the last for later ones; and the sum of all lateness.
         self.lateness = [0] * (len(LATENESS_US) + 1)
         self.late_us = 0
 
     @staticmethod
     def now_us() -> int:
-        """The instant to hand to `stalled_since` later; no date, only a running count."""
+        """Returns an instant of the running clock for `stalled_since`, in µs. Not a date."""
         return time.clock_gettime_ns(_CLOCK) // 1_000
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Never returns. Until it runs, `stalled_since` refuses to answer."""
+        """Records stalls and never returns. Until it runs, `stalled_since` raises."""
         started = False
         try:
             while True:
@@ -52,16 +54,20 @@ class LoopLag:
             self._slept_at_us = None
 
     def stalled_since(self, began_us: int) -> int:
-        """The longest single standstill, in µs, that touched the span from `began_us` to now."""
+        """Returns the longest single stall, in µs, between `began_us` and now.
+
+        Raises: `RuntimeError` if `watch` is not running.
+        """
         if self._slept_at_us is None:
-            raise RuntimeError("Lag.watch is not running: nobody would notice that we stood still")
+            raise RuntimeError("LoopLag.watch is not running, so stalls are not recorded")
         now_us = self.now_us()
-        # The watcher itself may not have had its turn yet since the loop came back.
+        # The watch task may not have run since the end of a current stall.
         worst_us = max(0, now_us - max(began_us, self._slept_at_us + _TICK_US))
         first = True
         for noted_at_us, stall_us in self._stalls:
             if noted_at_us >= began_us:
-                # Only the first can have begun before the span; the next is the longest after it.
+                # Only the first stall can have begun before the span. The next one is the longest
+                # later one.
                 worst_us = max(worst_us, min(stall_us, noted_at_us - began_us))
                 if not first:
                     break
@@ -78,6 +84,7 @@ class LoopLag:
         while self._stalls and self._stalls[-1][1] <= stall_us:
             self._stalls.pop()
         self._stalls.append((now_us, stall_us))
-        # Falling lengths bound the queue by itself; this bounds it for a loop that is ever late.
+        # Decreasing durations usually bound the queue. This bounds it for a loop that is always
+        # late.
         while len(self._stalls) > 1_000:
             self._stalls.popleft()

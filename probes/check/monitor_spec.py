@@ -1,7 +1,7 @@
-"""What each kind of monitor takes: names, types, bounds, secrets, help, in one value a kind.
+"""Spec of each monitor type: names, types, bounds, secrets and help of its settings.
 
-The API's validation, the console's forms and the docs all read these, so they cannot disagree.
-Pure; a kind's file holds its `SPEC`.
+The API validation, the console forms and the documentation use the same specs, so that they agree.
+Pure. The module of a monitor type contains its `SPEC`.
 """
 
 import json
@@ -18,10 +18,10 @@ HEADER_VALUE_LONGEST = 4_096
 TEXT_LONGEST = 1_024
 SECRET_LONGEST = 4_096
 BODY_LONGEST = 65_536
-# Deeper ones cannot be read everywhere: Python's own bound depends on who asks.
+# Deeper documents cannot be read everywhere: Python's own limit depends on the call depth.
 DOCUMENT_DEPTH_MOST = 64
 
-# Headers whose value is a credential: encrypted, never shown, dropped when the origin changes.
+# Headers with a credential: encrypted, never shown, dropped when the origin changes.
 CREDENTIAL_HEADERS = frozenset(
     {
         "authorization",
@@ -36,7 +36,8 @@ CREDENTIAL_HEADERS = frozenset(
         "private-token",
     }
 )
-# Headers that frame the message: they are ours, or one request could be read as two.
+# Headers that frame the message. Only the client sets them; otherwise one request could be read as
+# two.
 FRAMING_HEADERS = frozenset(
     {
         "connection",
@@ -51,7 +52,7 @@ FRAMING_HEADERS = frozenset(
     }
 )
 
-# The grammar of the names by which a document refers to secrets.
+# Grammar of the names by which a document refers to secrets.
 BINDING = "[a-z][a-z0-9_-]{0,39}"
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -61,7 +62,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 class MonitorType(StrEnum):
-    """Every type of the interface; which of them this build can probe, `kinds` says."""
+    """Every monitor type of the API. `registry.FILES` lists the types of this build."""
 
     HTTP = "http"
     TCP = "tcp"
@@ -84,7 +85,7 @@ class MonitorType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpecFault:
-    """One thing to mend: the field as the API names it (`config.headers`), and what is wrong."""
+    """One fault: the field by its API name (`config.headers`), and the reason."""
 
     field: str
     message: str
@@ -111,10 +112,11 @@ class FieldType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One config key. `longest` counts characters; `least` and `most` bound an integer, `most` also
-    how many ids there may be.
+    """One config key.
 
-    A `secret` value is encrypted and never returned; of headers, those in `CREDENTIAL_HEADERS`.
+    `longest` counts characters. `least` and `most` bound an integer; `most` also bounds the number
+    of ids. A `secret` value is encrypted and never returned. For headers this applies to those in
+    `CREDENTIAL_HEADERS`.
     """
 
     name: str
@@ -135,11 +137,12 @@ Config = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One kind. `rule` holds what concerns several fields; it sees the config with defaults.
+    """Settings of one monitor type.
 
-    `schemes` are those a URL target may have; settings `<bindings>_<binding>_ref` name the project
-    secrets that a document refers to; `probed` is false where nothing of ours runs;
-    `placeholders` are those that a condition of this kind can learn something from.
+    `rule` validates settings that depend on each other, with defaults applied. `schemes` are the
+    allowed schemes of a URL target. Settings `<bindings>_<binding>_ref` name the project secrets
+    that a document refers to. `probed` is false if no probe runs. `placeholders` are those that
+    have a value for this type.
     """
 
     type: MonitorType
@@ -155,7 +158,7 @@ class Spec:
     rule: Callable[[str, Config], list[SpecFault]] | None = None
 
     def read(self, config: Config) -> tuple[dict[str, object], list[SpecFault]]:
-        """The config in natural types with its defaults, and every fault that it has."""
+        """Returns the config in native types with its defaults, and all its faults."""
         known = {field.name: field for field in self.fields}
         values = {field.name: field.default for field in self.fields if field.default is not None}
         faults: list[SpecFault] = []
@@ -167,7 +170,7 @@ class Spec:
                 said = f"is not of the form {self.bindings}_<binding>_ref"
                 faults.append(SpecFault(f"config.{name[:64]}", said))
             elif field is None:
-                faults.append(SpecFault(f"config.{name[:64]}", f"is no setting of {self.type}"))
+                faults.append(SpecFault(f"config.{name[:64]}", f"is not a setting of {self.type}"))
             elif value is not None and value != "":
                 read, wrong = _READERS[field.type](field, value)
                 if wrong:
@@ -184,13 +187,13 @@ class Spec:
         return Field(name=name, type=FieldType.SECRET_NAME, help="Names a project secret.")
 
     def declared(self, config: Config) -> list[Field]:
-        """The settings that the document of this config needs, one a binding that it uses."""
+        """Returns the settings that the document of this config needs, one per binding."""
         names = sorted(self.declares(config)) if self.declares else []
         fields = (self._binding(f"{self.bindings}_{name}_ref") for name in names)
         return [field for field in fields if field is not None]
 
     def bindings_of(self, config: Config) -> dict[str, str]:
-        """The settings that name a binding's secret, by the binding."""
+        """Returns the settings that name the secret of a binding, by the binding."""
         before = len(self.bindings) + 1
         return {
             name[before : -len("_ref")]: name
@@ -212,9 +215,9 @@ def _text(field: Field, value: object) -> Read:
     if len(value) > field.longest:
         return None, f"is longer than {field.longest} characters"
     if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
-        return None, "holds a character that cannot be sent"
+        return None, "contains a character that cannot be sent"
     if not field.multiline and any(c < " " or c == "\x7f" for c in value):
-        return None, "holds a control character"
+        return None, "contains a control character"
     return value, ""
 
 
@@ -247,7 +250,7 @@ def _secret_name(_field: Field, value: object) -> Read:
 
 
 def _ids(field: Field, value: object) -> Read:
-    """A list of ids as texts; one text with commas is taken too."""
+    """Reads a list of ids as strings, or one string with commas."""
     if isinstance(value, str):
         value = [part for part in value.split(",") if part.strip()]
     if not isinstance(value, list):
@@ -256,7 +259,7 @@ def _ids(field: Field, value: object) -> Read:
     if len(given) > field.most:
         return None, f"must be at most {field.most} ids"
     ids = [item.strip().lower() for item in given if isinstance(item, str)]
-    # Commas alone name nothing either.
+    # A string of commas contains no id.
     if not ids or len(ids) < len(given) or not all(_ID.fullmatch(item) for item in ids):
         return None, "must be a list of ids"
     if len(set(ids)) < len(ids):
@@ -265,7 +268,7 @@ def _ids(field: Field, value: object) -> Read:
 
 
 def _headers(_field: Field, value: object) -> Read:
-    """An object of strings; its JSON text is taken too, as an agent's job carries only strings."""
+    """Reads an object of strings, or its JSON text: an agent's job has only strings."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -274,7 +277,7 @@ def _headers(_field: Field, value: object) -> Read:
     if not isinstance(value, Mapping):
         return None, "must be an object of header names and values"
     if len(value) > HEADERS_MOST:
-        return None, f"holds more than {HEADERS_MOST} headers"
+        return None, f"contains more than {HEADERS_MOST} headers"
     seen: set[str] = set()
     for name, content in cast("Mapping[object, object]", value).items():
         wrong = header_fault(name, content)
@@ -288,7 +291,7 @@ def _headers(_field: Field, value: object) -> Read:
 
 
 def _document(field: Field, value: object) -> Read:
-    """Only that it is one: what it means is for its kind's rule to say."""
+    """Reads a JSON object. The rule of the monitor type checks its content."""
     if isinstance(value, Mapping):
         try:
             text = json.dumps(value)
@@ -325,14 +328,16 @@ def _is_shallow(document: object) -> bool:
 
 
 def header_fault(name: object, content: object) -> str:
-    """Why no request may carry this header, empty where one may. Names the header only once it is
-    known to be a token, and never its value."""
+    """Returns the reason to refuse a header, or "" if it is allowed.
+
+    The reason names the header only if the name is a valid token, and never the value.
+    """
     if not isinstance(name, str) or len(name) > HEADER_NAME_LONGEST or not _TOKEN.fullmatch(name):
-        return "holds a header name that is not a token"
+        return "contains a header name that is not a token"
     if name.lower() in FRAMING_HEADERS:
         return f"must not set {name}"
     if not isinstance(content, str):
-        return f"gives {name} a value that is no string"
+        return f"gives {name} a value that is not a string"
     if len(content) > HEADER_VALUE_LONGEST:
         return f"gives {name} a value longer than {HEADER_VALUE_LONGEST} characters"
     if content != content.strip() or any(

@@ -1,20 +1,19 @@
-"""Numbers as servers spell them, as conditions compare and print them.
-
-Pure.
-"""
+"""Numbers in responses, as conditions compare and print them. Pure."""
 
 import math
 
 from .condition_evaluation import MISSING
 
-# Above it a float no longer tells whole numbers apart.
+# Above it a float cannot represent every whole number.
 _WHOLE_MOST = 2**53
 _DIGITS_MOST = 1_000
 
 
 def read_numeral(text: str) -> object:
-    """A whole number as one, so that it reads `1` and not `1.0`; MISSING for NaN, which says that
-    there is no number. `ValueError` where the text is no number at all.
+    """Returns a number. Whole numbers become int, so that they print as `1`, not `1.0`.
+
+    Returns MISSING for NaN, which means that no number exists.
+    Raises: `ValueError` if the text is not a number.
     """
     if len(text) > _DIGITS_MOST:
         raise ValueError("too long to be a number")

@@ -1,4 +1,4 @@
-"""What one attempt saw of its target, before anyone judges it."""
+"""Observation of one attempt, before its conditions are evaluated."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,12 @@ from .result import FailureClass
 
 @dataclass(slots=True)
 class Observation:
-    """`failure` is the kind's own verdict, which counts where the check has no conditions.
+    """Observation of a target.
 
-    `cert_ends_at` is µs since the epoch; the runner, which has the clock, makes the time left.
-    Where the check has no conditions, less of it than `cert_left_us_least` is `tls_expiring`.
-    `took_us` is what the target took, where that is not all of the time that the attempt took.
+    `failure` is the verdict of the probe, which counts if the check has no conditions.
+    `cert_ends_at` is µs since the epoch; the runner, which has the clock, computes the time left.
+    Without conditions, a time left below `cert_left_us_least` is `tls_expiring`. `took_us` is the
+    latency of the target if it differs from the duration of the attempt.
     """
 
     facts: ProbeValues

@@ -1,4 +1,4 @@
-"""The stopwatch of one attempt: which phases were finished, how long they took, which was not."""
+"""Phase timer of one attempt: duration of each finished phase, and the unfinished one."""
 
 from time import perf_counter_ns
 
@@ -7,15 +7,15 @@ from .result import FailureClass, Phases, ProbePhase, UnknownReason
 
 
 class Stopwatch:
-    """Phases follow each other; a phase met again (a redirect) adds up."""
+    """Timer of consecutive phases. A repeated phase (a redirect) adds up."""
 
     __slots__ = ("_began_ns", "_current", "_since_ns", "_spent_ns", "place", "resolver_alive")
 
     def __init__(self) -> None:
-        # Set by the resolver once a nameserver that failed for our name answered for the root:
-        # a deadline that then ends the lookup is the name's fault, and ours before.
+        # Set by the resolver if a nameserver that failed for our name answered for the root. A
+        # deadline that then ends the lookup is a target failure. Otherwise it is a local failure.
         self.resolver_alive = False
-        # What a message names instead of the target's host: the step that a scenario is at.
+        # Shown in messages instead of the target's host: the current step of a scenario.
         self.place = ""
         self._began_ns = perf_counter_ns()
         self._spent_ns: dict[ProbePhase, int] = {}
@@ -27,7 +27,7 @@ class Stopwatch:
         self._since_ns = perf_counter_ns()
 
     def done(self) -> None:
-        """The phase begun last has ended; harmless when none is under way."""
+        """Ends the current phase. Does nothing without one."""
         phase = self._current
         if phase is not None:
             spent = perf_counter_ns() - self._since_ns
@@ -45,7 +45,7 @@ class Stopwatch:
         return self.elapsed_us() // 1_000
 
     def read(self) -> Phases:
-        """What stands on the watch now."""
+        """Returns the phases so far."""
         spent = {phase: ns // 1_000 for phase, ns in self._spent_ns.items()}
         return Phases(
             dns_us=spent.get(ProbePhase.DNS),
@@ -58,8 +58,9 @@ class Stopwatch:
 
 
 def overdue(watch: Stopwatch) -> TargetFailure | LocalFailure:
-    """What a deadline that has passed says: the phase that did not finish gives the class, and a
-    silent resolver gives none.
+    """Returns the failure for a passed deadline, by the unfinished phase.
+
+    A silent resolver is a local failure.
     """
     if watch.unfinished is ProbePhase.DNS:
         if not watch.resolver_alive:

@@ -1,4 +1,4 @@
-"""Registry."""
+"""Registry of monitor types: the spec and the module of each."""
 
 import importlib
 from types import ModuleType
@@ -6,7 +6,7 @@ from typing import cast
 
 from .monitor_spec import MonitorType, Spec
 
-# Types to files. A type of the interface that is missing here cannot be saved yet.
+# Module of each type. A type of the API that is missing here cannot be saved yet.
 FILES: dict[str, str] = {
     MonitorType.HTTP: "http",
     MonitorType.TCP: "tcp",
@@ -31,7 +31,7 @@ _specs: dict[str, Spec] = {}
 
 
 def spec_of(kind: str) -> Spec | None:
-    """The spec of a type, or None where this build does not have it."""
+    """Returns the spec of a type, or None if this build does not have it."""
     spec = _specs.get(kind)
     if spec is None and kind in FILES:
         spec = _specs[kind] = cast("Spec", file_of(kind).SPEC)
@@ -39,5 +39,5 @@ def spec_of(kind: str) -> Spec | None:
 
 
 def file_of(kind: str) -> ModuleType:
-    """The file of a type that is in `FILES`."""
+    """Returns the module of a type in `FILES`."""
     return importlib.import_module(f"..kinds.{FILES[kind]}", __package__)

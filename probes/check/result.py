@@ -1,7 +1,7 @@
-"""What a run may say, and nothing more: a bounded class and a host, never what was seen.
+"""Result of a run: a bounded failure class and a host, never observed content.
 
-`Outcome.UNKNOWN` is what keeps our own trouble from being called the target's: such a result
-carries the reason and is never stored as DOWN.
+`RunOutcome.UNKNOWN` separates local failures from failures of the target. Such a result carries the
+reason and is never stored as DOWN.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class FailureClass(StrEnum):
-    """Why a target is down, in the words of the wire."""
+    """Reason why a target is down, with the value of the API."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"
@@ -28,7 +28,7 @@ class FailureClass(StrEnum):
     PROBE_ERROR = "probe_error"
 
 
-# The classes that a dead network of our own would show for a target that is well.
+# Classes that a dead network on our side would also cause for a healthy target.
 NETWORK_CLASSES = frozenset(
     {
         FailureClass.DNS_ERROR,
@@ -47,24 +47,24 @@ class RunOutcome(StrEnum):
 
 
 class UnknownReason(StrEnum):
-    """Why a result could not be had: each is trouble on our side."""
+    """Reason why a run has no result. Each is a local failure."""
 
     RESOLVER_DEAD = "resolver_dead"
     PROBER_OFFLINE = "prober_offline"
     LOOP_STALLED = "loop_stalled"
     NO_ROUTE = "no_route"  # this host has no route for the address's family
-    EGRESS_DENIED = "egress_denied"  # this host's own firewall or sandbox said no
-    ICMP_DENIED = "icmp_denied"  # neither ping_group_range nor CAP_NET_RAW lets us send an echo
+    EGRESS_DENIED = "egress_denied"  # refused by this host's firewall or sandbox
+    ICMP_DENIED = "icmp_denied"  # neither ping_group_range nor CAP_NET_RAW allows an echo
     LOCAL_RESOURCES = "local_resources"  # descriptors, ports, memory
-    NO_TRUST_STORE = "no_trust_store"  # this host holds no certificate authorities
-    BAD_DEFINITION = "bad_definition"  # stored by another version, and not to be read by this one
+    NO_TRUST_STORE = "no_trust_store"  # this host has no certificate authorities
+    BAD_DEFINITION = "bad_definition"  # stored by another version and unreadable by this one
     UNKNOWN_KIND = "unknown_kind"  # this build has no probe of that type
     MISSING_REFERENCE = "missing_reference"
     BAD_SECRET = "bad_secret"  # a secret that no header can carry
     DECRYPT_FAILED = "decrypt_failed"
     CARRIER_TOO_OLD = "carrier_too_old"
     PROBE_BUG = "probe_bug"
-    NO_WORKER = "no_worker"  # nobody of ours probes in that region just now
+    NO_WORKER = "no_worker"  # no worker of the region is running
 
 
 class ProbePhase(StrEnum):
@@ -76,9 +76,9 @@ class ProbePhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """How long each part of the last attempt took, in µs, summed over redirects.
+    """Duration of each phase of the last attempt, in µs, summed over redirects.
 
-    None: that phase was not reached, or is the one named in `unfinished`.
+    None: the phase was not reached, or it is the one in `unfinished`.
     """
 
     dns_us: int | None = None
@@ -91,12 +91,12 @@ class Phases:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of one run. `started_at` is µs since the epoch by the clock that was given.
+    """Result of one run. `started_at` is µs since the epoch by the given clock.
 
-    `latency_ms` is the last attempt's total. `code` is the protocol's number, where it has one.
-    `lagged` says that our loop was late meanwhile, so that the latency is partly ours. `bug` names
-    the exception and its place when `unknown_reason` is `probe_bug`: for the log, never for the
-    store.
+    `latency_ms` is the total of the last attempt. `code` is the protocol's number, if any. `lagged`
+    means that the event loop stalled during the run, so that the latency is partly ours. `bug`
+    names the exception and its location if `unknown_reason` is `probe_bug`. It is logged and never
+    stored.
     """
 
     started_at: int
@@ -114,14 +114,19 @@ MESSAGE_LONGEST = 300
 
 
 def message(failure: FailureClass, place: str) -> str:
-    """`http_status api.example.com`: the class, the target's host, and no more; of a scenario
-    `condition_failed step 2 status api.example.com`, with the step's number and what failed there.
+    """Returns the class and the target's host: `http_status api.example.com`.
+
+    For a scenario it also contains the step's number and the failed assertion: `condition_failed
+    step 2 status api.example.com`.
     """
     return f"{failure} {place}".strip()[:MESSAGE_LONGEST]
 
 
 def unobtained(now: int, place: str, reason: UnknownReason) -> Result:
-    """The end of a run that was not made, through us. `now` is µs since the epoch."""
+    """Returns the result of a run that failed locally before it started.
+
+    `now` is µs since the epoch.
+    """
     return Result(
         started_at=now,
         outcome=RunOutcome.UNKNOWN,

@@ -1,6 +1,6 @@
-"""What a target may look like, and its host: the one part of it that a message may show.
+"""Target syntax, and the target's host, the only part that a message may show.
 
-Pure. Stricter than RFC 3986 where leniency would let two readers see two different hosts.
+Pure. Stricter than RFC 3986 if leniency would let two parsers see two different hosts.
 """
 
 import re
@@ -24,12 +24,15 @@ _PATH_SAFE = "/?:@!$&'()*+,;=-._~%[]"
 
 
 class BadTarget(ValueError):
-    """The target cannot be read; the text says what to mend and repeats nothing of it."""
+    """Raised for an invalid target. The text states the fault and repeats no part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """`host` is lower-case ASCII, without brackets; `path` begins with / and holds the query."""
+    """Parts of a URL.
+
+    `host` is lower-case ASCII without brackets. `path` begins with / and includes the query.
+    """
 
     scheme: str
     host: str
@@ -42,7 +45,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """As the Host header spells it: the port only where it is not the scheme's own."""
+        """Returns host and port for the Host header, without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -52,7 +55,10 @@ class Url:
 
 @lru_cache(maxsize=4_096)
 def read_url(text: str, schemes: tuple[str, ...] = ("http", "https")) -> Url:
-    """The parts of an absolute URL; `BadTarget` where it is none, or carries userinfo."""
+    """Parses an absolute URL.
+
+    Raises: `BadTarget` if the URL is invalid or contains userinfo.
+    """
     _refuse_odd_characters(text)
     try:
         parts = urlsplit(text)
@@ -75,7 +81,10 @@ def read_url(text: str, schemes: tuple[str, ...] = ("http", "https")) -> Url:
 
 
 def redirected(base: Url, location: str) -> Url:
-    """Where a Location header leads (RFC 9110, 10.2.2); its userinfo is refused, not followed."""
+    """Returns the target of a Location header (RFC 9110, 10.2.2).
+
+    Raises: `BadTarget` if it contains userinfo.
+    """
     try:
         joined = urljoin(str(base), quote(location.strip(), safe=_PATH_SAFE + "#"))
     except ValueError:
@@ -84,7 +93,10 @@ def redirected(base: Url, location: str) -> Url:
 
 
 def read_host_port(text: str) -> tuple[str, int]:
-    """`host:port`, an IPv6 address in brackets; `BadTarget` where it is none."""
+    """Parses `host:port`, with an IPv6 address in brackets.
+
+    Raises: `BadTarget` if it is invalid.
+    """
     _refuse_odd_characters(text)
     if "@" in text:
         raise BadTarget("must not carry a user name or password")
@@ -103,7 +115,7 @@ def read_host_port(text: str) -> tuple[str, int]:
 
 
 def read_host(text: str) -> str:
-    """A name or an address as we use it: lower-case, A-labels (IDNA), no final dot."""
+    """Returns a name or an address in canonical form: lower-case, IDNA, no final dot."""
     host = text.strip().lower().removesuffix(".")
     if not host:
         raise BadTarget("has no host")
@@ -113,7 +125,7 @@ def read_host(text: str) -> str:
         host = _a_labels(host)
     if len(host) > HOST_LONGEST or not _LABELS.fullmatch(host):
         raise BadTarget("has a host that cannot be read")
-    # 127.1, 0x7f000001 and 2130706433 are addresses to some readers and names to others.
+    # Some parsers read 127.1, 0x7f000001 and 2130706433 as addresses, others as names.
     last = host.rpartition(".")[2]
     if (last.isdigit() or last.startswith("0x")) and not _IPV4.fullmatch(host):
         raise BadTarget("has an address that is not written in full")
@@ -145,4 +157,4 @@ def _refuse_odd_characters(text: str) -> None:
     if len(text) > TARGET_LONGEST:
         raise BadTarget(f"is longer than {TARGET_LONGEST} characters")
     if any(c <= " " or c == "\x7f" or "\ud800" <= c <= "\udfff" or c.isspace() for c in text):
-        raise BadTarget("holds a space or a control character")
+        raise BadTarget("contains a space or a control character")

@@ -205,7 +205,7 @@ async def test_all_or_nothing_and_the_entry_is_named(api: Api) -> None:
         ),
         (
             {"all": {"name": "All", "type": "composite", "config": {"childern": ["web"]}}},
-            "monitors.all.config.childern: is no setting of composite",
+            "monitors.all.config.childern: is not a setting of composite",
         ),
     ],
 )

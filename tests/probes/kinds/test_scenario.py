@@ -91,7 +91,7 @@ def test_a_whole_scenario_is_read() -> None:
         (one(url="https://x.example/#{{frag}}"), "fragment"),
         (one(url="https://x.example/{{late}}"), "uses {{late}}, which no earlier step extracts"),
         (one(url="https://x.example/{{ spaced }}"), "holds {{ that begins neither"),
-        (one(headers={"x y": "1"}), "step 1 headers holds a header name"),
+        (one(headers={"x y": "1"}), "step 1 headers contains a header name"),
         (one(headers={"Content-Length": "1"}), "step 1 headers must not set Content-Length"),
         (one(headers={"A": "1", "a": "2"}), "step 1 headers names a twice"),
         (one(headers={"A": "{{secret:Login}}"}), "step 1 header a holds {{"),
