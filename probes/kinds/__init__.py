@@ -1,5 +1,5 @@
-"""The protocols, a file each, all with the same signature; a file is loaded at its first need.
+"""Probes, one module per protocol with the same signature, imported on first use.
 
-A new kind is a new file here with `SPEC` and, where something is probed, `probe` (see kind.py), and
-a line in `FILES`.
+A new monitor type is a new module here with `SPEC` and, if it is probed, `probe` (see
+`probe_kind`), and an entry in `registry.FILES`.
 """

@@ -1,4 +1,4 @@
-"""Composite: made of other monitors, so nothing is probed: the store works out what it says."""
+"""Composite monitors. They have no probe: storage computes their state from the children."""
 
 from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 

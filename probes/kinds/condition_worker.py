@@ -1,7 +1,7 @@
-"""Whether all conditions of a check hold: at once where that is quick, in threads where it is not.
+"""Evaluation of a check's conditions: directly if they are quick, else in threads.
 
-A search lets go of the interpreter, so that in a thread it does not hold the loop. Reading a long
-document does not: of those there is one at a time.
+A search releases the interpreter lock, so that it does not block the event loop from a thread.
+Parsing a long document does not release it, so only one such thread runs at a time.
 """
 
 import atexit
@@ -13,8 +13,8 @@ from ..check.condition import Condition
 from ..check.condition_evaluation import ProbeValues, evaluate, is_long
 from ..net.egress import Egress
 
-# RE2 aborts the process where a search comes back to an interpreter that has ended; one that was
-# left alone is waited for so long, which is more than any of them may take where others work too.
+# RE2 aborts the process if a search returns to a finalized interpreter. At exit, abandoned searches
+# get this time to end, which is more than any of them needs under load.
 EXIT_SECONDS = 15.0
 _under_way: set[object] = set()
 
@@ -22,7 +22,7 @@ _under_way: set[object] = set()
 async def evaluate_conditions(
     conditions: Sequence[Condition], facts: ProbeValues, reach: Egress
 ) -> bool:
-    """Look at `facts.exhausted` afterwards."""
+    """Returns whether all conditions are true. Check `facts.exhausted` afterwards."""
     if not is_long(conditions, facts):
         return hold(conditions, facts)
     for condition in conditions:
@@ -34,7 +34,7 @@ async def evaluate_conditions(
 
 
 def hold(conditions: Sequence[Condition], facts: ProbeValues) -> bool:
-    """At once; for facts that are known to be short."""
+    """Returns whether all conditions are true, without a thread. For short values only."""
     return all(evaluate(condition, facts) for condition in conditions)
 
 

@@ -1,8 +1,8 @@
-"""DNS: one question to a resolver; an answer is enough unless conditions read values or the rcode.
+"""DNS probe: one question to a resolver. Any answer is up unless conditions read it.
 
-Who is at fault for silence depends on whose resolver it is. One that the monitor names is what is
-being watched: its silence is DOWN. This host's own is only the way to the answer: its silence, or
-its SERVFAIL, is DOWN where it answers for the root, and else unknown.
+The meaning of silence depends on the resolver. A resolver that the monitor names is the target, so
+its silence is DOWN. This host's resolver is only a means. Its silence or SERVFAIL is DOWN if it
+answers for the root, else unknown.
 """
 
 from functools import partial
@@ -41,7 +41,7 @@ RECORD_TYPES = (
 PORTS = {"udp": 53, "tcp": 53, "dot": 853, "doh": 443}
 DOH_PATH = "/dns-query"
 DOH_TYPE = "application/dns-message"
-# Records of a type that compares without regard to case (RFC 4343): all of it names and numbers.
+# Record types with only names and numbers, which compare case-insensitively (RFC 4343).
 _NAMES = frozenset({"CNAME", "MX", "NS", "PTR", "SOA", "SRV"})
 _ANSWERED = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)
 
@@ -103,7 +103,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
         message = await _ask_ours(query, transport, reach, watch)
     rcode = int(message.rcode())
     values = await _values(message, kind, reach)
-    # A condition on the rcode may want just what is a failure otherwise.
+    # A condition on the rcode may expect a code that is a failure otherwise.
     failure = None if values and rcode == dns.rcode.NOERROR else FailureClass.DNS_ERROR
     if failure and not check.wants("STATUS"):
         raise TargetFailure(failure, rcode)
@@ -112,7 +112,10 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 
 
 def read_resolver(text: str, transport: str) -> Url:
-    """Who is asked, as a URL whose path only DoH uses; `BadTarget` where it cannot be read."""
+    """Parses the resolver as a URL, of which only DoH uses the path.
+
+    Raises: `BadTarget` if it is invalid.
+    """
     if text.startswith("https://") and transport == "doh":
         return read_url(text, ("https",))
     if text.startswith("[") or text.count(":") == 1:
@@ -123,7 +126,7 @@ def read_resolver(text: str, transport: str) -> Url:
     return Url("https", host, port, DOH_PATH)
 
 
-# The resolver that the monitor names.
+# A resolver that the monitor names.
 
 
 async def _ask_named(
@@ -162,7 +165,7 @@ async def _by_tcp(
 async def _by_web(
     query: dns.message.QueryMessage, resolver: Url, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
-    """RFC 8484: the message as the body of a POST, with id 0."""
+    """Sends the message as the body of a POST with id 0 (RFC 8484)."""
     query.id = 0
     request = HttpRequest(
         method="POST",
@@ -170,7 +173,7 @@ async def _by_web(
         headers=(("content-type", DOH_TYPE), ("accept", DOH_TYPE)),
         body=query.to_wire(),
         redirects=0,
-        # Many servers speak this by HTTP/2 alone.
+        # Many DoH servers support only HTTP/2.
         version=Version.ANY,
         body_bytes_most=MESSAGE_BYTES_MOST,
     )
@@ -184,13 +187,13 @@ async def _by_web(
     return await answer_to(query, response.body, reach)
 
 
-# This host's own resolver.
+# The resolver of this host.
 
 
 async def _ask_ours(
     query: dns.message.QueryMessage, transport: str, reach: Egress, watch: Stopwatch
 ) -> dns.message.Message:
-    """The answer, or the failure of a nameserver that is alive: it answers for the root."""
+    """Returns the answer, or the failure of a nameserver that answers for the root."""
     watch.begin(ProbePhase.DNS)
     failed: dns.message.Message | None = None
     for patience_seconds in PATIENCE_SECONDS:
@@ -223,7 +226,7 @@ async def _try(
     reach: Egress,
     patience_seconds: float,
 ) -> dns.message.Message | None:
-    """What a nameserver of this host answers in that time, or None."""
+    """Returns the answer of a nameserver of this host, or None after `patience_seconds`."""
     unwatched = Stopwatch()
     with trio.move_on_after(patience_seconds):
         try:
@@ -270,7 +273,7 @@ async def _values(message: dns.message.Message, kind: str, reach: Egress) -> lis
 
 
 def _read_values(message: dns.message.Message, kind: str) -> list[str]:
-    """The records of the type at the end of the aliases, sorted: their order means nothing."""
+    """Returns the records at the end of the CNAMEs, sorted, as their order is arbitrary."""
     assert isinstance(message, dns.message.QueryMessage)
     try:
         answer = message.resolve_chaining().answer
@@ -280,7 +283,10 @@ def _read_values(message: dns.message.Message, kind: str) -> list[str]:
 
 
 def _spelled(record: dns.rdata.Rdata, kind: str) -> str:
-    """As in a zone file, without final dots; a TXT record is its strings, joined (RFC 7208)."""
+    """Returns a record as in a zone file, without final dots.
+
+    The strings of a TXT record are joined (RFC 7208).
+    """
     if isinstance(record, dns.rdtypes.txtbase.TXTBase):
         return b"".join(record.strings).decode("utf-8", "replace")
     if kind not in _NAMES:

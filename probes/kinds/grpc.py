@@ -1,6 +1,6 @@
-"""gRPC: the standard health service (grpc.health.v1) says SERVING.
+"""gRPC probe: the standard health service (grpc.health.v1) must return SERVING.
 
-Its two messages have one field each and are written and read here.
+Its two messages have one field each. This module encodes and decodes them.
 """
 
 import trio
@@ -22,11 +22,11 @@ from ..net.tls_contexts import ClientCertificate, expires_at_us
 PATH = "/grpc.health.v1.Health/Check"
 ALPN = ("h2",)
 CERTIFICATES_LONGEST = 32_768
-# What a server is told that we wait where nobody has set a deadline.
+# Timeout sent to a server if the run has no deadline.
 TIMEOUT_SECONDS_MOST = 3_600
 STATES = {0: "UNKNOWN", 1: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 SERVING = "SERVING"
-# Statuses that a class says better than that a condition does not hold.
+# Statuses with a more precise class than condition_failed.
 _CLASSES = {
     4: FailureClass.TIMEOUT,  # DEADLINE_EXCEEDED
     7: FailureClass.AUTH_FAILED,  # PERMISSION_DENIED
@@ -44,12 +44,12 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
         faults.append(SpecFault("config.authority", str(bad)))
     certificate, key = config.get("client_cert"), config.get("client_key_ref")
     if certificate and not _is_certificate(str(certificate)):
-        faults.append(SpecFault("config.client_cert", "is no certificate in PEM"))
+        faults.append(SpecFault("config.client_cert", "is not a certificate in PEM"))
     if bool(certificate) != bool(key):
         missing = "client_key_ref" if certificate else "client_cert"
         faults.append(SpecFault(f"config.{missing}", "is required: a key and its certificate"))
     elif certificate and not config.get("tls"):
-        faults.append(SpecFault("config.tls", "is required beside client_cert"))
+        faults.append(SpecFault("config.tls", "is required with client_cert"))
     return faults
 
 
@@ -136,14 +136,14 @@ def _seen(
         failure = None if facts.result == SERVING else FailureClass.CONDITION_FAILED
     else:
         failure = _CLASSES.get(status, FailureClass.CONDITION_FAILED)
-        # A condition on the status may want just what is a failure otherwise.
+        # A condition on the status may expect a status that is a failure otherwise.
         if not check.wants("STATUS"):
             raise TargetFailure(failure, status)
     return Observation(facts, code=status, failure=failure, cert_ends_at=ends_at)
 
 
 def _timeout_ms() -> int:
-    # A run that is being cancelled has a deadline that passed before time began.
+    # The deadline of a cancelled run is minus infinity.
     left = max(0.0, trio.current_effective_deadline() - trio.current_time())
     return max(1, int(1_000 * min(left, TIMEOUT_SECONDS_MOST)))
 
@@ -153,7 +153,10 @@ def _spelled(host: str, port: int) -> str:
 
 
 def _server_name(authority: str) -> str:
-    """Its host; `BadTarget` where it cannot be read."""
+    """Returns the host of an authority.
+
+    Raises: `BadTarget` if it is invalid.
+    """
     if authority.startswith("[") or authority.count(":") == 1:
         bare = authority.endswith("]")
         return read_host_port(f"{authority}:443" if bare else authority)[0]
@@ -167,7 +170,7 @@ def _is_certificate(text: str) -> bool:
         return False
 
 
-# The messages: HealthCheckRequest {string service = 1}, HealthCheckResponse {Status status = 1}.
+# Messages: HealthCheckRequest {string service = 1}, HealthCheckResponse {Status status = 1}.
 
 
 def encoded(service: str) -> bytes:
@@ -176,8 +179,10 @@ def encoded(service: str) -> bytes:
 
 
 def decoded(message: bytes) -> int:
-    """The status; 0 where it is not there, since a protobuf leaves out what is 0. Fields that we do
-    not know are passed over. `Failed` where it is no protobuf.
+    """Returns the status of a HealthCheckResponse.
+
+    A missing field is 0, because protobuf omits zeros. Unknown fields are skipped.
+    Raises: `TargetFailure` if the message is not protobuf.
     """
     status, at = 0, 0
     while at < len(message):

@@ -1,4 +1,4 @@
-"""HTTP and HTTPS: one request, redirects followed through the guard, conditions or else 2xx."""
+"""HTTP and HTTPS probe: one request with redirects. Conditions or a 2xx status are up."""
 
 from ..check.check import Check
 from ..check.condition_evaluation import ProbeValues
@@ -36,7 +36,7 @@ from ..net.resolver import Family
 
 
 def _rule(_target: str, config: Config) -> list[SpecFault]:
-    """What the authentication mode asks for."""
+    """Validates the settings that the authentication mode requires."""
     mode = config.get("auth_mode")
     faults = [*basic_faults(config), *password_faults(config)]
     if mode == "bearer" and not config.get("token_ref"):
@@ -44,7 +44,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     headers = config.get("headers")
     named = {str(name).lower() for name in headers} if isinstance(headers, dict) else set()
     if mode in ("basic", "bearer") and "authorization" in named:
-        faults.append(SpecFault("config.headers", "must not set authorization beside auth_mode"))
+        faults.append(SpecFault("config.headers", "must not set authorization with auth_mode"))
     return faults
 
 

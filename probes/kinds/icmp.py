@@ -1,7 +1,7 @@
-"""ICMP: echoes that come back; their loss decides, and the time that they take is the latency.
+"""ICMP probe: the share of lost echoes is the verdict, the mean time the latency.
 
-Whatever is still out shortly before the deadline is lost: the verdict is reached by counting, so
-that a loss that is allowed is up although some answers never came.
+Echoes without a reply shortly before the deadline are lost. The verdict counts them, so that a
+tolerated loss is up although some replies never arrive.
 """
 
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ from ..net.icmp_echo import Echo
 
 COUNT_MOST = 20
 LOSS_PERCENT_MOST = 99
-# Between two echoes, or less where the deadline is near: half of the time is left for answers.
+# Delay between two echoes. It is shorter if the deadline is near: half of the time is for replies.
 PACE_SECONDS = 0.2
 SENDING_SHARE = 0.5
-# Once something was answered, what is slower by so much, or by so many times, is lost.
+# After the first reply, an echo is lost if it is slower than this time and this factor.
 LINGER_SECONDS = 1.0
 LINGER_TIMES = 3
-# How long before the deadline it is decided.
+# The verdict is computed this long before the deadline.
 DECIDE_SECONDS = 0.05
 
 SPEC = Spec(
@@ -65,7 +65,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     failure = None
     if 100 * lost > max_loss * count:
         failure = FailureClass.CONNECT_ERROR if tally.refused else FailureClass.TIMEOUT
-    # A condition on the loss may want just what is a failure otherwise.
+    # A condition on the loss may expect a loss that is a failure otherwise.
     if failure and not (check.wants("RESULT") or check.wants("CONNECTED")):
         raise TargetFailure(failure)
     facts = ProbeValues(connected=lost < count, ip=echo.address, result=100 * lost / count)
@@ -74,7 +74,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 
 @dataclass(slots=True)
 class _Tally:
-    """By the number of the echo; each is sent, and heard of, at most once."""
+    """Echoes by number. Each is sent once, and counts as answered or refused at most once."""
 
     sent_ns: list[int] = field(default_factory=list)
     round_trips_us: dict[int, int] = field(default_factory=dict)
@@ -121,13 +121,13 @@ async def _converse(echo: Echo, count: int, watch: Stopwatch) -> _Tally:
             tally.note(answers, refused, perf_counter_ns())
         if tally.round_trips_us:
             watch.done()
-    # What came while others had their turn was no slower for it.
+    # Read replies that arrived while other tasks ran. This does not add to their time.
     tally.note(*echo.read(), perf_counter_ns())
     return tally
 
 
 def _patience_seconds(tally: _Tally) -> float:
-    """How long answers are waited for after the last echo."""
+    """Returns how long to wait for replies after the last echo."""
     if not tally.round_trips_us:
         return float("inf")
     slowest_seconds = max(tally.round_trips_us.values()) / 1_000_000

@@ -1,7 +1,7 @@
-"""MySQL and MariaDB: a login as its clients make it, and one statement that can change nothing.
+"""MySQL and MariaDB probe: a client login, and one statement that cannot write.
 
-The statement runs in a transaction that is read-only, alone, for as long as the run may take; of
-what it finds one row is asked for. No configuration of a client is read.
+The statement runs in its own read-only transaction, limited to the time left of the run. At most
+one row is requested. No client configuration is read.
 """
 
 import math
@@ -35,7 +35,7 @@ from ..net.tls_contexts import expires_at_us
 CONVERSATION_BYTES_MOST = 256 * 1024
 QUERY_LONGEST = 4_096
 DEFAULT_QUERY = "SELECT 1"
-# Types whose text is a number (enum_field_types).
+# Types with numeric text (enum_field_types).
 _NUMBERS = frozenset({0, 1, 2, 3, 4, 5, 8, 9, 13, 246})
 
 
@@ -81,7 +81,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
         except TargetFailure as failed:
             if failed.code is None:
                 raise
-            # The server said no and still listens.
+            # The server returned an error and continues to read.
             refused = failed
         await session.quit()
         if refused is not None:
@@ -103,8 +103,9 @@ async def _open(
     password: str,
     watch: Stopwatch,
 ) -> tuple[MysqlSession, bool]:
-    """A session that is logged in, and whether it is MariaDB's. Where TLS is asked for, nothing is
-    said without it.
+    """Returns a session that is logged in, and whether the server is MariaDB.
+
+    If TLS is configured, no credentials are sent without it.
     """
     tls = check.flag("tls")
     watch.begin(ProbePhase.FIRST_BYTE)
@@ -125,7 +126,7 @@ async def _open(
 
 
 async def _guard(session: MysqlSession, *, mariadb: bool) -> None:
-    """Before a statement of others: one row, a bounded time, and nothing that changes."""
+    """Limits the statement of the user: one row, a bounded time, read-only."""
     limit = "SET sql_select_limit = 1"
     left = trio.current_effective_deadline() - trio.current_time()
     milliseconds = 0 if math.isinf(left) else max(1, math.ceil(left * 1_000))
@@ -137,15 +138,15 @@ async def _guard(session: MysqlSession, *, mariadb: bool) -> None:
     except TargetFailure as failed:
         if failed.code != UNKNOWN_VARIABLE:
             raise
-        # Servers before 5.7, and some that only speak the protocol, have no such bound.
+        # Servers before 5.7, and some compatible ones, have no time limit.
         await session.command(limit)
-    # The session's own too: a statement that commits by itself would leave the transaction.
+    # Also for the session, because a statement with an implicit commit leaves the transaction.
     await session.command("SET SESSION TRANSACTION READ ONLY")
     await session.command("START TRANSACTION READ ONLY")
 
 
 def _result(value: Value | None) -> object:
-    """In natural types; MISSING where there is no row."""
+    """Returns the value in its native type, or MISSING if there is no row."""
     if value is None:
         return MISSING
     if value.text is None or value.type not in _NUMBERS:

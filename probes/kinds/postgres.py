@@ -1,7 +1,7 @@
-"""PostgreSQL: a login as its clients make it, and one statement that can change nothing.
+"""PostgreSQL probe: a client login, and one statement that cannot write.
 
-The statement runs in a transaction that is read-only, alone, for as long as the run may take; of
-what it finds one row is asked for. No variable of the environment and no file of libpq's is read.
+The statement runs in its own read-only transaction, limited to the time left of the run. At most
+one row is requested. No environment variable and no file of libpq is read.
 """
 
 import math
@@ -35,7 +35,7 @@ from ..net.tls_contexts import expires_at_us
 CONVERSATION_BYTES_MOST = 256 * 1024
 QUERY_LONGEST = 4_096
 DEFAULT_QUERY = "SELECT 1"
-# Types whose text is a number, and the one that is a truth value (pg_type).
+# Types with numeric text, and boolean (pg_type).
 _NUMBERS = frozenset({20, 21, 23, 26, 700, 701, 1_700})
 _TRUTH = 16
 
@@ -100,7 +100,10 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 async def _open(
     check: Check, reach: Egress, connection: DialedConnection, host: str, watch: Stopwatch
 ) -> PostgresSession:
-    """Before a word about who we are. Plain only where that, or either, is what was asked for."""
+    """Opens a session without sending credentials.
+
+    It is unencrypted only for the modes disable, and prefer without server support.
+    """
     mode = check.text("sslmode")
     stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = connection.stream
     encrypted, ends_at = False, None
@@ -124,7 +127,10 @@ async def _open(
 
 
 def _guard() -> str:
-    """A transaction of its own; `SET` names no unit, which makes it milliseconds."""
+    """Returns the statements that begin a read-only transaction with a timeout.
+
+    The unit of `SET` without a suffix is milliseconds.
+    """
     begin = "BEGIN READ ONLY"
     left = trio.current_effective_deadline() - trio.current_time()
     if math.isinf(left):
@@ -133,7 +139,7 @@ def _guard() -> str:
 
 
 def _result(row: Row | None) -> object:
-    """In natural types; MISSING where there is no row."""
+    """Returns the value in its native type, or MISSING if there is no row."""
     if row is None:
         return MISSING
     if row.text is None:

@@ -1,7 +1,7 @@
-"""PromQL: one instant query to a server with Prometheus' HTTP API; what came is [RESULT].
+"""PromQL probe: one instant query to the Prometheus HTTP API. The samples are [RESULT].
 
-A query may give many samples, and which comes first is chance: so a condition must hold of every
-one. A NaN is the absence of a number (0/0: nothing was counted), of which no condition holds.
+The order of samples is arbitrary, so a condition must be true for all of them. NaN is the absence
+of a number (0/0: no event was counted), and every condition is false for it.
 """
 
 from collections.abc import Iterator
@@ -31,9 +31,9 @@ from ..net.egress import Egress
 from ..net.http_client import HttpRequest, HttpResponse, fetch
 
 QUERY_LONGEST = 1_024
-# Each condition looks at each of them on the event loop: more is a query to be aggregated.
+# Each condition is evaluated on each value on the event loop. Larger results need aggregation.
 VALUES_MOST = 500
-# Both bound for how long reading the answer holds the event loop: a sample is three parts.
+# Both limit how long decoding the response blocks the event loop. A sample has three parts.
 ANSWER_BYTES_MOST = 256 * 1024
 PARTS_MOST = 16 * VALUES_MOST
 API_PATH = "/api/v1/query"
@@ -94,10 +94,10 @@ def _request(check: Check) -> HttpRequest:
     headers: list[tuple[str, str]] = []
     if check.text("auth_mode") == "basic" and check.text("username"):
         headers.append(("authorization", basic_authorization(check)))
-    # The server gives up when we do, rather than working for nobody.
+    # The server stops when the run does, and does not compute a result that is not read.
     asked = {"query": check.text("query"), "timeout": f"{check.timeout_seconds}s"}
     return HttpRequest(
-        # GET, so that a redirect keeps the query. Nothing between may answer from memory.
+        # GET, so that a redirect keeps the query. Caches must not answer.
         method="GET",
         url=_url(read_url(check.target), asked),
         headers=[*headers, ("cache-control", "no-cache"), ("accept", "application/json")],
@@ -123,14 +123,14 @@ class _Answer(msgspec.Struct):
 
 
 class _Series(msgspec.Struct):
-    """One time series: its one sample, or its samples in a range. A histogram has neither."""
+    """Time series: its one sample, or the samples of a range. A histogram has neither."""
 
     value: tuple[float, str] | None = None
     values: list[tuple[float, str]] | None = None
 
 
 def _result(response: HttpResponse) -> object:
-    """Text, a number, or `Every` of the samples; warnings of the server change nothing."""
+    """Returns text, a number, or `AllOf` the samples. Ignores warnings of the server."""
     if response.status in _DENIED:
         raise TargetFailure(FailureClass.AUTH_FAILED, response.status)
     if not 200 <= response.status <= 299:
@@ -147,12 +147,15 @@ def _result(response: HttpResponse) -> object:
 
 
 def _read(data: _Data) -> object:
-    """`ValueError` or msgspec's own where it is no result that an instant query gives."""
+    """Returns the values of a result.
+
+    Raises: `ValueError` or msgspec errors if it is not a result of an instant query.
+    """
     if data.kind in ("scalar", "string"):
         _, text = msgspec.json.decode(data.result, type=tuple[float, str])
         return text if data.kind == "string" else read_numeral(text)
     if data.kind not in ("vector", "matrix"):
-        raise ValueError("a result of a kind that we do not know")
+        raise ValueError("unknown result type")
     raw = bytes(data.result)
     if raw.count(b"[") + raw.count(b"{") > PARTS_MOST:
         raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE)

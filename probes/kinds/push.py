@@ -1,4 +1,4 @@
-"""Push: the target reports in by itself, so there is nothing to probe and nothing to set."""
+"""Push monitors. The target reports in, so they have no probe and no settings."""
 
 from ..check.monitor_spec import MonitorType, Spec, TargetForm
 

@@ -1,7 +1,7 @@
-"""RabbitMQ: a login as its clients make it, or as an operator's at the management interface.
+"""RabbitMQ probe: a client login, or a request to the management API.
 
-Both may look at one queue, and call a message the same: one that stands ready. Nothing is declared,
-published or taken.
+Both can read one queue and count its ready messages. The probe never declares, publishes or
+consumes.
 """
 
 from urllib.parse import quote
@@ -34,10 +34,10 @@ from ..net.http_client import HttpRequest, HttpResponse, fetch
 from ..net.tls_contexts import expires_at_us
 
 CONVERSATION_BYTES_MOST = 256 * 1024
-# A name is a short string of the protocol: so many bytes.
+# A name is a short string of the protocol, limited in bytes.
 NAME_BYTES_MOST = 255
 DEFAULT_VHOST = "/"
-# States in which a queue that is listed serves nobody.
+# States in which a listed queue is not available.
 _STANDING = frozenset({"down", "crashed", "stopped", "minority", "terminated"})
 _DENIED = frozenset({401, 403})
 
@@ -47,7 +47,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     if not has_password(config):
         faults.append(SpecFault("config.password", "or password_ref is required"))
     if config.get("mode") == "management" and ":" in str(config.get("username", "")):
-        faults.append(SpecFault("config.username", "must not hold a colon in mode management"))
+        faults.append(SpecFault("config.username", "must not contain a colon in mode management"))
     for name in ("vhost", "queue"):
         if len(str(config.get(name, "")).encode()) > NAME_BYTES_MOST:
             faults.append(SpecFault(f"config.{name}", f"is longer than {NAME_BYTES_MOST} bytes"))
@@ -141,7 +141,7 @@ async def _by_management(check: Check, reach: Egress, watch: Stopwatch) -> Obser
         ProbeValues(
             connected=True,
             ip=response.address,
-            # The statistics are some seconds behind: a new queue has no number yet.
+            # Statistics lag by some seconds: a new queue has no count yet.
             result=MISSING if ready is None else ready,
         ),
         code=response.status,
@@ -163,10 +163,10 @@ class _Counts(msgspec.Struct):
 
 
 class _Told(_Counts):
-    """What is read of a queue, or of the overview."""
+    """Decoded fields of a queue or of the overview."""
 
     state: str | None = None
-    # A list, and empty, where there is nothing to count.
+    # An empty list if there are no queues to count.
     queue_totals: _Counts | list[None] | None = None
 
 

@@ -1,7 +1,7 @@
-"""Redis: a PING that is answered, or a key whose value the conditions read, over RESP2.
+"""Redis probe: PING, or GET of a key whose value the conditions read, over RESP2.
 
-A few commands on one stream of ours cost a seventh of what a client library does. Commands carry
-their arguments with their lengths, so that no value can become a command.
+A few commands on a plain stream cost a seventh of a client library. Commands send their arguments
+with lengths, so that no value can become a command.
 """
 
 from ..check.check import Check
@@ -29,7 +29,7 @@ from ..net.tls_contexts import expires_at_us
 
 REPLY_BYTES_MOST = 64 * 1024
 DATABASE_MOST = 999
-# The first words of an error that asks for other credentials; before version 6 it had none.
+# Prefixes of errors about credentials. Redis before version 6 has no error codes for them.
 _REFUSALS = (b"NOAUTH", b"WRONGPASS", b"NOPERM", b"DENIED", b"ERR invalid password", b"ERR AUTH ")
 
 Reply = str | None
@@ -37,7 +37,7 @@ Reply = str | None
 
 def _rule(_target: str, config: Config) -> list[SpecFault]:
     if config.get("username") and not has_password(config):
-        return [SpecFault("config.password", "or password_ref is required beside username")]
+        return [SpecFault("config.password", "or password_ref is required with username")]
     return password_faults(config)
 
 
@@ -90,7 +90,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 
 
 async def _converse(reader: Reader, check: Check, password: str) -> object:
-    """What the last command was answered; each but it must be answered with OK."""
+    """Returns the reply of the last command. Every other command must return OK."""
     if password:
         name = check.text("username")
         await _ask(reader, "AUTH", *([name] if name else []), password, wanted="OK")
@@ -116,7 +116,7 @@ async def _ask(reader: Reader, *words: str, wanted: str | None = None) -> Reply:
 
 
 async def _reply(reader: Reader) -> Reply:
-    """One reply of the kinds that our commands have (RESP2); an array is none of them."""
+    """Returns one reply of the types that these commands have (RESP2), which excludes arrays."""
     line = await reader.line()
     kind, rest = line[:1], line[1:]
     if kind == b"+":

@@ -1,9 +1,10 @@
-"""SSH: a server says its version; with a pin it proves its host key; with a user it lets us in.
+"""SSH probe: the server's version, its host key with a pin, and a login with a user.
 
-The first costs one line each way and is read here. What needs the protocol's cryptography is
-asyncssh's. A pin names one of the several keys that a server may have, and not its kind: where
-another is shown, the other kinds are asked for in turn, each on a connection of its own, and no
-credential is sent before the pinned key was proven.
+The version costs one line in each direction and is read here. asyncssh implements the cryptographic
+parts.
+A pin names one of several keys of a server, without its type. If the server shows another key, the
+other types are requested in turn, each on its own connection. No credential is sent before the
+pinned key is verified.
 """
 
 import re
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from ..net.ssh_session import SshResult
 
 COMMAND_LONGEST = 4_096
-# What a server may say before its version (RFC 4253, 4.2), and how long it may pause there: a
-# server of another protocol waits for us.
+# Text that a server may send before its version (RFC 4253, 4.2), and the longest pause in it. A
+# server of another protocol waits for the client.
 GREETING_BYTES_MOST = 16 * 1024
 VERSION_BYTES_MOST = 255
 QUIET_SECONDS = 1.0
 OUR_VERSION = b"SSH-2.0-leadline\r\n"
-# In the order in which they are asked for.
+# In the order in which they are requested.
 HOST_KEY_KINDS = (
     ("ssh-ed25519",),
     ("rsa-sha2-512", "rsa-sha2-256"),
@@ -56,14 +57,14 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
         faults.append(SpecFault("config.host_key_sha256", said))
     password, key = config.get("password_ref"), config.get("private_key_ref")
     if password and key:
-        faults.append(SpecFault("config.password_ref", "must not be given beside private_key_ref"))
+        faults.append(SpecFault("config.password_ref", "cannot be combined with private_key_ref"))
     if config.get("username") and not (password or key):
-        said = "or private_key_ref is required beside username"
+        said = "or private_key_ref is required with username"
         faults.append(SpecFault("config.password_ref", said))
     if not config.get("username"):
         for name in ("password_ref", "private_key_ref", "command"):
             if config.get(name):
-                faults.append(SpecFault("config.username", f"is required beside {name}"))
+                faults.append(SpecFault("config.username", f"is required with {name}"))
                 break
     return faults
 
@@ -107,14 +108,14 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     facts.result = answer.version
     if not check.text("command"):
         return Observation(facts)
-    # As a shell's command substitution: the last line breaks are no part of what was said.
+    # As in a shell's command substitution, trailing line breaks are removed.
     facts.result = answer.output.decode("utf-8", "replace").rstrip("\r\n")
     facts.status = answer.status
     failure = None if answer.status == 0 else FailureClass.CONDITION_FAILED
     return Observation(facts, code=answer.status, failure=failure)
 
 
-# The version.
+# Version exchange.
 
 
 async def _greet(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValues) -> str:
@@ -130,7 +131,7 @@ async def _greet(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValu
 
 async def _version(reader: Reader, watch: Stopwatch) -> bytes:
     watch.begin(ProbePhase.FIRST_BYTE)
-    # Said at once: a server that waits for its client is no SSH server, and shows it now.
+    # Sent first: a server of another protocol waits for its client, and this reveals it.
     await reader.send(OUR_VERSION)
     line = await reader.line()
     with trio.move_on_after(QUIET_SECONDS) as quiet:
@@ -142,20 +143,21 @@ async def _version(reader: Reader, watch: Stopwatch) -> bytes:
     return line
 
 
-# What needs the protocol.
+# Key exchange and login.
 
 
 async def _enter(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValues) -> "SshResult":
-    """By the kind of host key that is the pinned one; else `auth_failed`: whoever answers does not
-    prove to be the server that is meant.
+    """Connects with the type of host key that matches the pin, and returns the result.
+
+    Raises: `TargetFailure(auth_failed)` if the server does not prove the pinned key.
     """
     secrets = _secrets(check)
     pin = check.text("host_key_sha256")
-    # Without a pin any key is as good: also of a kind that is too old to prove much.
+    # Without a pin any key is accepted, also of an obsolete type.
     every = [algorithm for kind in HOST_KEY_KINDS for algorithm in kind] if pin else []
     answer = await _attempt(check, reach, watch, facts, every, secrets)
     if answer is None:
-        # Shown was the first of ours that it has.
+        # The server showed the first of our types that it has, so that one is skipped.
         for kind in (await _kinds_of_server(check, reach, watch))[1:]:
             answer = await _attempt(check, reach, watch, facts, kind, secrets)
             if answer is not None:
@@ -166,7 +168,7 @@ async def _enter(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValu
 
 
 async def _kinds_of_server(check: Check, reach: Egress, watch: Stopwatch) -> list[list[str]]:
-    """The kinds of host key that it has, in our order: what it offers before it knows of ours."""
+    """Returns the host key types of the server, in our order, from its KEXINIT."""
     host, port = read_host_port(check.target)
     connection = await reach.dial(host, port, watch)
     try:
@@ -180,7 +182,7 @@ async def _kinds_of_server(check: Check, reach: Egress, watch: Stopwatch) -> lis
 
 
 def offered_host_keys(packet: bytes) -> set[str]:
-    """The second list of a KEXINIT (RFC 4253, 7.1), behind the length of the padding."""
+    """Returns the second list of a KEXINIT (RFC 4253, 7.1), after the padding length."""
     at = 2 + _COOKIE_BYTES
     if packet[1:2] != bytes([_KEXINIT]):
         raise TargetFailure(FailureClass.PROTOCOL_ERROR)
@@ -202,12 +204,12 @@ async def _attempt(
     algorithms: list[str],
     secrets: tuple[str, str],
 ) -> "SshResult | None":
-    """The answer; None where another key than the pinned one was shown."""
+    """Returns the result, or None if the server showed another key than the pinned one."""
     host, port = read_host_port(check.target)
     pin, user = check.text("host_key_sha256"), check.text("username")
 
     async def work(sock: socket.socket) -> "SshResult | None":
-        # On the thread of asyncio: loading it takes a third of a second.
+        # Imported on the asyncio thread, because the import takes a third of a second.
         from ..net import ssh_session
 
         if user:
@@ -224,7 +226,7 @@ async def _attempt(
 
 
 def _secrets(check: Check) -> tuple[str, str]:
-    """The password and the private key, of which at most one is configured."""
+    """Returns the password and the private key, of which at most one is configured."""
     if check.text("password_ref"):
         return demanded_secret(check, "password", CredentialEncoding.COUNTED), ""
     if check.text("private_key_ref"):

@@ -1,4 +1,4 @@
-"""TCP: a connection is enough, unless something is sent or a condition reads what comes back."""
+"""TCP probe: a connection is up, unless a text is sent or a condition reads the response."""
 
 import trio
 
@@ -15,9 +15,9 @@ from ..net.resolver import Family
 from .condition_worker import evaluate_conditions
 
 RECEIVED_BYTES_MOST = 64 * 1024
-# A peer that has spoken and then says nothing for this long has said all.
+# A peer that has sent data and then pauses for this long has finished.
 QUIET_SECONDS = 1.0
-# Conditions are tried after each piece, but a dripping peer does not buy unbounded trying.
+# Conditions are evaluated after each piece. This limit bounds the work for a slow peer.
 TRIES_MOST = 64
 
 SPEC = Spec(
@@ -65,7 +65,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 async def _listen(
     stream: trio.SocketStream, check: Check, facts: ProbeValues, watch: Stopwatch, reach: Egress
 ) -> str:
-    """What came until the conditions held, the peer closed, or it fell silent."""
+    """Returns the bytes received until the conditions were true, or the peer closed or paused."""
     received = b""
     tries = 0
     watch.begin(ProbePhase.FIRST_BYTE)

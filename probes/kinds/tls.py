@@ -1,7 +1,7 @@
-"""TLS: a handshake in which the certificate is verified, and how long that certificate still holds.
+"""TLS probe: a handshake that verifies the certificate, and its remaining validity.
 
-A certificate that is not believed is `tls_error` whatever the conditions say: none of them asks for
-trust, and none takes it away. Conditions replace only the bound of `warn_days`.
+An untrusted certificate is `tls_error` independent of the conditions, which cannot test trust.
+Conditions replace only the limit `warn_days`.
 """
 
 from ..check.check import Check

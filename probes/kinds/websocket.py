@@ -1,8 +1,8 @@
-"""WebSocket: the opening handshake is enough, unless a message is sent or a condition reads one.
+"""WebSocket probe: the opening handshake, and optionally a message and its reply.
 
-trio-websocket speaks the protocol on a stream of ours, which bounds what may come and tells why it
-ended: by itself the library waits for ever where a peer closes before the handshake, and hides the
-status of a refusal whose body ends with the connection.
+trio-websocket implements the protocol on a bounded stream that records the reason for its end. The
+library alone waits without end if a peer closes before the handshake. It also hides the status of a
+refusal whose body ends with the connection.
 """
 
 import re
@@ -41,18 +41,18 @@ from ..check.target import Url, read_url
 from ..net.egress import Egress
 from ..net.tls_contexts import HTTP_ALPN, expires_at_us
 
-# All that a peer may send in one conversation, the handshake included.
+# Limit of received bytes in one conversation, the handshake included.
 RECEIVED_BYTES_MOST = 128 * 1024
-# How long the peer's part of the closing handshake is waited for; it decides nothing any more.
+# Wait for the peer's part of the closing handshake. It does not affect the result.
 CLOSE_SECONDS = 0.5
 SWITCHED = 101
-# One read is handled without a pause: of the smallest frames it holds five hundred.
+# Bytes handled without a checkpoint: about 500 of the smallest frames.
 _CHUNK = 1024
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r\n]")
 _STATUS_LINE_BYTES = len(b"HTTP/1.1 101 ")
 _SUBPROTOCOL = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
-# h11's and wsproto's word for what may not be sent now, and text that is no ASCII.
+# Errors of h11 and wsproto for a message in the wrong state, and for text that is not ASCII.
 _STUMBLES = (h11.LocalProtocolError, LocalProtocolError, UnicodeDecodeError)
 
 Stream = Union[trio.SocketStream, "trio.SSLStream[trio.SocketStream]"]
@@ -65,7 +65,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     headers = config.get("headers")
     named = [str(name).lower() for name in headers] if isinstance(headers, dict) else []
     if any(name.startswith("sec-websocket-") for name in named):
-        faults.append(SpecFault("config.headers", "must not set those of the handshake"))
+        faults.append(SpecFault("config.headers", "must not set headers of the handshake"))
     return faults
 
 
@@ -117,7 +117,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     except TargetFailure as failed:
         if failed.failure is not FailureClass.HTTP_STATUS or not check.wants("STATUS"):
             raise
-        # A condition on the status may want just what is a failure otherwise.
+        # A condition on the status may expect a status that is a failure otherwise.
         facts.status = failed.code
         return Observation(facts, code=failed.code, failure=failed.failure, cert_ends_at=ends_at)
     finally:
@@ -132,8 +132,9 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 async def _converse(
     stream: "_Guarded", check: Check, url: Url, user_agent: str
 ) -> tuple[str | bytes | None, int]:
-    """The message that was waited for, and how long all took but the goodbye. Nothing is raised
-    inside the nursery but cancellation, so that no group comes out of it.
+    """Returns the received message, and the time without the closing handshake, in µs.
+
+    The nursery raises only cancellation, so that the caller never receives an exception group.
     """
     failed: TargetFailure | None = None
     message, took_us = None, 0
@@ -190,7 +191,7 @@ async def _exchange(
 
 
 async def _close(socket: WebSocketConnection) -> None:
-    """Says goodbye. A deadline that is near is not spent on it: what was asked is answered."""
+    """Closes the connection in order. Uses at most half of the time left."""
     left = trio.current_effective_deadline() - trio.current_time()
     with (
         trio.move_on_after(max(0.0, min(CLOSE_SECONDS, left / 2))),
@@ -200,8 +201,9 @@ async def _close(socket: WebSocketConnection) -> None:
 
 
 class _Starter:
-    """Where the library starts its reader: instead of a nursery, since the reader's end has to end
-    the wait for a handshake that will not come, and its errors are told by the stream.
+    """Substitute for the nursery in which the library starts its reader.
+
+    The end of the reader must cancel the wait for a handshake. The stream reports its errors.
     """
 
     def __init__(self, nursery: trio.Nursery, opening: trio.CancelScope) -> None:
@@ -212,9 +214,9 @@ class _Starter:
         self._nursery.start_soon(self._run, read)
 
     async def _run(self, read: Callable[[], Awaitable[None]]) -> None:
-        # The library stumbles over answers that are no handshake (it wants to send what only a
-        # server may, or reads as ASCII what is none) and over a ping that comes after our goodbye.
-        # Where the conversation is not over by then, it is a `protocol_error` of the peer.
+        # The library raises these errors for responses that are not a handshake, and for a ping
+        # after our close frame. If the conversation is not finished then, it is a `protocol_error`
+        # of the peer.
         try:
             with suppress(TargetFailure, ConnectionRejected, *_STUMBLES):
                 await read()
@@ -223,8 +225,9 @@ class _Starter:
 
 
 class _Guarded(trio.abc.Stream):
-    """The stream as the library sees it, which stays the caller's to close. `failed` is why it
-    ended: set before the library hears of it.
+    """Bounded stream for the library. The caller closes the underlying stream.
+
+    `failed` is the reason for its end, set before the library sees the end.
     """
 
     def __init__(self, stream: Stream, watch: Stopwatch) -> None:
@@ -261,7 +264,7 @@ class _Guarded(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
     def _read_status(self, piece: bytes) -> None:
-        """Looks at the first line only; whatever refuses is told by its status at once."""
+        """Checks the status line, and fails immediately if it refuses the handshake."""
         if self._head is None:
             return
         self._head += piece[:_STATUS_LINE_BYTES]

@@ -1,6 +1,4 @@
-"""What is demanded of a transaction that has come to its good end: that it was quick enough, that
-its result says what it must, and that what it made will be cleaned up.
-"""
+"""Assertions on a successful transaction: latency, result fields, lifecycle value."""
 
 from typing import Final
 
@@ -33,7 +31,10 @@ async def demand(result: ResultSpec, answer: JsonAnswer, took_us: int, reach: Eg
 async def demand_cleanup(
     cleanup: LifecyclePrefix | NoCleanup, result: ResultSpec, answer: JsonAnswer, reach: Egress
 ) -> None:
-    """`TargetFailure(condition_failed)` where what was made is not of those that are cleaned up."""
+    """Checks that the lifecycle value has the prefix that marks it for cleanup.
+
+    Raises: `TargetFailure(condition_failed)` otherwise.
+    """
     if isinstance(cleanup, NoCleanup):
         return
     if not (await _lifecycle(result, answer, reach)).startswith(cleanup.prefix):
@@ -41,7 +42,10 @@ async def demand_cleanup(
 
 
 async def _lifecycle(result: ResultSpec, answer: JsonAnswer, reach: Egress) -> str:
-    """The text at the result's lifecycle_path: without one nothing can be told of its end."""
+    """Returns the text at the result's `lifecycle_path`.
+
+    Raises: `TargetFailure(condition_failed)` if it is missing, empty or not a text.
+    """
     path = result.lifecycle_path
     found = None
     if isinstance(path, str):

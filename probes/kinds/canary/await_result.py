@@ -1,9 +1,8 @@
-"""How the end of a transaction is awaited: by listening to its events, or by asking for its state
-again and again.
+"""Wait for the end of a transaction, by its event stream or by polling its state.
 
-A stream that ends before the end of the transaction is opened again, as browsers do: after the
-time that it asked for, within bounds, and with the id of the last whole event. An answer that is no
-stream of events, or that cannot be had, is a failure at once.
+A stream that ends before the transaction is opened again, as browsers do. The delay is the one that
+the stream requested, within bounds. The request has the id of the last complete event. A response
+that is not an event stream, or a failed connection, is an immediate failure.
 """
 
 from typing import Final
@@ -28,7 +27,7 @@ from .workflow import Polling, PollJson, Sse, read_json_path
 
 CONNECTION_BYTES_MOST: Final = 8 * 1024 * 1024
 CONNECTIONS_MOST: Final = 60
-# Before a stream is opened again, unless it asks for another time within the bounds.
+# Delay before a stream is opened again, unless it requests another one within the bounds.
 RETRY_SECONDS: Final = 3.0
 RETRY_SECONDS_BOUNDS: Final = (1.0, 30.0)
 _EVENT_STREAM: Final = "text/event-stream"
@@ -52,7 +51,7 @@ async def awaited(
     raise overdue(watch)
 
 
-# By asking.
+# Polling.
 
 
 async def _polled(
@@ -73,8 +72,12 @@ async def _polled(
 
 
 async def _has_succeeded(poll: Polling, answer: JsonAnswer, reach: Egress) -> bool:
-    """An answer without a word says that it is too early, one that is no document says nothing.
-    What says both that it failed and that it did not has failed.
+    """Returns whether the document reports success.
+
+    An empty body means that the transaction is not finished. If both a failure and success are
+    reported, it has failed.
+    Raises: `TargetFailure`, with `protocol_error` if the body is not JSON, or `condition_failed` if
+    it reports a failure.
     """
     if answer.is_empty:
         return False
@@ -89,7 +92,7 @@ async def _has_succeeded(poll: Polling, answer: JsonAnswer, reach: Egress) -> bo
     return is_same(await answer.at(path, reach), poll.success.value)
 
 
-# By listening.
+# Event stream.
 
 
 async def _listened(
@@ -119,7 +122,7 @@ async def _listened(
 async def _stream_heard(
     sse: Sse, request: HttpRequest, events: EventReader, reach: Egress, watch: Stopwatch
 ) -> JsonAnswer | None:
-    """None where the stream ended, or broke off, before the end of the transaction."""
+    """Returns the document of success, or None if the stream ended or broke off before it."""
     incoming = await listen(reach, request, watch)
     try:
         _demand_stream(incoming)
@@ -144,7 +147,7 @@ def _demand_stream(incoming: Incoming) -> None:
 
 
 async def _next_piece(incoming: Incoming) -> bytes:
-    """Empty where the stream ends, or breaks off, as one does when a proxy tires of it."""
+    """Returns the next bytes, or b"" if the stream ends or breaks off (a proxy timeout)."""
     try:
         return await incoming.receive()
     except TargetFailure as failed:

@@ -1,8 +1,8 @@
-"""The async canary: one transaction of a service, from its submission to its verified end.
+"""Probe of the async canary: one transaction, from its submission to its verified end.
 
-Five stages in their order, each told of when it ends, all of them within the run's one deadline.
-Wherever a stage leads, only globally routable addresses are reached, whatever checks of other
-kinds may reach from here. A message names the failure's class and the host, and nothing else.
+It has five stages within the run's one deadline. The end of each is reported. Every stage reaches
+only globally routable addresses, also if the probe policy allows others. A message contains only
+the failure class and the host.
 """
 
 from collections.abc import Iterator
@@ -36,8 +36,10 @@ WORKFLOW_LONGEST: Final = 64 * 1024
 
 
 def _rule(_target: str, config: Config) -> list[SpecFault]:
-    """The workflow is one, and each of its bindings stands in a setting of its own, which names
-    the same secret: none differs, none lacks, none is left.
+    """Validates the workflow and the settings of its secrets.
+
+    Each binding needs one setting, which names the same secret as the workflow. A setting without a
+    binding is a fault.
     """
     if config.get("workflow") is None:
         return []
@@ -129,7 +131,7 @@ class _Run:
 
     @contextmanager
     def _stage(self, stage: Stage) -> Iterator[None]:
-        """Tells how it ended, whatever ends it, and changes nothing about that."""
+        """Reports the end of a stage, also on errors, and re-raises every exception."""
         end = StageEnd.UNOBTAINABLE
         try:
             yield
@@ -144,8 +146,10 @@ class _Run:
             report_stage(self.reach.stages, stage, end)
 
     def _cut_short(self) -> StageEnd:
-        """The run's own deadline says what it says of any check; who else ends it has reasons that
-        are not the target's.
+        """Returns the end of a cancelled stage.
+
+        The run's own deadline counts as a timeout. An earlier cancellation is unrelated to
+        the target.
         """
         if trio.current_time() < self.deadline:
             return StageEnd.CANCELLED

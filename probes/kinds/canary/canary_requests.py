@@ -1,7 +1,7 @@
-"""What goes out of a run: every request of every stage is made here, under the same rules.
+"""Requests of a canary run. Every stage creates its requests here.
 
-HTTPS only, on every hop; few redirects; an answer of a bounded size; a header that says a secret
-goes to the origin that the workflow names and to no other.
+HTTPS is required on every hop. Redirects are few, and responses are bounded. A header with a secret
+is sent only to the origin that the workflow names.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,13 +25,16 @@ RESPONSE_BYTES_MOST: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BoundSecrets:
-    """The secrets behind a workflow's bindings, of those alone that it declares."""
+    """Secrets of the bindings that a workflow declares."""
 
     secrets: Mapping[str, str] = field(repr=False)
 
 
 def bound(workflow: Workflow, check: Check) -> BoundSecrets:
-    """`LocalFailure` where a binding's secret was not given."""
+    """Returns the secrets of the bindings.
+
+    Raises: `LocalFailure` if a secret is missing.
+    """
     found = {name: check.secrets.get(f"{BINDINGS}_{name}", "") for name in workflow.bindings}
     if not all(found.values()):
         raise LocalFailure(UnknownReason.MISSING_REFERENCE)
@@ -46,8 +49,9 @@ def outgoing(
     ours: Iterable[Pair],
     body: bytes = b"",
 ) -> HttpRequest:
-    """A request with the workflow's headers, and of `ours` those that it does not name itself.
-    `LocalFailure` where no header can carry a secret.
+    """Returns a request with the workflow's headers, and the headers of `ours` not among them.
+
+    Raises: `LocalFailure` if a header cannot carry its secret.
     """
     said: list[Pair] = []
     backed: set[str] = set()

@@ -1,8 +1,7 @@
-"""By what the submission is known again: taken from its answer, held against its bounds, and put
-into the address where its end is awaited.
+"""Correlation id: read from the submission's response, validated, put into the next URL.
 
-It came from the target and may be worth as much as a credential: it stands in no message, and in
-no exception.
+The id comes from the target and may be a credential. Therefore no message and no exception contains
+it.
 """
 
 import unicodedata
@@ -19,13 +18,15 @@ from .json_answer import JsonAnswer
 from .workflow import CORRELATION, FromJson, Workflow, read_json_path
 
 CORRELATION_BYTES_MOST: Final = 256
-# As a whole segment these would climb; encoded or not, servers read them so.
+# As a path segment these would leave the directory. Servers decode them even if encoded.
 _CLIMBING: Final = frozenset({".", ".."})
 
 
 async def correlated(workflow: Workflow, response: HttpResponse, reach: Egress) -> str:
-    """The id in a submission's answer. `TargetFailure`: `condition_failed` where there is none,
-    `protocol_error` where what is there is none that could be used.
+    """Returns the correlation id of a submission's response.
+
+    Raises: `TargetFailure`, with `condition_failed` if the id is missing, or `protocol_error` if it
+    is not usable.
     """
     source = workflow.correlate
     if isinstance(source, FromJson):
@@ -42,14 +43,17 @@ async def correlated(workflow: Workflow, response: HttpResponse, reach: Egress) 
 
 
 def spelt(found: str | int) -> str:
-    """Empty where a number is longer than any id may be: to spell one out may take for ever."""
+    """Returns the id as text.
+
+    A number longer than any valid id becomes "", because converting it could take very long.
+    """
     if isinstance(found, str):
         return found
     return str(found) if found.bit_length() <= 4 * CORRELATION_BYTES_MOST else ""
 
 
 def is_usable(said: str) -> bool:
-    """Whether it is a whole segment of a path, or value of a query, and nothing else besides."""
+    """Returns whether the id can be one whole path segment or query value."""
     try:
         size = len(said.encode())
     except UnicodeEncodeError:
@@ -60,9 +64,9 @@ def is_usable(said: str) -> bool:
 
 
 def completion_url(template: str, correlation: str) -> Url:
-    """The address with the id in its place, for an id that `is_usable`."""
+    """Returns the completion URL with the id inserted. The id must be `is_usable`."""
     before, _, after = template.partition(CORRELATION)
-    # What is read is the same for every id: the reader remembers what it has read.
+    # These URLs are the same for every id, so that `read_url` finds them in its cache.
     head, whole = read_url(before), read_url(f"{before}-{after}")
     rest = whole.path[len(head.path) + 1 :]
     return replace(head, path=head.path + quote(correlation, safe="") + rest)

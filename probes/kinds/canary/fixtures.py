@@ -1,6 +1,6 @@
-"""The files that a workflow may post: small, valid of their kind, and the same in every build.
+"""Files that a workflow can post: small, valid, and the same in every build.
 
-Pure. They are made here rather than packed beside the code, so that no installation lacks one.
+Pure. They are generated rather than packaged, so that no installation lacks one.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-# What the texts among them say, so that whoever finds one knows what it is.
+# Content of the text files. It explains the file to a person who finds it.
 NOTE: Final = "Made by a monitor to see whether files like this one are still processed."
 
 _WAV_RATE_HZ: Final = 8_000
@@ -24,20 +24,20 @@ class Fixture:
 
 
 def _png() -> bytes:
-    """Eight by eight grey pixels."""
+    """Returns an image of eight by eight grey pixels."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         checked = name + data
         return struct.pack(">I", len(data)) + checked + struct.pack(">I", zlib.crc32(checked))
 
     head = struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)
-    # Stored and not compressed: the bytes do not depend on the version of zlib.
+    # Stored, not compressed, so that the bytes do not depend on the version of zlib.
     rows = zlib.compress(b"".join(b"\0" + b"\x80" * 8 for _ in range(8)), 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
 def _wav() -> bytes:
-    """A quarter of a second of silence, 16 bit, one channel."""
+    """Returns a quarter of a second of silence, 16 bit, one channel."""
     samples = bytes(2 * (_WAV_RATE_HZ // 4))
     form = struct.pack("<HHIIHH", 1, 1, _WAV_RATE_HZ, 2 * _WAV_RATE_HZ, 2, 16)
     inner = b"WAVEfmt " + struct.pack("<I", len(form)) + form
@@ -46,7 +46,7 @@ def _wav() -> bytes:
 
 
 def _pdf() -> bytes:
-    """One page with a line of text, its table of objects exact."""
+    """Returns one page with a line of text and an exact cross-reference table."""
     said = f"BT /F 12 Tf 36 720 Td ({NOTE}) Tj ET".encode()
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",

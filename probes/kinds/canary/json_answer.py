@@ -1,7 +1,7 @@
-"""A JSON document that the target gave, asked at one place after the other.
+"""JSON document of a response, read at one path after another.
 
-A long one is looked at in a thread, and what of it would take too long to read is a failure of the
-target's: `response_too_large`.
+A long document is read in a thread. A value that would take too long to read is the target failure
+`response_too_large`.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from ...net.http_exchange import HttpResponse
 
 @dataclass(slots=True)
 class JsonAnswer:
-    """`status` is of the answer that it came with."""
+    """JSON document with the status of its response."""
 
     facts: ProbeValues = field(repr=False)
     status: int
@@ -35,7 +35,10 @@ class JsonAnswer:
         return is_json(self.facts.body or "")
 
     async def at(self, path: Path, reach: Egress) -> object:
-        """What stands there; MISSING where nothing does, or where this is no JSON at all."""
+        """Returns the value at a path, or MISSING. MISSING also if the body is not JSON.
+
+        Raises: `TargetFailure(response_too_large)` if the value would take too long to read.
+        """
         if len(self.facts.body or "") > WHOLE_CHARACTERS_MOST:
             found = await reach.in_thread_alone(partial(self.facts.in_body, path))
         else:
@@ -45,12 +48,12 @@ class JsonAnswer:
         return found
 
     async def has(self, path: Path, reach: Egress) -> bool:
-        """Whether something stands there; null is something."""
+        """Returns whether a value exists at a path. Null is a value."""
         return await self.at(path, reach) is not MISSING
 
 
 def is_same(found: object, wanted: str | int | bool) -> bool:
-    """Compared as JSON does: text is no number, a truth value neither, and 1.0 is 1."""
+    """Returns whether two values are equal in JSON: types must match, and 1.0 equals 1."""
     if isinstance(found, bool) or isinstance(wanted, bool):
         return found is wanted
     if isinstance(wanted, str):

@@ -1,7 +1,6 @@
-"""A stream of server-sent events, read as the HTML standard interprets one (9.2.6), however it is
-cut into pieces on its way.
+"""Parser of server-sent events (HTML standard, 9.2.6), for input in arbitrary pieces.
 
-Pure. No more is kept than one event may have; an event that the stream does not finish is none.
+Pure. It buffers at most one event. An event that the stream does not finish is discarded.
 """
 
 import re
@@ -9,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 EVENT_BYTES_MOST: Final = 64 * 1024
-# A longer one is passed over, like one that is no number.
+# Longer values are ignored, like those that are not numbers.
 RETRY_DIGITS_MOST: Final = 9
 
 _BREAK: Final = re.compile(rb"\r\n|\r|\n")
@@ -18,20 +17,24 @@ _DIGITS: Final = re.compile(rb"[0-9]+")
 
 
 class EventTooLarge(ValueError):
-    """The lines of an event, or one by itself, are longer than `EVENT_BYTES_MOST`."""
+    """Raised if an event, or a single line, is longer than `EVENT_BYTES_MOST`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`type` is `message` where the stream names none; the lines of `data` are joined by LF."""
+    """Event of a stream.
+
+    `type` is `message` if the stream names none. The lines of `data` are joined by LF.
+    """
 
     type: str
     data: str = field(repr=False)
 
 
 class EventReader:
-    """What `last_id` and `retry_ms` say is what a client that comes back goes by: the last id of
-    the events that are whole, and how long it waits (None where the stream has not said).
+    """Incremental parser, with the values that a client needs to reconnect.
+
+    `last_id` is the last id of the complete events. `retry_ms` is the requested delay, or None.
     """
 
     def __init__(self, last_id: str = "") -> None:
@@ -46,9 +49,12 @@ class EventReader:
         self._after_cr = False
 
     def feed(self, piece: bytes) -> list[Event]:
-        """The events that this piece completes, in order. `EventTooLarge` where one is."""
+        """Returns the events that this piece completes, in order.
+
+        Raises: `EventTooLarge`.
+        """
         if self._after_cr and piece:
-            # The CR has ended the line already: what follows is its other half.
+            # The CR has already ended the line. This LF is the other half of its line break.
             piece = piece.removeprefix(b"\n")
             self._after_cr = False
         if not piece:
@@ -79,7 +85,7 @@ class EventReader:
             return self._dispatch()
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        # Without a name it is a comment: those keep a stream alive, and are no part of an event.
+        # A line without a name is a comment, which keeps a stream alive and belongs to no event.
         self._event_bytes += len(line) + 1 if name else 0
         if name == b"data":
             self._data.append(value)
@@ -92,7 +98,7 @@ class EventReader:
         return None
 
     def _dispatch(self) -> Event | None:
-        """An event without data is none, and its type is not the next one's."""
+        """Ends the current event. An event without data is discarded, with its type."""
         self.last_id = self._id
         type_, data = self._type, self._data
         self._type, self._data, self._event_bytes = b"", [], 0

@@ -1,7 +1,7 @@
-"""The submission: posted once as far as the target can tell, however often it was tried.
+"""Submission: one POST from the target's point of view, even if it is retried.
 
-Every try of one run carries the same Idempotency-Key and the same bytes. It is tried again only
-while nothing of an answer was heard.
+Every attempt of a run has the same Idempotency-Key and the same bytes. It is retried only if no
+byte of a response was received.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ from .workflow import HttpJson, MultipartFixture
 
 TRIED_AGAIN_MOST: Final = 2
 PAUSE_SECONDS: Final = 0.25
-# What may be the network's mood. A name that is not there, a certificate that is not believed and
-# an address that is refused are the same a moment later.
+# Failures that may be transient. A missing name, an untrusted certificate and a blocked address do
+# not change within seconds.
 _PASSING: Final = frozenset(
     {
         FailureClass.CONNECT_REFUSED,
@@ -38,8 +38,9 @@ _PASSING: Final = frozenset(
 
 
 def idempotency_key(check: Check) -> str:
-    """The same for the same run of the same window under the same revision. A run that nobody
-    named, as of what is not saved yet, is like no other.
+    """Returns the key, which is the same for one run of one window under one revision.
+
+    A run without `run_key`, for example of an unsaved monitor, gets a random key.
     """
     run = check.run_key or token_hex(16)
     return hashlib.sha256(f"canary submission {run}".encode()).hexdigest()[:40]
@@ -52,7 +53,10 @@ async def submitted(
     reach: Egress,
     watch: Stopwatch,
 ) -> HttpResponse:
-    """The answer, of a status that is accepted. Raises `Failed` and `Unobtainable`."""
+    """Returns the response if its status is accepted.
+
+    Raises: `TargetFailure` and `LocalFailure`.
+    """
     request = _request(submit, secrets, key)
     with trio.move_on_after(submit.submit_timeout):
         response = await _sent(request, reach, watch)
@@ -70,7 +74,8 @@ async def _sent(request: HttpRequest, reach: Egress, watch: Stopwatch) -> HttpRe
         try:
             return await fetch(reach, request, watch)
         except TargetFailure as failed:
-            # The watch is the run's, and this the first that it asks: what it heard, it heard here.
+            # This is the first request of the run's watch, so a first byte on it is of this
+            # request.
             heard = watch.read().first_byte_us is not None
             if left == 0 or heard or failed.failure not in _PASSING:
                 raise
@@ -93,8 +98,9 @@ def json_body(submit: HttpJson) -> bytes:
 
 
 def multipart_body(submit: MultipartFixture, key: str) -> tuple[bytes, str]:
-    """The form (RFC 7578) and its media type. Its boundary follows from the key, so that a second
-    try is the same to the byte.
+    """Returns the form (RFC 7578) and its media type.
+
+    The boundary is the key, so that a retry has identical bytes.
     """
     fixture, form = FIXTURES[submit.fixture_ref], submit.multipart
     fields = b"".join(

@@ -1,8 +1,7 @@
-"""A canary's workflow as it is read: what is submitted, how its answer is known again, how its end
-is awaited, what is demanded of it, and how it is cleaned up; or why the document is none.
+"""Parsed workflow of a canary: submit, correlate, completion, result and cleanup.
 
-Pure. All unions are closed: a key that is not known refuses the whole document and is named. Faults
-name the place and never a value.
+Pure. All unions are closed. An unknown key refuses the whole document, and the fault names it.
+Faults name the location and never a value.
 """
 
 import json
@@ -35,7 +34,7 @@ WORDS_MOST: Final = 16
 RESERVED_HEADERS: Final = frozenset(
     {"idempotency-key", "host", "content-length", "transfer-encoding"}
 )
-# What stands in a placeholder's place while an address is read.
+# Placeholder value for validating a URL.
 _SAMPLE: Final = "x"
 
 Path = tuple[str | int, ...]
@@ -46,17 +45,17 @@ Scalar = str | int | bool
 
 
 class BadWorkflow(ValueError):
-    """The text names the place in the document and what to mend, and repeats no value."""
+    """Raised for an invalid workflow. The text names the location and the fault, not a value."""
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def __repr__(self) -> str:
-        """Not what it says: the document is kept sealed."""
+        """Omits the values, because the document is stored encrypted."""
         return f"{type(self).__name__}(…)"
 
 
 class Header(_Part, frozen=True, kw_only=True):
-    """Either what it says, or the binding whose secret it says."""
+    """Request header: a literal value, or the binding of a secret."""
 
     name: Annotated[str, Meta(min_length=1, max_length=HEADER_NAME_MOST)]
     value: Annotated[str, Meta(max_length=HEADER_VALUE_MOST)] | UnsetType = UNSET
@@ -64,7 +63,7 @@ class Header(_Part, frozen=True, kw_only=True):
 
 
 class HttpJson(_Part, frozen=True, kw_only=True, tag_field="kind", tag="http_json"):
-    """A JSON document is posted."""
+    """Submission that posts a JSON document."""
 
     url: Url
     submit_timeout: Annotated[int, Meta(ge=1, le=60)]
@@ -74,7 +73,7 @@ class HttpJson(_Part, frozen=True, kw_only=True, tag_field="kind", tag="http_jso
 
 
 class Multipart(_Part, frozen=True, kw_only=True):
-    """The form's field that holds the file, and its other fields."""
+    """Form field that contains the file, and the other fields."""
 
     field: Word
     filename: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
@@ -82,7 +81,7 @@ class Multipart(_Part, frozen=True, kw_only=True):
 
 
 class MultipartFixture(_Part, frozen=True, kw_only=True, tag_field="kind", tag="multipart_fixture"):
-    """A file that is built in is posted as multipart/form-data."""
+    """Submission that posts a built-in file as multipart/form-data."""
 
     url: Url
     submit_timeout: Annotated[int, Meta(ge=1, le=60)]
@@ -138,7 +137,7 @@ class PollJson(_Part, frozen=True, kw_only=True, tag_field="kind", tag="poll_jso
 
 
 class ResultSpec(_Part, frozen=True, kw_only=True):
-    """`max_latency` is in seconds, from the submission to its end."""
+    """Assertions on the result. `max_latency` is in seconds, from the submission to its end."""
 
     max_latency: Seconds | UnsetType = UNSET
     required_json_fields: list[Word] = []
@@ -146,13 +145,13 @@ class ResultSpec(_Part, frozen=True, kw_only=True):
 
 
 class LifecyclePrefix(_Part, frozen=True, kw_only=True, tag_field="kind", tag="lifecycle_prefix"):
-    """What was made cleans itself up: the value at the result's lifecycle_path begins so."""
+    """Cleanup by the target: the value at the result's `lifecycle_path` has this prefix."""
 
     prefix: Word
 
 
 class NoCleanup(_Part, frozen=True, kw_only=True, tag_field="kind", tag="none"):
-    """Somebody has said that what is made stays."""
+    """Explicit statement that the created objects remain."""
 
     acknowledged: Literal[True]
 
@@ -169,7 +168,7 @@ class _Document(_Part, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Workflow:
-    """`secrets` are bindings with the project's secrets that they name."""
+    """Validated workflow. `secrets` maps bindings to names of project secrets."""
 
     secrets: Mapping[str, str]
     submit: HttpJson | MultipartFixture
@@ -184,7 +183,11 @@ class Workflow:
 
 
 def read_workflow(document: object, fixtures: Iterable[str] = ()) -> Workflow:
-    """The workflow of a document; `fixtures` are the names of the files that are built in."""
+    """Returns the workflow of a document.
+
+    `fixtures` are the names of the built-in files.
+    Raises: `BadWorkflow`.
+    """
     try:
         read = msgspec.convert(document, _Document)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -200,7 +203,7 @@ def read_workflow(document: object, fixtures: Iterable[str] = ()) -> Workflow:
 
 
 def _fault_text(text: str) -> str:
-    """A decoder's message without what was given: an enumeration's repeats the value."""
+    """Returns a decoder's message without input values, which its enum errors repeat."""
     said, _, place = text.partition(" - at `")
     said = said.replace("`", "")
     place = place.rstrip("`").removeprefix("$").lstrip(".")
@@ -211,13 +214,13 @@ def _fault_text(text: str) -> str:
         name = said.removeprefix("Object missing required field ")
         return f"{place}.{name} is required".lstrip(".")
     if said.startswith("Invalid"):
-        said = "is none of the known words"
+        said = "is not a known value"
     return f"{place} {said[:1].lower()}{said[1:]}".strip()
 
 
 def _check_secrets(secrets: Mapping[str, str]) -> None:
     if len(secrets) > BINDINGS_MOST:
-        raise BadWorkflow(f"secrets holds more than {BINDINGS_MOST}")
+        raise BadWorkflow(f"secrets contains more than {BINDINGS_MOST}")
     for binding, name in secrets.items():
         if not re.fullmatch(BINDING, binding):
             raise BadWorkflow(f"secrets: a binding must match ^{BINDING}$")
@@ -229,7 +232,7 @@ def _check_submit(
     submit: HttpJson | MultipartFixture, secrets: Mapping[str, str], fixtures: Iterable[str]
 ) -> None:
     if "{{" in submit.url:
-        raise BadWorkflow("submit.url must not hold a placeholder")
+        raise BadWorkflow("submit.url must not contain a placeholder")
     _check_url("submit.url", submit.url)
     statuses = submit.accepted_status
     if not 1 <= len(statuses) <= STATUSES_MOST or any(not 200 <= one <= 299 for one in statuses):
@@ -242,12 +245,12 @@ def _check_submit(
     else:
         _check_fields(submit.multipart)
         if any(header.name.lower() == "content-type" for header in submit.headers):
-            raise BadWorkflow("submit.headers must not set content-type, which the form's own is")
+            raise BadWorkflow("submit.headers must not set content-type, which the form sets")
 
 
 def _check_fields(form: Multipart) -> None:
     if len(form.fields) > BODY_KEYS_MOST:
-        raise BadWorkflow(f"submit.multipart.fields holds more than {BODY_KEYS_MOST}")
+        raise BadWorkflow(f"submit.multipart.fields contains more than {BODY_KEYS_MOST}")
     for name in (form.field, *form.fields):
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
             raise BadWorkflow("submit.multipart: a field's name must match ^[A-Za-z0-9._-]{1,64}$")
@@ -255,30 +258,36 @@ def _check_fields(form: Multipart) -> None:
     try:
         size = len(said.encode())
     except UnicodeEncodeError:
-        raise BadWorkflow("submit.multipart.fields holds what cannot be sent") from None
+        raise BadWorkflow(
+            "submit.multipart.fields contains characters that cannot be sent"
+        ) from None
     if "{{" in said or size > BODY_BYTES_MOST:
         raise BadWorkflow(
-            f"submit.multipart.fields must hold no placeholder and at most {BODY_BYTES_MOST} bytes"
+            "submit.multipart.fields must contain no placeholder and"
+            f" at most {BODY_BYTES_MOST} bytes"
         )
 
 
 def _check_body(body: dict[str, Any]) -> None:
     keys = _count("submit.body", body, 1)
     if keys > BODY_KEYS_MOST:
-        raise BadWorkflow(f"submit.body holds more than {BODY_KEYS_MOST} keys")
+        raise BadWorkflow(f"submit.body contains more than {BODY_KEYS_MOST} keys")
     try:
         text = json.dumps(body, ensure_ascii=False, allow_nan=False)
         size = len(text.encode())
     except (ValueError, UnicodeEncodeError):
-        raise BadWorkflow("submit.body holds what JSON cannot say") from None
+        raise BadWorkflow("submit.body contains a value that JSON cannot represent") from None
     if size > BODY_BYTES_MOST:
         raise BadWorkflow(f"submit.body is longer than {BODY_BYTES_MOST} bytes")
     if "{{" in text:
-        raise BadWorkflow("submit.body must not hold a placeholder")
+        raise BadWorkflow("submit.body must not contain a placeholder")
 
 
 def _count(where: str, value: object, depth: int) -> int:
-    """How many keys there are in all; BadWorkflow where it is too deep or a list too long."""
+    """Returns the total number of keys.
+
+    Raises: `BadWorkflow` if the value is too deep or a list too long.
+    """
     if depth > BODY_DEPTH_MOST:
         raise BadWorkflow(f"{where} is nested deeper than {BODY_DEPTH_MOST}")
     if isinstance(value, dict):
@@ -292,7 +301,7 @@ def _count(where: str, value: object, depth: int) -> int:
 
 def _check_headers(where: str, headers: list[Header], secrets: Mapping[str, str]) -> None:
     if len(headers) > HEADERS_MOST:
-        raise BadWorkflow(f"{where} holds more than {HEADERS_MOST}")
+        raise BadWorkflow(f"{where} contains more than {HEADERS_MOST}")
     seen: set[str] = set()
     for header in headers:
         name = header.name.lower()
@@ -313,7 +322,7 @@ def _check_header(where: str, header: Header, secrets: Mapping[str, str]) -> Non
         if not fault and is_credential_header(name):
             fault = f"must take {name} from a secret_ref"
         if not fault and "{{" in header.value:
-            fault = f"must hold no placeholder in {name}"
+            fault = f"must contain no placeholder in {name}"
         if fault:
             raise BadWorkflow(f"{where} {fault}")
         return
@@ -343,9 +352,9 @@ def _check_completion(completion: Sse | PollJson, secrets: Mapping[str, str]) ->
 
 def _check_events(events: Events) -> None:
     if len(events.failure_events) > WORDS_MOST:
-        raise BadWorkflow(f"completion.sse.failure_events holds more than {WORDS_MOST}")
+        raise BadWorkflow(f"completion.sse.failure_events contains more than {WORDS_MOST}")
     if events.success_event in events.failure_events:
-        raise BadWorkflow("completion.sse.success_event is one of the failure_events too")
+        raise BadWorkflow("completion.sse.success_event is also in failure_events")
     _check_paths("completion.sse.required_json_fields", events.required_json_fields)
 
 
@@ -357,7 +366,7 @@ def _check_polling(poll: Polling) -> None:
     values = poll.failure.values
     if not 1 <= len(values) <= WORDS_MOST:
         raise BadWorkflow(f"completion.poll.failure.values must be 1 to {WORDS_MOST}")
-    # True is no 1 here: what is said is compared with its type.
+    # Compare with types, because True equals 1 in Python.
     said = [(type(value), value) for value in values]
     same_place = poll.failure.path == poll.success.path
     if same_place and (type(poll.success.value), poll.success.value) in said:
@@ -365,13 +374,13 @@ def _check_polling(poll: Polling) -> None:
 
 
 def _check_placeholder(where: str, url: str) -> None:
-    """Exactly one, as a whole segment of the path or a whole value of the query."""
+    """Requires exactly one placeholder, as a whole path segment or query value."""
     if url.count("{{") != 1 or url.count("}}") != 1 or url.count(CORRELATION) != 1:
-        raise BadWorkflow(f"{where} must hold {CORRELATION} once, and no other placeholder")
+        raise BadWorkflow(f"{where} must contain {CORRELATION} once, and no other placeholder")
     before, _, after = url.partition(CORRELATION)
     authority = re.match(r"https://[^/?#]+/", before)
     if authority is None or "#" in before:
-        raise BadWorkflow(f"{where} must hold {CORRELATION} in its path or query")
+        raise BadWorkflow(f"{where} must contain {CORRELATION} in its path or query")
     in_query = "?" in before
     begins = before.endswith("=") if in_query else before.endswith("/")
     ends = after[:1] in ("", "#", "&") if in_query else after[:1] in ("", "/", "?", "#")
@@ -391,18 +400,21 @@ def _check_result(result: ResultSpec, cleanup: LifecyclePrefix | NoCleanup) -> N
     if not isinstance(result.lifecycle_path, UnsetType):
         read_json_path("result.lifecycle_path", result.lifecycle_path)
     elif isinstance(cleanup, LifecyclePrefix):
-        raise BadWorkflow("result.lifecycle_path is required where cleanup looks at it")
+        raise BadWorkflow("result.lifecycle_path is required by cleanup")
 
 
 def _check_paths(where: str, paths: list[str]) -> None:
     if len(paths) > FIELDS_MOST:
-        raise BadWorkflow(f"{where} holds more than {FIELDS_MOST}")
+        raise BadWorkflow(f"{where} contains more than {FIELDS_MOST}")
     for path in paths:
         read_json_path(where, path)
 
 
 def read_json_path(where: str, text: str) -> Path:
-    """The steps into a JSON document."""
+    """Returns the steps into a JSON document.
+
+    Raises: `BadWorkflow` if the path is invalid or empty.
+    """
     try:
         path = read_path(text)
     except BadCondition as bad:

@@ -1,1 +1,1 @@
-"""Scenarios: a few HTTP requests in a row, with what is taken from one answer for the next."""
+"""Scenarios: a sequence of HTTP requests that can use values of earlier responses."""

@@ -1,7 +1,7 @@
-"""A scenario as it is read: every step, what it takes and what it demands, or why it is none.
+"""Parsed scenario: its steps with their extracts and assertions.
 
-Pure. Faults name the step and the part, never a value. Assertions are the conditions of the
-condition language, so that both compare alike.
+Pure. Faults name the step and its part, never a value. Assertions use the condition language, so
+that both compare in the same way.
 """
 
 import json
@@ -33,13 +33,13 @@ URL_LONGEST = 2_048
 SCENARIO_LONGEST = 128 * 1024
 
 
-# A placeholder begins with a brace too.
+# A placeholder also begins with a brace.
 _LOOKS_LIKE_JSON = re.compile(r"\s*(\{(?!\{)|\[)")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 
 
 class BadScenario(ValueError):
-    """The text names the step and the part of it, and repeats no value."""
+    """Raised for an invalid scenario. The text names the step and its part, not a value."""
 
 
 class Method(StrEnum):
@@ -68,7 +68,10 @@ class AssertionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """`path` are the steps into a JSON document; `header` is a lower-case name."""
+    """Extracted variable.
+
+    `path` is a path into a JSON document. `header` is a lower-case name.
+    """
 
     var: str
     source: Source
@@ -78,14 +81,14 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """`value` is filled and then stands as the literal of `operator` on `place`."""
+    """Assertion on a response. The filled `value` is the literal of `operator` on `place`."""
 
     kind: AssertionKind
     place: Operand
     operator: Operator
     value: Template
     is_text: bool
-    # `ne` of body_contains: what must not be there.
+    # True for `ne` of body_contains.
     negated: bool = False
 
     def condition(self, value: str) -> Condition:
@@ -94,7 +97,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioStep:
-    """`host` is constant, as no placeholder stands in it: messages may show it."""
+    """One request. `host` contains no placeholder, so that messages can show it."""
 
     number: int
     name: str
@@ -109,7 +112,7 @@ class ScenarioStep:
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        """All in which secrets may stand."""
+        """Returns all templates that can contain secrets."""
         body = (self.body,) if self.body is not None else ()
         return (self.url, *(template for _, template in self.headers), *body)
 
@@ -119,7 +122,7 @@ class ScenarioStep:
 
     @property
     def wants_redirect(self) -> bool:
-        """It asserts that the answer is a redirect: so none is followed."""
+        """Returns whether the step asserts a redirect, so that it is not followed."""
         return any(
             a.kind is AssertionKind.STATUS
             and a.operator is Operator.EQUAL
@@ -140,13 +143,13 @@ class Scenario:
 
     @property
     def bindings(self) -> frozenset[str]:
-        """Every `binding` that a `{{secret:binding}}` names."""
+        """Returns every binding that a `{{secret:binding}}` names."""
         return frozenset(
             name for step in self.steps for template in step.templates for name in template.bindings
         )
 
 
-# The document as it is written.
+# The document as written.
 
 
 class _Extract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,10 +180,11 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_scenario(document: object, *, strict: bool = True) -> Scenario:
-    """The scenario of a document, BadScenario where it is none.
+    """Returns the scenario of a document.
 
-    `strict` false is for what an older version stored: a literal in a credential-bearing header is
-    refused when it is written next, and probed with until then.
+    `strict` is false for documents that an older version stored. These may have a literal in a
+    credential header, which only the next edit refuses.
+    Raises: `BadScenario` if the document is invalid.
     """
     try:
         read = msgspec.convert(document, _Document)
@@ -202,10 +206,10 @@ def read_scenario(document: object, *, strict: bool = True) -> Scenario:
 
 
 def _fault_text(text: str) -> str:
-    """A decoder's message without what was given: an enumeration's repeats the value."""
+    """Returns a decoder's message without input values, which its enum errors repeat."""
     said, _, place = text.partition(" - at `")
     if said.startswith("Invalid enum value"):
-        said = "is none of the known words"
+        said = "is not a known value"
     return f"{place.rstrip('`').removeprefix('$.')} {said[:1].lower()}{said[1:]}".strip()
 
 
@@ -224,9 +228,9 @@ def _step(number: int, raw: _Step, *, strict: bool) -> ScenarioStep:
     headers = _headers(raw.headers, strict=strict)
     body, context = _body(raw, headers)
     if len(raw.extract) > EXTRACTS_MOST:
-        raise BadScenario(f"extract holds more than {EXTRACTS_MOST}")
+        raise BadScenario(f"extract contains more than {EXTRACTS_MOST}")
     if len(raw.asserted) > ASSERTIONS_MOST:
-        raise BadScenario(f"assert holds more than {ASSERTIONS_MOST}")
+        raise BadScenario(f"assert contains more than {ASSERTIONS_MOST}")
     return ScenarioStep(
         number=number,
         name=raw.name,
@@ -242,7 +246,10 @@ def _step(number: int, raw: _Step, *, strict: bool) -> ScenarioStep:
 
 
 def _url(text: str) -> tuple[Template, str]:
-    """Read once with a letter in each placeholder's place: so none stands in scheme, host, port."""
+    """Validates the URL with a letter in place of each placeholder.
+
+    Scheme, host and port cannot contain placeholders.
+    """
     if len(text) > URL_LONGEST:
         raise BadScenario(f"url is longer than {URL_LONGEST} characters")
     template = _template("url", text)
@@ -262,7 +269,7 @@ def _url(text: str) -> tuple[Template, str]:
 
 def _headers(given: Mapping[str, str], *, strict: bool) -> tuple[tuple[str, Template], ...]:
     if len(given) > HEADERS_MOST:
-        raise BadScenario(f"headers holds more than {HEADERS_MOST}")
+        raise BadScenario(f"headers contains more than {HEADERS_MOST}")
     headers: list[tuple[str, Template]] = []
     seen: set[str] = set()
     for name, value in given.items():
@@ -290,7 +297,7 @@ def _body(raw: _Step, headers: tuple[tuple[str, Template], ...]) -> tuple[Templa
     if len(text) > BODY_LONGEST:
         raise BadScenario(f"body is longer than {BODY_LONGEST} characters")
     if any("\ud800" <= c <= "\udfff" for c in text):
-        raise BadScenario("body holds a character that cannot be sent")
+        raise BadScenario("body contains a character that cannot be sent")
     kinds = [t.parts[0] for name, t in headers if name.lower() == "content-type" and t.parts]
     kind = str(kinds[0]).lower() if kinds else ""
     if is_document or "json" in kind or (not kind and _LOOKS_LIKE_JSON.match(text)):
@@ -362,7 +369,7 @@ def _assertion(number: int, raw: _Assertion) -> Assertion:
         raise BadScenario(f"{where} value is longer than {VALUE_LONGEST} characters")
     value = _template(f"{where} value", raw.value if is_text else json.dumps(raw.value))
     if value.bindings:
-        raise BadScenario(f"{where} value must not hold a secret")
+        raise BadScenario(f"{where} value must not contain a secret")
     return Assertion(
         kind=raw.kind,
         place=place,
@@ -394,5 +401,5 @@ def _template(where: str, text: Any) -> Template:
     try:
         return read_template(text)
     except BadTemplate:
-        said = "holds {{ that begins neither {{name}} nor {{secret:binding}}"
+        said = "contains {{ that begins neither {{name}} nor {{secret:binding}}"
         raise BadScenario(f"{where} {said}") from None

@@ -1,7 +1,7 @@
-"""Synthetic: the steps of a scenario in order, each an HTTP request through the guard, each judged.
+"""Synthetic probe: runs the steps of a scenario in order, each with its assertions.
 
-What a step extracts may be in the next step's URL, headers or body. It came from a target and may
-be a session's token: like a secret it is left behind when a redirect leads to another origin.
+A later step can use extracted values in its URL, headers and body. They come from a target and may
+be session tokens. Therefore they are dropped, like secrets, when a redirect changes the origin.
 """
 
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ BINDINGS = "scenario_secret"
 
 
 def _rule(_target: str, config: Config) -> list[SpecFault]:
-    """The scenario is one, and each of its bindings names a secret: none lacks, none is left."""
+    """Validates the scenario. Each binding needs a setting, and each setting a binding."""
     if config.get("scenario") is None:
         return []
     try:
@@ -168,7 +168,7 @@ async def _holds(
 
 
 def _extracted(extract: Extract, facts: ProbeValues, response: HttpResponse) -> str | None:
-    """None where there is nothing there, or more than a variable holds."""
+    """Returns the extracted value, or None if it is missing or too long for a variable."""
     match extract.source:
         case Source.STATUS:
             return str(response.status)

@@ -1,7 +1,7 @@
-"""Text with `{{var}}` and `{{secret:binding}}`, filled so that no value changes what it is in.
+"""Templates with `{{var}}` and `{{secret:binding}}`, filled without injection.
 
-Pure. What is filled into a URL is percent-encoded, into JSON escaped, into a form encoded; a value
-that could not stand where it is put is refused, and never sent altered.
+Pure. Values are percent-encoded in URLs, escaped in JSON and encoded in forms. A value that is not
+allowed at its place is refused, and never sent altered.
 """
 
 import json
@@ -20,19 +20,19 @@ _BARE_JSON = re.compile(
 
 
 class BadTemplate(ValueError):
-    """A `{{` that begins no placeholder; the text repeats nothing."""
+    """Raised if a `{{` does not begin a placeholder. The text repeats no input."""
 
 
 class CannotFill(ValueError):
-    """A value that may not stand where the template puts it; `is_secret` tells whose it is."""
+    """Raised if a value is not allowed at its place. `is_secret` is true for a secret."""
 
     def __init__(self, *, is_secret: bool) -> None:
-        super().__init__("a value cannot stand here")
+        super().__init__("the value is not allowed here")
         self.is_secret = is_secret
 
 
 class Context(Enum):
-    """Where a template is filled."""
+    """Syntax of the text that a template is filled into."""
 
     URL = "url"
     HEADER = "header"
@@ -57,7 +57,7 @@ class Template:
 
     @property
     def is_one_secret(self) -> bool:
-        """Nothing but a single `{{secret:…}}`."""
+        """Returns whether the template is exactly one `{{secret:…}}`."""
         return len(self.parts) == 1 and len(self.placeholders) == len(self.bindings) == 1
 
     @property
@@ -71,7 +71,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What placeholders stand for: extracted variables, and the secrets of bindings."""
+    """Values of placeholders: extracted variables, and the secrets of bindings."""
 
     variables: Mapping[str, str] = field(repr=False)
     secrets: Mapping[str, str] = field(repr=False)
@@ -82,7 +82,10 @@ class Values:
 
 
 def read_template(text: str) -> Template:
-    """BadTemplate where `{{` begins what is no placeholder."""
+    """Parses a template.
+
+    Raises: `BadTemplate` if a `{{` does not begin a placeholder.
+    """
     parts: list[str | Placeholder] = []
     at = 0
     for found in _PLACEHOLDER.finditer(text):
@@ -95,7 +98,10 @@ def read_template(text: str) -> Template:
 
 
 def fill(template: Template, values: Values, context: Context) -> str:
-    """The text with its values; CannotFill where one may not stand there."""
+    """Returns the text with its values.
+
+    Raises: `CannotFill` if a value is not allowed at its place.
+    """
     if context is Context.JSON:
         return _fill_json(template, values)
     filled: list[str] = []
@@ -111,7 +117,7 @@ def fill(template: Template, values: Values, context: Context) -> str:
 
 
 def _demand_no_space_at_the_ends(text: str, template: Template) -> None:
-    """It would be no part of a header's value (RFC 9110, 5.5); what is around it has none."""
+    """Refuses spaces at the ends of a header, which are not part of it (RFC 9110, 5.5)."""
     if text != text.strip(" ") and template.placeholders:
         edge = 0 if text.startswith(" ") else -1
         raise CannotFill(is_secret=template.placeholders[edge].is_secret)
@@ -122,7 +128,8 @@ def _encoded(value: str, context: Context, placeholder: Placeholder) -> str:
         raise CannotFill(is_secret=placeholder.is_secret)
     match context:
         case Context.URL:
-            # As a whole segment these would climb; encoded or not, servers read them so.
+            # As a path segment these would leave the directory. Servers decode them even if
+            # encoded.
             if value in ("", ".", ".."):
                 raise CannotFill(is_secret=placeholder.is_secret)
             return quote(value, safe="")
@@ -137,7 +144,7 @@ def _encoded(value: str, context: Context, placeholder: Placeholder) -> str:
 
 
 def _fill_json(template: Template, values: Values) -> str:
-    """Inside quotes a value is escaped; outside of them it is a number, a truth value or null."""
+    """Fills JSON. In a string a value is escaped; elsewhere it is a number, boolean or null."""
     filled: list[str] = []
     inside = False
     for part in template.parts:
@@ -156,7 +163,7 @@ def _fill_json(template: Template, values: Values) -> str:
 
 
 def _ends_inside(text: str, inside: bool) -> bool:
-    """Whether JSON text that begins inside (or outside of) a string ends inside of one."""
+    """Returns whether JSON text ends inside a string, given whether it begins inside one."""
     escaped = False
     for character in text:
         if escaped:
