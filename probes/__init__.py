@@ -1,1 +1,1 @@
-"""Reaches out: one runner, one file a protocol. Imports nothing else of the house."""
+"""Probes and senders: one runner, and one module per protocol. Imports no other layer."""

@@ -1,4 +1,4 @@
-"""What every kind offers to the runner: one signature, whatever the protocol."""
+"""Interface of a probe for the runner, independent of the protocol."""
 
 from typing import Protocol, cast
 
@@ -11,14 +11,16 @@ from .net.egress import Egress
 
 
 class ProbeKind(Protocol):
-    """A file of `kinds`."""
+    """Module of `kinds`."""
 
     SPEC: Spec
 
     async def probe(self, check: Check, reach: Egress, watch: Stopwatch) -> Observation:
-        """One attempt. Returns what was seen; raises `Failed` or `Unobtainable`, nothing else.
+        """Performs one attempt and returns its observation.
 
-        The deadline is the caller's. On every way out, cancellation too, nothing stays open.
+        The caller sets the deadline. Invariant: no connection remains open, also after
+        cancellation.
+        Raises: only `TargetFailure` and `LocalFailure`.
         """
         ...
 
@@ -27,7 +29,7 @@ _kinds: dict[str, ProbeKind] = {}
 
 
 def kind_of(kind: str) -> ProbeKind | None:
-    """The probe of a type, or None where there is nothing to run."""
+    """Returns the probe of a type, or None if the type is unknown or not probed."""
     found = _kinds.get(kind)
     if found is None:
         spec = spec_of(kind)

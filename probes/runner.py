@@ -1,7 +1,7 @@
-"""The one runner: one deadline over all attempts, every end a `Result`, our trouble kept apart.
+"""Runner: performs a check with one deadline over all attempts, and returns a `Result`.
 
-A failure of the target is a value. What could not be found out is unknown with its reason: the
-resolver dead, the network away, the loop stalled, a bug of ours. None of these is ever DOWN.
+A failure of the target is a value. A local failure gives an unknown result with its reason: dead
+resolver, no network, stalled event loop, or a bug. A local failure is never DOWN.
 """
 
 import traceback
@@ -30,13 +30,13 @@ from .kinds.condition_worker import evaluate_conditions, hold
 from .net.egress import Egress
 from .probe_kind import ProbeKind, kind_of
 
-# A run during which the loop stood still for longer says nothing about its target.
+# If the event loop stalled for longer, the result is unknown.
 STALL_US_MOST = 1_000_000
-# From here on the latency is partly ours, and the result says so.
+# From here on the stall affects the latency, and the result is marked as lagged.
 LAGGED_US = 100_000
 PAUSE_SECONDS_MOST = 1.0
 
-# Failures that answer a condition on [CONNECTED]: a closed port may be what is wanted.
+# Failures that conditions on [CONNECTED] can expect: a closed port may be the desired state.
 _UNCONNECTED = frozenset(
     {
         FailureClass.CONNECT_REFUSED,
@@ -48,7 +48,7 @@ _UNCONNECTED = frozenset(
 
 @dataclass(slots=True)
 class _End:
-    """How an attempt ended: up where neither `failure` nor `unknown` is set."""
+    """End of an attempt. It is up if neither `failure` nor `unknown` is set."""
 
     phases: Phases
     code: int | None = None
@@ -63,9 +63,10 @@ class _End:
 
 
 async def run(check: Check, reach: Egress, now: Callable[[], int]) -> Result:
-    """Probes once, with the check's retries, within its timeout. `now` gives µs since the epoch.
+    """Runs a check once, with its retries, within its timeout.
 
-    Raises nothing but cancellation. `reach.lag.watch` must be running.
+    `now` returns µs since the epoch. `reach.lag.watch` must be running.
+    Raises: only cancellation.
     """
     started_at = now()
     began_us = LoopLag.now_us()
@@ -74,7 +75,7 @@ async def run(check: Check, reach: Egress, now: Callable[[], int]) -> Result:
         end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
     else:
         end = await _attempts(kind, check, reach, now)
-    # A run whose deadline was moved to now by whoever cancelled it says nothing about its target.
+    # If a cancellation moved the deadline, the timeout is not a result of the target.
     await trio.lowlevel.checkpoint_if_cancelled()
     stalled_us = reach.lag.stalled_since(began_us)
     if stalled_us > STALL_US_MOST:
@@ -91,7 +92,10 @@ async def _offline(reach: Egress) -> bool:
 
 
 async def _attempts(kind: ProbeKind, check: Check, reach: Egress, now: Callable[[], int]) -> _End:
-    """Attempts until one is up; the last counts. A deadline met between two ends with the first."""
+    """Repeats attempts until one is up. The last one counts.
+
+    A deadline between two attempts ends the run with the result of the previous attempt.
+    """
     end: _End | None = None
     watch = Stopwatch()
     deadline = trio.current_time() + check.timeout_seconds
@@ -139,7 +143,7 @@ def _timed_out(check: Check, watch: Stopwatch) -> _End:
 
 
 def _result_of(seen: Observation) -> FailureClass | None:
-    """The kind's own, for a check without conditions."""
+    """Returns the verdict of the probe, for a check without conditions."""
     left_us, least_us = seen.facts.cert_expiry_us, seen.cert_left_us_least
     if left_us is not None and least_us is not None and left_us < least_us:
         return FailureClass.TLS_EXPIRING
@@ -156,7 +160,7 @@ async def _evaluate_conditions(
 
 
 def _unless_wanted(check: Check, end: _End) -> _End:
-    """`[CONNECTED] == false` holds where no connection could be made."""
+    """Clears a connection failure if the conditions expect it (`[CONNECTED] == false`)."""
     if end.failure in _UNCONNECTED and check.wants("CONNECTED"):
         response_time_ms = end.phases.total_us // 1_000
         facts = ProbeValues(connected=False, response_time_ms=response_time_ms)
@@ -188,7 +192,10 @@ def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result
 
 
 def _place_of(error: Exception) -> str:
-    """The exception's type and where it came from; never its text, which may hold what was seen."""
+    """Returns the exception's type and location, without its text.
+
+    The text could contain observed content.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "nowhere"
     return f"{type(error).__name__} at {place}"

@@ -1,1 +1,1 @@
-"""The agent protocol and its sealed envelope."""
+"""Agent protocol and its encrypted envelope."""

@@ -1,8 +1,7 @@
-"""What passes between a server and its agents: jobs, each in a carrier of some generation, and
-results.
+"""Messages of the agent protocol: jobs, each with a carrier generation, and results.
 
-A generation says what an agent must understand to run a job; what it holds of secrets travels in an
-envelope (see envelope.py) and never beside it. Pure. Instants on the wire are RFC 3339 in UTC.
+A generation states what an agent must understand to run a job. Secrets of a job are only in its
+envelope (see `envelope`). Pure. Instants on the wire are RFC 3339 in UTC.
 """
 
 import json
@@ -17,15 +16,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ..check.monitor_spec import MonitorType
 
-# What one request may bring, and how many jobs one claim may take.
+# Limits of results per request and of jobs per claim.
 RESULTS_MOST: Final = 500
 JOBS_MOST: Final = 100
 WAIT_SECONDS_MOST: Final = 30
-# The header in which a claim names its capabilities, and that by which an agent is told from
-# another with the same token.
+# Header for the capabilities in a claim, and header that identifies one of several agents with the
+# same token.
 KINDS_HEADER: Final = "x-service-workflow-kinds"
 INSTANCE_HEADER: Final = "x-leadline-agent"
-# Heard within this, an agent is live.
+# An agent is live for this time after its last request.
 LIVE_SECONDS: Final = 45
 
 _WINDOW_JOBS: Final = UUID("6f2b7a54-97c5-4d0e-8d8e-30f6f4b1c6a2")
@@ -35,7 +34,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class Generation(IntEnum):
-    """What a carrier holds; who understands one understands those before it."""
+    """Contents of a carrier. Support for a generation includes all earlier ones."""
 
     PLAIN = 1
     PASSWORDS = 2
@@ -43,7 +42,7 @@ class Generation(IntEnum):
     WORKFLOWS = 4
 
 
-# The capability that an agent must declare for a job of this type, as <kind>@<version>.
+# Capability that an agent must declare for a job of this type, as <kind>@<version>.
 CAPABILITY: Final = {MonitorType.ASYNC_CANARY.value: "async_transaction@1"}
 _DOCUMENTS: Final = {
     MonitorType.SYNTHETIC.value: Generation.SCENARIOS,
@@ -52,7 +51,7 @@ _DOCUMENTS: Final = {
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """Sealed for one token; base64. `kind` names the generation that it was made for."""
+    """Encrypted secrets for one token, in base64. `kind` names the carrier generation."""
 
     kind: str
     salt: str
@@ -61,7 +60,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One run to be made, `due_at` or as soon as may be. Its config is spelt in strings."""
+    """Run to be performed at `due_at`, or as soon as possible. All config values are strings."""
 
     job_id: UUID
     monitor_id: UUID
@@ -75,7 +74,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
     timeout_seconds: int
     interval_seconds: int
-    # The grid of its windows: due instants are `anchor + k * interval_seconds`.
+    # Grid of the windows: due instants are `anchor + k * interval_seconds`.
     anchor: datetime
     lease_expires_at: datetime
     carrier: int
@@ -87,7 +86,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a run found. `ts` is when its probe began, by the server's time; `latency_ms` whole."""
+    """Result of a run. `ts` is the start of its probe in server time."""
 
     job_id: UUID | UnsetType = UNSET
     monitor_id: UUID
@@ -111,8 +110,10 @@ class RefusedResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResultsResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a batch: each item is in one of the three counts or in `refused`, which is
-    left out if it is empty."""
+    """Outcome of a batch: each item is in one of three counts or in `refused`.
+
+    `refused` is omitted if it is empty.
+    """
 
     accepted: int
     duplicate: int
@@ -134,19 +135,24 @@ class AgentHeartbeatResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def window_job_id(monitor: UUID, due_us: int, revision: int) -> UUID:
-    """The id of a window's job: who knows monitor, instant (µs since the epoch) and revision can
-    tell it, so that neither side keeps a list."""
+    """Returns the id of a window's job. `due_us` is µs since the epoch.
+
+    Both sides compute it from monitor, instant and revision, so that neither stores a list.
+    """
     return uuid5(_WINDOW_JOBS, f"{monitor}/{due_us}/{revision}")
 
 
 def run_key(monitor: UUID, revision: int, due_us: int) -> str:
-    """What a run that starts something names itself by: the same however often, and by whomever,
-    that window (µs since the epoch) is run by that definition."""
+    """Returns the run key of a window, for runs that start something at the target.
+
+    It is the same for every run of that window (µs since the epoch) by this definition, on any
+    worker.
+    """
     return f"{monitor}/{revision}/{due_us}"
 
 
 def generation_of(type_: str, *, has_secrets: bool) -> Generation:
-    """The least generation that carries a monitor: a document is secret as a whole."""
+    """Returns the lowest generation that carries a monitor. A document is secret as a whole."""
     document = _DOCUMENTS.get(type_)
     if document is not None:
         return document
@@ -154,18 +160,18 @@ def generation_of(type_: str, *, has_secrets: bool) -> Generation:
 
 
 def is_capable(type_: str, kinds: Collection[str]) -> bool:
-    """Whether an agent that declared these capabilities may be given a job of this type."""
+    """Returns whether an agent with these capabilities can run a job of this type."""
     needed = CAPABILITY.get(type_)
     return needed is None or needed in kinds
 
 
 def read_kinds(header: str) -> frozenset[str]:
-    """The capabilities in a claim's header, separated by commas."""
+    """Returns the capabilities in a claim's header, which separates them by commas."""
     return frozenset(part.strip() for part in header.split(",") if part.strip())
 
 
 def spelt(config: Mapping[str, Any]) -> dict[str, str]:
-    """A config in strings, as every setting may be spelt."""
+    """Returns a config whose values are strings."""
     return {key: _spelling(value) for key, value in config.items() if value is not None}
 
 

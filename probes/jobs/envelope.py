@@ -1,9 +1,9 @@
-"""A job's secrets on their way to an agent, sealed for the token of the very request that claims
-it, and bound to the job they were sealed for.
+"""Encrypted envelope for the secrets of a job, bound to one agent token and to the job.
 
-AES-256-GCM (NIST SP 800-38D) under HKDF-SHA256 (RFC 5869) of the token; the associated data is the
-SHA-256 of the job without its envelope in the JSON Canonicalization Scheme (RFC 8785). So neither
-another token nor another job opens one. Pure: randomness is an argument.
+The key is derived from the token of the request that claims the job. Encryption is AES-256-GCM
+(NIST SP 800-38D) with a key by HKDF-SHA256 (RFC 5869). The associated data is the SHA-256 of the
+job without its envelope, in the JSON Canonicalization Scheme (RFC 8785). Therefore an envelope does
+not decrypt with another token or for another job. Pure: randomness is an argument.
 """
 
 from base64 import b64decode, b64encode
@@ -26,7 +26,7 @@ NONCE_BYTES: Final = 12
 KEY_BYTES: Final = 32
 CIPHERTEXT_MOST: Final = 1 << 20
 
-# What an envelope says it holds; each was made for one generation of carriers.
+# Kind of an envelope. Each was introduced with one carrier generation.
 KINDS: Final = {
     Generation.PASSWORDS: "credentials@2",
     Generation.SCENARIOS: "scenario@3",
@@ -36,19 +36,22 @@ _GENERATIONS: Final = {kind: generation for generation, kind in KINDS.items()}
 
 
 class BadEnvelope(Exception):
-    """It does not open, or must not be opened; the text says why and holds nothing of it."""
+    """Raised if an envelope does not decrypt or is not valid. The text contains no secret."""
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """`config` is of the job's, kept secret; `secrets` are the values behind its `_ref` settings,
-    under the key without `_ref`."""
+    """Decrypted contents.
+
+    `config` is the secret part of the job's config. `secrets` contains the values of its `_ref`
+    settings, by the key without `_ref`.
+    """
 
     config: dict[str, str] = msgspec.field(default_factory=dict)
     secrets: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def seal(job: Job, contents: Contents, token: str, salt: bytes, nonce: bytes) -> Job:
-    """The job with its envelope. `salt` and `nonce` are random bytes, never used before."""
+    """Returns the job with its envelope. `salt` and `nonce` are random and never reused."""
     if len(salt) != SALT_BYTES or len(nonce) != NONCE_BYTES:
         raise ValueError(f"an envelope takes {SALT_BYTES} and {NONCE_BYTES} random bytes")
     bare = msgspec.structs.replace(job, envelope=msgspec.UNSET)
@@ -64,8 +67,11 @@ def seal(job: Job, contents: Contents, token: str, salt: bytes, nonce: bytes) ->
 
 
 def open_envelope(job: Mapping[str, Any], token: str) -> Contents:
-    """What the envelope of a job holds, the job being its JSON as it was received: fields that
-    this version does not know are bound too. Raises BadEnvelope."""
+    """Decrypts the envelope of a job.
+
+    `job` is its JSON as received, because unknown fields are part of the associated data too.
+    Raises: `BadEnvelope`.
+    """
     try:
         envelope = msgspec.convert(job.get("envelope"), Envelope)
         generation = _GENERATIONS[envelope.kind]

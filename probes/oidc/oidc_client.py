@@ -1,7 +1,7 @@
-"""Asks an OpenID provider: what it says of itself, its keys, and a code for tokens.
+"""OpenID Connect client: discovery, keys, token exchange and userinfo.
 
-Everything that comes back is bounded and held against what it must be; a reason is one of a few
-words, perhaps with a status, and holds nothing of what was said.
+Every response is bounded and validated. An error reason is one of a few codes, possibly with a
+status, and contains no text of the provider.
 """
 
 import base64
@@ -27,7 +27,7 @@ _WELL_KNOWN: Final = "/.well-known/openid-configuration"
 
 
 class ProviderFault(Exception):
-    """The provider could not be asked, or said what cannot be."""
+    """Raised if a request to the provider fails or its response is invalid."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class ProviderFault(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """OpenID Connect Discovery 1.0, section 3, as far as it is needed."""
+    """Provider metadata (OpenID Connect Discovery 1.0, section 3), as far as it is used."""
 
     issuer: str
     authorization_endpoint: str
@@ -50,7 +50,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Who we are to the provider."""
+    """Registration of this installation with the provider."""
 
     id: str
     secret: str
@@ -58,8 +58,10 @@ class Client:
 
 
 async def discover(reach: Egress, issuer: str) -> Metadata:
-    """What the issuer says of itself; it must be the issuer that was asked, letter by letter
-    (Discovery 1.0, section 4.3)."""
+    """Returns the metadata of an issuer.
+
+    Raises: `ProviderFault` if the document names another issuer (Discovery 1.0, section 4.3).
+    """
     document = await _ask(reach, "GET", issuer.removesuffix("/") + _WELL_KNOWN)
     if document.get("issuer") != issuer:
         raise ProviderFault("issuer_differs")
@@ -79,7 +81,7 @@ async def discover(reach: Egress, issuer: str) -> Metadata:
 
 
 async def fetch_keys(reach: Egress, metadata: Metadata) -> list[dict[str, Any]]:
-    """The provider's keys as they are told (RFC 7517, section 5)."""
+    """Returns the provider's keys as JSON (RFC 7517, section 5)."""
     keys = (await _ask(reach, "GET", metadata.jwks_uri)).get("keys")
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
         raise ProviderFault("bad_keys")
@@ -88,7 +90,7 @@ async def fetch_keys(reach: Egress, metadata: Metadata) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """`access` is empty where none was given."""
+    """Tokens of a sign-in. `access` is empty if the provider returned none."""
 
     id_token: str
     access: str
@@ -97,7 +99,7 @@ class Tokens:
 async def redeem(
     reach: Egress, metadata: Metadata, client: Client, code: str, verifier: str
 ) -> Tokens:
-    """What a code is good for (RFC 6749, section 4.1.3; RFC 7636, section 4.5)."""
+    """Exchanges a code for tokens (RFC 6749, section 4.1.3; RFC 7636, section 4.5)."""
     form = {
         "grant_type": "authorization_code",
         "code": code,
@@ -106,7 +108,7 @@ async def redeem(
     }
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     if client.secret and "client_secret_basic" in metadata.token_methods:
-        # RFC 6749, section 2.3.1: each is encoded as in a form, and then both in base64.
+        # RFC 6749, section 2.3.1: each part is form-encoded, then the pair is base64-encoded.
         pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
@@ -122,8 +124,10 @@ async def redeem(
 
 
 async def ask_about(reach: Egress, metadata: Metadata, tokens: Tokens) -> dict[str, Any]:
-    """What the provider says of the person beside the ID token (OpenID Connect Core 1.0, section
-    5.3); empty where it has no such place."""
+    """Returns the userinfo claims (OpenID Connect Core 1.0, section 5.3).
+
+    Returns {} if the provider has no userinfo endpoint or returned no access token.
+    """
     token = tokens.access
     is_one = bool(token) and token.isascii() and token.isprintable()
     if not metadata.userinfo_endpoint or not is_one:
@@ -141,7 +145,7 @@ def authorization_address(
     nonce: str,
     challenge: str,
 ) -> str:
-    """Where the browser is sent (OpenID Connect Core 1.0, section 3.1.2.1; RFC 7636)."""
+    """Returns the authorization URL (OpenID Connect Core 1.0, section 3.1.2.1; RFC 7636)."""
     given = {
         "response_type": "code",
         "client_id": client.id,
@@ -157,8 +161,10 @@ def authorization_address(
 
 
 def sign_out_address(metadata: Metadata, client_id: str, to: str) -> str:
-    """Where the browser ends its session with the provider (RP-Initiated Logout 1.0, section 2);
-    empty where there is no such place."""
+    """Returns the URL that ends the provider's session (RP-Initiated Logout 1.0, section 2).
+
+    Returns "" if the provider has no such endpoint.
+    """
     if not metadata.end_session_endpoint:
         return ""
     given = {"client_id": client_id, **({"post_logout_redirect_uri": to} if to else {})}
@@ -173,7 +179,10 @@ async def _ask(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
 ) -> dict[str, Any]:
-    """Returns the JSON object that the provider answers with. Raises `ProviderFault`."""
+    """Returns the JSON object of the provider's response.
+
+    Raises: `ProviderFault`.
+    """
     with trio.move_on_after(ASK_SECONDS):
         try:
             response = await send_request(
@@ -216,7 +225,7 @@ def _endpoint(document: dict[str, Any], name: str, *, needed: bool = True) -> st
 
 
 def _url(text: str) -> Url:
-    """https, or http on this machine."""
+    """Parses an https URL, or an http URL of a loopback host."""
     try:
         url = read_url(text)
     except BadTarget:

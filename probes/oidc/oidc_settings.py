@@ -1,6 +1,4 @@
-"""How people sign in elsewhere, as it is configured or set: what may be, and to whom a secret is
-never sent.
-"""
+"""Settings of single sign-on, their validation, and the reuse of the client secret."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,8 +14,11 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
 class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`issuer` is told to be one by its own discovery document, letter by letter. The secret is
-    empty where there is none, and where it is not told."""
+    """Settings of single sign-on.
+
+    `issuer` must equal the issuer in its discovery document exactly. `client_secret` is empty if it
+    is not set, and in responses.
+    """
 
     enabled: bool = False
     issuer: str = ""
@@ -34,19 +35,19 @@ class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sign_on_faults(settings: OidcSettings) -> list[tuple[str, str]]:
-    """Each field that cannot be, and why."""
+    """Returns each invalid field with the reason."""
     faults = []
     if settings.enabled:
         for name in ("issuer", "client_id", "redirect_url"):
             if not getattr(settings, name):
-                faults.append((name, "is needed where single sign-on is enabled"))
+                faults.append((name, "is required when single sign-on is enabled"))
     for name in ("issuer", "redirect_url", "post_logout_url"):
         text = getattr(settings, name)
         fault = endpoint_fault(text) if text else None
         if fault is not None:
             faults.append((name, fault))
     if "?" in settings.issuer:
-        faults.append(("issuer", "must have no query"))
+        faults.append(("issuer", "must not have a query"))
     for name, longest in (
         ("client_id", TEXT_LONGEST),
         ("client_secret", TEXT_LONGEST),
@@ -58,7 +59,7 @@ def sign_on_faults(settings: OidcSettings) -> list[tuple[str, str]]:
     if len(settings.scopes) > SCOPES_MOST or not all(map(_is_scope, settings.scopes)):
         faults.append(("scopes", f"must be at most {SCOPES_MOST} words"))
     elif "openid" not in settings.scopes:
-        faults.append(("scopes", "must hold openid"))
+        faults.append(("scopes", "must contain openid"))
     if len(settings.bootstrap_admins) > ADMINS_MOST:
         faults.append(("bootstrap_admins", f"at most {ADMINS_MOST}"))
     for n, address in enumerate(settings.bootstrap_admins):
@@ -68,7 +69,7 @@ def sign_on_faults(settings: OidcSettings) -> list[tuple[str, str]]:
 
 
 def endpoint_fault(text: str) -> str | None:
-    """Why nobody may be sent there: it is https, or http on this machine."""
+    """Returns the reason to refuse a URL: it must be https, or http on a loopback host."""
     rule = "must be an https URL"
     if len(text) > TEXT_LONGEST or any(char <= " " or char == "\x7f" for char in text):
         return rule
@@ -86,8 +87,11 @@ def endpoint_fault(text: str) -> str | None:
 def with_client_secret(
     given: OidcSettings, secret: str | None, before: OidcSettings
 ) -> OidcSettings | None:
-    """The whole settings: a `secret` that is None or blank is the one in force, `before` with its
-    own. None where that would go to another issuer, or for another client, and has to be given."""
+    """Returns the complete settings. If `secret` is None or blank, that of `before` is used.
+
+    Returns None if `before` has another issuer or client, because its secret must not be sent
+    there.
+    """
     if secret or not before.client_secret:
         return msgspec.structs.replace(given, client_secret=secret or "")
     if (before.issuer, before.client_id) != (given.issuer, given.client_id):
@@ -96,5 +100,5 @@ def with_client_secret(
 
 
 def _is_scope(text: str) -> bool:
-    """RFC 6749, section 3.3."""
+    """Returns whether the text is a scope token (RFC 6749, section 3.3)."""
     return 1 <= len(text) <= 100 and all("!" <= c <= "~" and c not in '"\\' for c in text)

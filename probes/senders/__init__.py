@@ -1,7 +1,7 @@
-"""What carries a message to people: a file a service, each with its `SPEC` and one `send`.
+"""Senders of notifications, one module per service with its `SPEC` and a `send` function.
 
-A sender says where it takes a message and what of that is secret; it goes out by the one guarded
-way, and ends in `Delivered` or in `NotDelivered` with a bounded reason.
+A SPEC declares the destination of a channel and its secrets. A sender uses the guarded egress. It
+returns `Delivered` or raises `NotDelivered` with a bounded reason.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -48,8 +48,11 @@ SPECS: Final[Mapping[str, ChannelSpec]] = {name: sender.SPEC for name, sender in
 async def deliver(
     kind: str, message: Message, config: Mapping[str, str], means: SendContext
 ) -> Delivered:
-    """One attempt, `SEND_SECONDS` at most. `NotDelivered` says why not, and whether to try again;
-    `config` is whole, its secrets opened, and was held against the kind's SPEC."""
+    """Makes one attempt, within `SEND_SECONDS`.
+
+    `config` is complete, with decrypted secrets, and was validated by the SPEC.
+    Raises: `NotDelivered` with the reason, and whether to retry.
+    """
     given = SPECS[kind].with_defaults(config)
     return await _within_bounds(_SENDERS[kind].send(message, given, means))
 
@@ -57,7 +60,7 @@ async def deliver(
 async def deliver_signed(
     url: str, secret: str, event: str, uid: str, body: bytes, means: SendContext
 ) -> Delivered:
-    """As `deliver`, of a body of the caller's own: what webhooks of organizations are sent."""
+    """Delivers a given body like `deliver`, for the webhooks of organizations."""
     return await _within_bounds(webhook.send_signed(url, secret, event, uid, body, means))
 
 

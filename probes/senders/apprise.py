@@ -1,8 +1,8 @@
-"""Everything else, by the apprise library: only services whose hosts are their own.
+"""Channels through the apprise library, only for services with fixed hosts.
 
-It keeps true: whatever the library asks for goes out by our guard, to one of the service's hosts,
-over verified TLS, and no redirect is followed. The library is imported at the first need, works in
-a thread, and its log is silent, since texts and tokens stand in it.
+Invariant: every request of the library uses the guarded egress, to a host of the service, over
+verified TLS, without redirects. The library is imported on first use and runs in a thread. Its log
+is disabled, because it contains texts and tokens.
 """
 
 import logging
@@ -34,8 +34,7 @@ from .send_result import (
 if TYPE_CHECKING:
     import requests
 
-# Scheme of an apprise URL → the hosts that its service is at. Whoever writes the URL has no say in
-# where it leads.
+# Scheme of an apprise URL → hosts of its service. The URL does not influence the host.
 SERVICES: Final[Mapping[str, frozenset[str]]] = {
     scheme: frozenset(hosts.split())
     for scheme, hosts in {
@@ -63,9 +62,9 @@ SERVICES: Final[Mapping[str, frozenset[str]]] = {
         "wxteams": "webexapis.com api.ciscospark.com",
     }.items()
 }
-# Requests of one delivery: a service may want one for each of several recipients.
+# Requests of one delivery. A service may need one per recipient.
 REQUESTS_MOST: Final = 20
-# What the message is framed by is ours to say.
+# Headers that frame the message are set by the client.
 _FRAMING: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
 )
@@ -89,7 +88,7 @@ SPEC: Final = ChannelSpec(
             required=True,
             secret=True,
             pattern=r"\S+",
-            hint="must not hold blanks",
+            hint="must not contain blanks",
         ),
     ),
     rule=_rule,
@@ -98,7 +97,7 @@ SPEC: Final = ChannelSpec(
 
 @dataclass(slots=True)
 class _Way:
-    """One delivery's way out; `ended` is why the last request failed."""
+    """Egress of one delivery. `ended` is the reason why its last request failed."""
 
     means: SendContext
     hosts: frozenset[str]
@@ -136,13 +135,13 @@ _way: ContextVar[_Way] = ContextVar("_way")
 
 
 def _send_prepared(_adapter: object, request: Any, **_options: Any) -> "requests.Response":
-    """What stands in the place of requests' own way out. Cancellation goes through it as it is."""
+    """Replaces `HTTPAdapter.send` of requests. Cancellation passes through unchanged."""
     import requests
 
     way = _way.get(None)
     body = request.body or b""
     if way is None or not isinstance(body, bytes | str):
-        raise requests.ConnectionError("there is no way out")
+        raise requests.ConnectionError("no egress is set for this thread")
     whole = body.encode() if isinstance(body, str) else body
     headers = {str(n): _text(v) for n, v in request.headers.items()}
     try:
@@ -154,7 +153,7 @@ def _send_prepared(_adapter: object, request: Any, **_options: Any) -> "requests
     found.status_code = came.status_code
     found.url = request.url
     found.request = request
-    # These hold no location, so that there is no redirect to follow.
+    # The headers contain no Location, so that requests follows no redirect.
     found.headers.update(came.headers)
     found._content = came.content
     return found
@@ -165,13 +164,13 @@ def _text(value: str | bytes) -> str:
 
 
 def _library() -> Any:
-    """apprise, with requests made to go out by us; nothing else of ours uses requests."""
+    """Returns the apprise module after patching requests, which no other code uses."""
     import apprise
     from requests import adapters, sessions
 
     if getattr(adapters.HTTPAdapter, "send") is not _send_prepared:  # noqa: B009
         setattr(adapters.HTTPAdapter, "send", _send_prepared)  # noqa: B010
-        # It would add what a netrc of this host holds.
+        # It would add credentials from a netrc of this host.
         setattr(sessions, "get_netrc_auth", lambda *_args, **_kw: None)  # noqa: B010
         log = logging.getLogger("apprise")
         log.propagate = False
@@ -192,7 +191,7 @@ def _notify(url: str, message: Message, way: _Way) -> None:
     service = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
     if not service:
         raise NotDelivered(SendFailure.REFUSED, "bad_definition")
-    # Its pauses between requests would outlast the delivery.
+    # The pauses between requests would exceed the time of the delivery.
     service.request_rate_per_sec = 0
     lines = [*body_lines(message), *([message.link] if message.link else [])]
     was_taken = service.notify(
@@ -208,7 +207,7 @@ def _notify(url: str, message: Message, way: _Way) -> None:
 async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     url = config["url"]
     way = _Way(means, SERVICES[url.partition("://")[0].lower()])
-    # Not left alone when cancelled: its next request then ends it, and so does the one under way.
+    # On cancellation the thread is not abandoned. Its current or next request fails and ends it.
     work = partial(_notify, url, message, way)
     await trio.to_thread.run_sync(work, limiter=means.reach.threads)
     return Delivered()

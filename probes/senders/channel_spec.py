@@ -1,7 +1,7 @@
-"""What a channel takes: its settings, which of them are secret, and what is wrong with given ones.
+"""Spec of a channel: its settings, the secret ones among them, and their validation.
 
-Pure. The API's validation, the console's form and the docs read these, so they cannot disagree.
-Every setting is a text. A fault names the setting and repeats nothing of its value.
+Pure. The API validation, the console form and the documentation use the same specs, so that they
+agree. Every setting is a string. A fault names the setting and repeats no part of its value.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final
 from ..check.target import BadTarget, read_url
 
 VALUE_LONGEST: Final = 2_048
-# What stands in answers for a secret that is set; given back, it keeps what is stored.
+# Placeholder for a stored secret in responses. A request that contains it keeps the secret.
 MASK: Final = "••••"
 
 Config = Mapping[str, str]
@@ -26,8 +26,11 @@ class ValueForm(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSetting:
-    """`pattern` holds for the whole value, and `hint` says it to people. `leads` is where secrets
-    are sent: with another origin there, they are asked for again."""
+    """One setting.
+
+    `pattern` must match the whole value, and `hint` is the message if it does not. `leads` marks
+    the address that secrets are sent to. A change of its origin requires them again.
+    """
 
     name: str
     help: str
@@ -43,7 +46,7 @@ class ChannelSetting:
 
 @dataclass(frozen=True, slots=True)
 class SettingFault:
-    """`field` as the API names it: `config.url`."""
+    """Fault of a setting, by its API name (`config.url`)."""
 
     field: str
     message: str
@@ -55,7 +58,7 @@ def _no_rule(_config: Config) -> list[SettingFault]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSpec:
-    """One kind of channel. `rule` holds what a pattern cannot say."""
+    """Spec of one channel type. `rule` validates conditions that a pattern cannot express."""
 
     type: str
     help: str
@@ -70,10 +73,10 @@ class ChannelSpec:
         return {s.name: config.get(s.name) or s.default for s in self.settings}
 
     def faults(self, config: Config) -> list[SettingFault]:
-        """All that is wrong with a whole config; empty where it is good."""
+        """Returns all faults of a complete config, or [] if it is valid."""
         known = {setting.name for setting in self.settings}
         found = [
-            SettingFault(_setting_names(key), "is no setting of this type")
+            SettingFault(_setting_names(key), "is not a setting of this type")
             for key in sorted(set(config) - known)
         ]
         found += [
@@ -84,7 +87,7 @@ class ChannelSpec:
         return found or self.rule(config)
 
     def has_moved(self, before: Config, after: Config) -> bool:
-        """Whether secrets would go to another scheme, host or port than they were given for."""
+        """Returns whether the secrets would be sent to another scheme, host or port."""
         old, new = self.with_defaults(before), self.with_defaults(after)
         return any(
             read_url(old[s.name]).origin != read_url(new[s.name]).origin
@@ -94,7 +97,7 @@ class ChannelSpec:
 
 
 def _setting_names(key: str) -> str:
-    """What looks like no name may be a value in the wrong place, and is not repeated."""
+    """Returns the field of an unknown key. A key that is not a name may be a misplaced value."""
     return f"config.{key}" if re.fullmatch(r"[a-z_]{1,40}", key) else "config"
 
 
@@ -105,7 +108,7 @@ def _fault(setting: ChannelSetting, value: str) -> SettingFault | None:
     if len(value) > setting.longest:
         return SettingFault(field, f"must be at most {setting.longest} characters")
     if any(c < " " or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" for c in value):
-        return SettingFault(field, "must not hold control characters")
+        return SettingFault(field, "must not contain control characters")
     if setting.form is ValueForm.URL:
         try:
             read_url(value)

@@ -1,7 +1,7 @@
 """Discord, by a webhook of a text channel.
 
-Webhooks cannot reply: a recovery is a message of its own. Nobody is ever mentioned, and
-Markdown's characters are escaped.
+Webhooks cannot reply, so a recovery is a separate message. Mentions are disabled, and Markdown
+characters are escaped.
 """
 
 import re
@@ -11,7 +11,7 @@ from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
 from .message import Message, NotificationStatus, body_lines, title_line
 from .send_result import Delivered, SendContext, post_json
 
-# Discord's bounds of an embed.
+# Limits of a Discord embed.
 TITLE_LONGEST: Final = 256
 DESCRIPTION_LONGEST: Final = 4_096
 
@@ -54,7 +54,7 @@ def document(message: Message) -> dict[str, Any]:
 
 
 def _within(text: str, longest: int) -> str:
-    """Escaped, and no longer than Discord takes; no escape is cut in two."""
+    """Returns the escaped text within the limit. Escape sequences are never split."""
     if len(whole := escaped(text)) <= longest:
         return whole
     pieces: list[str] = []

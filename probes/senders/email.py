@@ -1,8 +1,8 @@
-"""Mail by the configured server, in plain text and simple HTML. All of an incident are one thread.
+"""E-mail through the configured server, in plain text and simple HTML.
 
-smtplib speaks, in a thread, on a socket that Trio dialled and shuts down when time is up, so that
-the thread ends too. Credentials are sent over TLS with a certificate that was verified, or not at
-all; without them TLS is taken where it is offered, as mail servers do among themselves.
+The messages of an incident form one thread. smtplib runs in a thread, on a socket that Trio
+connects and shuts down at the deadline, so that the thread ends too. Credentials are sent only over
+TLS with a verified certificate. Without credentials, TLS is opportunistic, as between mail servers.
 """
 
 import os
@@ -34,11 +34,11 @@ from .send_result import (
 
 ADDRESSES_MOST: Final = 20
 ADDRESS_LONGEST: Final = 254
-# Of all that a server says in one conversation.
+# Limit of all replies of a server in one conversation.
 REPLIES_BYTES_MOST: Final = 64 * 1024
-# Where TLS comes before the first word (RFC 8314).
+# Port with implicit TLS (RFC 8314).
 IMPLICIT_TLS_PORT: Final = 465
-# What we call ourselves to a server, which wants an address where there is no name.
+# EHLO name for a server, which requires an address literal if there is no host name.
 _EHLO_NAME: Final = "[127.0.0.1]"
 _ATEXT: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-/=?^_`{|}~."
@@ -79,8 +79,11 @@ SPEC: Final = ChannelSpec(
 
 
 def letter(message: Message, to: Sequence[str], mail: OutgoingMail, now_us: int) -> EmailMessage:
-    """References name the incident's key, though no mail bears it: clients put together what names
-    the same."""
+    """Returns the message.
+
+    References contain an id of the incident's key, which no message has. Mail clients group
+    messages with the same reference.
+    """
     domain = parseaddr(mail.sender)[1].rpartition("@")[2] or "localhost"
     found = EmailMessage()
     found["From"] = mail.sender
@@ -119,7 +122,7 @@ async def send(message: Message, config: Config, means: SendContext) -> Delivere
     if means.mail is None:
         raise NotDelivered(SendFailure.RETRY, "mail_unavailable")
     to = addresses(config["to"])
-    # Encoding its headers may take several milliseconds.
+    # Encoding the headers can take several milliseconds.
     write = partial(letter, message, to, means.mail, means.now())
     whole = await means.mail.reach.in_thread(write)
     refused = await hand_over(means.mail, whole, to)
@@ -128,11 +131,14 @@ async def send(message: Message, config: Config, means: SendContext) -> Delivere
 
 
 async def hand_over(mail: OutgoingMail, whole: EmailMessage, to: Sequence[str]) -> int:
-    """How many of the recipients the server would not take, where it took some. NotDelivered."""
+    """Sends a message and returns the number of refused recipients, if any was accepted.
+
+    Raises: `NotDelivered`.
+    """
     connection = await mail.reach.dial(mail.host, mail.port, Stopwatch())
     sock = socket.socket(fileno=connection.stream.socket.detach())
     try:
-        # TLS takes the socket over; by this one it can be shut down whoever holds it.
+        # TLS takes over the socket. The duplicate can shut it down independent of its owner.
         handle = socket.socket(fileno=os.dup(sock.fileno()))
     except OSError:
         sock.close()
@@ -141,7 +147,7 @@ async def hand_over(mail: OutgoingMail, whole: EmailMessage, to: Sequence[str]) 
     try:
         return await mail.reach.in_thread(conversation.held)
     finally:
-        # The thread may still be talking: it ends with the connection, and closes its own.
+        # The thread may still run. The shutdown ends it, and it closes its own socket.
         with suppress(OSError):
             handle.shutdown(socket.SHUT_RDWR)
         handle.close()
@@ -205,7 +211,7 @@ class _Conversation:
 
 
 class _Client(smtplib.SMTP):
-    """On a socket that is connected already; what the server says is bounded."""
+    """SMTP client on a connected socket, with bounded replies."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._connected = sock
@@ -213,7 +219,7 @@ class _Client(smtplib.SMTP):
         super().__init__(local_hostname=_EHLO_NAME, timeout=SEND_SECONDS)
 
     def greet(self, host: str) -> None:
-        # The name that a certificate is held against.
+        # Host name for the certificate check.
         self._host = host
         code, said = self.connect(host, smtplib.SMTP_PORT)
         if code != 220:
@@ -236,7 +242,7 @@ class _Budget:
 
 
 class _Heard:
-    """A file of replies that ends where they have become too many."""
+    """File of replies that fails when their total size exceeds the limit."""
 
     def __init__(self, file: BufferedIOBase, budget: _Budget) -> None:
         self._file = file
@@ -246,7 +252,7 @@ class _Heard:
         line = self._file.readline(most)
         self._budget.left -= len(line)
         if self._budget.left < 0:
-            raise OSError("the server says too much")
+            raise OSError("the replies are too long")
         return line
 
     def close(self) -> None:
@@ -254,6 +260,6 @@ class _Heard:
 
 
 def _by_code(code: int, reason: str) -> NotDelivered:
-    """A 5xx is a no (RFC 5321, 4.2.1); what is neither is heard as not now."""
+    """Returns the failure for a reply code: 5xx is permanent (RFC 5321, 4.2.1), others retry."""
     verdict = SendFailure.REFUSED if 500 <= code <= 599 else SendFailure.RETRY
     return NotDelivered(verdict, f"{reason} {code}" if 200 <= code <= 599 else reason)

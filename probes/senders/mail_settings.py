@@ -1,7 +1,7 @@
-"""The mail server and the address that letters lead to, as they are set for the whole installation.
+"""Mail settings of the installation: the server, the sender and the base URL of links.
 
-A password is asked for again where it would be sent to another server or for another account, so
-that nobody who may set one can have the other's sent to a place of theirs.
+If the server or the account changes, the password must be given again. Otherwise an administrator
+could have the stored password sent to a server of their choice.
 """
 
 import re
@@ -13,15 +13,17 @@ import msgspec
 SMTP_PORT: Final = 587
 HOST_LONGEST: Final = 253
 TEXT_LONGEST: Final = 500
-# An address alone, or a name and then the address in angle brackets; no line ends in either.
+# An address, or a name followed by the address in angle brackets. Line breaks are refused.
 ADDRESS: Final = re.compile(r"\A[^\r\n<>]*<?[^\s<>@]+@[^\s<>@]+>?\Z")
 _HOST: Final = re.compile(r"\A[^\s/@\[\]\x00-\x20\x7f]+\Z|\A\[[0-9A-Fa-f:.]+\]\Z")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`from_` is who letters are from. The password is empty where there is none, and where it is
-    not told."""
+    """Mail settings. `from_` is the sender.
+
+    `smtp_password` is empty if it is not set, and in responses.
+    """
 
     enabled: bool = False
     smtp_host: str = ""
@@ -36,18 +38,18 @@ class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mail_faults(mail: MailSettings) -> list[tuple[str, str]]:
-    """Each field that cannot be, and why."""
+    """Returns each invalid field with the reason."""
     faults = []
     if mail.enabled and not mail.smtp_host:
-        faults.append(("smtp_host", "is needed where mail is enabled"))
+        faults.append(("smtp_host", "is required when mail is enabled"))
     if mail.smtp_host and (len(mail.smtp_host) > HOST_LONGEST or not _HOST.match(mail.smtp_host)):
         faults.append(("smtp_host", "must be a host's name or address"))
     if not 1 <= mail.smtp_port <= 65_535:
         faults.append(("smtp_port", "must be 1 to 65535"))
     if mail.enabled and not mail.from_:
-        faults.append(("from", "is needed where mail is enabled"))
+        faults.append(("from", "is required when mail is enabled"))
     if mail.from_ and (len(mail.from_) > TEXT_LONGEST or not ADDRESS.search(mail.from_)):
-        faults.append(("from", "must hold an e-mail address"))
+        faults.append(("from", "must contain an e-mail address"))
     for name, text in (
         ("smtp_username", mail.smtp_username),
         ("smtp_password", mail.smtp_password),
@@ -55,9 +57,9 @@ def mail_faults(mail: MailSettings) -> list[tuple[str, str]]:
         if len(text) > TEXT_LONGEST or _CONTROL.search(text):
             faults.append((name, f"must be at most {TEXT_LONGEST} characters of one line"))
     if mail.smtp_username and not mail.smtp_password:
-        faults.append(("smtp_password", "is needed beside smtp_username"))
+        faults.append(("smtp_password", "is required with smtp_username"))
     if mail.smtp_password and not mail.smtp_username:
-        faults.append(("smtp_username", "is needed beside smtp_password"))
+        faults.append(("smtp_username", "is required with smtp_password"))
     fault = base_url_fault(mail.public_base_url)
     if fault is not None:
         faults.append(("public_base_url", fault))
@@ -65,7 +67,7 @@ def mail_faults(mail: MailSettings) -> list[tuple[str, str]]:
 
 
 def base_url_fault(text: str) -> str | None:
-    """Why links cannot be made of it; empty there is none to judge."""
+    """Returns the reason to refuse a base URL of links, or None if it is valid or empty."""
     rule = "must be an http or https URL without a query"
     if not text:
         return None
@@ -85,8 +87,11 @@ def base_url_fault(text: str) -> str | None:
 def with_password(
     given: MailSettings, password: str | None, before: MailSettings
 ) -> MailSettings | None:
-    """The whole settings: a `password` that is None or blank is the one that is in force, `before`
-    with its own. None where that would go elsewhere and has to be given."""
+    """Returns the complete settings. If `password` is None or blank, that of `before` is used.
+
+    Returns None if `before` has another server or account, because its password must not be sent
+    there.
+    """
     if password or not given.smtp_username:
         return msgspec.structs.replace(given, smtp_password=password or "")
     is_same = (before.smtp_host, before.smtp_port, before.smtp_username) == (

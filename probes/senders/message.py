@@ -1,6 +1,6 @@
-"""What people are told, once, in parts that every service's sender puts in its own words.
+"""Notification content in parts that the sender of each service formats.
 
-Pure. No part is markup: a sender escapes what its service would interpret.
+Pure. No part contains markup. A sender escapes the characters that its service interprets.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class NotificationStatus(StrEnum):
 
 
 class MessageSeverity(StrEnum):
-    """As an incident's impact."""
+    """Severity, with the values of an incident's impact."""
 
     NONE = "none"
     MINOR = "minor"
@@ -30,9 +30,11 @@ class MessageSeverity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """`id` is the same over all tries; `key` over all messages of one incident; `thread` is what
-    the service called the first of them (`Delivered.thread`), empty where it is not known.
-    `since` is µs since the epoch.
+    """Content of one notification.
+
+    `id` is the same for all attempts, and `key` for all messages of one incident. `thread` is the
+    service's name of the first of them (`Delivered.thread`), empty if unknown. `since` is µs since
+    the epoch.
     """
 
     id: str
@@ -49,7 +51,7 @@ class Message:
 
 
 def body_lines(message: Message) -> list[str]:
-    """Everything but title and link, a line each, in plain text and within bounds."""
+    """Returns all parts except title and link, one per line, as bounded plain text."""
     lines = [one_line(line, LINE_LONGEST) for line in message.lines[:LINES_MOST]]
     if message.why:
         lines.append(one_line(f"Why: {message.why}", LINE_LONGEST))
@@ -59,20 +61,22 @@ def body_lines(message: Message) -> list[str]:
 
 
 def title_line(message: Message) -> str:
-    """Never empty: no service takes a message without words."""
+    """Returns the title, never empty, because services refuse empty messages."""
     return one_line(message.title, TITLE_LONGEST) or "Leadline"
 
 
 def plain_text(message: Message, longest: int) -> str:
-    """All of it as text, the title first; the link is never cut."""
+    """Returns the message as text with the title first. The link is never truncated."""
     text = "\n".join([title_line(message), *body_lines(message)])
     tail = f"\n{message.link}" if message.link else ""
     return clipped(text, longest - len(tail)) + tail
 
 
 def one_line(text: str, longest: int) -> str:
-    """Without control characters or halves of characters, on one line. Of a text that is longer by
-    far, what is beyond is not even looked at."""
+    """Returns the text on one line, without control characters and lone surrogates.
+
+    At most twice `longest` characters are processed.
+    """
     shown = "".join(" " if _is_odd(char) else char for char in text[: 2 * longest])
     return clipped(" ".join(shown.split()), longest)
 
@@ -82,7 +86,7 @@ def clipped(text: str, longest: int) -> str:
 
 
 def instant_text(at_us: int) -> str:
-    """As people and machines read it: 2026-01-05T00:00:00Z."""
+    """Returns the instant as text: 2026-01-05T00:00:00Z."""
     return datetime.fromtimestamp(at_us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,7 +1,7 @@
-"""ntfy, its own server or another. It has no replies: a recovery is a notification of its own.
+"""ntfy, on the public or another server. A recovery is a new notification.
 
-(It could take the outage's place, but then nobody would be notified of it.) Texts are plain: ntfy
-interprets none of them unless it is asked to.
+ntfy has no replies. A recovery could replace the outage's notification, but then no device would
+alert. Texts are plain, because ntfy interprets markup only on request.
 """
 
 from typing import Any, Final
@@ -10,7 +10,7 @@ from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
 from .message import Message, MessageSeverity, NotificationStatus, body_lines, clipped, title_line
 from .send_result import Delivered, SendContext, post_json
 
-# A longer message becomes an attachment.
+# ntfy converts a longer message into an attachment.
 MESSAGE_BYTES_MOST: Final = 4_000
 _TAGS: Final = {
     NotificationStatus.DOWN: "rotating_light",

@@ -1,6 +1,6 @@
-"""Opsgenie, by its alert API: one alert an alias, opened and closed by it.
+"""Opsgenie, by its alert API: one alert per alias, which opens and closes it.
 
-A test opens and closes at once, so that it ends where it began.
+A test opens and closes the alert in one delivery, so that no alert remains.
 """
 
 from typing import Any, Final

@@ -1,6 +1,6 @@
-"""PagerDuty, by Events API v2: one incident a key, triggered and resolved by it.
+"""PagerDuty, by Events API v2: one incident per key, which triggers and resolves it.
 
-A test triggers and resolves at once, so that it ends where it began.
+A test triggers and resolves the incident in one delivery, so that none remains open.
 """
 
 from typing import Any, Final

@@ -1,7 +1,7 @@
-"""How a delivery ends, and the one way over HTTP that senders share.
+"""Outcome of a delivery, and the HTTP request that senders share.
 
-It keeps true: a reason is one of a bounded set, perhaps with a status; no URL, body or secret is
-ever in it. Redirects are not followed: whoever is named is told, and nobody else.
+Invariant: a reason is one of a bounded set, possibly with a status, and contains no URL, body or
+secret. Redirects are not followed, so that only the named host receives the request.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,15 +19,15 @@ from ..net.egress import Egress
 from ..net.egress_httpx import send_request
 
 SEND_SECONDS: Final = 10.0
-# What of an answer is read: the names that services give to messages are short.
+# Limit of the response: only short names of messages are read from it.
 ANSWER_BYTES_MOST: Final = 16 * 1024
 RETRY_AFTER_MOST_SECONDS: Final = 3_600
-# Answers of 4xx that another try may well change (RFC 9110, 15.5.9; RFC 8470; RFC 6585).
+# 4xx statuses for which a retry may succeed (RFC 9110, 15.5.9; RFC 8470; RFC 6585).
 _WORTH_ANOTHER_TRY: Final = frozenset({408, 425, 429})
 
 
 class SendFailure(StrEnum):
-    """REFUSED: the service said no, and will again; BLOCKED: our own policy did."""
+    """REFUSED: the service refuses permanently. BLOCKED: our egress policy refuses."""
 
     REFUSED = "refused"
     RETRY = "retry"
@@ -36,15 +36,18 @@ class SendFailure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """`thread` is what later messages of the incident refer to, where the service has such a thing;
-    `note` tells what was left out, in bounded words."""
+    """Successful delivery.
+
+    `thread` is the id for later messages of the incident, if the service has threads. `note` names
+    omitted parts, with bounded length.
+    """
 
     thread: str = ""
     note: str = ""
 
 
 class NotDelivered(Exception):
-    """`retry_after` is what the service asked for, in seconds, bounded."""
+    """Failed delivery. `retry_after` is the requested delay in seconds, bounded."""
 
     def __init__(self, verdict: SendFailure, reason: str, retry_after: int | None = None) -> None:
         super().__init__(verdict, reason)
@@ -55,8 +58,10 @@ class NotDelivered(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingMail:
-    """The mail server. `reach` is a way of its own: the operator named the server, and it often
-    stands in a private network, where no channel may lead."""
+    """Mail server, with its own egress, because it is often in a private network.
+
+    The operator names the server. No channel may reach that network.
+    """
 
     host: str
     port: int
@@ -68,10 +73,14 @@ class OutgoingMail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendContext:
-    """What senders go out with: a guarded way, the mail server if there is one, and what time it
-    is, in µs since the epoch. `stranger` leads to what anybody on the internet may name: never
-    into a private network, whatever the operator allows; without it nobody is led there. A mail
-    server that is named later is gone to by `to_mail_server`."""
+    """Dependencies of a sender.
+
+    `reach` is the guarded egress, and `now` returns µs since the epoch. `mail` is the mail server,
+    if one is configured.
+    `stranger` is the egress for URLs that any internet user may name. It never reaches a private
+    network, whether or not the operator allows it. Without it these URLs are blocked.
+    `to_mail_server` is the egress for a mail server that is configured later.
+    """
 
     reach: Egress
     now: Callable[[], int]
@@ -83,7 +92,7 @@ class SendContext:
 async def post_json(
     means: SendContext, url: str, document: Any, headers: Mapping[str, str] | None = None
 ) -> httpx.Response:
-    """The answer, which is a 2xx."""
+    """Posts JSON and returns the 2xx response."""
     body = msgspec.json.encode(document)
     return await post(means, url, body, {"Content-Type": "application/json", **(headers or {})})
 
@@ -106,7 +115,7 @@ async def post(
 
 
 def answer_of(response: httpx.Response) -> dict[str, Any]:
-    """The JSON object that came back, empty where it is none: only names are looked for in it."""
+    """Returns the JSON object of a response, or {} if the body is not one."""
     try:
         found = msgspec.json.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -121,14 +130,17 @@ def by_status(status: int, retry_after: str = "") -> NotDelivered:
 
 
 def _seconds(text: str) -> int | None:
-    """What is no count of seconds says nothing; of a long one only its length is read."""
+    """Returns Retry-After in seconds, or None if it is not a number.
+
+    Reads five digits at most.
+    """
     if not (text.isascii() and text.isdigit()):
         return None
     return min(int(text[:5]), RETRY_AFTER_MOST_SECONDS)
 
 
 def renamed(failure: TargetFailure | LocalFailure) -> NotDelivered:
-    """The words of reaching out as those of delivering. What is our own trouble is tried again."""
+    """Returns the failure of a connection as `NotDelivered`. Local failures are retried."""
     if isinstance(failure, LocalFailure):
         return NotDelivered(SendFailure.RETRY, str(failure.reason))
     if failure.failure is FailureClass.TARGET_BLOCKED:
@@ -140,5 +152,5 @@ def _url(text: str) -> Url:
     try:
         return read_url(text)
     except BadTarget:
-        # Stored by another version, and not to be read by this one.
+        # Stored by another version and unreadable by this one.
         raise NotDelivered(SendFailure.REFUSED, "bad_definition") from None

@@ -1,8 +1,8 @@
-"""Slack, and what takes its incoming webhooks.
+"""Slack, and services that accept its incoming webhooks.
 
-A webhook cannot answer in a thread: only a bot could. What is told stands in rich text, whose texts
-Slack does not interpret; the fallback, which it does and which is all that others read, has its
-three characters escaped.
+A webhook cannot reply in a thread; only a bot can. The message is rich text, which Slack does not
+interpret. The fallback text, which Slack interprets and other services show, has its three special
+characters escaped.
 """
 
 from typing import Any, Final

@@ -1,8 +1,7 @@
-"""Mail to one person who asked for it: with a way to end that in each, for people and for their
-mail program (RFC 2369, RFC 8058).
+"""E-mail to a subscriber, with unsubscribe links for people and mail programs.
 
-What belongs to one incident is one thread, however a program tells that: by what it refers to, and
-by its subject, which stays the same.
+Source: RFC 2369, RFC 8058. All messages of an incident are one thread, by their references and by
+their constant subject.
 """
 
 from dataclasses import dataclass
@@ -20,15 +19,18 @@ from .message import one_line
 from .send_result import SEND_SECONDS, NotDelivered, OutgoingMail, SendContext, SendFailure, renamed
 
 SUBJECT_LONGEST: Final = 200
-# Of a header, as it is sent (RFC 5322, 2.1.1).
+# Limit of a header line (RFC 5322, 2.1.1).
 LINE_LONGEST: Final = 998
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriberMail:
-    """`uid` is the same over all tries, `thread` over all letters of one incident, or empty.
-    `paragraphs` may have lines. `leave` ends the subscription by a POST, `leave_page` is where
-    people do that; both are empty where there is nothing to end yet."""
+    """Content of one e-mail.
+
+    `uid` is the same for all attempts. `thread` is the same for all messages of one incident, or
+    empty. `paragraphs` may contain line breaks. A POST to `leave` ends the subscription, and
+    `leave_page` is the page for people. Both are empty before the subscription is confirmed.
+    """
 
     uid: str
     to: str
@@ -60,8 +62,8 @@ def written(letter: SubscriberMail, mail: OutgoingMail, now_us: int) -> EmailMes
     found["Auto-Submitted"] = "auto-generated"
     found.set_content(_text(letter))
     found.add_alternative(_html(letter), subtype="html")
-    # An address that is longer than a usual line would be folded into encoded words, which no mail
-    # program takes for an address.
+    # The default line limit would fold a longer URL into encoded words, which mail programs do not
+    # read.
     found.policy = found.policy.clone(max_line_length=LINE_LONGEST)
     return found
 
@@ -88,12 +90,15 @@ def _html(letter: SubscriberMail) -> str:
 
 
 def _plain(text: str) -> str:
-    """Its lines without control characters."""
+    """Returns the lines of the text without control characters."""
     return "\n".join(one_line(line, len(line) or 1) for line in text.splitlines())
 
 
 async def send_letter(letter: SubscriberMail, means: SendContext) -> None:
-    """One attempt, SEND_SECONDS at most. NotDelivered says why not, and whether to try again."""
+    """Makes one attempt, within `SEND_SECONDS`.
+
+    Raises: `NotDelivered` with the reason, and whether to retry.
+    """
     if means.mail is None:
         raise NotDelivered(SendFailure.RETRY, "mail_unavailable")
     mail = means.mail

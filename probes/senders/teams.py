@@ -1,6 +1,6 @@
-"""Microsoft Teams, by a workflow's webhook that takes an adaptive card. It has no way to reply.
+"""Microsoft Teams, by a workflow's webhook for adaptive cards. It has no replies.
 
-Texts stand in runs of rich text, in which Teams interprets nothing.
+Texts are runs of rich text, which Teams does not interpret.
 """
 
 from typing import Any, Final

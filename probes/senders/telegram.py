@@ -1,6 +1,6 @@
-"""Telegram, by a bot. A recovery answers the message that told of the outage.
+"""Telegram, by a bot. A recovery replies to the message of the outage.
 
-The text is HTML with all of ours escaped; a name after an @ is broken, or it would call somebody.
+The text is escaped HTML. A word joiner after each @ prevents mentions.
 """
 
 from html import escape
@@ -12,7 +12,7 @@ from .send_result import Delivered, NotDelivered, SendContext, SendFailure, answ
 
 ORIGIN: Final = "https://api.telegram.org"
 TEXT_LONGEST: Final = 4_096
-# Between an @ and a name; it has no width and breaks no line.
+# Inserted between an @ and a name. It has no width and does not break the line.
 _WORD_JOINER: Final = "\u2060"
 
 SPEC: Final = ChannelSpec(
@@ -41,7 +41,7 @@ SPEC: Final = ChannelSpec(
 
 
 def document(message: Message, chat: str) -> dict[str, Any]:
-    # Bounds count UTF-16 units, of which a character may take two.
+    # Telegram counts UTF-16 units, of which a character may need two.
     text = plain_text(message, TEXT_LONGEST // 2)
     title = title_line(message)
     found: dict[str, Any] = {

@@ -1,5 +1,7 @@
-"""A POST to a URL that anybody may have named: by a way that leads into no private network, and
-followed by nothing until whoever is there has said that they want it.
+"""POST to a URL that any internet user may have named.
+
+The egress reaches no private network. The caller sends other events only after the receiver has
+confirmed the URL.
 """
 
 from collections.abc import Mapping
@@ -25,8 +27,11 @@ EVENT_HEADER: Final = "X-Leadline-Event"
 async def post_to_stranger(
     url: str, event: str, uid: str, document: Mapping[str, Any], means: SendContext, echo: str = ""
 ) -> None:
-    """One attempt. Where there is an `echo` to come, it must be the answer's `challenge`, or all
-    of the answer. NotDelivered."""
+    """Makes one attempt.
+
+    A non-empty `echo` must be the response's `challenge` or its whole body.
+    Raises: `NotDelivered`.
+    """
     if means.stranger is None:
         raise NotDelivered(SendFailure.BLOCKED, "target_blocked")
     guarded = replace(means, reach=means.stranger)

@@ -1,8 +1,8 @@
-"""A signed POST to anybody: one body, two signatures over it, both with the same secret.
+"""Signed webhook: one JSON body with two signatures by the same secret.
 
-`X-Leadline-Signature` covers the body; the Standard Webhooks headers cover id, instant and body, so
-that a receiver can refuse what is replayed. The id is the same over all tries, the instant each
-try's own. Organizations' webhooks go by `send_signed` with a body of their own.
+`X-Leadline-Signature` covers the body. The Standard Webhooks headers cover id, instant and body, so
+that a receiver can refuse replays. The id is the same for all attempts, and the instant differs.
+Webhooks of organizations use `send_signed` with their own body.
 """
 
 import base64
@@ -18,12 +18,12 @@ from .message import Message, body_lines, instant_text, title_line
 from .send_result import Delivered, SendContext, post
 
 SECRET_PREFIX: Final = "whsec_"
-# As the Standard Webhooks specification bounds keys.
+# Key size limits of the Standard Webhooks specification.
 KEY_BYTES_LEAST, KEY_BYTES_MOST = 24, 64
 
 
 def key_of(secret: str) -> bytes | None:
-    """The bytes that sign, or None where the text is no such secret."""
+    """Returns the signing key of a secret, or None if the secret is invalid."""
     if not secret.startswith(SECRET_PREFIX):
         return None
     try:
@@ -44,7 +44,7 @@ def secret_fault(secret: str) -> str | None:
 
 
 def signed(body: bytes, key: bytes, uid: str, at_s: int) -> dict[str, str]:
-    """The headers that let the receiver tell that it is we who speak, and when."""
+    """Returns the headers that authenticate the sender and the instant."""
     whole = hmac.new(key, body, hashlib.sha256).hexdigest()
     stamped = hmac.new(key, f"{uid}.{at_s}.".encode() + body, hashlib.sha256).digest()
     return {
@@ -63,7 +63,7 @@ async def send_signed(
     body: bytes,
     means: SendContext,
 ) -> Delivered:
-    """`secret` empty: unsigned."""
+    """Posts a body, signed unless `secret` is empty."""
     headers = {"Content-Type": "application/json", "X-Leadline-Event": event}
     key = key_of(secret)
     if key is not None:

@@ -452,7 +452,7 @@ async def test_it_is_set_by_a_form_that_keeps_what_was_typed(
         assert 'value="http://127.0.0.1:1"' in page
         assert "hush" not in page
         status, page = await save(issuer=provider.issuer, client_id=CLIENT, scopes="email")
-        assert (status, "Scopes: must hold openid." in page) == (400, True)
+        assert (status, "Scopes: must contain openid." in page) == (400, True)
         status, _ = await save(
             issuer=provider.issuer,
             client_id=CLIENT,

@@ -100,7 +100,7 @@ async def test_mail_is_set_by_a_form_that_keeps_what_was_typed(world: World) -> 
         return answer.status_code, await answer.get_data(as_text=True)
 
     status, page = await save(smtp_host="mail.test", smtp_password="a secret word")
-    assert (status, "From: is needed where mail is enabled." in page) == (400, True)
+    assert (status, "From: is required when mail is enabled." in page) == (400, True)
     assert 'value="mail.test"' in page
     assert "a secret word" not in page
     whole = {"smtp_host": "mail.test", "from": "a@b.test", "public_base_url": "https://a.test"}

@@ -76,11 +76,11 @@ async def test_a_blank_password_stays_unless_it_would_go_elsewhere(api: Api) -> 
 
 async def test_what_cannot_be_is_named(api: Api) -> None:
     wrong = await put(api, 400, **{**WHOLE, "from": "nobody"})
-    assert wrong == {"error": "from: must hold an e-mail address"}
+    assert wrong == {"error": "from: must contain an e-mail address"}
     wrong = await put(api, 400, **{**WHOLE, "smtp_port": 70_000})
     assert wrong == {"error": "smtp_port: must be 1 to 65535"}
     wrong = await put(api, 400, enabled=True)
-    assert wrong == {"error": "smtp_host: is needed where mail is enabled"}
+    assert wrong == {"error": "smtp_host: is required when mail is enabled"}
 
 
 async def test_without_a_key_no_password_can_be_kept(pool: Pool, passwords: Passwords) -> None:
