@@ -1,1 +1,1 @@
-"""An agent: checks made on another box, without a store, for a server that it asks."""
+"""Agent process: runs checks on another host, without a database, for its server."""

@@ -1,5 +1,7 @@
-"""Where an agent stands: its server, its token, its one region, its folder; every fault of it is
-told at once, by the key it stands at."""
+"""Configuration of an agent: its server, token, region and data folder.
+
+All faults are reported together, each with its configuration key.
+"""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +21,10 @@ _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """`contexts` believes who vouches for the server, and holds what its TLS takes."""
+    """Validated configuration.
+
+    `contexts` has the certificate authorities that the server's certificate is verified with.
+    """
 
     server: Url
     contexts: TlsContexts
@@ -29,7 +34,7 @@ class AgentConfig:
 
 
 class BadAgentConfig(Exception):
-    """A line for each fault."""
+    """Raised for an invalid configuration. The text has one line per fault."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -37,16 +42,19 @@ class BadAgentConfig(Exception):
 
 
 def read_place(settings: Settings, environ: Mapping[str, str], folder: Path) -> AgentConfig:
-    """From what is configured and LEADLINE_CA_FILE; BadAgentConfig with all faults."""
+    """Returns the configuration from the settings and LEADLINE_CA_FILE.
+
+    Raises: `BadAgentConfig` with all faults.
+    """
     faults: list[str] = []
     server = _server(settings.pull.server_url, faults)
     token = settings.pull.token
     if not token:
-        faults.append("pull.token: an agent needs the token it was given")
+        faults.append("pull.token: an agent needs its token")
     elif not _TOKEN.fullmatch(token):
-        faults.append("pull.token: holds a space, a line end, or what no token holds")
+        faults.append("pull.token: contains a space, a line end or another invalid character")
     if len(settings.prober.regions) != 1:
-        faults.append("prober.regions: an agent stands in exactly one region")
+        faults.append("prober.regions: an agent needs exactly one region")
     contexts = _contexts(environ.get(CA_FILE, ""), server, faults)
     if faults:
         raise BadAgentConfig(faults)
@@ -65,11 +73,11 @@ def _server(text: str, faults: list[str]) -> Url | None:
         faults.append(f"{key}: {error}")
         return None
     if "?" in text or "#" in text:
-        faults.append(f"{key}: has no query and no fragment")
+        faults.append(f"{key}: must have no query and no fragment")
     elif url.path.rstrip("/").endswith("/api/v1"):
-        faults.append(f"{key}: is written without /api/v1")
+        faults.append(f"{key}: must be given without /api/v1")
     elif url.scheme == "http" and not _is_loopback(url.host):
-        faults.append(f"{key}: is https, but for a server on this very host")
+        faults.append(f"{key}: must be https, except for a server on this host")
     return url
 
 
@@ -83,14 +91,14 @@ def _is_loopback(host: str) -> bool:
 
 
 def _contexts(authorities: str, server: Url | None, faults: list[str]) -> TlsContexts:
-    """Of that file alone where one is named, else of the authorities of this host."""
+    """Returns contexts with the authorities of the given file, else of this host."""
     contexts = TlsContexts(Path(authorities) if authorities else None, alone=True)
     if server is None or server.scheme != "https":
         return contexts
     try:
         contexts.context(verify=True, alpn=HTTP_ALPN)
     except LocalFailure:
-        faults.append(f"{CA_FILE}: this host holds no certificate authorities: name a file of them")
+        faults.append(f"{CA_FILE}: this host has no certificate authorities; name a file")
     except (OSError, ValueError):
-        faults.append(f"{CA_FILE}: no certificate can be read from it")
+        faults.append(f"{CA_FILE}: the file contains no readable certificate")
     return contexts

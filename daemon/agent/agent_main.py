@@ -1,8 +1,8 @@
-"""The running agent: what is opened in which order, and closed in the opposite one.
+"""Agent process: the start order of its parts, and the reverse stop order.
 
-What asks ends first, then the probes in flight, then the sender has a moment, then the ring is
-written for the last time. What had begun and could not end is not reported: the server gives its
-window to another.
+On stop the requests end first, then the runs in flight. Then the uploader has a few seconds, and
+the ring buffer is written for the last time. A run that could not end is not reported. The server
+gives its window to another worker.
 """
 
 import logging
@@ -51,7 +51,7 @@ TOLD_SECONDS: Final = 60.0
 
 ASKING: Final = StopPhase("asking")
 RUNS: Final = StopPhase("runs", limits.PROBES_FINISH_SECONDS)
-# What is not sent by then stays on disk.
+# Results that are not sent within this phase remain on disk.
 SENDING: Final = StopPhase("sending", SEND_FINISH_SECONDS)
 GROUND: Final = StopPhase("ground")
 STOP_ORDER: Final = (ASKING, RUNS, SENDING, GROUND)
@@ -59,7 +59,7 @@ STOP_ORDER: Final = (ASKING, RUNS, SENDING, GROUND)
 
 @dataclass(slots=True)
 class Agent:
-    """The parts of one agent."""
+    """Parts of one agent."""
 
     region: str
     reach: Egress
@@ -74,7 +74,10 @@ class Agent:
 
 
 async def run_agent(settings: Settings, place: AgentConfig) -> None:
-    """Runs until SIGTERM or SIGINT. RingInUse or OSError where the ring cannot be had."""
+    """Runs until SIGTERM or SIGINT.
+
+    Raises: `RingInUse` or `OSError` if the ring buffer cannot be opened.
+    """
     stopping = trio.Event()
     async with supervising() as supervisor:
         await supervisor.start([SIGNALS], stopping)
@@ -87,14 +90,14 @@ def version() -> str:
 
 
 def workflow_kinds() -> list[str]:
-    """What this build can run of what not every agent can."""
+    """Returns the capabilities of this build that not every agent has."""
     return [token for kind, token in CAPABILITY.items() if kind_of(kind) is not None]
 
 
 def build(
     settings: Settings, place: AgentConfig, ring: RingBuffer, clock: ServerClock | None = None
 ) -> Agent:
-    """Nothing of it runs yet."""
+    """Creates the parts of an agent without starting them."""
     clock, link, known, counts = (
         clock or ServerClock(),
         ConnectionTracker(),
@@ -112,7 +115,10 @@ def build(
 
 
 def _to_server(place: AgentConfig) -> Egress:
-    """The operator names the server, so that it may stand anywhere, by this host's own names."""
+    """Returns the egress to the server.
+
+    The operator names the server, so private addresses and the names of this host are allowed.
+    """
     return make_reach(
         EgressPolicy(allow_private=True),
         resolver=SystemNames(),
@@ -122,15 +128,16 @@ def _to_server(place: AgentConfig) -> Egress:
 
 
 async def run_parts(agent: Agent, supervisor: Supervisor, stopping: trio.Event) -> None:
-    """Until `stopping` is set, and then until all has ended in order."""
+    """Runs the parts until `stopping` is set, and then until they have ended in order."""
     async with supervisor.stopping_after(STOP_ORDER):
         await supervisor.start(CHILDREN, agent)
         set_aside()
         log.info("agent started", extra={"region": agent.region, "version": version()})
-        # Cut off from its server it is well, and says in the log how it stands.
+        # Ready also without a connection, because an agent works while disconnected. The log has
+        # its state.
         notify("READY=1")
         await stopping.wait()
-    _send_heartbeat(agent, "stopped")
+    _send_heartbeat(agent, "agent stopped")
 
 
 def _loop(
@@ -142,7 +149,7 @@ def _loop(
     limiter: Callable[[Agent], trio.CapacityLimiter] | None = None,
     close: Callable[[Agent], None] | None = None,
 ) -> Child[Agent]:
-    """A loop that is restarted when it fails, and that the watchdog expects to move."""
+    """Returns a loop that is restarted on failure and monitored by the watchdog."""
 
     def bind(agent: Agent) -> RunChild:
         loop = loop_of(agent)
@@ -163,7 +170,7 @@ def _watch_lag(agent: Agent) -> RunChild:
     return lambda task: agent.reach.lag.watch(task_status=task)
 
 
-# In the order of their start.
+# In start order.
 CHILDREN: Final[tuple[Child[Agent], ...]] = (
     Child("lag", GROUND, _watch_lag, reports_start=True),
     Child("ring", GROUND, lambda a: lambda _: a.ring.run(), restarts=True),
@@ -202,11 +209,11 @@ CHILDREN: Final[tuple[Child[Agent], ...]] = (
 async def _heartbeat_loop(agent: Agent) -> None:
     while True:
         await trio.sleep(TOLD_SECONDS)
-        _send_heartbeat(agent, "the last minute")
+        _send_heartbeat(agent, "agent counters")
 
 
 def _send_heartbeat(agent: Agent, text: str) -> None:
-    """All counts are since the start; `ring` is what waits to be sent."""
+    """Logs the counters since the start. `ring` is the number of results to be sent."""
     extra = {
         "standing": agent.puller.standing().value,
         "silent_seconds": agent.puller.silent_seconds(),

@@ -1,5 +1,4 @@
-"""How long to wait before asking again what was not answered: longer each time, never for long, and
-not all agents at the same instant."""
+"""Backoff between repeated requests: exponential, bounded, with jitter."""
 
 from collections.abc import Callable
 from random import random
@@ -10,7 +9,7 @@ MOST_SECONDS: Final = 30.0
 
 
 class Backoff:
-    """`chance` gives numbers in [0, 1)."""
+    """Exponential backoff. `chance` returns numbers in [0, 1)."""
 
     def __init__(self, chance: Callable[[], float] = random) -> None:
         self._chance = chance
@@ -20,7 +19,7 @@ class Backoff:
         self._failures = 0
 
     def seconds(self) -> float:
-        """To be waited now, between half of the step and all of it."""
+        """Returns the next delay, between half of the step and the whole step."""
         step = min(FIRST_SECONDS * 2.0 ** min(self._failures, 10), MOST_SECONDS)
         self._failures += 1
         return max(step * (0.5 + self._chance() / 2), FIRST_SECONDS)

@@ -1,38 +1,41 @@
-"""Whether the server can be reached, told from how its answers come: pure, over a running count.
+"""Connection state of an agent, derived from the outcomes of its requests.
 
-One failure is nothing; two of one question in succession, or silence for longer than a question
-takes, and the agent is on its own. A token that is refused is neither: then nothing is run at all.
+Pure: instants are arguments. The agent is disconnected after two successive failures of the same
+request type, or without any response for `SILENT_US`. A single failure does not change the state.
+If the server refuses the token, the agent runs no checks.
 """
 
 from enum import StrEnum
 from typing import Final
 
-# Without any answer for so long, whether a question has failed yet or still waits. Heartbeats are
-# asked more often than that.
+# Limit without any response, also while a request still waits. Heartbeats are more frequent.
 SILENT_US: Final = 15_000_000
 FAILURES: Final = 2
-# Longer than this without an answer, and what the agent knows is too old to be run.
+# After this time without a response, the offline schedule is too old to run.
 ALONE_US_MOST: Final = 24 * 3_600_000_000
 
 
 class Question(StrEnum):
-    """Each is followed by itself: who answers heartbeats and gives no jobs cannot be reached."""
+    """Request type. Each is tracked alone: heartbeats may succeed while claims fail."""
 
     HEARTBEAT = "heartbeat"
     CLAIM = "claim"
 
 
 class ConnectionState(StrEnum):
-    """How we stand with the server."""
+    """State of the connection to the server."""
 
-    NEW = "new"  # it has not answered yet
+    NEW = "new"  # no response yet
     CONNECTED = "connected"
     CUT_OFF = "cut_off"
-    REFUSED = "refused"  # it does not know the token, or not for this region
+    REFUSED = "refused"  # the server does not know the token, or not for this region
 
 
 class ConnectionTracker:
-    """`at` is µs of one running count; it counts on while the machine sleeps."""
+    """Tracker of responses and failures.
+
+    `at` is µs of one monotonic clock that also counts time in suspend.
+    """
 
     def __init__(self) -> None:
         self._answered_at: int | None = None
@@ -48,11 +51,11 @@ class ConnectionTracker:
         self._failures[question] += 1
 
     def refused(self) -> None:
-        """Nothing but an answer to a later question ends it."""
+        """Records a refused token. Only a later response ends this state."""
         self._is_refused = True
 
     def has_failed(self, question: Question) -> bool:
-        """Whether the last one was not answered."""
+        """Returns whether the last request of this type failed."""
         return self._failures[question] > 0
 
     def standing(self, at: int) -> ConnectionState:
@@ -66,5 +69,5 @@ class ConnectionTracker:
         return ConnectionState.CONNECTED
 
     def silent_us(self, at: int) -> int:
-        """Since the last answer; 0 where there was none."""
+        """Returns the time since the last response in µs, or 0 before the first."""
         return 0 if self._answered_at is None else at - self._answered_at

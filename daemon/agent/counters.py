@@ -1,4 +1,4 @@
-"""What an agent did and what it did not, counted: a line of the log each minute says it whole."""
+"""Counters of an agent, which are logged every minute."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,22 +7,22 @@ from typing import Any
 
 @dataclass(slots=True)
 class AgentCounters:
-    """Since the process began. What is dropped, refused or unknown is counted by its reason."""
+    """Counts since the process start. Dropped, refused and unknown are counted by reason."""
 
     up: int = 0
     down: int = 0
-    alone: int = 0  # runs that no server asked for, of all
+    alone: int = 0  # runs without a request from the server, included in up and down
     accepted: int = 0
     duplicate: int = 0
     ignored: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
-    # Jobs that were not run, by why.
+    # Jobs that were not run.
     refused: Counter[str] = field(default_factory=Counter)
-    # Results that were made and never reach the server.
+    # Results that were not delivered to the server.
     dropped: Counter[str] = field(default_factory=Counter)
 
     def told(self) -> dict[str, Any]:
-        """For the log: numbers, and texts of what has reasons."""
+        """Returns the counters as log fields. Counts by reason are strings."""
         return {
             "up": self.up,
             "down": self.down,

@@ -1,7 +1,7 @@
-"""A job as it came, read whole or refused whole: what is refused is never run and says why.
+"""Parser of jobs. A job is accepted as a whole, or refused with a reason and never run.
 
-Pure. The envelope is opened from the job's raw JSON, since what this version does not know of it
-is bound too.
+Pure. The envelope is decrypted with the job's raw JSON, because it also binds fields that this
+version does not know.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from ...probes.jobs.envelope import BadEnvelope, Contents, open_envelope
 from .offline_schedule import KnownCheck
 
 SECOND: Final = 1_000_000
-# What this version understands.
+# Highest carrier generation of this version.
 CARRIER: Final = max(Generation)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +27,10 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class RefusedJob(Exception):
-    """`reason` is one of a few words, to be counted; the text says more and holds no secret."""
+    """Raised for a refused job.
+
+    `reason` is a short code for counting. The text has details, and contains no secret.
+    """
 
     def __init__(self, reason: str, said: str) -> None:
         super().__init__(said)
@@ -36,32 +39,34 @@ class RefusedJob(Exception):
 
 @dataclass(order=True, frozen=True, slots=True)
 class AgentJob:
-    """One run to be made, ordered by when it is due. Instants are µs by the server's time."""
+    """Run to be performed, ordered by its due instant. Instants are µs in server time."""
 
     due: int
     number: int
     job_id: UUID = field(compare=False)
     definition: KnownCheck = field(compare=False)
-    # It is not begun any more from here on.
+    # The run must begin before this instant.
     begin_until: int = field(compare=False)
-    # Until then the server waits for the result; 0 where it did not ask for it.
+    # The server waits for the result until this instant. 0 if it did not assign the job.
     lease_until: int = field(compare=False)
     is_window: bool = field(compare=False)
 
 
 def micros(moment: datetime) -> int:
-    """µs since the epoch, exact."""
+    """Returns µs since the epoch, exactly."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def moment(instant: int) -> datetime:
-    """In UTC, exact."""
+    """Returns the datetime in UTC, exactly."""
     return _EPOCH + instant * _MICROSECOND
 
 
 def read_task(raw: Mapping[str, Any], token: str, number: int) -> AgentJob:
-    """A job that was claimed; RefusedJob where it cannot or must not be run. `number` tells apart
-    what is due at the same instant."""
+    """Parses a claimed job. `number` orders jobs with the same due instant.
+
+    Raises: `RefusedJob` if it cannot or must not be run.
+    """
     job = _read(raw)
     if not 1 <= job.carrier <= CARRIER:
         raise RefusedJob("carrier_unknown", f"carrier {job.carrier} is not known to this version")
@@ -82,7 +87,7 @@ def read_task(raw: Mapping[str, Any], token: str, number: int) -> AgentJob:
 
 
 def own_task(definition: KnownCheck, due: int, number: int) -> AgentJob:
-    """A window that the agent runs without having been asked, under the id that it would have."""
+    """Returns the job of a window that the agent runs while offline, with the window's job id."""
     return AgentJob(
         due,
         number,
@@ -102,11 +107,11 @@ def _read(raw: Mapping[str, Any]) -> Job:
     instants = (job.due_at, job.anchor, job.lease_expires_at)
     least, most = INTERVAL_SECONDS
     if any(instant.tzinfo is None for instant in instants):
-        raise RefusedJob("unreadable", "an instant has no zone")
+        raise RefusedJob("unreadable", "an instant has no time zone")
     if not least <= job.interval_seconds <= most:
         raise RefusedJob("unreadable", "its interval is out of bounds")
     if not 1 <= job.timeout_seconds <= CANARY_TIMEOUT_SECONDS_MOST:
-        raise RefusedJob("unreadable", "its time-out is out of bounds")
+        raise RefusedJob("unreadable", "its timeout is out of bounds")
     return job
 
 

@@ -1,9 +1,8 @@
-"""Makes the runs: each begins when it is due by the server's time and a permit is free, and its
-result is kept before anything else happens to it.
+"""Job runner: starts each run at its due instant and buffers its result.
 
-A permit is taken before a run is started, so that our own load waits here and is never measured as
-the target's latency. What could not be obtained for a reason of ours is counted and not reported:
-the window stays open, and the server may give it to another.
+A run takes a permit before it starts. Under local load it waits for the permit, so that the load
+does not count as the target's latency. A local failure is counted and not reported. Its window
+remains open, and the server may assign it to another worker.
 """
 
 import logging
@@ -28,14 +27,14 @@ from .server_clock import ServerClock
 log = logging.getLogger("leadline.agent.job_runner")
 
 PAUSE_SECONDS: Final = 1.0
-# So many runs are begun before others have their turn: all at once would falsify each other.
+# Runs started without a checkpoint. Starting all of them together would distort their latencies.
 STARTS_AT_ONCE: Final = 5
 LATENCY_MS_MOST: Final = 86_400_000
 CODE_MOST: Final = 2**31 - 1
 
 
 class JobRunner:
-    """Tasks wait in the order in which they are due, each for its instant and a permit."""
+    """Queue of jobs in due order. Each waits for its due instant and a permit."""
 
     def __init__(
         self,
@@ -55,11 +54,11 @@ class JobRunner:
         self._waiting: list[AgentJob] = []
         self._news = WakeEvent()
         self._is_closed = False
-        # Set whenever a permit is given back.
+        # Set whenever a permit is released.
         self.freed = WakeEvent()
 
     def room(self) -> int:
-        """How many more can be begun as soon as they are due."""
+        """Returns how many further jobs could start as soon as they are due."""
         return int(self._permits.available_tokens) - len(self._waiting)
 
     def put(self, task: AgentJob) -> None:
@@ -67,7 +66,7 @@ class JobRunner:
         self._news.set()
 
     def clear(self) -> int:
-        """Forgets what has not begun; how many."""
+        """Removes the jobs that have not begun, and returns their number."""
         count = len(self._waiting)
         for task in self._waiting:
             self._known.give_back(task.definition.monitor, task.due)
@@ -75,12 +74,12 @@ class JobRunner:
         return count
 
     def close(self) -> None:
-        """Begins nothing any more; what has begun is finished."""
+        """Stops starting runs. Running ones finish."""
         self._is_closed = True
         self._news.set()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until closed, and then until the last run has ended."""
+        """Starts runs until `close`, and then waits for the last run."""
         async with trio.open_nursery() as nursery:
             task_status.started()
             started = 0
@@ -95,7 +94,7 @@ class JobRunner:
                     await trio.lowlevel.checkpoint()
 
     def _seconds_to_next(self) -> float:
-        """An answer may move the clock meanwhile, so it is never long."""
+        """Returns the wait for the next job, bounded because a response may move the clock."""
         if not self._waiting:
             return PAUSE_SECONDS
         return min((self._waiting[0].due - self._clock.now()) / 1e6, PAUSE_SECONDS)
@@ -103,7 +102,7 @@ class JobRunner:
     async def _start(self, nursery: trio.Nursery) -> None:
         permit = object()
         await self._permits.acquire_on_behalf_of(permit)
-        # It may all have been forgotten while no permit was free.
+        # `clear` or `close` may have been called while no permit was free.
         if not self._waiting or self._is_closed:
             self._release(permit)
             return
@@ -121,14 +120,14 @@ class JobRunner:
             result = await self._probe(task)
             stalled = result.unknown_reason is UnknownReason.LOOP_STALLED
             if stalled and self._clock.now() < task.begin_until:
-                # A run begun now still says what it was to say.
+                # The window can still be run, so repeat the run.
                 result = await self._probe(task)
         finally:
             self._release(permit)
         if result.outcome is RunOutcome.UNKNOWN:
             self._record_unknown(task, result)
         elif self._clock.era != era:
-            # By neither the old time nor the new one can it be said when this was seen.
+            # After a clock jump, the instant of the observation is known in neither era.
             self._counts.dropped["clock"] += 1
             self._give_back(task)
         else:
@@ -166,8 +165,10 @@ class JobRunner:
 
 
 def encoded(task: AgentJob, result: Result) -> bytes:
-    """The result as it is sent. A run never begins before it is due; the clock may have been moved
-    by as little as an answer moves it."""
+    """Returns the result as JSON.
+
+    `ts` is at least the due instant, because a response may have moved the clock slightly.
+    """
     code = result.code
     return msgspec.json.encode(
         AgentResult(

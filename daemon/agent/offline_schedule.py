@@ -1,8 +1,8 @@
-"""What an agent knows of the monitors whose jobs it was given, and which windows are due of them.
+"""Offline schedule: definitions of the monitors whose jobs this agent received.
 
-Cut off from its server it goes on by this: of each monitor the newest window that can still be
-claimed, once. Secrets are in here, so that it is memory only and forgotten in time. Pure: instants
-are µs since the epoch and arguments.
+While disconnected, the agent runs the newest claimable window of each monitor once. The definitions
+contain secrets, so they are only in memory and expire. Pure: instants are µs since the epoch and
+arguments.
 """
 
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ from uuid import UUID
 from ...probes.check.check import Check
 from ...probes.jobs.agent_protocol import CAPABILITY
 
-# A monitor more is run while its jobs come, and not when they cannot.
+# Further monitors run while connected, but not offline.
 MONITORS_MOST: Final = 10_000
-# A window may be begun until its interval is over, and no longer than this.
+# A window can begin until the end of its interval, and at most for this time.
 CLAIMABLE_US_MOST: Final = 120_000_000
-# While the server answers, whoever is no job of ours for so long is no monitor of ours any more.
+# While connected, a monitor without jobs for this time is no longer assigned to this agent.
 UNSEEN_INTERVALS: Final = 10
 UNSEEN_US_LEAST: Final = 600_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCheck:
-    """What is run of a monitor, and when: at `anchor + k * interval`. Spans are µs."""
+    """Definition of a monitor, due at `anchor + k * interval`. Durations are µs."""
 
     monitor: UUID
     revision: int
@@ -36,7 +36,7 @@ class KnownCheck:
         return due + min(self.interval, CLAIMABLE_US_MOST)
 
     def newest_due(self, now: int) -> int:
-        """The last window that is due by now; before the first one, less than the anchor."""
+        """Returns the last due instant up to `now`. Before the first it is less than the anchor."""
         return self.anchor + (now - self.anchor) // self.interval * self.interval
 
 
@@ -44,25 +44,29 @@ class KnownCheck:
 class _Known:
     definition: KnownCheck
     seen_at: int
-    # The newest window that was taken, given to us or our own.
+    # Newest window that was taken, from the server or offline.
     through: int
-    # Windows that can still come again, with the revision that they were taken in.
+    # Taken windows that the server could still assign, with the revision of the run.
     taken: dict[int, int] = field(default_factory=dict)
 
 
 class OfflineSchedule:
-    """Windows are keyed by monitor and due instant: each is run once, whoever says that it is."""
+    """Known monitors and their windows.
+
+    A window is identified by monitor and due instant. It is run once per revision, whether the
+    server or this schedule starts it, unless it is given back.
+    """
 
     def __init__(self) -> None:
         self._monitors: dict[UUID, _Known] = {}
-        # How long the server has answered, all in all: what is unseen is judged by that.
+        # Total time with a connection. Unseen monitors expire by this time.
         self._connected_us = 0
 
     def __len__(self) -> int:
         return len(self._monitors)
 
     def learn(self, definition: KnownCheck) -> None:
-        """A job of this monitor came. A canary is never run without the server's word."""
+        """Stores the definition of a received job. Canaries are skipped: they never run offline."""
         if definition.check.type in CAPABILITY:
             return
         known = self._monitors.get(definition.monitor)
@@ -78,8 +82,10 @@ class OfflineSchedule:
             known.definition = definition
 
     def take(self, definition: KnownCheck, due: int, now: int) -> bool:
-        """Whether a window that the server gave us is to be run: not where it is in hand, or was
-        run, by the same definition."""
+        """Takes a window that the server assigned. Returns whether to run it.
+
+        Returns False if this revision's run of it was already started.
+        """
         known = self._monitors.get(definition.monitor)
         if known is None:
             return True
@@ -89,13 +95,13 @@ class OfflineSchedule:
         return True
 
     def give_back(self, monitor: UUID, due: int) -> None:
-        """Nothing came of this window: the server may give it to us again."""
+        """Releases a window without a result, so that the server can assign it again."""
         known = self._monitors.get(monitor)
         if known is not None:
             known.taken.pop(due, None)
 
     def claim_due(self, now: int) -> list[tuple[KnownCheck, int]]:
-        """The windows to be run without the server, each with its due instant; told once."""
+        """Takes and returns the windows to run offline, each with its due instant."""
         found = []
         for known in self._monitors.values():
             definition = known.definition
@@ -106,7 +112,7 @@ class OfflineSchedule:
         return sorted(found, key=lambda item: item[1])
 
     def next_due(self, now: int) -> int | None:
-        """When `claim_due` will next have something new; None where nothing is known."""
+        """Returns when `claim_due` has the next window, or None without monitors."""
         return min(
             (
                 max(definition.newest_due(now) + definition.interval, definition.anchor)
@@ -116,7 +122,7 @@ class OfflineSchedule:
         )
 
     def pass_connected(self, span: int) -> int:
-        """So long again the server has answered: forgets whose jobs no longer come; how many."""
+        """Adds connected time, and returns the number of monitors that expired by it."""
         self._connected_us += span
         gone = [
             monitor
@@ -129,7 +135,7 @@ class OfflineSchedule:
         return len(gone)
 
     def clear(self) -> int:
-        """How many there were."""
+        """Removes all monitors, and returns their number."""
         count = len(self._monitors)
         self._monitors.clear()
         return count

@@ -1,7 +1,7 @@
-"""Asks the server: the heartbeat that brings its time, the claim that brings jobs; and what the
-answers mean for the rest of the agent.
+"""Requests to the server: heartbeats for its time, and claims for jobs.
 
-A claim is made for what can be begun as soon as it is due, and for no more.
+Updates the clock, the connection state and the offline schedule from the responses. A claim asks
+only for as many jobs as can start as soon as they are due.
 """
 
 import logging
@@ -27,19 +27,19 @@ from .server_clock import ServerClock, TimeReading
 log = logging.getLogger("leadline.agent.puller")
 
 HEARTBEAT_PAUSE_SECONDS: Final = 10.0
-# A doubt about the time is settled by the next answer.
+# A doubted time is decided by the next response, so ask soon.
 DOUBT_SECONDS: Final = 1.0
 CLAIM_WAIT_SECONDS: Final = 20
 REFUSED_SECONDS: Final = 30.0
 WAITING_SECONDS: Final = 1.0
-# What is known is looked through this often at most, however much is due.
+# Minimum interval between two scans of the offline schedule.
 PACE_SECONDS: Final = 0.25
 
 _UNWELCOME: Final = frozenset({401, 403})
 
 
 class Puller:
-    """Three loops, each until cancelled; they share how we stand with the server."""
+    """Three loops that share the connection state. Each runs until it is cancelled."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Puller:
         self._runs = runs
         self._ring = ring
         self._counts = counts
-        # Of what silence is judged by; it runs on while the machine sleeps.
+        # Monotonic clock for the connection state. It also counts time in suspend.
         self._count_us = count_us
         self._numbers = count()
         self._most = JOBS_MOST
         self._backoff = Backoff()
-        # Results up to this number were seen while the server's time was as we carried it.
+        # Results up to this number have reliable instants.
         self._sure_through = ring.last
         self._heard_at = 0
         self._told = ConnectionState.NEW
@@ -76,7 +76,7 @@ class Puller:
         self._claim_soon = WakeEvent()
         self.on_back: Callable[[], None] = lambda: None
 
-    # -- the heartbeat
+    # Heartbeat.
 
     async def heartbeat_loop(self, beat: Callable[[], None]) -> None:
         backoff = Backoff()
@@ -92,7 +92,7 @@ class Puller:
             await trio.sleep(pause)
 
     async def greet(self) -> bool:
-        """One heartbeat; False where it was refused or not answered."""
+        """Sends one heartbeat. Returns False if it was refused or had no response."""
         before, asked_at = self.standing(), self._clock.count()
         try:
             heard = await self._server.heartbeat(CARRIER, self._version)
@@ -106,7 +106,7 @@ class Puller:
         if before is ConnectionState.CONNECTED:
             self._known.pass_connected(now - self._heard_at)
         else:
-            # One that was asked before the line was cut may wait on it for ever.
+            # A claim from before the interruption could wait on the dead connection without end.
             self._claiming.cancel()
             self._claim_soon.set()
             self.on_back()
@@ -120,13 +120,13 @@ class Puller:
         if heard is TimeReading.LEAPT:
             dropped = self._ring.delete_after(self._sure_through)
             self._counts.dropped["clock"] += dropped
-            # Instants of the old era mean nothing any more, those of windows included.
+            # Instants of the old era are invalid, also due instants of windows.
             self._runs.clear()
             self._known.clear()
             log.error("server clock jumped", extra={"dropped": dropped})
         self._sure_through = self._ring.last
 
-    # -- the claim
+    # Claim.
 
     async def claim_loop(self, beat: Callable[[], None]) -> None:
         while True:
@@ -136,7 +136,7 @@ class Puller:
                 await self._claim_soon.wait(pause)
 
     async def claim_once(self) -> float:
-        """Takes jobs; how many seconds to wait before asking again."""
+        """Claims jobs. Returns the seconds to wait before the next claim."""
         if not self._clock.is_set or self._clock.is_doubted:
             return WAITING_SECONDS
         if self.standing() is ConnectionState.REFUSED:
@@ -145,7 +145,7 @@ class Puller:
         if most <= 0:
             await self._runs.freed.wait(WAITING_SECONDS)
             return 0.0
-        # After a failure what counts is that it answers, not that it has something.
+        # After a failure, ask without waiting: a response matters more than a job.
         wait = 0 if self._link.has_failed(Question.CLAIM) else CLAIM_WAIT_SECONDS
         try:
             with trio.CancelScope() as self._claiming:
@@ -190,16 +190,16 @@ class Puller:
             return True
         return self._known.take(task.definition, task.due, self._clock.now())
 
-    # -- alone
+    # Offline.
 
     async def offline_loop(self, beat: Callable[[], None]) -> None:
-        """Runs what is due of the monitors that we know, while the server cannot be reached."""
+        """Runs due windows of known monitors while the server is unreachable."""
         while True:
             beat()
             await trio.sleep(self.look_once())
 
     def look_once(self) -> float:
-        """Takes up what is due without the server; how many seconds until there can be more."""
+        """Queues due windows while disconnected. Returns the seconds until the next pass."""
         standing = self._log_connection()
         if standing is not ConnectionState.CUT_OFF or not self._clock.is_set:
             return WAITING_SECONDS / 2
@@ -223,10 +223,10 @@ class Puller:
             self._told = standing
         return standing
 
-    # -- how we stand
+    # Connection state.
 
     def silent_seconds(self) -> int:
-        """Since the server last answered."""
+        """Returns the seconds since the last response of the server."""
         return self._link.silent_us(self._count_us()) // 1_000_000
 
     def standing(self) -> ConnectionState:

@@ -1,8 +1,8 @@
-"""Brings the ring to the server, in order: nothing is dropped but what the server acknowledged or
-what it refuses alone, and nothing that it refuses keeps back the rest.
+"""Upload of the ring buffer to the server, in order.
 
-A batch that is refused is halved until it is sent one by one. Where the server cannot be reached,
-or does not know us, all of it stays.
+A result is removed only when the server has acknowledged it, or refuses it in a batch of one. A
+refused batch is halved until its results are sent one by one, so that a refused result does not
+block others. If the server is unreachable or refuses the agent, all results remain.
 """
 
 import logging
@@ -26,7 +26,7 @@ from .server_clock import ServerClock
 log = logging.getLogger("leadline.agent.result_uploader")
 
 IDLE_SECONDS: Final = 10.0
-# Results that end together go together.
+# Results that end within this time are sent together.
 LINGER_SECONDS: Final = 0.05
 REFUSED_SECONDS: Final = 30.0
 WAITING_SECONDS: Final = 1.0
@@ -37,7 +37,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class ResultUploader:
-    """`welcome` asks the server whether it knows us, and is False where it says no or nothing."""
+    """Uploader. `welcome` returns whether the server currently accepts this agent."""
 
     def __init__(
         self,
@@ -57,11 +57,14 @@ class ResultUploader:
         self._most = RESULTS_MOST
         self._backoff = Backoff()
         self._is_closed = False
-        # Ends a pause after trouble: the server is back.
+        # Ends a pause after a failure, when the server is reachable again.
         self.hurry = WakeEvent()
 
     async def run(self, beat: Callable[[], None]) -> None:
-        """Sends until cancelled; after `close` until the ring is empty. `beat` after each look."""
+        """Sends until cancelled. After `close`, sends until the buffer is empty.
+
+        `beat` is called after each pass.
+        """
         while not self._is_closed or self._can_send_more():
             if not len(self._ring):
                 await self._ring.news.wait(IDLE_SECONDS)
@@ -72,17 +75,17 @@ class ResultUploader:
                 await self.hurry.wait(LINGER_SECONDS if self._is_closed else pause)
 
     def close(self) -> None:
-        """No more results come: `run` tries to send what the ring holds, without long pauses."""
+        """Ends the input: `run` then sends the remaining results without long pauses."""
         self._is_closed = True
         self._ring.news.set()
         self.hurry.set()
 
     def _can_send_more(self) -> bool:
-        """A clock that was never set does not allow to send anything."""
+        """Returns whether `run` can still send. It cannot if the clock was never set."""
         return len(self._ring) > 0 and self._clock.is_set
 
     async def pass_once(self) -> float:
-        """Sends one batch; how many seconds to wait before another, 0 where all is well."""
+        """Sends one batch. Returns the seconds to wait before the next one."""
         if not len(self._ring):
             return 0.0
         if not self._may_send():
@@ -110,13 +113,16 @@ class ResultUploader:
         return 0.0
 
     def _may_send(self) -> bool:
-        """While the server's time is in doubt, nobody can say when these were seen."""
+        """Returns whether results can be sent.
+
+        While the server's time is in doubt, their instants are uncertain.
+        """
         if not self._clock.is_set or self._clock.is_doubted:
             return False
         return self._standing() is not ConnectionState.REFUSED
 
     def _batch(self) -> tuple[list[BufferedResult], AgentEndpoint]:
-        """The oldest, as far as they go the same way."""
+        """Returns the oldest results that share one endpoint."""
         rows, now = self._ring.oldest(self._most), self._clock.now()
         waited_for = rows[0].lease_until > now
         alike = takewhile(lambda row: (row.lease_until > now) is waited_for, rows)
@@ -128,7 +134,7 @@ class ResultUploader:
         if len(rows) > 1:
             self._most = len(rows) // 2
             return 0.0
-        # It may be us whom the server refuses, or our region, and not this result.
+        # The server may refuse the agent or its region rather than this result.
         if not await self._welcome():
             return REFUSED_SECONDS
         self._ring.drop(rows)

@@ -1,8 +1,8 @@
-"""Results that the server has not acknowledged, on disk: none is lost when the process is killed,
-and when there is room for no more the oldest goes, and is counted.
+"""Ring buffer on disk of the results that the server has not acknowledged.
 
-Memory leads and the disk follows, in one transaction at a time: what cannot be written, as the disk
-is full, is still sent. A file that cannot be read is set aside and said, never mended.
+A killed process loses no written result. If the buffer is full, the oldest result is dropped and
+counted. Memory is authoritative, and the disk follows in one transaction at a time, so that results
+are still sent when the disk is full. An unreadable file is moved aside and logged, never repaired.
 """
 
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("leadline.agent.ring_buffer")
 
 CAPACITY: Final = 10_000
 FILE: Final = "ring.db"
-# Files that could not be read are kept so many; a later one replaces the last.
+# Number of unreadable files to keep. A later one replaces the last.
 ASIDE_MOST: Final = 5
 DISK_PAUSE_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 60.0
@@ -40,16 +40,16 @@ _DROP_BETWEEN: Final = "delete from results where seq > ? and seq <= ?"
 
 
 class RingInUse(Exception):
-    """Another agent keeps its results in the same folder."""
+    """Raised if another agent uses the same folder."""
 
 
 class _Unreadable(Exception):
-    """The file is damaged, no store of ours, or of a later version."""
+    """Raised if the file is damaged, not a ring buffer, or of a later version."""
 
 
 @dataclass(frozen=True, slots=True)
 class BufferedResult:
-    """`body` is a result as it is sent; the server waits for it until `lease_until`, in µs."""
+    """Result as JSON. The server waits for it until `lease_until`, in µs."""
 
     seq: int
     lease_until: int
@@ -57,7 +57,7 @@ class BufferedResult:
 
 
 class RingBuffer:
-    """Opened by `open_ring`; `run` writes what is kept and dropped, and leaving it the last."""
+    """Buffer opened by `open_ring`. `run` writes changes, and the exit writes the last ones."""
 
     def __init__(self, path: Path, limiter: trio.CapacityLimiter) -> None:
         self._path = path
@@ -71,7 +71,8 @@ class RingBuffer:
         self._writing = trio.Lock()
         self.news = WakeEvent()
         self.is_failing = False
-        # Dropped because there was no room; what a smaller version left over counts too.
+        # Results dropped because the buffer was full, also those beyond a smaller capacity at
+        # start.
         self.overflowed = len(rows) - len(self._rows)
 
     def __len__(self) -> int:
@@ -79,11 +80,11 @@ class RingBuffer:
 
     @property
     def last(self) -> int:
-        """The number of the newest result that was ever kept."""
+        """Returns the number of the newest result ever added."""
         return self._last
 
     def keep(self, body: bytes, lease_until: int) -> int:
-        """Takes a result; its number."""
+        """Adds a result and returns its number."""
         if len(self._rows) == CAPACITY:
             self.overflowed += 1
         self._last += 1
@@ -96,15 +97,17 @@ class RingBuffer:
         return list(islice(self._rows, most))
 
     def drop(self, rows: Iterable[BufferedResult]) -> None:
-        """They have been acknowledged, or will never be. The oldest of them lead the ring, unless
-        it has overflowed meanwhile."""
+        """Removes results from the front of the buffer.
+
+        Results that an overflow has already removed are skipped.
+        """
         for row in rows:
             if self._rows and self._rows[0].seq == row.seq:
                 self._rows.popleft()
         self._unwritten.set()
 
     def delete_after(self, seq: int) -> int:
-        """All that is newer than this number; how many."""
+        """Removes all results newer than this number, and returns their count."""
         count = 0
         while self._rows and self._rows[-1].seq > seq:
             self._rows.pop()
@@ -115,8 +118,7 @@ class RingBuffer:
         return count
 
     async def run(self) -> None:
-        """Writes what changed, until cancelled; trouble with the disk is said once and tried
-        again."""
+        """Writes changes until cancelled. Disk failures are logged once and retried."""
         while True:
             if await self.flush():
                 await self._unwritten.wait(IDLE_SECONDS)
@@ -124,7 +126,7 @@ class RingBuffer:
                 await trio.sleep(DISK_PAUSE_SECONDS)
 
     async def flush(self) -> bool:
-        """Whether all that was kept by now is on disk."""
+        """Writes the changes so far. Returns whether they are on disk."""
         async with self._writing:
             rows = list(takewhile(lambda row: row.seq > self._stored, reversed(self._rows)))
             first = self._rows[0].seq if self._rows else self._last + 1
@@ -147,7 +149,7 @@ class RingBuffer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Writes what can be written, whatever ends us, and lets go of the file."""
+        """Writes the remaining results, also on cancellation, and closes the file."""
         with trio.CancelScope(shield=True):
             await self.flush()
             await trio.to_thread.run_sync(self._disk.close, limiter=self._limiter)
@@ -159,7 +161,7 @@ class RingBuffer:
                 "ring buffer cannot be written: results are kept in memory",
                 extra={"cause": str(error)},
             )
-        # A file that was closed for good has no code: it is begun anew as well.
+        # A closed connection has no error code. It is replaced as well.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_NOTADB) & 0xFF in _UNREADABLE:
             self._disk.close()
             self._disk = await trio.to_thread.run_sync(
@@ -169,8 +171,10 @@ class RingBuffer:
 
 
 async def open_ring(folder: Path, limiter: trio.CapacityLimiter) -> RingBuffer:
-    """The ring of a folder, which is made where it is missing. OSError where it cannot be had,
-    RingInUse where another process has it."""
+    """Opens the ring buffer of a folder, and creates the folder if it is missing.
+
+    Raises: `OSError` if it cannot be opened, `RingInUse` if another process uses it.
+    """
     await trio.Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     ring = await trio.to_thread.run_sync(
         partial(RingBuffer, folder / FILE, limiter), limiter=limiter
@@ -193,12 +197,12 @@ def _replace(path: Path, cause: str) -> sqlite3.Connection:
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, list[BufferedResult]]:
-    # Held for as long as we run: a second agent in the same folder is told, and harms nothing.
+    # Locked while the process runs, so that a second agent in the same folder fails safely.
     disk = sqlite3.connect(path, timeout=2, isolation_level=None, check_same_thread=False)
     try:
         disk.execute("pragma locking_mode = exclusive")
         disk.execute("pragma journal_mode = wal")
-        # A killed process loses nothing; a machine without power the last seconds at most.
+        # A killed process loses no data. A power failure can lose the last seconds.
         disk.execute("pragma synchronous = normal")
         disk.execute("begin immediate")
         (layout,) = disk.execute("pragma user_version").fetchone()
@@ -223,7 +227,7 @@ def _named(error: sqlite3.Error, path: Path) -> Exception:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
         return RingInUse(f"{path.parent} is in use by another agent")
-    # A plain error is of a statement: the tables are not those that they should be.
+    # A generic error is from a statement, so the tables have an unexpected structure.
     if code in _UNREADABLE or code == sqlite3.SQLITE_ERROR:
         return _Unreadable(str(error))
     return OSError(f"{path} cannot be opened: {error}")
@@ -232,7 +236,7 @@ def _named(error: sqlite3.Error, path: Path) -> Exception:
 def _write(
     disk: sqlite3.Connection, rows: list[BufferedResult], first: int, cuts: list[tuple[int, int]]
 ) -> None:
-    """One transaction; sqlite3.Error leaves the file as it was."""
+    """Writes all changes in one transaction. On `sqlite3.Error` the file is unchanged."""
     disk.execute("begin immediate")
     try:
         disk.executemany(_PUT, [(row.seq, row.lease_until, row.body) for row in rows])
@@ -246,7 +250,7 @@ def _write(
 
 
 def _set_aside(path: Path) -> Path:
-    """The file and what belongs to it, under the first name that is free."""
+    """Moves the file and its companions to the first free name."""
     names = [path.with_name(f"{path.name}.unreadable-{n}") for n in range(1, ASIDE_MOST + 1)]
     aside = next((name for name in names if not name.exists()), names[-1])
     for ending in ("", "-wal", "-shm"):

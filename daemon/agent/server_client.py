@@ -1,7 +1,7 @@
-"""The server as an agent asks it: four questions, each with its deadline, each answer bounded.
+"""Client of the server for agents: four requests with deadlines and bounded responses.
 
-Whatever is no answer of a Leadline's (a page of a proxy, half a body, a redirect) is none at all:
-it acknowledges nothing.
+A response that is not from Leadline (a proxy page, half a body, a redirect) counts as no response
+and acknowledges no result.
 """
 
 import re
@@ -28,36 +28,36 @@ from ...probes.net.egress_httpx import is_whole, send_request
 from .agent_config import AgentConfig
 
 HEARTBEAT_SECONDS: Final = 10.0
-# Over what the server was asked to wait: a full answer, over a slow line.
+# Added to the wait of the server: a full response over a slow line.
 CLAIM_SECONDS_MORE: Final = 10.0
 REPORT_SECONDS: Final = 60.0
 ANSWER_BYTES_MOST: Final = 64 << 10
 CLAIM_BYTES_MOST: Final = 16 << 20
 SAID_LONGEST: Final = 200
 
-# What is refused by these is refused again whenever it is asked again.
+# Statuses for which a repeated request is refused again.
 _REFUSALS: Final = frozenset({400, 401, 403, 413, 422})
 
 T = TypeVar("T")
 
 
 class AgentEndpoint(StrEnum):
-    """Where results go: those that the server waits for, and those that are history."""
+    """Endpoint for results: awaited results, or history."""
 
     RESULTS = "results"
     BACKFILL = "backfill"
 
 
 class NoAnswer(Exception):
-    """Nobody knows what the server did; asking again changes nothing twice."""
+    """Raised if the effect of a request is unknown. It can be repeated safely."""
 
 
 class ResponseTooLarge(NoAnswer):
-    """More than was asked for, or than we hold."""
+    """Raised if a response exceeds its bound."""
 
 
 class RequestRefused(Exception):
-    """The server said no; `said` is its word, one bounded line."""
+    """Raised if the server refuses a request. `said` is its error code, one bounded line."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(f"{status} {said}".strip())
@@ -70,7 +70,7 @@ class _Claimed(msgspec.Struct, frozen=True):
 
 
 class ServerClient:
-    """All methods raise NoAnswer and Refused, and nothing else."""
+    """Client for one agent. All methods raise only `NoAnswer` and `RequestRefused`."""
 
     def __init__(
         self, reach: Egress, place: AgentConfig, instance: str, kinds: Sequence[str]
@@ -86,16 +86,16 @@ class ServerClient:
         }
 
     async def heartbeat(self, carrier: int, version: str) -> AgentHeartbeatResponse:
-        """Says that we are there, and hears the server's time."""
+        """Reports that the agent is running, and returns the server's time."""
         body = AgentHeartbeat(workflow_kinds=self._kinds, carrier=carrier, version=version)
         data = msgspec.json.encode(body)
         heard = await self._post("heartbeat", data, HEARTBEAT_SECONDS, AgentHeartbeatResponse)
         if heard.now.tzinfo is None:
-            raise NoAnswer("what answered says a time without a zone")
+            raise NoAnswer("the response has a time without a time zone")
         return heard
 
     async def claim(self, most: int, wait_seconds: int) -> list[dict[str, Any]]:
-        """Jobs as they were received; the server waits so long for the first of them."""
+        """Returns jobs as received. The server waits up to `wait_seconds` for the first one."""
         data = await self._ask(
             "GET",
             f"jobs?max={most}&wait={wait_seconds}&region={self._region}",
@@ -106,13 +106,13 @@ class ServerClient:
         return _read(data, _Claimed).jobs
 
     async def report(self, route: AgentEndpoint, bodies: Sequence[bytes]) -> ResultsResponse:
-        """Hands over results, each as it is spelt in JSON."""
+        """Sends results, each as JSON."""
         body = msgspec.json.encode({"results": [msgspec.Raw(body) for body in bodies]})
         accounted = await self._post(route, body, REPORT_SECONDS, ResultsResponse)
         counted = accounted.accepted + accounted.duplicate + accounted.ignored
         refused = {item.index for item in accounted.refused or ()}
         if counted + len(refused) != len(bodies) or not refused <= set(range(len(bodies))):
-            raise NoAnswer("what answered counts otherwise than a Leadline")
+            raise NoAnswer("the response does not account for all results")
         return accounted
 
     async def _post(self, path: str, body: bytes, seconds: float, shape: type[T]) -> T:
@@ -152,7 +152,7 @@ class ServerClient:
                     seconds=seconds,
                 )
         except trio.TooSlowError:
-            raise NoAnswer(f"there was no answer within {seconds:g} s") from None
+            raise NoAnswer(f"no response within {seconds:g} s") from None
         except TargetFailure as failed:
             raise NoAnswer(str(failed.failure)) from failed
         except LocalFailure as trouble:
@@ -161,26 +161,29 @@ class ServerClient:
 
 
 def _body(response: httpx.Response) -> bytes:
-    """Of a success; whatever else there is, is raised."""
+    """Returns the body of a 200 response.
+
+    Raises: `RequestRefused` or `NoAnswer` for all others.
+    """
     if not is_whole(response):
-        raise ResponseTooLarge("the answer is too large")
+        raise ResponseTooLarge("the response is too large")
     status, body = response.status_code, response.content
     if status == 200:
         return body
     if status in _REFUSALS:
         raise RequestRefused(status, _error_text(body))
-    raise NoAnswer(f"the answer was {status} {_error_text(body)}".strip())
+    raise NoAnswer(f"the response was {status} {_error_text(body)}".strip())
 
 
 def _read(data: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise NoAnswer("what answered is no Leadline") from None
+        raise NoAnswer("the response is not from Leadline") from None
 
 
 def _error_text(body: bytes) -> str:
-    """The word of a refusal; nothing where it is another's."""
+    """Returns the error code of a refusal, or "" if it is not from Leadline."""
     try:
         return _line(msgspec.json.decode(body, type=dict[str, str]).get("error", ""))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -188,5 +191,5 @@ def _error_text(body: bytes) -> str:
 
 
 def _line(text: str) -> str:
-    """Text of others as a log may hold it."""
+    """Returns text from the network as one bounded line for the log."""
     return re.sub(r"[^\x20-\x7e]+", " ", text)[:SAID_LONGEST].strip()

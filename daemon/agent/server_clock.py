@@ -1,8 +1,8 @@
-"""The server's time on this box: what the server last said, carried by a clock that only counts.
+"""Server time on the agent: the last received time, advanced by a monotonic clock.
 
-The box's own date is never read, so that one which is an hour wrong changes no instant. An answer
-that is more than a minute from what was carried is doubted, until another decides: either the
-carried time was right, or the server's time has leapt, and with it a new era begins.
+The date of the host is never read, so that a wrong date changes no instant. A response more than a
+minute from the carried time is doubted until the next one. Then either the carried time was right,
+or the server's time has jumped, which begins a new era.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from typing import Final
 
 from ...probes.check.loop_lag import LoopLag
 
-# Further apart than this, an answer and what was carried are not both right. Drift alone would need
-# more than three days for it.
+# At a larger difference, the response or the carried time is wrong. Drift alone would need more
+# than three days.
 DOUBT_US: Final = 60_000_000
-# How fast two crystals part: the worst of small boxes lose seventeen seconds a day.
+# Relative drift of two clocks. The worst small devices lose 17 s per day.
 DRIFT_PPM: Final = 200
 
 
 class TimeReading(Enum):
-    """What an answer made of the clock."""
+    """Effect of a response on the clock."""
 
     FIRST = auto()
     AGREES = auto()
@@ -28,16 +28,16 @@ class TimeReading(Enum):
 
 
 class NoTimeYet(Exception):
-    """The server has not said its time since this process began."""
+    """Raised before the first response with the server's time."""
 
 
 class ServerClock:
-    """Instants are µs since the epoch; `count` gives µs that only run on, asleep or not."""
+    """Clock. Instants are µs since the epoch. `count` returns monotonic µs, also in suspend."""
 
     def __init__(self, count: Callable[[], int] = LoopLag.now_us) -> None:
         self._count = count
         self._offset = 0
-        # Where the offset can be, by all answers of this era; it widens by drift.
+        # Bounds of the offset by all responses of this era. Drift widens them.
         self._within = (0, 0)
         self._heard_at: int | None = None
         self._doubted: tuple[int, int] | None = None
@@ -49,22 +49,25 @@ class ServerClock:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether the newest answer and the carried time are not both right."""
+        """Returns whether the newest response contradicts the carried time."""
         return self._doubted is not None
 
     def count(self) -> int:
-        """To be handed to `hear`, read before a question and after its answer."""
+        """Returns the reading for `hear`, taken before a request and after its response."""
         return self._count()
 
     def now(self) -> int:
-        """The server's time. Between answers it never runs back; an answer moves it by as little as
-        it must. NoTimeYet before the first."""
+        """Returns the server time. It never decreases between responses.
+
+        A response moves it by the smallest consistent amount.
+        Raises: `NoTimeYet` before the first response.
+        """
         if self._heard_at is None:
             raise NoTimeYet
         return self._count() + self._offset
 
     def hear(self, said: int, asked_at: int, answered_at: int) -> TimeReading:
-        """The server said its time at some instant between those two of `count`."""
+        """Applies a server time that was taken between two readings of `count`."""
         sample = (said - answered_at, said - asked_at)
         if self._heard_at is None:
             return self._begin(sample, answered_at, TimeReading.FIRST)
@@ -88,7 +91,7 @@ class ServerClock:
         assert self._heard_at is not None
         drift = (answered_at - self._heard_at) * DRIFT_PPM // 1_000_000 + 1
         low, high = max(self._within[0] - drift, sample[0]), min(self._within[1] + drift, sample[1])
-        # A step of the server's that is small enough to be believed leaves nothing in common.
+        # A small step of the server's time can make the bounds disjoint.
         self._within = (low, high) if low <= high else sample
         self._offset = min(max(self._offset, self._within[0]), self._within[1])
         self._heard_at = answered_at
@@ -96,5 +99,5 @@ class ServerClock:
 
 
 def _apart(one: tuple[int, int], other: tuple[int, int]) -> int:
-    """How far two spans of offsets are from each other; 0 where they touch."""
+    """Returns the distance of two ranges of offsets, 0 if they touch."""
     return max(one[0] - other[1], other[0] - one[1], 0)
