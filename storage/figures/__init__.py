@@ -1,1 +1,1 @@
-"""What is stored of figures."""
+"""Storage of figures: rolled-up time of monitors, and repairs of it."""

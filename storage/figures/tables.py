@@ -1,4 +1,4 @@
-"""Rolled-up time of monitors: hours from results, days from hours; and what must be made again."""
+"""Rolled-up time of monitors: hours from results, days from hours; and due repairs."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
 order by org, monitor, ts
 """
 
-# The last result before a range: its hold may reach into it.
+# The last result before a range, because its validity may extend into the range.
 _BEFORE = """
 select k.org, k.monitor, h.ts, h.up, h.msg
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
@@ -39,7 +39,7 @@ on conflict (org, monitor, hour) do update set good_us = excluded.good_us,
   excluded_us = excluded.excluded_us, up = excluded.up, total = excluded.total
 """
 
-# A day is the sum of its hours, whenever it is made.
+# A day is the sum of its hours at the time of writing.
 _PUT_DAYS = """
 insert into monitor_days (org, monitor, day, good_us, bad_us, unknown_us, excluded_us, up, total)
 select org, monitor, at(%(day)s), sum(good_us), sum(bad_us), sum(unknown_us), sum(excluded_us),
@@ -59,15 +59,15 @@ where id = %(shard)s and rolled_up_through = at(%(was)s)
 """
 
 _MONITORS_OF_SHARD = "select org, id from monitors where shard = %(shard)s"
-# Whoever makes figures of a monitor holds it from before reading its results until the commit: of
-# two, the second reads what the first could not know.
+# The lock lasts from before the results are read until the commit. Of two concurrent transactions,
+# the second then reads the results that the first could not see.
 _LOCK_TYPES = """
 select m.org, m.id, m.type from monitors m
   join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
     on k.org = m.org and k.monitor = m.id
 order by m.org, m.id for no key update of m
 """
-# Hours are made one after the other: the last one there says how far they go.
+# Hours are written in order, so the last one is the end of the rolled-up time.
 _FIGURED_OF = """
 select k.org, k.monitor, s.rolled_up_through,
   (select max(h.hour) + interval '1 hour' from monitor_hours h
@@ -83,7 +83,7 @@ where due_at <= at(%(now)s) and shard = any(%(shards)s)
 order by due_at limit %(most)s for update skip locked
 """
 _DELETE_REPAIR = "delete from repairs where org = %(org)s and id = %(id)s"
-# What another process has in hand stays its own.
+# Repairs that another process has locked are skipped.
 _DELETE_COVERED = """
 delete from repairs where (org, id) in (
   select r.org, r.id from repairs r
@@ -116,8 +116,10 @@ Sample = tuple[Instant, bool, bool]
 async def select_results(
     tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, to_at: Instant, since: Instant
 ) -> dict[MonitorKey, list[tuple[Instant, bool, str | None]]]:
-    """(instant, up, message) of each monitor in [from, to), led by the last one before, if any
-    since an instant."""
+    """Returns (instant, up, message) of each monitor in [from_at, to_at).
+
+    The last result before the range comes first, if one exists since `since`.
+    """
     pairs = key_arrays(keys, "monitors")
     found: dict[MonitorKey, list[tuple[Instant, bool, str | None]]] = {key: [] for key in keys}
     for org, monitor, ts, up, msg in await tx.rows(_BEFORE, from_at=from_at, since=since, **pairs):
@@ -137,13 +139,13 @@ async def put_days(tx: Tx, keys: Sequence[MonitorKey], day: Instant) -> None:
 
 
 async def advance_rolled_up(tx: Tx, shard: int, was: Instant, to: Instant) -> bool:
-    """False where another process rolled this stretch up."""
+    """Advances a shard's rolled-up instant. Returns False if another process was first."""
     tx.lock_rank(LockRank.SHARD, "figured")
     return bool(await tx.execute(_MOVE, shard=shard, was=was, to=to))
 
 
 async def select_monitors_of_shard(tx: Tx, shard: int) -> list[MonitorKey]:
-    """The monitors that stand in a shard."""
+    """Returns the monitors of a shard."""
     return [
         MonitorKey((org, monitor))
         for org, monitor in await tx.rows(_MONITORS_OF_SHARD, shard=shard)
@@ -151,7 +153,10 @@ async def select_monitors_of_shard(tx: Tx, shard: int) -> list[MonitorKey]:
 
 
 async def lock_types(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, str]:
-    """The types of those that are still there, held so that nobody else makes their figures."""
+    """Locks monitors against other writers of their figures, and returns their types.
+
+    Deleted monitors are omitted.
+    """
     tx.lock_rank(LockRank.MONITOR, "figures of monitors")
     rows = await tx.rows(_LOCK_TYPES, **key_arrays(keys, "monitors"))
     return {MonitorKey((org, monitor)): kind for org, monitor, kind in rows}
@@ -160,8 +165,10 @@ async def lock_types(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, str
 async def select_figured_of(
     tx: Tx, keys: Sequence[MonitorKey], since: Instant
 ) -> dict[MonitorKey, Instant]:
-    """Until when hours of monitors are rolled up: their shards', or their own since an instant,
-    where those are further already."""
+    """Returns the instant up to which the hours of each monitor are rolled up.
+
+    It is the later one of the shard's instant and the end of the monitor's own hours since `since`.
+    """
     rows = await tx.rows(_FIGURED_OF, **key_arrays(keys, "monitors"), since=since)
     return {
         MonitorKey((org, monitor)): max(shards, own or shards) for org, monitor, shards, own in rows
@@ -177,8 +184,10 @@ async def delete_repair(tx: Tx, org: int, repair: int) -> None:
 
 
 async def delete_covered_repairs(tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant) -> int:
-    """Those of a monitor that lie in a range which is being made again. What they are about is
-    committed, and whoever deletes them reads it after this."""
+    """Deletes the repairs of a monitor within a range that is recomputed afterwards.
+
+    Their causes are committed, so that the recomputation reads them. Returns the number of repairs.
+    """
     return await tx.execute(
         _DELETE_COVERED, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
     )

@@ -1,7 +1,7 @@
-"""Hours from results and days from hours, once the watermark has passed them; and the same again
-where something was learnt late.
+"""Rollup of hours from results and of days from hours, and their repair after late data.
 
-Both write by replacing, so that a pass that was interrupted is simply made again.
+Rollup begins when the watermark has passed the hour. All writes replace rows, so that an
+interrupted pass can be repeated.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,8 +20,10 @@ MONITORS_AT_ONCE = 100
 
 
 async def watermark_of_shard(tx: Tx, shard: Shard) -> Instant:
-    """The instant before which all of a shard's monitors are sealed, those included that came from
-    another region which has not passed their change yet."""
+    """Returns the lowest watermark of a shard's monitors.
+
+    It includes monitors that moved here from another region and are not sealed up to the move yet.
+    """
     longest = await seals.select_longest_timeout_seconds(tx, shard.id, shard.settled_through)
     own = Instant(shard.settled_through - longest * SECOND - LATE_ARRIVAL_US)
     elsewhere = await seals.select_least_mark_elsewhere(tx, shard.id)
@@ -29,7 +31,7 @@ async def watermark_of_shard(tx: Tx, shard: Shard) -> Instant:
 
 
 async def roll_up_hour(tx: Tx, keys: Sequence[MonitorKey], hour: Instant) -> None:
-    """Writes one hour of some monitors, and the day that it ends."""
+    """Writes one hour of monitors, and the day that ends with it."""
     types = await figures.lock_types(tx, keys)
     await _put_hours(tx, types, hour, Instant(hour + HOUR))
     end = Instant(hour + HOUR)
@@ -61,6 +63,6 @@ async def _put_hours(tx: Tx, types: dict[MonitorKey, str], start: Instant, end: 
 
 
 def chunks(keys: Iterable[MonitorKey]) -> list[list[MonitorKey]]:
-    """The monitors of a shard in bounded parts, each a transaction of its own."""
+    """Returns the monitors of a shard in bounded parts, one transaction each."""
     order = sorted(keys)
     return [order[n : n + MONITORS_AT_ONCE] for n in range(0, len(order), MONITORS_AT_ONCE)]

@@ -1,5 +1,7 @@
-"""Availability of monitors by day and by window: days, then hours, then the edge that is sealed but
-not rolled up yet. All end at the watermark: what is not sealed is in no figure.
+"""Availability of monitors by day and by window, up to the watermark.
+
+The sources are days, then hours, then the edge: time that is sealed but not rolled up yet. No
+figure contains unsealed time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +38,7 @@ _LONGEST_LAG_US = CANARY_TIMEOUT.most * SECOND + LATE_ARRIVAL_US
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Days of one monitor, oldest first; `begun` is when it was first scheduled."""
+    """Days of one monitor, oldest first. `begun` is the start of its first term."""
 
     days: Sequence[tuple[Instant, MonitorTime]]
     begun: Instant | None
@@ -50,7 +52,7 @@ def add(one: MonitorTime, other: MonitorTime) -> MonitorTime:
 async def select_days(
     tx: Tx, types: Mapping[MonitorKey, str], now: Instant, days: int
 ) -> dict[MonitorKey, Days]:
-    """The last so many days in UTC, today included."""
+    """Returns the last `days` days in UTC, today included."""
     today = Instant(now - now % DAY)
     first = Instant(today - (days - 1) * DAY)
     marks = await _watermarks(tx, types)
@@ -62,7 +64,7 @@ async def select_days(
     found = {}
     for key in types:
         by_day = dict(buckets.get(key, {}))
-        # Where another region lags, an hour is rolled up here and measured again: it counts once.
+        # If another region lags, an hour can be both rolled up and measured. It counts once.
         for start, measured in {**hours.get(key, {}), **edges.get(key, {})}.items():
             day = Instant(start - start % DAY)
             if day not in buckets.get(key, {}):
@@ -76,9 +78,9 @@ async def select_days(
 async def select_windows(
     tx: Tx, types: Mapping[MonitorKey, str], windows_us: Sequence[int]
 ) -> dict[MonitorKey, list[MonitorTime]]:
-    """For each monitor one measure a window that ends at its watermark.
+    """Returns for each monitor one measure per window, which ends at its watermark.
 
-    A window's first hour counts whole: it begins at the hour that holds its start.
+    The first hour of a window counts as a whole: the window begins at the start of that hour.
     """
     marks = await _watermarks(tx, types)
     known = [mark for _, mark in marks.values() if mark is not None]
@@ -114,14 +116,14 @@ def _within(
 async def select_watermarks(
     tx: Tx, types: Mapping[MonitorKey, str]
 ) -> dict[MonitorKey, Instant | None]:
-    """The instant before which all of each monitor is sealed."""
+    """Returns the watermark of each monitor."""
     return {key: mark for key, (_, mark) in (await _watermarks(tx, types)).items()}
 
 
 async def _watermarks(
     tx: Tx, types: Mapping[MonitorKey, str]
 ) -> dict[MonitorKey, tuple[Instant, Instant | None]]:
-    """When each monitor began, and the instant before which all of it is sealed."""
+    """Returns when each monitor began, and its watermark."""
     terms = await schedules.select_terms_of(tx, list(types))
     fences = {shard.id: shard.settled_through for shard in await shards.select_shards(tx)}
     found = {
@@ -138,8 +140,8 @@ async def _watermarks(
 async def _composite_watermarks(
     tx: Tx, composites: Sequence[MonitorKey], fences: Mapping[int, Instant]
 ) -> dict[MonitorKey, Instant | None]:
-    """The least of what each is made of, from the instant it is made of it."""
-    # All that lies further behind every fence is sealed, whatever it belongs to.
+    """Returns the lowest watermark of the children, from the instant they became children."""
+    # Time before this limit is sealed for every monitor.
     within = TimeSpan(Instant(min(fences.values()) - _LONGEST_LAG_US), LATEST)
     marks, made = await watermarks_of(tx, composites, fences, within)
     seals = MemberWatermarks(made, marks)
@@ -149,8 +151,10 @@ async def _composite_watermarks(
 async def watermarks_of(
     tx: Tx, keys: Iterable[MonitorKey], fences: Mapping[int, Instant], within: TimeSpan
 ) -> tuple[dict[MonitorKey, Instant | None], dict[MonitorKey, list[Composition]]]:
-    """Of these and of all that lies beneath them: the watermarks of what is made of nothing, and
-    what the others were made of in a stretch."""
+    """Returns the watermarks of the monitors that are not composites, and the compositions.
+
+    Both cover `keys` and all their descendants. The compositions are those in `within`.
+    """
     wanted = set(keys)
     made = await compositions.select_beneath(tx, wanted, within)
     beneath = {child for found in made.values() for c in found for child in c.children}
@@ -173,14 +177,14 @@ async def _edges(
     marks: Mapping[MonitorKey, tuple[Instant, Instant | None]],
     figured: Mapping[int, Instant],
 ) -> dict[MonitorKey, dict[Instant, MonitorTime]]:
-    """What is sealed and in no hour yet, measured from the results, by hour."""
+    """Returns the edge by hour: sealed time without a stored hour, measured from results."""
     if not figured or not marks:
         return {}
     start = min(figured.values())
     by_end: dict[Instant, dict[MonitorKey, str]] = {}
     for key, (begun, mark) in marks.items():
-        # Of one that has just begun nothing is sealed yet. Its mark is its beginning, and of many
-        # each would be measured by itself.
+        # A new monitor has no sealed time: its watermark equals its beginning. Without this test,
+        # many new monitors would each need a query of their own.
         if mark is not None and mark > max(start, begun):
             by_end.setdefault(mark, {})[key] = types[key]
     found: dict[MonitorKey, dict[Instant, MonitorTime]] = {}
@@ -213,7 +217,7 @@ def _first_missing_day(
     first: Instant,
     today: Instant,
 ) -> Instant:
-    """The first day that is not rolled up everywhere; hours are read from there on."""
+    """Returns the first day that is not rolled up in every region. Hours are read from there."""
     if not figured:
         return today
     through = min(figured.values())

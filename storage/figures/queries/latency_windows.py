@@ -1,4 +1,4 @@
-"""Latency of a monitor's good results over windows that end alike."""
+"""Latency of a monitor's successful results over windows with the same end."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ class LatencyWindow(msgspec.Struct, frozen=True):
 async def select_latency_windows(
     tx: Tx, key: MonitorKey, sinces: Sequence[Instant], until: Instant
 ) -> list[LatencyWindow | None]:
-    """In the order of their beginnings; None where no result was good."""
+    """Returns one item per window, in order. None if the window has no successful result."""
     rows = await tx.rows(_WINDOWS, org=key[0], monitor=key[1], sinces=list(sinces), until=until)
     found = {place: LatencyWindow(*rest) for place, *rest in rows}
     return [found.get(n + 1) for n in range(len(sinces))]

@@ -1,10 +1,9 @@
-"""Time by condition, from the results themselves: the one place where raw rows become a split.
+"""Time by condition, computed from results. The only module that does this.
 
-Rollups, repairs and the unsealed edge of every figure all come from here, so they cannot
-disagree. Time before a monitor's first term is no time of its own: it is neither range nor gap.
-
-A composite's time comes from the lines of what it was made of then; its own results are samples,
-which are counted and say nothing of the time between them.
+Rollups, repairs and the unsealed edge of every figure use it, so that they agree. Time before a
+monitor's first term is neither part of its range nor a gap.
+The time of a composite is computed from the state of its children at that time. Its own results are
+only samples: they are counted, and determine no time between them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +32,7 @@ PUSH_MISSED = "push_missed"
 
 @dataclass(frozen=True, slots=True)
 class MonitorTime:
-    """A bucket's time by condition, and how many results lie in it."""
+    """Time of a bucket by condition, and the number of results in it."""
 
     split: Split
     up: int
@@ -46,7 +45,7 @@ class MonitorTime:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How long a probed result speaks: so many intervals, and at least so long."""
+    """Validity of a probed result: a number of intervals, with a minimum."""
 
     multiplier: int = ACTIVE_MULTIPLIER
     floor_us: int = ACTIVE_FLOOR_US
@@ -57,7 +56,7 @@ USUAL: Final = Freshness()
 
 @dataclass(frozen=True, slots=True)
 class AssumedMaintenance:
-    """Maintenance as it would be: without one that is announced, or with one more of monitors."""
+    """Hypothetical maintenance: without an announced one, or with one more for monitors."""
 
     apart_from: int = 0
     monitors: Collection[int] = ()
@@ -74,7 +73,7 @@ AS_IT_IS: Final = AssumedMaintenance()
 
 @dataclass(frozen=True, slots=True)
 class MonitorInputs:
-    """What is known of a monitor over a range."""
+    """Data of a monitor over a range."""
 
     samples: Sequence[Sample]
     terms: Sequence[ScheduleTerm]
@@ -91,7 +90,10 @@ class MonitorInputs:
 async def measure(
     tx: Tx, types: Mapping[MonitorKey, str], edges: Sequence[Instant]
 ) -> dict[MonitorKey, list[MonitorTime]]:
-    """Buckets between the edges for each monitor; `types` tells pushes and composites apart."""
+    """Returns the buckets between the edges for each monitor.
+
+    `types` distinguishes push monitors and composites.
+    """
     within = TimeSpan(edges[0], edges[-1])
     facts, made = await load_facts_beneath(tx, types, within)
     lines = Lines({key: facts[key].member(made.get(key, ())) for key in facts} if made else {})
@@ -109,8 +111,10 @@ async def load_facts_beneath(
     hold: Freshness = USUAL,
     supposing: AssumedMaintenance = AS_IT_IS,
 ) -> tuple[dict[MonitorKey, MonitorInputs], dict[MonitorKey, list[Composition]]]:
-    """The facts of these and of all that composites among them are made of, and of what they are
-    made in the range."""
+    """Returns the inputs of monitors and of all descendants, and the compositions.
+
+    The compositions are those in `within`.
+    """
     composites = [key for key in types if types[key] == COMPOSITE]
     made = await compositions.select_beneath(tx, composites, within) if composites else {}
     beneath = {child for found in made.values() for c in found for child in c.children}
@@ -125,7 +129,7 @@ async def load_facts(
     hold: Freshness = USUAL,
     supposing: AssumedMaintenance = AS_IT_IS,
 ) -> dict[MonitorKey, MonitorInputs]:
-    """Monitors without a term are left out."""
+    """Returns the inputs of monitors. Monitors without a term are omitted."""
     keys = sorted(types)
     terms = await schedules.select_terms_of(tx, keys)
     since = Instant(within.from_ - _longest_hold_us(terms, hold))
@@ -177,7 +181,7 @@ def _sample(
 def _measured(
     facts: MonitorInputs, edges: Sequence[Instant], lines: Lines | None, key: MonitorKey
 ) -> list[MonitorTime]:
-    # What lies before the monitor's first term is no time of its own, whatever was measured in it.
+    # Time before the first term is not counted, although results may exist in it.
     begun = facts.terms[0].from_
     own = [min(max(edge, begun), edges[-1]) for edge in edges]
     if lines is None:

@@ -1,7 +1,7 @@
-"""The time of a project's monitors together, from hours and days and never from results.
+"""Time of all monitors of a project, from hours and days and never from results.
 
-Good and bad time are summed over all monitors; a composite is left out, as it is made of others and
-would count them twice. It ends where the hours of every region are rolled up.
+Good and bad time are summed over the monitors. Composites are excluded, because their children
+would count twice. The range ends where the hours of every region are rolled up.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,11 @@ where m.org = %(org)s and m.project = %(project)s and m.type <> 'composite'
 
 @dataclass(frozen=True, slots=True)
 class ProjectEnd:
-    """Until when a project's hours are rolled up, and when the first monitor began; None without
-    monitors."""
+    """End and start of a project's hours. Both are None without monitors.
+
+    `figured` is the instant up to which the hours are rolled up. `begun` is the first term of a
+    monitor.
+    """
 
     figured: Instant | None
     begun: Instant | None
@@ -50,7 +53,7 @@ async def select_end(tx: Tx, org: int, project: int) -> ProjectEnd:
 async def select_project_windows(
     tx: Tx, org: int, project: int, figured: Instant, windows_us: Sequence[int]
 ) -> list[MonitorTime]:
-    """Windows of whole hours that end where the hours do."""
+    """Returns windows of whole hours that end at `figured`."""
     return [
         await _sum(tx, org, project, TimeSpan(Instant(figured - window_us), figured))
         for window_us in windows_us
@@ -60,7 +63,7 @@ async def select_project_windows(
 async def select_project_days(
     tx: Tx, org: int, project: int, figured: Instant, first: Instant
 ) -> dict[Instant, MonitorTime]:
-    """Days in UTC from the first on; the last as far as it goes."""
+    """Returns days in UTC since `first`. The last one ends at `figured`."""
     last = Instant(figured - figured % DAY)
     found = await _by_day(tx, "monitor_days", "day", org, project, TimeSpan(first, last))
     return found | await _by_day(
