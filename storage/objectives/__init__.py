@@ -1,1 +1,1 @@
-"""What is stored of objectives."""
+"""Storage of objectives: targets, burn rules and their notifications."""

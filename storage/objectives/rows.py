@@ -9,8 +9,11 @@ from .rules import BurnRule, BurnState
 
 
 class BurnRuleRow(msgspec.Struct, frozen=True):
-    """Of `service` and `monitor` one is None. `notified_at` is when people were told last that it
-    fires; None where nobody was, or they know that it is over."""
+    """Burn rule of a service or a monitor; the other key is None.
+
+    `notified_at` is the last firing notification. It is None if no notification was sent, or after
+    the recovery notification.
+    """
 
     org: int
     id: int
@@ -48,8 +51,11 @@ class ProjectTarget(msgspec.Struct, frozen=True):
 
 
 class ServiceTargetRow(msgspec.Struct, frozen=True):
-    """`owner` is the key of what it is aimed at for; `burn_enabled` whether somebody is told when
-    its budget burns too fast. `updated_at` is when something else was aimed at."""
+    """Target of a service. `owner` is the key of the service.
+
+    `burn_enabled` enables notifications of a high burn rate. `updated_at` is the last change of the
+    objective.
+    """
 
     org: int
     owner: int

@@ -1,10 +1,10 @@
-"""Whether an error budget burns too fast: each rule looks at a long and a short range at once.
+"""Burn rules: each compares the burn rates of a long and a short window to a threshold.
 
-A rule fires when both burn rates reach its threshold, and clears when either is known to be below:
-the long one keeps a blip from firing it, the short one ends it soon after the trouble does. What
-cannot be decided neither fires nor clears, and says so: as it was is not how it is.
-
-Multi-window, multi-burn-rate alerts: Site Reliability Workbook, chapter 5.
+A rule fires when both burn rates reach its threshold, and clears when one of them is known to be
+below. The long window prevents that a short failure fires the rule. The short window ends it soon
+after the failure. If a rate is unknown, the state is `unevaluated`, because the previous state may
+be outdated.
+Source: multiwindow, multi-burn-rate alerts, Site Reliability Workbook, chapter 5.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ RULES_MOST: Final = 4
 LONG_LONGEST_US: Final = 7 * DAY
 SERVICE_SHORT_LEAST_US: Final = 300 * SECOND
 MONITOR_SHORT_LEAST_US: Final = 60 * SECOND
-# With the highest objective there is, a budget can burn this fast and no faster.
+# Upper bound of the burn rate with the highest possible objective.
 THRESHOLD_MOST: Final = 1_000_000
 _THRESHOLD_SCALE: Final = 10_000
-# How far behind the longest time-out of a member the watermark may be.
+# Permitted lag of the watermark beyond the longest timeout of a member.
 LAG_MOST_US: Final = 600 * SECOND
 
 
@@ -34,7 +34,7 @@ class BurnSeverity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BurnRule:
-    """`threshold` is a multiple of the pace that uses the budget up exactly."""
+    """Burn rule. `threshold` is a burn rate; 1 uses the budget up exactly over the window."""
 
     long_us: int
     short_us: int
@@ -55,7 +55,7 @@ class BurnState(StrEnum):
 
 
 def decide_burn(rule: BurnRule, long: Fraction | None, short: Fraction | None) -> BurnState:
-    """By the burn rates of its two ranges; None where one cannot be decided."""
+    """Returns the state for the two burn rates. None means an unknown rate."""
     rates = (long, short)
     if any(rate is not None and rate < rule.threshold for rate in rates):
         return BurnState.CLEAR
@@ -65,12 +65,12 @@ def decide_burn(rule: BurnRule, long: Fraction | None, short: Fraction | None) -
 
 
 def fires(before: bool, verdict: BurnState) -> bool:
-    """Whether the rule fires after a look, as it did or not before it."""
+    """Returns whether the rule fires after an evaluation, given whether it fired before."""
     return before if verdict is BurnState.UNEVALUATED else verdict is BurnState.FIRING
 
 
 class BurnNotification(StrEnum):
-    """What people are told of a rule."""
+    """Type of a burn notification."""
 
     BURNING = "burning"
     REMINDER = "reminder"
@@ -80,8 +80,11 @@ class BurnNotification(StrEnum):
 def word_of(
     firing: bool, notified_at: Instant | None, renotify_us: int, now: Instant
 ) -> BurnNotification | None:
-    """What to tell now: once that it fires, again where that was asked for, and once to who was
-    told that it no longer does."""
+    """Returns the notification to send now, if any.
+
+    A firing rule is announced once, and repeated if `renotify_us` is set. A recovery is sent once,
+    and only after an announcement.
+    """
     if not firing:
         return None if notified_at is None else BurnNotification.CALM
     if notified_at is None:
@@ -90,12 +93,12 @@ def word_of(
 
 
 def is_stale(watermark: Instant | None, longest_timeout_us: int, now: Instant) -> bool:
-    """Whether the watermark is too far behind for anything to be decided."""
+    """Returns whether the watermark is too old for an evaluation."""
     return watermark is None or now - watermark > longest_timeout_us + LAG_MOST_US
 
 
 def faults(rules: Sequence[BurnRule], short_least_us: int) -> Iterator[tuple[str, str]]:
-    """(field, what is wrong with it) of rules that somebody gives."""
+    """Yields (field, fault) of the rules in a request."""
     if len(rules) > RULES_MOST:
         yield "burn_rules", f"must have at most {RULES_MOST} entries"
     for n, rule in enumerate(rules):
@@ -115,6 +118,6 @@ def faults(rules: Sequence[BurnRule], short_least_us: int) -> Iterator[tuple[str
 
 
 def threshold_of(number: float) -> Fraction:
-    """A threshold as somebody gives it, to four decimals half up, as it is kept."""
+    """Returns a threshold with four decimals, rounded half up, as it is stored."""
     scaled = Decimal(str(number)) * _THRESHOLD_SCALE
     return Fraction(int(scaled.to_integral_value(ROUND_HALF_UP)), _THRESHOLD_SCALE)

@@ -1,4 +1,4 @@
-"""Reads of burn rules."""
+"""Read-only SQL of burn rules."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -14,7 +14,7 @@ K = TypeVar("K", MonitorKey, ServiceKey)
 async def select_rules_of_services(
     tx: Tx, services: Iterable[ServiceKey]
 ) -> dict[ServiceKey, dict[str, list[BurnRuleRow]]]:
-    """By service, and by window in their order."""
+    """Returns the rules by service and window, in order."""
     return _by_owner(ServiceKey, await _select(tx, _OF_SERVICES, list(services)))
 
 

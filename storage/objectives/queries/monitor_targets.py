@@ -1,4 +1,4 @@
-"""Reads of monitor targets."""
+"""Read-only SQL of monitor targets."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ order by t.org, t.monitor
 async def select_monitor_targets(
     tx: Tx, monitors: Iterable[MonitorKey]
 ) -> dict[MonitorKey, dict[str, MonitorTarget]]:
-    """By monitor, and by window; monitors without any are missing."""
+    """Returns targets by monitor and window. Monitors without targets are omitted."""
     keys = list(monitors)
     found: dict[MonitorKey, dict[str, MonitorTarget]] = {}
     orgs, ids = [k[0] for k in keys], [k[1] for k in keys]

@@ -1,4 +1,4 @@
-"""Reads of project targets."""
+"""Read-only SQL of project targets."""
 
 from ...engine.pools import Tx
 from ..rows import ProjectTarget
@@ -14,7 +14,7 @@ select sla_report_weekly from projects where org = %(org)s and id = %(project)s
 
 
 async def select_project_targets(tx: Tx, org: int, project: int) -> dict[str, ProjectTarget]:
-    """By window."""
+    """Returns targets by window."""
     rows = await tx.structs(ProjectTarget, _SELECT, org=org, project=project)
     return {row.window: row for row in rows}
 

@@ -1,4 +1,4 @@
-"""Reads of service targets."""
+"""Read-only SQL of service targets."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ order by t.org, t.service
 async def select_service_targets(
     tx: Tx, services: Iterable[ServiceKey]
 ) -> dict[ServiceKey, dict[str, ServiceTargetRow]]:
-    """By service, and by window."""
+    """Returns targets by service and window."""
     keys = list(services)
     rows = await tx.structs(ServiceTargetRow, _OF_SERVICES, **key_arrays(keys, "services"))
     found: dict[ServiceKey, dict[str, ServiceTargetRow]] = {key: {} for key in keys}

@@ -1,7 +1,7 @@
-"""Burn rules of targets, in their order, with what was last seen of each.
+"""Burn rules of targets, in order, with the result of the last evaluation.
 
-A rule that is saved again as it was keeps its row, and with it whether it fires and whom it told; a
-rule that is changed is another one and begins anew.
+A rule that is saved unchanged keeps its row, with its firing state and notifications. A changed
+rule is a new rule with a new row.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ select {_COLUMNS} from burn_rules b
 order by b.org, b.monitor, b."window", b.place
 """
 _DROP = "delete from burn_rules where org = %(org)s and id = any(%(ids)s::int[])"
-# Out of the way first, as no two may have one place even in passing.
+# Move them to temporary places first, because places are unique within a statement too.
 _SET_ASIDE = """
 update burn_rules set place = -1 - place where org = %(org)s and id = any(%(ids)s::int[])
 """
@@ -61,7 +61,7 @@ from json_to_recordset(%(items)s::json)
   as i(org int, id int, firing boolean, since bigint, verdict text, told bigint)
 where b.org = i.org and b.id = i.id
 """
-# Of monitors that asked for it, and whose rules nobody looked at lately.
+# Monitors with burn alerts enabled and a rule that is due for evaluation.
 _DUE_MONITORS = """
 select distinct b.org, b.monitor from burn_rules b
   join monitor_targets t on t.org = b.org and t.monitor = b.monitor and t."window" = b."window"
@@ -69,7 +69,7 @@ where b.monitor is not null and t.burn_enabled
   and coalesce(b.evaluated_at <= at(%(before)s), true)
 order by b.org, b.monitor limit %(most)s
 """
-# Who holds the first of its rules is alone with a monitor's budgets.
+# The lock on the first rule of a monitor serializes evaluations of its budgets.
 _LOCK_OF_MONITORS = """
 select k.org, k.monitor from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   cross join lateral (select b.id from burn_rules b
@@ -78,7 +78,7 @@ select k.org, k.monitor from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(o
     order by b.id limit 1 for no key update skip locked) h
 order by k.org, k.monitor
 """
-# Whoever evaluates them holds the first of them, or how their service speaks.
+# The evaluator has locked the first of these rules, or the alerting state of their service.
 _LOCK_OF = """
 select id from burn_rules where org = %(org)s
   and (service = %(service)s or monitor = %(monitor)s)
@@ -88,13 +88,13 @@ _FORGET = """
 update burn_rules set firing = false, firing_since = null, notified_at = null
 where org = %(org)s and id = any(%(ids)s::int[])
 """
-# An evaluation that went well says for so long that the rule is watched.
+# A successful evaluation renews the lease of the rule for this time.
 LEASE_SECONDS = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurnTarget:
-    """What rules are of: the target of a service, or of a monitor, over a window."""
+    """Owner of rules: the target of a service, or of a monitor, over a window."""
 
     org: int
     window: str
@@ -104,12 +104,12 @@ class BurnTarget:
     @property
     def owner(self) -> Key:
         owner = self.monitor if self.service is None else self.service
-        assert owner is not None, "it is of somebody"
+        assert owner is not None, "a target has one owner"
         return self.org, owner
 
 
 class RuleSeen(msgspec.Struct, frozen=True):
-    """What a look at a rule came to, to be written."""
+    """Result of an evaluation, to be written."""
 
     org: int
     id: int
@@ -126,7 +126,7 @@ async def write_rules(tx: Tx, seen: Sequence[RuleSeen]) -> None:
 
 
 async def select_due_monitors(tx: Tx, before: Instant, most: int) -> list[MonitorKey]:
-    """Monitors that have a rule nobody looked at since."""
+    """Returns monitors with a rule that was not evaluated after `before`."""
     rows = await tx.rows(_DUE_MONITORS, before=before, most=most)
     return [MonitorKey((org, monitor)) for org, monitor in rows]
 
@@ -134,7 +134,11 @@ async def select_due_monitors(tx: Tx, before: Instant, most: int) -> list[Monito
 async def lock_rules_of_monitors(
     tx: Tx, monitors: Sequence[MonitorKey], before: Instant
 ) -> list[MonitorKey]:
-    """Those whose rules nobody else holds, and nobody looked at since."""
+    """Locks the rules of monitors and returns the locked monitors.
+
+    Monitors that another transaction has locked, or that were evaluated after `before`, are
+    omitted.
+    """
     tx.lock_rank(LockRank.STATE, "burn rules of monitors")
     rows = await tx.rows(_LOCK_OF_MONITORS, **key_arrays(monitors, "monitors"), before=before)
     return [MonitorKey((org, monitor)) for org, monitor in rows]
@@ -143,24 +147,29 @@ async def lock_rules_of_monitors(
 async def lock_notified_rules(
     tx: Tx, org: int, *, service: int | None = None, monitor: int | None = None
 ) -> list[BurnRuleRow]:
-    """Those of a service or of a monitor of which somebody was told that they fire. Whoever
-    evaluates a service's holds how it speaks: so does the caller."""
-    tx.lock_rank(LockRank.STATE, "burn rules that somebody was told of")
+    """Locks and returns the rules of a service or a monitor with a firing notification.
+
+    Locks: for rules of a service the caller must have locked its alerting state, as the evaluator
+    does.
+    """
+    tx.lock_rank(LockRank.STATE, "burn rules with notifications")
     await tx.rows(_LOCK_OF, org=org, service=service, monitor=monitor)
     query, owner = (_OF_MONITORS, monitor) if service is None else (_OF_SERVICES, service)
-    assert owner is not None, "they are of somebody"
+    assert owner is not None, "the rules have one owner"
     rows = await _select(tx, query, [(org, owner)])
     return [row for row in rows if row.notified_at is not None]
 
 
 async def clear_notified(tx: Tx, org: int, rows: Sequence[BurnRuleRow]) -> None:
-    """Nobody waits to hear more of them: what they see from now on begins anew."""
+    """Resets the firing state and the notification of rules."""
     await tx.execute(_FORGET, org=org, ids=[row.id for row in rows])
 
 
 async def replace_rules(tx: Tx, aim: BurnTarget, rules: Sequence[BurnRule]) -> bool:
-    """The rules of a target from now on, and whether they were others before. Whoever edits its
-    service or monitor holds it."""
+    """Replaces the rules of a target. Returns whether they changed.
+
+    Locks: the caller must have locked the service or the monitor.
+    """
     query = _OF_MONITORS if aim.service is None else _OF_SERVICES
     rows = [row for row in await _select(tx, query, [aim.owner]) if row.window == aim.window]
     if [row.rule for row in rows] == list(rules):

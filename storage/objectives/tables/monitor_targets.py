@@ -1,4 +1,4 @@
-"""What is aimed at for a monitor over a window, in percent × 10⁴."""
+"""Objectives of monitors per window, in percent × 10⁴."""
 
 from uuid_utils.compat import uuid7
 
@@ -18,7 +18,7 @@ on conflict (org, monitor, "window") do update set objective = excluded.objectiv
 async def put_monitor_target(
     tx: Tx, key: MonitorKey, window: str, objective: int, *, burn_enabled: bool
 ) -> None:
-    """The monitor is held."""
+    """Writes an objective. The caller must have locked the monitor."""
     await tx.execute(
         _PUT,
         org=key[0],

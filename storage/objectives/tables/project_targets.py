@@ -1,5 +1,4 @@
-"""What is aimed at for a whole project over a window, in percent × 10⁴; and whether its weekly
-report is sent."""
+"""Objectives of projects per window, in percent × 10⁴; and the weekly report setting."""
 
 from uuid_utils.compat import uuid7
 
@@ -33,7 +32,7 @@ async def put_project_target(tx: Tx, org: int, project: int, window: str, object
 
 
 async def delete_project_target(tx: Tx, org: int, project: int, window: str) -> bool:
-    """False where nothing was aimed at."""
+    """Deletes an objective. Returns False if the window has no objective."""
     return bool(await tx.execute(_DELETE, org=org, project=project, window=window))
 
 

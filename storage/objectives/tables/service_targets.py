@@ -1,11 +1,11 @@
-"""What is aimed at over a window, in percent × 10⁴."""
+"""Objectives of services per window, in percent × 10⁴."""
 
 from uuid_utils.compat import uuid7
 
 from ...core.key import ServiceKey
 from ...engine.pools import Tx
 
-# Who aims at the same again has changed nothing.
+# An unchanged objective keeps `updated_at`.
 _PUT_OF_SERVICE = """
 insert into service_targets (org, service, "window", uid, objective, created_at, updated_at)
 values (%(org)s, %(service)s, %(window)s, %(uid)s, %(objective)s, at(%(now)s), at(%(now)s))
@@ -25,7 +25,7 @@ where org = %(org)s and service = %(service)s and "window" = %(window)s
 
 
 async def put_service_target(tx: Tx, key: ServiceKey, window: str, objective: int) -> None:
-    """The service is held."""
+    """Writes an objective. The caller must have locked the service."""
     await tx.execute(
         _PUT_OF_SERVICE,
         org=key[0],
@@ -38,7 +38,10 @@ async def put_service_target(tx: Tx, key: ServiceKey, window: str, objective: in
 
 
 async def set_service_burn(tx: Tx, key: ServiceKey, window: str, *, enabled: bool) -> None:
-    """The service is held, and aims at something over the window."""
+    """Enables or disables burn alerts of a window, which must have an objective.
+
+    Locks: the caller must have locked the service.
+    """
     count = await tx.execute(
         _SET_BURN_OF_SERVICE, org=key[0], service=key[1], window=window, enabled=enabled
     )
@@ -46,5 +49,8 @@ async def set_service_burn(tx: Tx, key: ServiceKey, window: str, *, enabled: boo
 
 
 async def delete_service_target(tx: Tx, key: ServiceKey, window: str) -> None:
-    """The service is held, and its burn rules over the window are gone."""
+    """Deletes an objective.
+
+    Locks: the caller must have locked the service and deleted the burn rules of the window.
+    """
     await tx.execute(_DROP_OF_SERVICE, org=key[0], service=key[1], window=window)

@@ -1,7 +1,7 @@
-"""Looks at the burn rules of services and of monitors, and tells of those that fire or are calm.
+"""Evaluation of the burn rules of services and monitors, with their notifications.
 
-It keeps true: a rule that cannot be decided stays as it is and says so; a monitor's rules tell
-nobody while a service that owns its paging watches its own budget, and speak as soon as it cannot.
+Invariant: a rule that cannot be evaluated keeps its state and is `unevaluated`. Invariant: a
+monitor's rules notify only if no service that owns its paging evaluates its own budget.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ from ..tables import burn_rules
 from ..tables.burn_rules import RuleSeen
 from .notify_burn import BurnSubject, follow_rule, of_monitor, of_service
 
-# A look that another process took so shortly before is enough.
+# An evaluation by another process since this time is sufficient.
 ENOUGH_US = EVERY_US - 5 * SECOND
 
 Rules = Mapping[str, Sequence[BurnRuleRow]]
@@ -45,7 +45,7 @@ Rules = Mapping[str, Sequence[BurnRuleRow]]
 
 @dataclass(slots=True)
 class Burned:
-    """How many rules were looked at, what was told, and why some told nobody."""
+    """Number of evaluated rules, sent notifications, and reasons without a notification."""
 
     rules: int = 0
     told: Counter[BurnNotification] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class Burned:
 
 
 async def evaluate_service_burns(tx: Tx, keys: Sequence[ServiceKey]) -> Burned:
-    """Of one organization, but for those that somebody else holds just now."""
+    """Evaluates the rules of services of one organization. Skips locked services."""
     done = Burned()
     held = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
     alertings = {key: row for key, row in held.items() if _is_due(row.burn_evaluated_at, tx.now)}
@@ -84,7 +84,7 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[ServiceKey]) -> Burned:
 async def evaluate_monitor_burns(
     tx: Tx, keys: Sequence[MonitorKey], *, is_steady: bool = True
 ) -> Burned:
-    """Of one organization, but for those that somebody else holds just now."""
+    """Evaluates the rules of monitors of one organization. Skips locked monitors."""
     done = Burned()
     before = Instant(tx.now - ENOUGH_US)
     found = await burn_rules.lock_rules_of_monitors(tx, sorted(keys), before)
@@ -140,7 +140,7 @@ def _why_untold(budget: BurnSubject) -> str:
 async def _watched(
     tx: Tx, keys: Sequence[ServiceKey]
 ) -> list[tuple[ServiceKey, int, Sequence[BurnRuleRow]]]:
-    """(service, objective, rules) of the targets somebody wants to hear of."""
+    """Returns (service, objective, rules) of the targets with burn alerts enabled."""
     targets = await select_service_targets(tx, keys)
     rules = await burn_rules_queries.select_rules_of_services(tx, keys)
     return [
@@ -164,7 +164,7 @@ async def _of_monitor(tx: Tx, row: MonitorRow, *, quiet: bool, silenced: bool) -
 
 
 async def _quiet(tx: Tx, monitors: Sequence[MonitorKey], *, is_steady: bool) -> set[MonitorKey]:
-    """Those for which a service watches its budget."""
+    """Returns the monitors whose paging a service with its own burn evaluation owns."""
     of = await select_owning(tx, monitors, tx.now)
     services = {service for found in of.values() for service in found}
     if not services:
@@ -186,7 +186,10 @@ async def _quiet(tx: Tx, monitors: Sequence[MonitorKey], *, is_steady: bool) -> 
 async def _rates(
     tx: Tx, row: MonitorRow, objective: int, rules: Sequence[BurnRuleRow], mark: Instant | None
 ) -> list[tuple[Fraction | None, Fraction | None]]:
-    """Of each rule over its long and its short range, which end at the watermark."""
+    """Returns the burn rates of each rule over its long and short window.
+
+    Both windows end at the watermark. The rates are None if it is stale.
+    """
     if mark is None or is_stale(mark, row.timeout_seconds * SECOND, tx.now):
         return [(None, None) for _ in rules]
     lengths = {us for rule in rules for us in (rule.rule.long_us, rule.rule.short_us)}

@@ -1,7 +1,8 @@
-"""Tells people that a budget burns too fast, and those who were told that it no longer does.
+"""Notifications of budgets that burn too fast, and of their recovery.
 
-Each time that a rule fires is a thread of its own; no incident is opened by it. A rule that
-is changed, or nobody watches any more, ends that thread too. Whoever calls holds the rules.
+Each firing period of a rule is one thread. It opens no incident. A changed or disabled rule ends
+its thread with a notification.
+Locks: the caller must have locked the rules.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,8 +34,11 @@ UNWATCHED_TAIL = " is no longer watched by this rule"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurnSubject:
-    """Whose budget it is, and whom it is told to: channels of its own, and a route. `quiet` says
-    that somebody else tells of it, `silenced` that nobody is told of anything new just now."""
+    """Owner of a budget, with its own channels and its paging route.
+
+    `quiet` means that a service notifies instead. `silenced` means that the global silence
+    suppresses new notifications.
+    """
 
     org: int
     project: int
@@ -49,7 +53,7 @@ class BurnSubject:
 
 @dataclass(frozen=True, slots=True)
 class RuleEvaluation:
-    """What became of a look at a rule; `word` is what somebody was told."""
+    """Result of an evaluation. `word` is the notification that was sent, if any."""
 
     seen: RuleSeen
     word: BurnNotification | None
@@ -106,7 +110,7 @@ def of_monitor(
 
 
 async def notify_unwatched(tx: Tx, of: BurnSubject, rows: Sequence[BurnRuleRow]) -> None:
-    """Whoever was told that these fire is told that they are watched no more."""
+    """Notifies the channels of firing rules that the rules are no longer evaluated."""
     for row in rows:
         since = row.firing_since or tx.now
         page = _notification(of, row, since, BurnNotification.CALM, UNWATCHED_TAIL)
@@ -119,7 +123,7 @@ async def notify_unwatched(tx: Tx, of: BurnSubject, rows: Sequence[BurnRuleRow])
 async def _notify(
     tx: Tx, of: BurnSubject, row: BurnRuleRow, since: Instant, word: BurnNotification
 ) -> bool:
-    """Whether anybody was told."""
+    """Sends a notification. Returns whether at least one channel receives it."""
     to = Stream(
         org=of.org,
         project=of.project,

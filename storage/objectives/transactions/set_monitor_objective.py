@@ -1,7 +1,7 @@
-"""Objectives of monitors and of projects are set by their editors.
+"""Objectives of monitors and projects, which editors set.
 
-An objective is taken with four decimals, rounded half up. Burn rules are a monitor's; a project has
-none, as nobody could say whom of its monitors they are about.
+An objective is stored with four decimals, rounded half up. Only monitors have burn rules. Those of
+a project could not name the monitor that burns its budget.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,10 @@ async def set_monitor_objective(
     *,
     burn_enabled: bool,
 ) -> MonitorTarget:
-    """`rules` None keeps those that it has. Refused not_found, forbidden, invalid."""
+    """Sets an objective. `rules` None keeps the existing rules.
+
+    Refused not_found, forbidden, invalid.
+    """
     row = await demand_monitor(tx, principal, EDIT, monitor)
     scaled = _scaled(objective)
     if rules is not None:
@@ -56,7 +59,7 @@ async def set_monitor_objective(
 def _unwatched(
     told: Sequence[BurnRuleRow], window: str, rules: Sequence[BurnRule] | None, enabled: bool
 ) -> list[BurnRuleRow]:
-    """Those over the window that are no more."""
+    """Returns the rules of the window that are removed or disabled."""
     return [
         row
         for row in told
@@ -67,7 +70,7 @@ def _unwatched(
 async def aim_for_project(
     tx: Tx, principal: Principal, project: UUID, window: str, objective: float
 ) -> ProjectTarget:
-    """Refused not_found, forbidden, invalid."""
+    """Sets the objective of a project. Refused not_found, forbidden, invalid."""
     row = await demand_project(tx, principal, EDIT, project)
     scaled = _scaled(objective)
     await project_targets.put_project_target(tx, row.org, row.id, window, scaled)
@@ -79,7 +82,7 @@ async def aim_for_project(
 async def delete_project_objective(
     tx: Tx, principal: Principal, project: UUID, window: str
 ) -> None:
-    """Refused not_found also where nothing is aimed at over the window, forbidden."""
+    """Deletes an objective. Refused not_found, also without an objective, forbidden."""
     row = await demand_project(tx, principal, EDIT, project)
     if not await project_targets.delete_project_target(tx, row.org, row.id, window):
         raise Refused(NOT_FOUND)

@@ -1,6 +1,4 @@
-"""What is aimed at for a service over a window, and by which rules somebody is told that its budget
-burns too fast.
-"""
+"""Objectives of services per window, and the burn rules that notify of high burn rates."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -24,7 +22,10 @@ from .notify_burn import notify_unwatched, of_service
 async def put_target(
     tx: Tx, principal: Principal, project: UUID, service: UUID, window: str, objective: float
 ) -> ServiceTargetRow:
-    """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
+    """Sets an objective. An unchanged objective is not written.
+
+    Refused not_found, forbidden, invalid, managed_by_file.
+    """
     row = await demand_service(tx, principal, project, service)
     return await put_target_of(tx, principal, row, window, objective)
 
@@ -32,7 +33,10 @@ async def put_target(
 async def put_target_of(
     tx: Tx, principal: Principal, row: ServiceRow, window: str, objective: float
 ) -> ServiceTargetRow:
-    """The same of a service that is held, or new. Refused invalid, managed_by_file."""
+    """Sets the objective of a service that is locked or new.
+
+    Refused invalid, managed_by_file.
+    """
     scaled = objective_e4(objective)
     if scaled is None:
         raise Refused("invalid", "objective", "must be above 0 and below 100, to four decimals")
@@ -55,9 +59,12 @@ async def put_burn_alerting(
     *,
     enabled: bool,
 ) -> ServiceTargetRow:
-    """Rules that stay as they are keep what was seen of them; of others, whoever was told that they
-    fire is told that nobody watches them. Refused not_found also where nothing
-    is aimed at over the window, forbidden, invalid, managed_by_file."""
+    """Sets the burn rules of an objective.
+
+    Unchanged rules keep their state. Channels with a firing notification of another rule are
+    notified that it is no longer evaluated.
+    Refused not_found, also without an objective, forbidden, invalid, managed_by_file.
+    """
     row = await demand_service(tx, principal, project, service)
     before = (await select_service_targets(tx, [row.key]))[row.key].get(window)
     if before is None:
@@ -81,8 +88,11 @@ async def put_burn_alerting(
 
 
 async def delete_target_of(tx: Tx, principal: Principal, row: ServiceRow, window: str) -> None:
-    """Nothing is aimed at over the window any more, of a service that is held with how it speaks.
-    Who was told that its budget burns is told that nobody watches it."""
+    """Deletes an objective and its burn rules.
+
+    Channels with a firing notification are notified that the rule is no longer evaluated.
+    Locks: the caller must have locked the service and its alerting state.
+    """
     told = await lock_notified_rules(tx, row.org, service=row.id)
     await notify_unwatched(tx, of_service(row), [one for one in told if one.window == window])
     await replace_rules(tx, BurnTarget(org=row.org, service=row.id, window=window), [])
