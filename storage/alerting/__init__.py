@@ -1,1 +1,1 @@
-"""What is stored of alerting."""
+"""Storage of alerting: outages, service episodes and paging delegation."""

@@ -7,12 +7,12 @@ import msgspec
 from ..core.instant import Instant
 from ..core.key import ServiceKey
 
-# An evaluation that went well says for so long that the service can speak.
+# Validity of the lease that a successful evaluation renews.
 LEASE_SECONDS: Final = 90
 
 
 class AlertingRow(msgspec.Struct, frozen=True):
-    """Leases are told with whether they hold."""
+    """Row of `service_alerting`. The database clock determines `*_lease_holds`."""
 
     org: int
     service: int

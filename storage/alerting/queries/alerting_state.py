@@ -1,6 +1,6 @@
-"""Whether services can speak for their members, and why one cannot: as people may see it.
+"""Alerting state of services and paging delegation of monitors, as shown to users.
 
-It is the same judgement by which monitors are quiet or not, of whoever was there all the time.
+The rules are those of the alert processor, evaluated as by a steady process.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ from ..rules.paging_delegation import (
 from ..tables.service_alerting import select_alertings
 from .paging_owners import select_owners, select_owning
 
-# Since when an outage is left to a service; of one that was not left to it, since it began.
+# Delegation start of a delegated outage; start of the outage if it failed open.
 _LEFT = """
 select k.org, k.monitor, o.failed_open,
   case when o.suppressed_by = 'delegated' then o.waits_since
@@ -47,7 +47,7 @@ where r.org = %(org)s and r.service = %(service)s and r.revision = %(revision)s
 
 @dataclass(frozen=True, slots=True)
 class SignalState:
-    """`reason` stands exactly where it is not armed."""
+    """State of one signal. Invariant: `reason` is set exactly if the signal is not armed."""
 
     armed: bool
     reason: SignalReason | None
@@ -58,7 +58,7 @@ class SignalState:
 
 @dataclass(frozen=True, slots=True)
 class AlertingState:
-    """`seen` is what the service was at the last look; None where nobody ever looked."""
+    """Live and burn signals of a service. `seen` is None before the first evaluation."""
 
     live: SignalState
     burn: SignalState
@@ -73,7 +73,7 @@ class OwnerName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SignalDelegation:
-    """`owners` are the services that speak where it is delegated; `reason` is why none does."""
+    """Delegation of one signal: `owners` if it is delegated, `reason` if it is not."""
 
     delegated: bool
     owners: Sequence[OwnerName]
@@ -106,7 +106,7 @@ async def select_alerting_state(tx: Tx, service: ServiceKey, now: Instant) -> Al
 async def select_delegations(
     tx: Tx, monitors: Collection[MonitorKey], now: Instant
 ) -> dict[MonitorKey, Delegation]:
-    """Of all that are given; what no service owns speaks for itself."""
+    """Returns the delegation of every given monitor. A monitor without an owner pages itself."""
     found = dict.fromkeys(monitors, Delegation(NOBODYS, NOBODYS))
     of = await select_owning(tx, monitors, now)
     services = sorted({service for owning in of.values() for service in owning})
@@ -141,7 +141,7 @@ def _delegation(
     failed_open, since = left if left is not None else (None, now)
     burn = _shown(decide_burn_paging(owners, now, is_steady=True), rows)
     if failed_open is not None:
-        # It has spoken, whatever the services could do by now.
+        # The monitor has already paged, so the present state of the services is irrelevant.
         spoken = SignalDelegation(False, (), SignalReason(failed_open))
         return Delegation(spoken, burn)
     return Delegation(_shown(decide_paging(owners, since, now, is_steady=True), rows), burn)
@@ -164,7 +164,7 @@ def _live_state(
 ) -> SignalState:
     known_at = left_at
     if known_at is None and row.live_evaluated_at is not None:
-        # As if a member had gone down just before the last look.
+        # Assume that a member went down just before the last evaluation.
         known_at = Instant(row.live_evaluated_at - 1)
     reason = _owned(row) or why_not(owner, now, known_at, is_steady=True)
     return SignalState(

@@ -1,4 +1,4 @@
-"""The outage that a monitor is in, and whether people know: what its page says of it."""
+"""Query for the open outage of a monitor, for its console screen."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ where o.org = %(org)s and o.monitor = %(monitor)s and o.ended_at is null
 
 
 class OpenOutage(msgspec.Struct, frozen=True):
-    """`depends_on` are names of what the monitor depends on directly."""
+    """Open outage of a monitor. `depends_on` contains the names of direct upstreams."""
 
     announced_at: Instant | None
     suppressed_by: str | None

@@ -1,4 +1,4 @@
-"""The members that services are made of, with the outages they are in and who told of each."""
+"""Query for the members of services with their open outages and notifiers."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -11,8 +11,8 @@ from ...engine.pools import Tx
 from ..rules.paging_delegation import DELIVERED_WITHIN_US
 from ..rules.suppression import SuppressionReason
 
-# A page stands as long as somebody heard of it, or may yet: not where all of it was given up, nor
-# where it has been on its way for longer than the page of a service may be.
+# `stands`: the monitor's own page was delivered or can still be delivered. It does not count if
+# all deliveries failed, or if it is pending for longer than a service's page may be.
 _MEMBERS = """
 select k.org, k.service, m.id, m.name, r.region, s.since, o.id, coalesce(o.why, ''),
   o.suppressed_by, o.announced_at is not null, o.service,
@@ -49,8 +49,11 @@ _OWN_CAUSES = frozenset(
 
 
 class MemberOutage(msgspec.Struct, frozen=True):
-    """A member, and with `outage` the one it is in. `service` is who told of it where that was no
-    monitor; `stands`: the monitor's own page does, for somebody."""
+    """Member of a service with its open `outage`.
+
+    `service` announced the outage, None if the monitor did. `stands`: the monitor's own page
+    reached a channel or still can.
+    """
 
     org: int
     owner: int
@@ -66,8 +69,10 @@ class MemberOutage(msgspec.Struct, frozen=True):
     stands: bool
 
     def is_silent(self, now: Instant, look_us: int) -> bool:
-        """Whether it is down for a cause that is told of elsewhere; one that nobody has looked at
-        yet may be, for a moment."""
+        """Returns whether the outage has a cause that is announced separately.
+
+        An outage that is not processed yet counts as such for `look_us`.
+        """
         if self.is_announced:
             return False
         if self.suppressed_by is None:
@@ -78,7 +83,7 @@ class MemberOutage(msgspec.Struct, frozen=True):
 async def select_member_outages(
     tx: Tx, members: Mapping[ServiceKey, Collection[int]], now: Instant
 ) -> dict[ServiceKey, list[MemberOutage]]:
-    """By service, of the monitors given for each."""
+    """Returns the members of each service among the given monitors."""
     flat = [(org, key, monitor) for (org, key), found in members.items() for monitor in found]
     rows = await tx.structs(
         MemberOutage,

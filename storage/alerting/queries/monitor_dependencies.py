@@ -1,7 +1,7 @@
-"""What monitors depend on, directly and not, as it is just now: what a failure may follow from.
+"""Current state of the upstreams of monitors: possible causes of a failure.
 
-A composite among them is looked at through its members, at whatever depth: they are what can be run
-once more, and they count only in what is made of them.
+A composite upstream is expanded to its members at any depth. The members can be run again, but
+only the composite itself counts as a cause.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from ...results.queries.composites import MemberHealth, select_health
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ..rules.suppression import Upstream
 
-# What has no run of its own that anybody could ask for.
+# Types without a run that can be requested.
 _NOT_PROBED = frozenset({"push", "composite", "async_canary"})
 
 _EDGES = """
@@ -34,8 +34,8 @@ with recursive upstream(org, monitor, key) as (
     cross join unnest(m.depends_on) as d(key))
 select org, monitor, key from upstream
 """
-# A call for later is of a confirming look, and no member has changed. A moment more, since another
-# process may be ahead by as much.
+# A later wakeup only confirms a state, without a changed member. The second of tolerance allows
+# for the clock of another process.
 _KINDS = """
 select m.org, m.id, m.type, m.shard, m.timeout_seconds,
   exists (select from composite_wakeups c where c.org = m.org and c.monitor = m.id
@@ -43,7 +43,7 @@ select m.org, m.id, m.type, m.shard, m.timeout_seconds,
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitors m on m.org = k.org and m.id = k.monitor
 """
-# Asked twice a second, nearly always in vain: one statement.
+# One statement, because it runs twice a second and rarely finds a row.
 _IS_DUE = """
 select exists (select from status_changes)
   or exists (select from outages where ended_at is null and next_check_at <= at(%(now)s))
@@ -58,11 +58,11 @@ union
     and (org, monitor) <> all (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
   order by next_check_at limit %(most)s)
 """
-# What the changes of status did not bring about, whatever became of them; and reminders that were
-# asked for, or asked for sooner, while an outage lasts.
+# Monitors that no status change leads to: the state and the outage disagree, or the re-notify
+# interval was set or shortened during the outage.
 _ASTRAY = """
 (select s.org, s.monitor from monitor_states s left join lateral (
-    -- One after the other: when everything has just gone down, no statistics know it yet.
+    -- A lateral join: after mass failures the statistics do not know the new outages yet.
     select o.id from outages o
     where o.org = s.org and o.monitor = s.monitor and o.ended_at is null limit 1) o on true
   where s.status = 'down' and o.id is null limit %(most)s)
@@ -72,7 +72,7 @@ union
     join monitors m on m.org = o.org and m.id = o.monitor
   where o.ended_at is null and (s.status = 'up'
     or o.next_check_at is null and o.announced_at is null
-    -- Of what a service told, it reminds.
+    -- The service re-notifies of an outage that it announced.
     or o.service is null and m.renotify_seconds > 0 and (o.next_check_at is null
       or o.next_check_at > at(%(now)s) + interval '10 seconds'
         and o.next_check_at > o.notified_at + m.renotify_seconds * interval '1 second'))
@@ -81,7 +81,8 @@ union
 
 
 class DependencyRow(msgspec.Struct, frozen=True):
-    """`is_called`: a composite whose members have changed since it was looked at."""
+    """Monitor in a dependency graph. `is_called`: a composite with members changed since its
+    last evaluation."""
 
     org: int
     id: int
@@ -100,7 +101,7 @@ class DependencyRow(msgspec.Struct, frozen=True):
 
 
 class DependencyState(msgspec.Struct, frozen=True):
-    """Monitors that are down, and whatever they depend on, at one instant."""
+    """Down monitors and all their upstreams at one instant."""
 
     health: MemberHealth
     kinds: Mapping[MonitorKey, DependencyRow]
@@ -111,7 +112,7 @@ class DependencyState(msgspec.Struct, frozen=True):
 
 
 async def is_anything_due(tx: Tx, now: Instant) -> bool:
-    """Whether there is a monitor or a ladder to look at."""
+    """Returns whether a monitor or an escalation is due."""
     found: bool = await tx.value(_IS_DUE, now=now)
     return found
 
@@ -119,13 +120,13 @@ async def is_anything_due(tx: Tx, now: Instant) -> bool:
 async def select_due_subjects(
     tx: Tx, now: Instant, most: int, but: Sequence[MonitorKey] = ()
 ) -> list[MonitorKey]:
-    """Monitors whose status has changed, or whose outage is to be looked at; `but` not these."""
+    """Returns monitors with a status change or a due outage, except those in `but`."""
     rows = await tx.rows(_DUE, now=now, most=most, **key_arrays(but, "monitors"))
     return [MonitorKey((org, monitor)) for org, monitor in rows]
 
 
 async def select_astray_subjects(tx: Tx, now: Instant, most: int) -> list[MonitorKey]:
-    """Monitors whose outage and whose state do not say the same, or which are reminded of late."""
+    """Returns monitors whose outage and state disagree, or whose reminder is late."""
     return [
         MonitorKey((org, monitor)) for org, monitor in await tx.rows(_ASTRAY, now=now, most=most)
     ]
@@ -152,7 +153,7 @@ async def select_surroundings(tx: Tx, keys: Sequence[MonitorKey], now: Instant) 
 async def _select_beneath(
     tx: Tx, keys: set[MonitorKey], now: Instant
 ) -> dict[MonitorKey, set[MonitorKey]]:
-    """What composites are made of, at whatever depth; of what is no composite, nothing."""
+    """Returns the members of the composites among `keys`, at any depth."""
     if not keys:
         return {}
     made = await compositions.select_beneath(tx, sorted(keys), TimeSpan(now, Instant(now + 1)))

@@ -1,4 +1,4 @@
-"""The services that own a monitor's paging, and all that says whether each of them can speak."""
+"""Queries for the services that own a monitor's paging, with the inputs of delegation."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -16,8 +16,8 @@ from ..rules.paging_delegation import EpisodeLatch, Owner, PagingSignal, RouteSt
 from .paging_routes import select_reach
 
 _KEYS = "unnest(%(orgs)s::int[], %(keys)s::int[]) as k(org, key)"
-# Of whom any revision says so; which of them governs is asked then. Revisions are found for all
-# monitors at once, and laid out once: five thousand are asked for by a list.
+# Services with any revision that names the monitor; the caller finds the governing revision. One
+# statement serves all monitors, because a list can contain 5 000.
 _DECLARING = f"""
 select distinct k.org, k.key, r.service
 from service_revisions r
@@ -31,8 +31,8 @@ select distinct t.org, t.service from {_KEYS}
   join service_targets t on t.org = k.org and t.service = k.key and t.burn_enabled
   join burn_rules b on b.org = t.org and b.service = t.service and b."window" = t."window"
 """
-# What was delivered is forgotten before the thread is: that one is there and its rows are not
-# says that they arrived.
+# Retention deletes delivered outbox rows before their thread. A thread without outbox rows
+# therefore counts as delivered.
 _LATCHES = f"""
 select e.org, e.service, e.announced_at is not null, i.id is not null,
   coalesce(p.notified_at, t.notified_at), coalesce(i.escalate_at is not null, false),
@@ -79,8 +79,10 @@ class _LatchRow(msgspec.Struct, frozen=True):
 async def select_owning(
     tx: Tx, monitors: Collection[MonitorKey], now: Instant
 ) -> dict[MonitorKey, list[ServiceKey]]:
-    """The services whose settings say that they speak for these monitors: by the revision that
-    governs, and where none does yet, by any."""
+    """Returns the services that own the paging of the given monitors.
+
+    The governing revision decides. If none governs yet, any revision decides.
+    """
     declaring: dict[ServiceKey, list[MonitorKey]] = defaultdict(list)
     for org, monitor, service in await tx.rows(_DECLARING, **key_arrays(monitors, "keys")):
         declaring[ServiceKey((org, service))].append(MonitorKey((org, monitor)))
@@ -100,7 +102,7 @@ async def select_owning(
 async def select_owners(
     tx: Tx, alertings: Mapping[ServiceKey, AlertingRow], now: Instant
 ) -> dict[ServiceKey, Owner]:
-    """As they stand; whoever decides by it holds how they speak."""
+    """Returns the current owners. A caller that decides by them must lock the alerting rows."""
     keys = sorted(alertings)
     if not keys:
         return {}
@@ -123,7 +125,7 @@ async def select_owners(
 
 
 async def select_latches(tx: Tx, services: Iterable[ServiceKey]) -> dict[ServiceKey, EpisodeLatch]:
-    """Of those that have an open episode: whether anybody heard of it."""
+    """Returns the delivery state of each open episode."""
     rows = await tx.structs(_LatchRow, _LATCHES, **key_arrays(list(services), "keys"))
     return {ServiceKey((row.org, row.service)): row.latch for row in rows}
 

@@ -1,4 +1,4 @@
-"""Whom the pages of services get to just now: by their ladder, or else whoever is on call."""
+"""Current paging routes of services: the escalation policy, or else the on-call schedule."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from ...oncall.queries.oncall_schedules import select_channels_on_call
 from ..rules.paging_delegation import RouteState
 
 _KEYS = "unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)"
-# A ladder counts before a schedule, as it does when somebody is paged.
+# As in paging, an escalation policy takes precedence over a schedule.
 _NAMED = f"""
 select s.org, s.id, t.channel, t.schedule from {_KEYS}
   join services s on s.org = k.org and s.id = k.service
@@ -42,7 +42,7 @@ class _Named(msgspec.Struct, frozen=True):
 async def select_reach(
     tx: Tx, services: Collection[ServiceKey], now: Instant
 ) -> dict[ServiceKey, RouteState]:
-    """Of every step of a ladder: who is paged late is paged."""
+    """Returns the route state of each service, from all steps of its escalation policy."""
     those = key_arrays(services, "services")
     routed = {(org, service) for org, service in await tx.rows(_ROUTED, **those)}
     named: dict[int, list[_Named]] = defaultdict(list)

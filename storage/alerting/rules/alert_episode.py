@@ -1,13 +1,13 @@
-"""A service's trouble as it is told: once when it was seen to last, and once that it is over.
+"""Alert episodes of services: when an episode opens, pages, reminds and ends.
 
-An episode opens when a service that owns paging was so many evaluations in a row in a state that it
-pages on, and ends at the first one that is known and is none of these. What is not known, or in
-maintenance, neither opens nor ends it, nor does it break the row. A service that is made of nothing
-has no trouble: an episode that is open ends. Where every member that is down
-is silent for a cause of its own, the cause is told of and not the service. While everything is
-silenced none opens, pages or reminds. Where a member's own
-page stands for the same trouble, or nobody can be reached, the episode opens and pages nobody; it
-pages later, when no such page stands any more.
+An episode opens after `confirm_evaluations` consecutive evaluations in a paging condition, if the
+service owns paging. It ends at the first known condition that does not page. Unknown and excluded
+conditions neither open nor end an episode, and they keep the streak. An open episode of a service
+without members ends.
+
+No episode opens if every down member is suppressed for a cause of its own. During a global silence
+no episode opens, pages or reminds. If a member's own page covers the problem, or no channel can be
+reached, the episode opens without a page. It pages later, when neither is the case any more.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ CONFIRM_MOST: Final = 10
 
 
 class ServiceCondition(StrEnum):
-    """What a service is seen to be at an evaluation."""
+    """Condition of a service at an evaluation."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"
@@ -34,7 +34,7 @@ class ServiceCondition(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlertingPolicy:
-    """How a service speaks."""
+    """Alerting settings of a service."""
 
     owns_paging: bool
     page_on: frozenset[ServiceCondition]
@@ -50,7 +50,7 @@ class AlertingPolicy:
         return self.page_on_unknown if live is ServiceCondition.UNKNOWN else live in self.page_on
 
     def is_well(self, live: ServiceCondition) -> bool:
-        """Whether it is known to be nothing that is paged on."""
+        """Returns whether the condition is known and does not page."""
         return live not in (
             ServiceCondition.UNKNOWN,
             ServiceCondition.EXCLUDED,
@@ -59,8 +59,8 @@ class AlertingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One that is open. `announced`: the service itself paged for it. `taken_up`: somebody has
-    acknowledged its incident, or said that it is over."""
+    """Open episode. `announced`: the service itself has paged for it. `taken_up`: a user has
+    acknowledged or resolved its incident."""
 
     announced: bool
     notified_at: Instant | None
@@ -69,10 +69,15 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeContext:
-    """`explained`: every member that is down is silent for a cause of its own. `spoken_for`: a
-    page of a member's own stands for the trouble. `reaches`: somebody can be paged. `of_nothing`:
-    no member is declared any more of which anything follows. `silenced`: nobody is told of anything
-    new just now."""
+    """Surroundings of an evaluation.
+
+    Args:
+        explained: every down member is suppressed for a cause of its own.
+        spoken_for: a member's own page covers the problem.
+        reaches: at least one channel can be paged.
+        of_nothing: the governing revision declares no SLI members.
+        silenced: a global silence is in force.
+    """
 
     explained: bool = False
     spoken_for: bool = False
@@ -82,8 +87,10 @@ class EpisodeContext:
 
 
 class EpisodeAction(StrEnum):
-    """What follows from an evaluation. `adopt` opens an episode that pages nobody, `announce` pages
-    for one that is open."""
+    """Action of an evaluation.
+
+    `ADOPT` opens an episode without a page; `ANNOUNCE` pages for an open episode.
+    """
 
     NOTHING = "nothing"
     OPEN = "open"
@@ -94,7 +101,7 @@ class EpisodeAction(StrEnum):
 
 
 class NoPageReason(StrEnum):
-    """Why a service that is in a state it pages on pages nobody for it now."""
+    """Reason why a service in a paging condition does not page now."""
 
     PENDING = "onset_pending"
     HELD = "held"
@@ -112,7 +119,7 @@ class EpisodeDecision:
 
 
 def live_of(policies: Policies, members: Iterable[tuple[str, MemberState]]) -> ServiceCondition:
-    """Without members nothing is known."""
+    """Returns the condition that the members give; unknown without members."""
     found = list(members)
     return _live(state(policies, found)) if found else ServiceCondition.UNKNOWN
 
@@ -124,8 +131,11 @@ def _live(said: ServiceHealthState) -> ServiceCondition:
 def is_explained(
     policies: Policies, speaking: AlertingPolicy, members: Iterable[tuple[str, MemberState, bool]]
 ) -> bool:
-    """Of (region, seen, is silent for a cause of its own): whether nothing but such members makes
-    the trouble."""
+    """Returns whether the service would not page without its suppressed down members.
+
+    Args:
+        members: (region, state, is suppressed for a cause of its own) per member.
+    """
     found = list(members)
     downs = [silent for _, seen, silent in found if seen is MemberState.DOWN]
     if not downs or not all(downs):
@@ -135,7 +145,7 @@ def is_explained(
 
 
 def streak_after(speaking: AlertingPolicy, live: ServiceCondition, streak: int) -> int:
-    """Evaluations in a row that would page, up to what confirms them."""
+    """Returns the number of consecutive paging evaluations, at most `confirm_evaluations`."""
     if speaking.pages_on(live):
         return min(streak + 1, speaking.confirm_evaluations)
     return 0 if speaking.is_well(live) else min(streak, speaking.confirm_evaluations)
@@ -149,7 +159,7 @@ def decide(
     around: EpisodeContext,
     now: Instant,
 ) -> EpisodeDecision:
-    """What follows from seeing it so; `streak` is that of the evaluation before."""
+    """Returns the action of an evaluation. `streak` is that of the previous evaluation."""
     if around.of_nothing:
         return EpisodeDecision(EpisodeAction.NOTHING if episode is None else EpisodeAction.END, 0)
     streak = streak_after(speaking, live, streak)
@@ -218,5 +228,5 @@ _TAILS: Final = {
 
 
 def tail_of(live: ServiceCondition) -> str:
-    """What an episode's title says of the service, after its name."""
+    """Returns the title of an episode after the service name."""
     return _TAILS.get(live, " is in trouble")

@@ -1,4 +1,4 @@
-"""What people are told of a monitor's outage, in words: what it is, and how long it lasted."""
+"""Titles and bodies of the notifications of a monitor's outage."""
 
 from typing import Final
 

@@ -1,9 +1,8 @@
-"""Whether a monitor's trouble is told by a service that it is a part of, or by the monitor itself.
+"""Delegation of paging: whether a monitor pages itself or leaves it to an owning service.
 
-It keeps true: a monitor is quiet only while a service that owns its paging can be seen to speak:
-evaluated lately without an error, under the declaration and the settings of now, with somebody to
-page. Of each thing that must hold, its absence has a reason, and then the monitor speaks. Nobody
-has to say that a service is broken: what is asked is whether it is known to work.
+Invariant: a monitor is silent only while an owning service demonstrably can page. Such a service
+has a recent evaluation without an error, under the current revision and settings, and a reachable
+paging route. Each missing condition has a reason, with which the monitor fails open.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,16 +14,16 @@ from ...core.instant import MINUTE, SECOND, Instant
 from ...core.key import ServiceKey
 from .alert_episode import EVERY_US, AlertingPolicy, ServiceCondition
 
-# How long what was seen under another revision or other settings still counts.
+# Time for which an evaluation under the previous revision or settings still counts.
 TOLERATED_US: Final = 2 * EVERY_US
-# How long a page may be on its way before it counts as one that nobody gets.
+# Time after which an undelivered page counts as failed.
 DELIVERED_WITHIN_US: Final = 5 * MINUTE
-# Who judges that a lease has run out was there without a break for at least so long.
+# Minimum uninterrupted run of a process that may judge a lease as expired.
 STEADY_US: Final = 90 * SECOND
 
 
 class SignalReason(StrEnum):
-    """Why a service cannot speak, in the order in which it is looked for."""
+    """Reason why a service cannot page, in the order of evaluation."""
 
     NO_OWNING_SERVICE = "no_owning_service"
     NO_GOVERNING_REVISION = "no_governing_revision"
@@ -45,20 +44,25 @@ class SignalReason(StrEnum):
 
 
 class RouteState(StrEnum):
-    """Whom a service's pages get to: its ladder, or who is on call."""
+    """State of a service's paging route: its escalation policy or on-call schedule."""
 
     SOMEBODY = "somebody"
     DISABLED = "disabled"
     NOBODY = "nobody"
-    # Neither ladder nor schedule is named.
+    # The service has neither an escalation policy nor a schedule.
     UNNAMED = "unnamed"
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLatch:
-    """The service's open episode. `notified_at` is when its first page was written, None while none
-    was; `is_due` says that one is still to come by its ladder. `heard`: one has arrived, or a
-    person has taken it up. `dead`: all of them were given up."""
+    """Delivery state of the service's open episode.
+
+    Args:
+        notified_at: instant at which the first page was written, None before that.
+        is_due: the escalation policy has a further step to take.
+        heard: a page was delivered, or a user acknowledged or resolved the incident.
+        dead: every delivery failed.
+    """
 
     announced: bool
     has_incident: bool
@@ -70,7 +74,7 @@ class EpisodeLatch:
 
 @dataclass(frozen=True, slots=True)
 class PagingSignal:
-    """What was last seen of a service, live or of its budget. `state` is None of a budget."""
+    """Last evaluation of one signal, live or burn. A burn signal has no `state`."""
 
     evaluated_at: Instant | None
     generation: int | None
@@ -84,8 +88,8 @@ class PagingSignal:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A service that owns its members' paging. `governs_from` is when its governing revision began
-    to; `burns` says that its budget is watched by rules."""
+    """Service that owns its members' paging. `governs_from` is the start of its governing
+    revision; `burns`: burn rules are enabled on its objective."""
 
     key: ServiceKey
     revision: int | None
@@ -102,14 +106,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """The monitor is quiet; these services can speak."""
+    """The monitor does not page, because these services can."""
 
     services: tuple[ServiceKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FailOpen:
-    """The monitor speaks. `service` is whose reason it is, None where it belongs to none."""
+    """The monitor pages. `service` is the service with the reason, None without an owner."""
 
     reason: SignalReason
     service: ServiceKey | None = None
@@ -118,7 +122,11 @@ class FailOpen:
 def decide_paging(
     owners: Sequence[Owner], known_at: Instant, now: Instant, *, is_steady: bool
 ) -> Delegated | FailOpen:
-    """Of an outage that nobody was told of; `known_at` is when it was first left to a service."""
+    """Decides the paging of an outage that is not announced.
+
+    Args:
+        known_at: instant at which the outage was first delegated.
+    """
     found = {owner.key: why_not(owner, now, known_at, is_steady=is_steady) for owner in owners}
     return _quiet_while_any_can(found)
 
@@ -126,7 +134,7 @@ def decide_paging(
 def decide_burn_paging(
     owners: Sequence[Owner], now: Instant, *, is_steady: bool
 ) -> Delegated | FailOpen:
-    """Of a monitor's budget that burns too fast."""
+    """Decides the paging of a monitor's burn-rate alert."""
     found = {owner.key: why_not_burn(owner, now, is_steady=is_steady) for owner in owners}
     return _quiet_while_any_can(found)
 
@@ -144,8 +152,10 @@ def _quiet_while_any_can(found: Mapping[ServiceKey, SignalReason | None]) -> Del
 def why_not(
     owner: Owner, now: Instant, known_at: Instant | None = None, *, is_steady: bool
 ) -> SignalReason | None:
-    """The first reason for which a service cannot speak of its members; None where it can. With
-    `known_at` also of an outage that is known since."""
+    """Returns the first reason why a service cannot page for its members, None if it can.
+
+    With `known_at`, the reasons of an outage that is known since that instant apply too.
+    """
     for reason, holds in _reasons(owner, now, known_at, is_steady=is_steady):
         if holds:
             return reason
@@ -161,10 +171,10 @@ def _reasons(
     yield SignalReason.STATE_NOT_PAGEABLE, _is_not_paged_on(owner, known_at)
     yield SignalReason.NEVER_EVALUATED, live.evaluated_at is None
     if not live.lease_holds and not is_steady:
-        # Perhaps nobody could renew it while we were away too.
+        # The interruption of this process may have prevented the renewal as well.
         return
     yield SignalReason.GENERATION_CHANGED, _is_of_another_generation(owner, live, now)
-    # What was changed is nothing that a lease of before could tell.
+    # A lease from before the new revision does not cover the changed members.
     changed = live.revision != owner.revision
     late = not live.lease_holds or now - (owner.governs_from or now) >= TOLERATED_US
     yield SignalReason.REVISION_CHANGED, changed and late
@@ -181,7 +191,7 @@ def _reasons(
 
 
 def why_not_burn(owner: Owner, now: Instant, *, is_steady: bool) -> SignalReason | None:
-    """As `why_not`, of telling that a budget burns too fast."""
+    """Returns the first reason why a service cannot page for burn-rate alerts."""
     for reason, holds in _burn_reasons(owner, now, is_steady=is_steady):
         if holds:
             return reason
@@ -207,8 +217,7 @@ def _burn_reasons(
 
 
 def why_unheard(latch: EpisodeLatch, now: Instant) -> SignalReason | None:
-    """Why an episode that was announced has told nobody; None where somebody heard of it, or may
-    yet."""
+    """Returns why an announced episode has reached no channel, None if it has or still can."""
     if not latch.announced or latch.heard:
         return None
     if not latch.has_incident:
@@ -224,9 +233,12 @@ def _pages_nothing(owner: Owner) -> bool:
 
 
 def _is_not_paged_on(owner: Owner, known_at: Instant | None) -> bool:
-    """Somebody must hear of it; that it is healthy all the same is what was declared."""
+    """Returns whether the service is in a condition that it does not page on.
+
+    A service that stays healthy with a down member follows its declaration and is not meant.
+    """
     live, latch = owner.live, owner.latch
-    # One that has told, or that a person has taken up, stands for what is found later too.
+    # The page of an announced or acknowledged episode covers later outages too.
     if latch is not None and (latch.announced or latch.heard):
         return False
     if not _is_seen_since(live, known_at):
@@ -251,7 +263,7 @@ def _is_seen_since(signal: PagingSignal, known_at: Instant | None) -> bool:
 
 
 def _is_overdue(owner: Owner, known_at: Instant | None, now: Instant) -> bool:
-    """It had the time to confirm what it saw, and said nothing."""
+    """Returns whether the time to confirm the outage has passed without an episode."""
     if known_at is None or owner.latch is not None:
         return False
     if _is_seen_since(owner.live, known_at) and owner.live.state is ServiceCondition.HEALTHY:

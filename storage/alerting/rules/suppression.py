@@ -1,11 +1,10 @@
-"""Whether people are to be told now that a monitor is down; and if not, why not yet.
+"""Suppression of outages: whether a down monitor can be announced now, or why not yet.
 
-It keeps true: what follows from a cause is not told beside it. While something that a monitor
-depends on is known to be down, or its last result failed, or it is in maintenance, the monitor is
-silent; unknown and paused explain nothing and silence nothing. Before an onset is told, whatever it
-depends on was looked at after the failure, or was waited for in vain. What is told after a silence
-was seen to be down since that silence ended. Waiting is bounded, and ends in telling, unless
-everything is silenced.
+Invariant: an outage is not announced in addition to its cause. A monitor is suppressed while an
+upstream is known to be down, has a failed last result, or is in maintenance. An unknown or paused
+upstream suppresses no outage. Before an onset is announced, every upstream is checked after the
+failure, or its wait has expired. After a suppression, the monitor must be down again. Every wait is
+bounded and ends with the announcement, except during a global silence.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from typing import Final
 from ...core.instant import SECOND, Instant
 from ...core.key import MonitorKey
 
-# Beyond the time-outs of the checks that are waited for.
+# Added to the longest timeout of the checks that are waited for.
 PATIENCE_US: Final = 5 * SECOND
 
 
@@ -27,16 +26,18 @@ class SuppressionReason(StrEnum):
     MAINTENANCE = "maintenance"
     PAUSED = "paused"
     UNKNOWN = "unknown"
-    # A service speaks for it: of what this file knows, nothing is in the way of telling.
+    # A service pages for the monitor; no other reason applies.
     DELEGATED = "delegated"
-    # Nothing is in the way but that nobody is to be told of anything.
+    # A global silence is in force; no other reason applies.
     SILENCED = "silenced"
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorCondition:
-    """The monitor itself. `is_down` is its folded state while a result holds; `probed` says that
-    it can be run at once."""
+    """Condition of the monitor itself.
+
+    `is_down` is its folded state while the result is fresh; `probed`: an extra run is possible.
+    """
 
     key: MonitorKey
     enabled: bool
@@ -49,11 +50,12 @@ class MonitorCondition:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """Something that it depends on, directly or not; or, with `counts` false, a member of a
-    composite among those, which is only looked at for what is made of it.
+    """Direct or indirect upstream of the monitor.
 
-    `failing`: known to be down, or its last result, which still holds, failed. `unsettled`: a
-    composite whose members have changed since it was looked at.
+    Args:
+        counts: False for a member of a composite upstream, which is only checked for the composite.
+        failing: known to be down, or the last result is fresh and failed.
+        unsettled: a composite with members that changed since its last evaluation.
     """
 
     key: MonitorKey
@@ -75,8 +77,11 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Why nobody is told yet. With a wait, a result at or after `since` is its answer, and at
-    `until` it ends without one. Left to a service it has been since `since`."""
+    """Reason why an outage is not announced yet.
+
+    A wait is answered by a result at or after `since` and expires at `until`. For a delegated
+    outage, `since` is the start of the delegation.
+    """
 
     by: SuppressionReason
     since: Instant | None = None
@@ -85,7 +90,7 @@ class Suppression:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`hold` None: tell now. `ask`: whom to run once more, at once."""
+    """Decision about an outage. It is announced if `hold` is None; `ask` lists extra runs."""
 
     hold: Suppression | None
     ask: tuple[MonitorKey, ...] = ()
@@ -102,8 +107,12 @@ def decide_suppression(
     *,
     is_silenced: bool = False,
 ) -> Judgement:
-    """What is to become of an outage that nobody was told of; `before` is what held it so far.
-    `is_silenced`: nobody is told of anything now."""
+    """Decides about an outage that is not announced.
+
+    Args:
+        before: the suppression so far.
+        is_silenced: a global silence is in force.
+    """
     found = _decided(own, upstreams, before, now, is_silenced=is_silenced)
     return _held(SuppressionReason.SILENCED) if is_silenced and found.hold is None else found
 
@@ -126,14 +135,14 @@ def _decided(
         return _held(SuppressionReason.DEPENDENCY)
     match before.by if before else None:
         case SuppressionReason.DEPENDENCY if own.probed:
-            # It was seen to fail while its cause was there: seen again, it is its own trouble.
+            # The failure dates from the time of the cause. A failed recheck is the monitor's own.
             until = Instant(now + own.timeout_us + PATIENCE_US)
             return Judgement(Suppression(SuppressionReason.RECHECKING, now, until), (own.key,))
         case SuppressionReason.DELEGATED:
-            # Its causes were looked at before it was left to the service.
+            # The upstreams were checked before the delegation.
             return TELL
         case SuppressionReason.SILENCED if is_silenced:
-            # They are looked at once more when somebody would hear of it.
+            # The upstreams are checked again when the silence ends.
             return TELL
         case SuppressionReason.RECHECKING:
             return _still_rechecking(own, before, now)

@@ -1,7 +1,7 @@
-"""Outages: from a monitor's going down to its coming up, and whether people were told.
+"""Outages of monitors, from going down to recovery, with their notification state.
 
-Whoever decides about a monitor's outage holds its state: nobody else decides meanwhile, and no
-result changes what the decision is made from. Results that change nothing pass.
+A transaction that decides about an outage locks the monitor's state. The lock excludes other
+decisions and changing writes of results; steady writes pass.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,14 +17,14 @@ from ..rules.suppression import Suppression, SuppressionReason
 
 _KEYS = "unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)"
 
-# What is written of an outage refers to its monitor: held before the state, as whoever edits one
-# does, so that nobody waits in a circle.
+# Lock order: monitors before states, as in edits of monitors. The shared lock keeps the monitor
+# that outage rows refer to.
 _HOLD_MONITORS = f"""
 select m.org, m.id from {_KEYS} join monitors m on m.org = k.org and m.id = k.monitor
 order by m.org, m.id
 for key share of m
 """
-# Keeps the state as it is until what follows from it is written, and lets steady results through.
+# FOR NO KEY UPDATE blocks changing writes and lets steady writes through.
 _LOCK = f"""
 select s.org, s.monitor
 from {_KEYS} join monitor_states s on s.org = k.org and s.monitor = k.monitor
@@ -36,7 +36,7 @@ _LOCK_FREE = f"{_LOCK} skip locked"
 _ARE_THERE = f"""
 select m.org, m.id from {_KEYS} join monitors m on m.org = k.org and m.id = k.monitor
 """
-# In a statement of its own: who has waited for the lock reads what its holder left.
+# A separate statement, so that a transaction that waited for the lock reads the committed rows.
 _SUBJECTS = f"""
 select s.org, s.monitor, m.uid, m.project, p.uid, p.name, m.shard, m.type, m.name, m.enabled,
   m.timeout_seconds, m.renotify_seconds, m.auto_incident, m.escalation_policy, s.status, s.since
@@ -56,7 +56,7 @@ _COLUMNS = """
 o.org, o.id, o.uid, o.monitor, o.began_at, o.why, o.announced_at, o.suppressed_by, o.waits_since,
 o.waits_until, o.incident, o.notified_at, o.service
 """
-# One after the other: when everything has just gone down, no statistics know it yet.
+# A lateral join: after mass failures the statistics do not know the new outages yet.
 _OPEN = f"""
 select o.* from {_KEYS} cross join lateral (
   select {_COLUMNS} from outages o
@@ -84,7 +84,7 @@ from json_to_recordset(%(items)s::json)
   as i(org int, id int, suppressed_by text, since bigint, until bigint, next_check_at bigint)
 where o.org = i.org and o.id = i.id
 """
-# Whoever tells takes it first: of two who would, one does.
+# Conditional, so that of two transactions only one announces the outage.
 _ANNOUNCE = """
 update outages set announced_at = at(%(now)s), notified_at = at(%(now)s), incident = %(incident)s,
   service = null, failed_open = %(failed_open)s, suppressed_by = null, waits_since = null,
@@ -95,7 +95,7 @@ where org = %(org)s and id = %(id)s and ended_at is null
 _SET_INCIDENT = """
 update outages set incident = %(incident)s where org = %(org)s and id = %(id)s
 """
-# A service's page stands for what its members told nobody of.
+# Adopts the unannounced outages of the members into the service's page.
 _TAKE_OVER = """
 update outages set announced_at = at(%(now)s), notified_at = at(%(now)s), incident = %(incident)s,
   service = %(service)s, suppressed_by = null, waits_since = null, waits_until = null,
@@ -103,7 +103,7 @@ update outages set announced_at = at(%(now)s), notified_at = at(%(now)s), incide
 where org = %(org)s and monitor = any(%(monitors)s::int[]) and announced_at is null
   and ended_at is null
 """
-# It has been told that the service is well: what is still down is told by nobody any more.
+# After the service's recovery notification, outages that last are open and unannounced again.
 _GIVE_BACK = """
 update outages set announced_at = null, notified_at = null, incident = null, service = null,
   suppressed_by = 'delegated', waits_since = at(%(now)s), waits_until = null,
@@ -114,8 +114,8 @@ _REMIND = """
 update outages set notified_at = at(%(told)s), next_check_at = at(%(next_check_at)s)
 where org = %(org)s and id = %(id)s
 """
-# Whoever waits for a cause to go looks again as soon as something there has come up. What is just
-# being decided about is left out: nobody who hastens waits, for its state is not held.
+# Makes dependency-suppressed outages due after a recovery. Locked rows are skipped, because the
+# caller has not locked their states.
 _HASTEN = """
 update outages set next_check_at = at(%(now)s)
 where (org, id) in (
@@ -127,7 +127,7 @@ where (org, id) in (
 
 
 class LockedMonitor(msgspec.Struct, frozen=True):
-    """A monitor whose state is held, and what of it decides what people are told."""
+    """Monitor with a locked state, and the settings that decide its notifications."""
 
     org: int
     monitor: int
@@ -152,8 +152,10 @@ class LockedMonitor(msgspec.Struct, frozen=True):
 
 
 class OutageRow(msgspec.Struct, frozen=True):
-    """One that is open. `incident` is the key of the one it opened; with `service` that service
-    has told of it, and of the incident that it opened."""
+    """Open outage. `incident` is the incident that it opened.
+
+    With `service`, that service announced the outage, and `incident` is the service's incident.
+    """
 
     org: int
     id: int
@@ -171,7 +173,7 @@ class OutageRow(msgspec.Struct, frozen=True):
 
     @property
     def mark_notified_alone(self) -> bool:
-        """Whether the monitor itself told of it, without an incident."""
+        """Returns whether the monitor announced it itself, without an incident."""
         return self.service is None and self.incident is None
 
     @property
@@ -193,14 +195,14 @@ class SuppressionWrite(msgspec.Struct, frozen=True):
 
 
 async def lock_subjects(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, LockedMonitor]:
-    """Waits for whoever holds one. Monitors that are gone are missing from the answer."""
+    """Locks the monitors and their states, with waiting. Deleted monitors are missing."""
     return await _lock(tx, keys, _HOLD_MONITORS, _LOCK)
 
 
 async def lock_free_subjects(
     tx: Tx, keys: Sequence[MonitorKey]
 ) -> tuple[dict[MonitorKey, LockedMonitor], list[MonitorKey]]:
-    """Those that nobody else holds, and those that are gone."""
+    """Locks the monitors that no other transaction has locked. Returns these and the deleted."""
     found = await _lock(tx, keys, _HOLD_FREE_MONITORS, _LOCK_FREE)
     missing = [key for key in keys if key not in found]
     if not missing:
@@ -214,9 +216,9 @@ async def lock_free_subjects(
 async def _lock(
     tx: Tx, keys: Sequence[MonitorKey], hold: str, lock: str
 ) -> dict[MonitorKey, LockedMonitor]:
-    tx.lock_rank(LockRank.MONITOR, "the monitors that outages are of")
+    tx.lock_rank(LockRank.MONITOR, "the monitors of outages")
     held = [(row[0], row[1]) for row in await tx.rows(hold, **key_arrays(keys, "monitors"))]
-    tx.lock_rank(LockRank.STATE, "the states that outages follow from")
+    tx.lock_rank(LockRank.STATE, "the states of monitors with outages")
     locked = [(row[0], row[1]) for row in await tx.rows(lock, **key_arrays(held, "monitors"))]
     return {
         row.key: row
@@ -227,8 +229,7 @@ async def _lock(
 async def pop_status_changes(
     tx: Tx, keys: Sequence[MonitorKey]
 ) -> dict[MonitorKey, list[tuple[Instant, str]]]:
-    """The changes of status that nobody looked at, (instant, new_status) in their order; they are
-    gone with the commit."""
+    """Deletes and returns the unprocessed status changes as (instant, new_status), in order."""
     found: dict[MonitorKey, list[tuple[Instant, str]]] = {}
     rows = await tx.rows(_POP_STATUS_CHANGES, **key_arrays(keys, "monitors"))
     for org, monitor, at, new_status in rows:
@@ -242,7 +243,7 @@ async def select_open_outages(tx: Tx, keys: Sequence[MonitorKey]) -> dict[Monito
 
 
 async def select_notifiers(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, ServiceKey]:
-    """Of those whose open outage a service told of, that service."""
+    """Returns the service that announced the open outage, for monitors with such a service."""
     rows = await tx.rows(_TELLERS, **key_arrays(keys, "monitors"))
     return {
         MonitorKey((org, monitor)): ServiceKey((org, service)) for org, monitor, service in rows
@@ -250,10 +251,10 @@ async def select_notifiers(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKe
 
 
 async def begin_outage(tx: Tx, key: MonitorKey, at: Instant) -> OutageRow:
-    """With the message of the result that began it."""
+    """Inserts an outage with the message of the result at `at`."""
     uid = uuid7()
     made = await tx.row(_INSERT, org=key[0], uid=uid, monitor=key[1], began=at)
-    assert made is not None, "it was inserted"
+    assert made is not None, "insert returned no row"
     id_, why = made
     return OutageRow(key[0], id_, uid, key[1], at, why, None, None, None, None, None, None)
 
@@ -274,7 +275,7 @@ async def announce_outage(
     next_check_at: Instant | None,
     failed_open: str | None = None,
 ) -> bool:
-    """People are told in this transaction. False where a service has told them meanwhile."""
+    """Marks the outage as announced. Returns False if a service has announced it first."""
     count = await tx.execute(
         _ANNOUNCE,
         org=row.org,
@@ -295,8 +296,10 @@ async def set_incident(tx: Tx, row: OutageRow, incident: int) -> None:
 async def adopt_outages(
     tx: Tx, service: ServiceKey, monitors: Collection[int], incident: int, next_check_at: Instant
 ) -> int:
-    """The service tells of those that nobody was told of; how many. It is looked at again whether
-    anybody heard."""
+    """Marks unannounced outages as announced by the service. Returns their number.
+
+    They are due again at `next_check_at`, to check the delivery of the page.
+    """
     return await tx.execute(
         _TAKE_OVER,
         org=service[0],

@@ -1,8 +1,8 @@
-"""How services speak for their members, one row a service, and what was last seen of each.
+"""Alerting settings and last evaluation of services, one row per service.
 
-Whoever holds the row decides alone whether the service speaks or its members do. Leases are written
-and judged by the database's own clock, in the statement: a host whose clock is wrong holds none for
-longer, and takes none away.
+A transaction that locks the row decides alone whether the service or its members page. The
+database clock sets and checks leases within the statement. A host with a wrong clock therefore
+neither extends nor shortens a lease.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ select {_COLUMNS} from {_KEYS}
   join service_alerting a on a.org = k.org and a.service = k.service
 order by a.org, a.service
 """
-# The service before its row, as whoever deletes one does.
+# Lock order: the service before its alerting row, as in the deletion of a service.
 _HOLD_SERVICES = f"""
 select s.org, s.id from {_KEYS} join services s on s.org = k.org and s.id = k.service
 order by s.org, s.id for key share of s
@@ -50,7 +50,7 @@ update service_alerting set owns_paging = %(owns_paging)s, page_on = %(page_on)s
   due_at = case when %(raised)s > 0 then least(due_at, at(%(now)s)) else due_at end
 where org = %(org)s and service = %(service)s
 """
-# The lease begins where the statement runs, by the clock it will be judged by.
+# The lease starts at the clock that later checks it, not at the start of the transaction.
 _SEEN = """
 update service_alerting a set live_evaluated_at = at(%(now)s), live_generation = i.generation,
   live_revision = i.revision, live_state = i.state, live_streak = i.streak,
@@ -80,7 +80,7 @@ where org = %(org)s and service = %(service)s
 
 
 class EvaluationRow(msgspec.Struct, frozen=True):
-    """What an evaluation saw."""
+    """Result of one evaluation of a service."""
 
     org: int
     service: int
@@ -103,8 +103,8 @@ async def select_alerting(tx: Tx, key: ServiceKey) -> AlertingRow | None:
 async def lock_alertings(
     tx: Tx, keys: Collection[ServiceKey], *, skip_locked: bool = False
 ) -> dict[ServiceKey, AlertingRow]:
-    """Those that are there; with `skip_locked` those that nobody else holds."""
-    tx.lock_rank(LockRank.SERVICE, "how services speak")
+    """Locks existing alerting rows; with `skip_locked`, only those without another lock."""
+    tx.lock_rank(LockRank.SERVICE, "alerting of services")
     tail = " skip locked" if skip_locked else ""
     held = [
         ServiceKey((row[0], row[1]))
@@ -114,12 +114,12 @@ async def lock_alertings(
         ServiceKey((row[0], row[1]))
         for row in await tx.rows(_LOCK + tail, **key_arrays(sorted(held), "services"))
     ]
-    # In a statement of its own: who has waited reads what its holder left.
+    # A separate statement, so that a transaction that waited reads the committed rows.
     return await select_alertings(tx, locked)
 
 
 async def select_due_alertings(tx: Tx, now: Instant, most: int) -> list[ServiceKey]:
-    """The services that are to be looked at, longest due first."""
+    """Returns services due for evaluation, longest overdue first."""
     return [ServiceKey((org, service)) for org, service in await tx.rows(_DUE, now=now, most=most)]
 
 
@@ -133,8 +133,10 @@ async def update_alerting(
     confirm_evaluations: int,
     renotify_seconds: int,
 ) -> AlertingRow:
-    """The row is locked. What was seen before is none of it any more, unless nothing but how often
-    people are reminded was changed: that is read live."""
+    """Updates a locked row. Invalidates earlier evaluations unless only the reminders change.
+
+    `renotify_seconds` is read at each evaluation and needs no new generation.
+    """
     before = (row.owns_paging, sorted(row.page_on), row.page_on_unknown, row.confirm_evaluations)
     after = (owns_paging, sorted(page_on), page_on_unknown, confirm_evaluations)
     await tx.execute(
@@ -150,24 +152,28 @@ async def update_alerting(
         now=tx.now,
     )
     found = await select_alerting(tx, row.key)
-    assert found is not None, "the row is locked and there"
+    assert found is not None, "the locked row is missing"
     return found
 
 
 async def write_seen(tx: Tx, seen: Sequence[EvaluationRow], due: Instant) -> None:
-    """What was seen of services that are held, each with a new lease; when to look again."""
+    """Writes the evaluations of locked services. Renews their leases and sets `due_at`."""
     if seen:
         items = msgspec.json.encode(seen).decode()
         await tx.execute(_SEEN, items=items, lease=LEASE_SECONDS, now=tx.now, due=due)
 
 
 async def write_failed(tx: Tx, key: ServiceKey, error: str, due: Instant) -> None:
-    """Its lease runs on, and out."""
+    """Writes the error of a failed evaluation. Does not renew the lease."""
     await tx.execute(_FAILED, org=key[0], service=key[1], error=error, due=due)
 
 
 async def write_burn_seen(tx: Tx, reasons: Mapping[ServiceKey, str | None]) -> None:
-    """Of services that are held: why a rule of theirs could not be decided, None where all were."""
+    """Writes burn evaluations of locked services and renews their leases.
+
+    Args:
+        reasons: why a burn rule has no result, None if all rules have one.
+    """
     found = reasons.items()
     items = [{"org": k[0], "service": k[1], "reason": reason} for k, reason in found]
     if items:

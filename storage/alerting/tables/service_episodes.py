@@ -1,4 +1,7 @@
-"""Episodes of services in trouble, and whether people were told. A service has one open at most."""
+"""Alert episodes of services and their notification state.
+
+Invariant: a service has at most one open episode.
+"""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -16,7 +19,7 @@ select e.org, e.id, e.uid, e.service, e.began_at, e.state, e.incident, e.announc
 from unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)
   join service_episodes e on e.org = k.org and e.service = k.service and e.ended_at is null
 """
-# Whose evaluator was not seen for as long as its lease lasts.
+# Open episodes of services whose evaluation lease has expired.
 _FORGOTTEN = """
 select e.org, e.service from service_episodes e
   join service_alerting a on a.org = e.org and a.service = e.service
@@ -48,7 +51,7 @@ update service_episodes set ended_at = at(%(at)s) where org = %(org)s and id = %
 
 
 class EpisodeRow(msgspec.Struct, frozen=True):
-    """One that is open."""
+    """Open episode of a service."""
 
     org: int
     id: int
@@ -74,12 +77,12 @@ async def select_open_episodes(
 
 
 async def select_forgotten(tx: Tx, most: int) -> list[ServiceKey]:
-    """Services with an open episode whose lease has run out."""
+    """Returns services with an open episode and an expired lease."""
     return [ServiceKey((org, service)) for org, service in await tx.rows(_FORGOTTEN, most=most)]
 
 
 async def begin_episode(tx: Tx, service: ServiceKey, began: Instant, state: str) -> EpisodeRow:
-    """How its service speaks is held, and none is open."""
+    """Inserts an episode. The caller locks the alerting row and has found no open episode."""
     uid = uuid7()
     key = await tx.value(
         _INSERT, org=service[0], uid=uid, service=service[1], began=began, state=state
@@ -92,9 +95,9 @@ async def set_incident(tx: Tx, row: EpisodeRow, incident: int) -> None:
 
 
 async def announce_episode(tx: Tx, row: EpisodeRow) -> None:
-    """The service itself pages, in this transaction."""
+    """Marks the episode as announced by the service itself."""
     count = await tx.execute(_ANNOUNCE, org=row.org, id=row.id, now=tx.now)
-    assert count == 1, "how its service speaks is held, and nobody was told"
+    assert count == 1, "episode is already announced"
 
 
 async def remind_of_episode(tx: Tx, row: EpisodeRow) -> None:
@@ -102,7 +105,7 @@ async def remind_of_episode(tx: Tx, row: EpisodeRow) -> None:
 
 
 async def mark_page_delivered(tx: Tx, row: EpisodeRow) -> None:
-    """One of its pages has arrived: what was delivered is forgotten after a while, this is not."""
+    """Records the first delivered page, because retention deletes the delivered outbox rows."""
     await tx.execute(_HEARD, org=row.org, id=row.id, now=tx.now)
 
 

@@ -1,7 +1,7 @@
-"""Whether an outage is left to the services that its monitor is a part of.
+"""Delegation of outages to the services that their monitors are members of.
 
-Their rows are held, as the evaluator holds them: of the monitor and the service one speaks. A
-service that somebody else holds just now keeps its members for the next look.
+The alerting rows are locked, as by the service evaluator, so that either the monitor or the service
+pages. If another transaction has locked a service, its members wait until the next pass.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,14 +27,16 @@ from ..rules.suppression import Suppression, SuppressionReason
 from ..tables import outages, service_alerting
 from ..tables.outages import OutageRow
 
-# How soon the page of a service is looked at again that nobody is known to have got.
+# Recheck interval of a service's page without a confirmed delivery.
 UNHEARD_LOOK_US = 30 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerIndex:
-    """The services that own monitors' paging, and in `alertings` also those that told of their
-    outages, whoever owns it by now; all of them are held."""
+    """Owning services per monitor. Invariant: every service of `alertings` is locked.
+
+    `alertings` also contains services that announced an outage and no longer own paging.
+    """
 
     of: Mapping[MonitorKey, Sequence[ServiceKey]]
     alertings: Mapping[ServiceKey, AlertingRow]
@@ -42,8 +44,7 @@ class OwnerIndex:
 
 @dataclass(frozen=True, slots=True)
 class FailedOpen:
-    """The monitor speaks though a service owns its paging; `route` is whom the service would have
-    paged."""
+    """The monitor pages in place of an owning service. `route` is that service's route."""
 
     reason: SignalReason
     route: PagingRoute
@@ -51,9 +52,10 @@ class FailedOpen:
 
 @dataclass(frozen=True, slots=True)
 class DelegationResult:
-    """What becomes of an outage. With `hold` the services are waited for; `next_check_at` is
-    when to check again whether a page of the service was delivered. Without either the monitor
-    pages."""
+    """Decision about an outage. The monitor pages if neither `hold` nor `is_told` is set.
+
+    With `hold`, the services page. `next_check_at` is the next check of the service's delivery.
+    """
 
     hold: Suppression | None = None
     failed_open: FailedOpen | None = None
@@ -67,7 +69,7 @@ SPEAK = DelegationResult()
 async def lock_owning_services(
     tx: Tx, keys: Sequence[MonitorKey]
 ) -> tuple[OwnerIndex, list[MonitorKey]]:
-    """Who speaks for these or has spoken, and those of them of whom somebody else holds one."""
+    """Locks the owning and announcing services. Returns them and monitors with a busy service."""
     of = await select_owning(tx, keys, tx.now)
     told = await outages.select_notifiers(tx, keys)
     services = {service for found in of.values() for service in found} | {*told.values()}
@@ -84,7 +86,7 @@ async def lock_owning_services(
 async def decide_delegation(
     tx: Tx, owning: OwnerIndex, rows: Collection[OutageRow], *, is_steady: bool
 ) -> dict[MonitorKey, DelegationResult]:
-    """Of outages that their monitors would tell now, and of those that a service told of."""
+    """Decides about outages that are ready to announce or were announced by a service."""
     wanted = {s for row in rows for s in owning.of.get(MonitorKey((row.org, row.monitor)), ())}
     tellers = {ServiceKey((row.org, row.service)) for row in rows if row.service is not None}
     wanted |= tellers & owning.alertings.keys()
@@ -110,12 +112,15 @@ def _of_notified(
     services: Mapping[ServiceKey, ServiceRow],
     now: Instant,
 ) -> DelegationResult:
-    """A service's page stands for it as long as somebody has got it, or may yet: also where the
-    service speaks for the monitor no more. So does that of another that speaks for it."""
+    """Decides about an outage that a service announced.
+
+    The page covers the outage while it is delivered or can still be, even if the service no longer
+    owns the monitor. The delivered page of another owning service covers it as well.
+    """
     again = DelegationResult(is_told=True, next_check_at=Instant(now + UNHEARD_LOOK_US))
     latch = None if teller is None else teller.latch
     if teller is None or latch is None:
-        # It told of it since we looked who has.
+        # The service announced the outage after the owners were read.
         return again
     if latch.heard:
         return DelegationResult(is_told=True)

@@ -1,5 +1,6 @@
-"""How a service speaks for its members. What was seen of it under another setting is none of it any
-more, so that nothing is told, and nothing kept quiet, by what was asked for before.
+"""Edits of a service's alerting settings.
+
+An edit invalidates earlier evaluations, so that they neither page nor suppress under new settings.
 """
 
 from dataclasses import dataclass
@@ -18,13 +19,13 @@ from ..tables.service_alerting import lock_alertings, update_alerting
 RENOTIFY_LEAST: Final = 60
 RENOTIFY_MOST: Final = 86_400
 T = TypeVar("T")
-# In this order however they are given.
+# Fixed order of the stored values.
 PAGES_ON: Final = ("down", "degraded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertingEdit:
-    """None leaves it as it is. `page_on` empty pages on nothing that is known."""
+    """Changes of settings; None keeps a value. An empty `page_on` disables known conditions."""
 
     owns_paging: bool | None = None
     page_on: frozenset[str] | None = None
@@ -36,7 +37,11 @@ class AlertingEdit:
 async def edit_alerting(
     tx: Tx, principal: Principal, project: UUID, service: UUID, edit: AlertingEdit
 ) -> AlertingRow:
-    """The same again changes nothing. Refused not_found, forbidden, invalid, managed_by_file."""
+    """Updates the settings; an edit without a difference writes no row.
+
+    Raises:
+        Refused not_found, forbidden, invalid, managed_by_file.
+    """
     row = await demand_service(tx, principal, project, service)
     _check(edit)
     expect_unmanaged(principal, row)
@@ -70,4 +75,4 @@ def _check(edit: AlertingEdit) -> None:
         rule = f"must be 0, or {RENOTIFY_LEAST} to {RENOTIFY_MOST}"
         raise Refused("invalid", "renotify_seconds", rule)
     if edit.page_on is not None and not edit.page_on <= set(PAGES_ON):
-        raise Refused("invalid", "page_on", "names a state that nobody is paged on")
+        raise Refused("invalid", "page_on", f"must contain only {' and '.join(PAGES_ON)}")

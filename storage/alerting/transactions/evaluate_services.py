@@ -1,8 +1,7 @@
-"""Looks at services, and does what follows: episodes open, page, remind and end.
+"""Evaluation of services: opens, pages, reminds and ends alert episodes.
 
-It keeps true: what a service says follows from what its members are known to be under the lock of
-how it speaks; each look that went well renews the lease by which its members stay quiet, and a look
-that failed renews none.
+Invariant: the decision follows from the members' known states under the lock of the alerting row.
+A successful evaluation renews the lease that keeps the members silent; a failed one does not.
 """
 
 from collections import Counter
@@ -51,13 +50,13 @@ from .notify_episode import (
     take_over,
 )
 
-# An outage that nobody has looked at yet may have a cause of its own, for so long.
+# Time for which an unprocessed outage can still get a cause of its own.
 UNLOOKED_US = EVERY_US
 
 
 @dataclass(slots=True)
 class ServiceEvaluations:
-    """What came of a look: `acts` by what was done, and `withheld` by why nobody was paged."""
+    """Counts of one pass: `acts` by action, `withheld` by the reason not to page."""
 
     services: int = 0
     acts: Counter[EpisodeAction] = field(default_factory=Counter)
@@ -70,7 +69,7 @@ class ServiceEvaluations:
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """All that is read of services before anything is decided."""
+    """Input of the decisions about the evaluated services."""
 
     health: Mapping[ServiceKey, HealthNow]
     revisions: Mapping[ServiceKey, Revision | None]
@@ -82,11 +81,11 @@ class _Sight:
 
 
 async def evaluate_services(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvaluations:
-    """Of one organization, but for those that somebody else holds just now: what they hold is
-    looked at by them, or next time."""
+    """Evaluates due services of one organization. Skips services that are locked elsewhere."""
     done = ServiceEvaluations()
     held = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
-    # Another process may have looked just before: two looks at once confirm nothing.
+    # Another process may have evaluated it just before; two evaluations at the same instant must
+    # not count as confirmation.
     alertings = {key: row for key, row in held.items() if row.due_at <= tx.now}
     if not alertings:
         return done
@@ -117,8 +116,11 @@ async def evaluate_services(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvalua
 
 
 async def end_forgotten_episodes(tx: Tx, keys: Sequence[ServiceKey]) -> int:
-    """Of services that nobody has evaluated for as long as a lease lasts: where they are known to
-    be well again, or are made of nothing, whoever was told hears of it all the same. How many."""
+    """Ends open episodes of services whose lease expired. Returns their number.
+
+    An episode ends if the service is known to be well or has no members. Channels that were
+    notified get the recovery.
+    """
     alertings = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
     stale = sorted(key for key, row in alertings.items() if not row.live_lease_holds)
     if not stale:
@@ -139,7 +141,7 @@ def _is_over(key: ServiceKey, alerting: AlertingRow, sight: _Sight) -> bool:
 
 
 def _end_body(revision: Revision | None) -> str:
-    """Of what is made of nothing any more nobody knows that it is well."""
+    """Returns the closing text. A service without members is not known to have recovered."""
     return DELETED_BODY if revision is not None and not revision.sli else RECOVERED_BODY
 
 
@@ -161,7 +163,7 @@ async def _look(tx: Tx, keys: Sequence[ServiceKey]) -> _Sight:
 async def _lock_incidents(
     tx: Tx, keys: Sequence[ServiceKey], open_: Mapping[ServiceKey, EpisodeRow]
 ) -> dict[ServiceKey, IncidentRow]:
-    """All before anything is told, as locks ascend."""
+    """Locks all incidents before any notification, in ascending lock order."""
     named = {
         key: incident
         for key in keys
@@ -187,7 +189,7 @@ def _decide(
         of_nothing=revision is not None and not revision.sli,
         silenced=sight.is_silenced,
     )
-    # A state seen under other settings confirms nothing under these.
+    # An evaluation under other settings does not count as confirmation.
     streak = alerting.live_streak if alerting.live_generation == alerting.generation else 0
     return live, decide(speaking, live, streak, _episode(row, incident), around, now)
 
@@ -212,7 +214,7 @@ def _episode(row: EpisodeRow | None, incident: IncidentRow | None) -> Episode | 
 
 
 def _is_spoken_for(key: ServiceKey, sight: _Sight) -> bool:
-    """By the page of one that is known to be down still."""
+    """Returns whether the page of a member that is still down covers the problem."""
     seen = sight.health[key].members
     return any(
         member.stands and seen.get(member.monitor) is MemberSeen.DOWN
@@ -252,7 +254,7 @@ async def _follow(tx: Tx, spoken: EvaluatedService, *, heard: bool, owns: bool) 
             await end_episode(tx, episode, incident, spoken.end_body)
         case EpisodeAction.NOTHING if episode is not None and incident is not None:
             if owns and episode.announced_at is not None and heard:
-                # What came to be down since is told of by the page that somebody has.
+                # The delivered page covers outages that began later.
                 await take_over(tx, spoken, incident.id)
 
 

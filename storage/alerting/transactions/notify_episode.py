@@ -1,8 +1,8 @@
-"""A service speaks for its members: of its trouble once, with an incident, and of the end of it.
+"""Notifications of a service's episode: opening, reminder and end, with one incident.
 
-Whoever calls holds how the service speaks, and the incident of its open episode. What members told
-nobody of yet is taken over by the page that goes out, so that none of them tells it again; when the
-trouble is over, those that are still down are given back, and looked at as if nobody had been told.
+The caller locks the alerting row and the incident of the open episode. The page adopts the
+unannounced outages of the members, so that no member pages for them. The end of the episode
+releases outages that last; they are processed as unannounced.
 """
 
 from collections.abc import Sequence
@@ -47,14 +47,17 @@ from ..tables.service_episodes import EpisodeRow
 OPENED_BODY = "What this service is made of fails."
 RECOVERED_BODY = "What this service is made of answers again."
 DELETED_BODY = "This service is no longer watched."
-# Until a page is known to have arrived, what it stands for is looked at this often.
+# Recheck interval of adopted outages until the page is delivered, µs.
 LOOK_US = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedService:
-    """A service as it was just evaluated. `incident` is that of its open episode, or one that is
-    open all the same; `end_body` is what is said where the episode ends."""
+    """Evaluated service with its members.
+
+    `incident` belongs to the open episode or is already open without an episode. `end_body` is
+    the text of the update that resolves it.
+    """
 
     service: ServiceRow
     live: ServiceCondition
@@ -70,7 +73,7 @@ class EvaluatedService:
 
 
 async def open_episode(tx: Tx, spoken: EvaluatedService) -> tuple[EpisodeRow, IncidentRow]:
-    """Announced to webhooks; nobody is paged by it yet."""
+    """Opens an episode and its incident, with events for webhooks but without a page."""
     service = spoken.service
     episode = await episodes.begin_episode(tx, service.key, tx.now, spoken.live.value)
     incident = spoken.incident
@@ -83,7 +86,7 @@ async def open_episode(tx: Tx, spoken: EvaluatedService) -> tuple[EpisodeRow, In
 async def announce_episode(
     tx: Tx, spoken: EvaluatedService, episode: EpisodeRow, incident: IncidentRow
 ) -> None:
-    """Pages whom the service names, and takes over what its members told nobody of."""
+    """Pages the service's route and adopts its members' unannounced outages."""
     service = spoken.service
     await take_over(tx, spoken, incident.id)
     await episodes.announce_episode(tx, episode)
@@ -105,7 +108,7 @@ async def take_over(tx: Tx, spoken: EvaluatedService, incident: int) -> None:
 async def remind(
     tx: Tx, spoken: EvaluatedService, episode: EpisodeRow, incident: IncidentRow
 ) -> None:
-    """Whoever was told hears that it lasts."""
+    """Re-notifies the channels that were notified of the episode."""
     await episodes.remind_of_episode(tx, episode)
     tail = f" is still in trouble after {lasted(tx.now - episode.began_at)}"
     title = clipped_title(spoken.service.name, tail)
@@ -120,7 +123,10 @@ async def end_episode(
     incident: IncidentRow | None,
     body: str = RECOVERED_BODY,
 ) -> None:
-    """Where a person has resolved the incident meanwhile, everybody was told so then."""
+    """Ends the episode, releases its outages and resolves its incident.
+
+    An incident that a user has resolved already sent its recovery.
+    """
     await episodes.end_episode(tx, episode, tx.now)
     await outages.release_outages(tx, episode.key)
     await resolve(tx, incident, body)
@@ -174,7 +180,7 @@ async def _notification(
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:
-    """Of many the first few, and how many more."""
+    """Returns the first `most` names and the number of the others."""
     shown = ", ".join(name[:80] for name in names[:most])
     more = len(names) - most
     return f"Down: {shown} and {more} more" if more > 0 else f"Down: {shown}"

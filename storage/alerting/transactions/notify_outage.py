@@ -1,7 +1,7 @@
-"""Tells people of an outage, tells them again, and tells those who were told that it is over.
+"""Notifications of a monitor's outage: onset, reminders and recovery.
 
-With an incident all of it belongs to the incident's stream, and its ladder is climbed from the
-first moment; without one, to the monitor's.
+With an incident, they belong to the incident's stream, and its escalation policy starts at the
+onset. Without an incident, they belong to the monitor's stream.
 """
 
 from ...core.instant import SECOND, Instant
@@ -49,10 +49,12 @@ async def notify_onset(
     incident: IncidentRow | None,
     failed_open: FailedOpen | None = None,
 ) -> bool:
-    """Opens an incident where the monitor has them, and pages its own channels and whom the first
-    step of its ladder names, nobody twice. `incident` is one that is open already. Where a service
-    should have spoken and the monitor has nobody, those are paged whom the service names. False
-    where a service has told of it meanwhile."""
+    """Announces an outage. Returns False if a service has announced it first.
+
+    Opens an incident if the monitor has automatic incidents and `incident` is None. Pages the
+    monitor's channels and the first escalation step, each channel once. After a fail-open, a
+    monitor without a paged channel or escalation pages the service's route.
+    """
     again = Instant(tx.now + subject.renotify_seconds * SECOND)
     next_check_at = again if subject.renotify_seconds else None
     reason = None if failed_open is None else failed_open.reason.value
@@ -108,7 +110,7 @@ async def renotify_outage(
 async def notify_recovery(
     tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None, at: Instant
 ) -> None:
-    """Where a person has resolved the incident meanwhile, everybody was told so then."""
+    """Notifies of a recovery. An incident that a user resolved already sent its recovery."""
     if row.incident is None:
         await notify_end(tx, subject, row, recovered_title(subject.name, row.began_at, at))
     elif incident is not None and incident.resolved_at is None:
@@ -119,7 +121,7 @@ async def notify_recovery(
 
 
 async def notify_end(tx: Tx, subject: LockedMonitor, row: OutageRow, title: str) -> None:
-    """Of an outage without an incident, to those who were told of it."""
+    """Notifies the channels that got the onset of the end of an outage without an incident."""
     page = _notification(subject, row, None, "recovered", title, status="recovered")
     await enqueue_to_notified_channels(
         tx, subject.org, subject.project, subject.uid, row.uid, TRANSITION, page
@@ -172,7 +174,7 @@ _OF_MONITOR = {"opened": "down", "reminder": "reminder", "recovered": "recovered
 async def _page_own_channels(
     tx: Tx, subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None, page: Notification
 ) -> list[int]:
-    """The channels that the monitor itself names; those that were paged."""
+    """Pages the monitor's own channels. Returns the ids of those that were paged."""
     channels = await select_channels_of_monitor(tx, subject.org, subject.monitor)
     if not channels:
         return []

@@ -1,11 +1,11 @@
-"""Decides, and it alone, what follows from a monitor's going down or coming up.
+"""Opens, notifies and closes outages. The only writer of outage state.
 
-It keeps true: of every outage people are told once, or it stands beside it why not yet; who was
-told of it is told of its end; what was told after it began is told in that order. All of it is
-written with what it tells, and nobody is told of what was not committed.
+Invariants: every outage is announced at most once, or has a suppression reason. Channels that were
+notified get the recovery. Notifications of one outage are in order. State and notifications are
+committed together.
 
-It goes by what is, under the lock of the states: status changes only say where to look, and that an
-outage lay between two looks.
+The locked monitor state decides. Status changes only select the monitors and show outages that
+lie between two passes.
 """
 
 from collections import Counter
@@ -38,25 +38,27 @@ from .delegate_paging import (
 )
 from .notify_outage import notify_onset, notify_recovery, renotify_outage
 
-# How soon an outage that is held is looked at again: while checks are waited for, and else.
+# Recheck intervals of suppressed outages: while a check is awaited, and otherwise.
 WAITING_LOOK_US = SECOND // 4
 HELD_LOOK_US = 5 * SECOND
-# What has been left to a service for so long is borne by it, as a rule: no lease runs out sooner.
+# A delegation of this age is rechecked less often. Invariant: longer than any lease.
 LEFT_YOUNG_US = 180 * SECOND
 LEFT_LOOK_US = 30 * SECOND
 
 
 @dataclass(slots=True)
 class OutageCounts:
-    """What came of a look: how many outages were told of, ended, told again, and are held, by what;
-    how many checks were asked for; and what others held and nobody looked at."""
+    """Counts of one pass. `held` counts suppressed outages by reason, `asked` extra runs.
+
+    `busy` contains the monitors that were skipped because of a lock.
+    """
 
     announced: int = 0
     recovered: int = 0
     reminded: int = 0
     asked: int = 0
     held: Counter[SuppressionReason] = field(default_factory=Counter)
-    # Of those announced, why the service that owns their paging could not speak.
+    # Announced outages by the reason why the owning service could not page.
     failed_open: Counter[SignalReason] = field(default_factory=Counter)
     busy: list[MonitorKey] = field(default_factory=list)
 
@@ -68,9 +70,14 @@ class OutageCounts:
 async def process_outages(
     tx: Tx, keys: Sequence[MonitorKey], *, is_steady: bool = True
 ) -> OutageCounts:
-    """Looks at these monitors, but for those that somebody else holds just now, or one of the
-    services that own their paging. Those that are gone are forgotten. `is_steady`: this process was
-    there without a break for long enough to say that another is not."""
+    """Processes the outages of the given monitors.
+
+    Skips a monitor if another transaction has locked it or a service that owns its paging. Deletes
+    the status changes of deleted monitors.
+
+    Args:
+        is_steady: this process ran without interruption long enough to judge a lease as expired.
+    """
     done = OutageCounts()
     owning, waiting = await lock_owning_services(tx, sorted(keys))
     subjects, gone = await outages.lock_free_subjects(tx, sorted(set(keys) - set(waiting)))
@@ -82,13 +89,13 @@ async def process_outages(
     for key, subject in sorted(subjects.items()):
         row, ended = await _follow(tx, subject, changes.get(key, ()), open_.get(key))
         for past, at in ended:
-            # Of what nobody was told, nobody is told that it is over.
-            # Where a service told of it, it tells of the end as well.
+            # Unannounced outages get no recovery notification. The service that announced an
+            # outage also notifies of its end.
             if past.announced_at is not None and past.service is None:
                 await notify_recovery(tx, subject, past, opened.get(key), at)
                 done.recovered += 1
         if ended:
-            # It is over with its outage; the next one has its own.
+            # The incident ends with its outage; a later outage opens another.
             opened.pop(key, None)
         if row is None:
             open_.pop(key, None)
@@ -105,8 +112,10 @@ async def process_outages(
 async def _lock_incidents(
     tx: Tx, subjects: Mapping[MonitorKey, LockedMonitor], open_: Mapping[MonitorKey, OutageRow]
 ) -> dict[MonitorKey, IncidentRow]:
-    """All before anything is told, as locks ascend: those of open outages, and where there is none
-    yet, one that is open all the same."""
+    """Locks all incidents before any notification, in ascending lock order.
+
+    These are the incidents of open outages, and for other down monitors an incident that is open.
+    """
     named = {
         key: row.incident
         for key, row in open_.items()
@@ -123,9 +132,9 @@ async def _lock_incidents(
 async def _follow(
     tx: Tx, subject: LockedMonitor, changes: Sequence[tuple[Instant, str]], row: OutageRow | None
 ) -> tuple[OutageRow | None, list[tuple[OutageRow, Instant]]]:
-    """The outage that is open now, and those that ended with when they did."""
+    """Returns the open outage, and the ended outages with the instants of their end."""
     ended: list[tuple[OutageRow, Instant]] = []
-    # The state has the last word: a lost status change changes nothing about it.
+    # The state is applied last, so that a lost status change has no effect.
     for at, new_status in [*changes, (subject.since, subject.status)]:
         if new_status == MonitorStatus.DOWN and row is None:
             row = await outages.begin_outage(tx, subject.key, at)
@@ -184,7 +193,7 @@ async def _notify(
 async def _watch_over(
     tx: Tx, row: OutageRow, own: MonitorCondition, ready: list[OutageRow], *, is_silenced: bool
 ) -> None:
-    """What a service told of is the monitor's to tell if nobody has heard, once it may."""
+    """Lets the monitor announce a service's outage if its page fails and it may alert."""
     if not is_silenced and own.enabled and not own.in_maintenance and own.is_down:
         ready.append(row)
     else:
@@ -199,7 +208,7 @@ async def _notify_or_delegate(
     left: DelegationResult,
     done: OutageCounts,
 ) -> list[SuppressionWrite]:
-    """The monitor tells of its outage, unless a service does."""
+    """Announces the outage, unless a service pages for it."""
     if left.hold is not None:
         return [_suppression_write(row, left.hold, tx.now)]
     if left.is_told:
@@ -220,8 +229,7 @@ async def _remind(
     *,
     may: bool,
 ) -> bool:
-    """Tells once more where it was asked for and is due; where it may not, it is soon looked at
-    again."""
+    """Re-notifies if due. If suppressed, reschedules the outage after a short interval."""
     if not subject.renotify_seconds:
         await outages.reschedule_outage(tx, row, row.notified_at, None)
         return False
@@ -239,7 +247,7 @@ async def _remind(
 def _may_remind(
     subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None, around: DependencyState
 ) -> bool:
-    """As long as nobody has taken it up, it is known to be so, and there is no cause beside it."""
+    """Returns whether the outage is still known, unacknowledged and without a cause."""
     own = _own(subject, around)
     if not own.enabled or own.in_maintenance or not own.is_down:
         return False
@@ -247,7 +255,7 @@ def _may_remind(
         return False
     if row.incident is None:
         return True
-    # Taken up, or said to be over by a person.
+    # A user has not acknowledged or resolved the incident.
     return (
         incident is not None and incident.acknowledged_at is None and incident.resolved_at is None
     )
@@ -284,7 +292,7 @@ def _suppression_write(
 
 
 async def _ask(tx: Tx, asked: set[MonitorKey], around: DependencyState) -> None:
-    """One run of each serves all who wait for it."""
+    """Requests extra runs. One run per monitor serves all outages that wait for it."""
     for key in sorted(asked):
         kind = around.kinds[key]
         until = Instant(tx.now + kind.timeout_seconds * SECOND)
