@@ -1,1 +1,1 @@
-"""What is stored of incidents."""
+"""Storage of incidents: records, updates, escalation state and postmortems."""

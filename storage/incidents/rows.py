@@ -9,7 +9,7 @@ from ..core.instant import Instant
 
 
 class UpdateRow(msgspec.Struct, frozen=True):
-    """`status` is None for a plain note; `author_label` is empty where a machine wrote it."""
+    """Incident update. `status` is None for a note, `author_label` empty for Leadline."""
 
     seq: int
     uid: UUID
@@ -21,8 +21,11 @@ class UpdateRow(msgspec.Struct, frozen=True):
 
 
 class IncidentRow(msgspec.Struct, frozen=True):
-    """With the ids of where it stands. `acknowledged_by` is None where no person is known; who it
-    was stands in `acknowledged_label` all the same."""
+    """Incident with the uids of its project, monitor and service.
+
+    `acknowledged_by` is None if a token acknowledged or the user is deleted; `acknowledged_label`
+    keeps the name.
+    """
 
     org: int
     id: int
@@ -53,12 +56,12 @@ class IncidentRow(msgspec.Struct, frozen=True):
     updated_at: Instant
 
 
-# The step under which a monitor's own channels stand.
+# Step number of the pages to a monitor's own channels.
 OWN_CHANNELS: Final = 0
 
 
 class PostmortemRow(msgspec.Struct, frozen=True):
-    """`author_label` is who published it."""
+    """Postmortem of an incident. `author_label` names the user who published it."""
 
     uid: UUID
     body: str

@@ -1,6 +1,4 @@
-"""Incidents as the console lists and tells them: how they stand, whom their ladders paged, and
-what became of every message that was sent about one.
-"""
+"""Incident queries of the console: lists, escalation pages and delivery summaries."""
 
 from typing import Final
 from uuid import UUID
@@ -25,7 +23,7 @@ select {_COLUMNS} from incidents
 where org = %(org)s and project = %(project)s and status = 'resolved'
 order by id desc limit %(most)s offset %(skipped)s
 """
-# Of those that are open only: what was ever resolved is not counted for each look.
+# Counts open incidents only, so that the cost does not grow with the history.
 _TALLY = """
 select count(*), count(*) filter (where acknowledged_at is null),
   coalesce((array['none', 'minor', 'major', 'critical'])[
@@ -36,7 +34,7 @@ from incidents where org = %(org)s and project = %(project)s and status <> 'reso
 """
 _MONITOR = "select uid, name from monitors where org = %(org)s and id = %(id)s"
 _SERVICE = "select uid, name from services where org = %(org)s and id = %(id)s"
-# The same words by the same person, so shortly after that it can only be a second click.
+# Finds the double submission of a form: the same content by the same author after `since`.
 _SAME = """
 select i.uid from incidents i join incident_updates u
   on u.org = i.org and u.incident = i.id and u.seq = 1
@@ -59,7 +57,7 @@ _PAGES = """
 select step, at, paged, unreachable from incident_pages
 where org = %(org)s and incident = %(incident)s order by id desc limit %(most)s
 """
-# Of each destination what was delivered and what was not, and the first that was not.
+# Delivery counts per destination, with its first undelivered event.
 _DELIVERIES = """
 select coalesce(c.name, ''), coalesce(c.type, ''), coalesce(w.url, ''),
   coalesce(c.enabled, w.enabled), t.delivered, t.pending, t.dead, f.attempts, f.last_error,
@@ -82,8 +80,7 @@ from (
 order by c.name is null, lower(c.name), w.url, d.id
 limit %(most)s
 """
-# Of a page's subscribers how many were told something, and of what is not delivered how much waits
-# and how much was given up.
+# Per status page: subscribers with a delivery, and the events that are pending or dead.
 _TO_SUBSCRIBERS = """
 select g.title,
   count(distinct o.destination) filter (where o.status = 'delivered' and o.last_error = ''),
@@ -110,8 +107,11 @@ class ListedIncident(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """`worst` is the worst impact of the open ones, empty where none is open; `unanswered` are the
-    open ones that nobody has acknowledged. The last is of the newest incident, if that is over."""
+    """Counts of open incidents. `unanswered` are not acknowledged.
+
+    `worst` is the highest impact of the open incidents, empty without one. `newest_resolved_at`
+    belongs to the newest incident, None if it is open.
+    """
 
     open: int
     unanswered: int
@@ -120,7 +120,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Paged(msgspec.Struct, frozen=True):
-    """A step of the ladder that was taken, 0 for the monitor's own channels: names of channels."""
+    """Escalation step with the names of its channels. Step 0 is the monitor's own channels."""
 
     step: int
     at: Instant
@@ -129,8 +129,11 @@ class Paged(msgspec.Struct, frozen=True):
 
 
 class DeliverySummary(msgspec.Struct, frozen=True):
-    """What one channel or webhook was sent. The last four are of the first that is not delivered:
-    how often it was tried, how that failed, when it is tried again, and pending or dead."""
+    """Deliveries to one channel or webhook.
+
+    `attempts`, `last_error`, `due_at` and `first_status` (pending or dead) belong to the first
+    undelivered event.
+    """
 
     channel: str
     type: str
@@ -148,7 +151,7 @@ class DeliverySummary(msgspec.Struct, frozen=True):
 async def select_open(
     tx: Tx, org: int, project: int, most: int, skipped: int
 ) -> list[ListedIncident]:
-    """The newest first."""
+    """Returns open incidents, newest first."""
     given = {"org": org, "project": project, "most": most, "skipped": skipped}
     return await tx.structs(ListedIncident, _OPEN, **given)
 
@@ -156,7 +159,7 @@ async def select_open(
 async def select_resolved(
     tx: Tx, org: int, project: int, most: int, skipped: int
 ) -> list[ListedIncident]:
-    """The newest first."""
+    """Returns resolved incidents, newest first."""
     given = {"org": org, "project": project, "most": most, "skipped": skipped}
     return await tx.structs(ListedIncident, _RESOLVED, **given)
 
@@ -170,36 +173,43 @@ async def select_tally(tx: Tx, org: int, project: int) -> Tally:
 async def select_opened_same(
     tx: Tx, org: int, project: int, since: Instant, **given: object
 ) -> UUID | None:
-    """An open one that was opened since by the same `author` about the same `monitor` (uids, or
-    None) with the same `title`, `impact`, `status` and `body`."""
+    """Returns an open incident that the same author has opened with the same content.
+
+    Args:
+        since: earliest instant of its creation.
+        given: `author` and `monitor` (uids or None), `title`, `impact`, `status` and `body`.
+    """
     found: UUID | None = await tx.value(_SAME, org=org, project=project, since=since, **given)
     return found
 
 
 async def was_just_posted(tx: Tx, incident: UUID, since: Instant, **given: object) -> bool:
-    """Whether the latest update is of the same `author`, `status`, `body` and `public`."""
+    """Returns whether the latest update has the same `author`, `status`, `body` and `public`."""
     return await tx.value(_SAID_LAST, incident=incident, since=since, **given) is True
 
 
 async def select_monitor_of(tx: Tx, org: int, monitor: int) -> tuple[UUID, str] | None:
-    """Id and name of what an incident is about."""
+    """Returns the uid and the name of the incident's monitor."""
     found = await tx.row(_MONITOR, org=org, id=monitor)
     return None if found is None else (found[0], found[1])
 
 
 async def select_service_of(tx: Tx, org: int, service: int) -> tuple[UUID, str] | None:
-    """The id and the name of the service that an incident is about."""
+    """Returns the uid and the name of the incident's service."""
     found = await tx.row(_SERVICE, org=org, id=service)
     return None if found is None else (found[0], found[1])
 
 
 async def select_pages(tx: Tx, org: int, incident: int, most: int) -> list[Paged]:
-    """The newest first."""
+    """Returns the pages of an incident, newest first."""
     return await tx.structs(Paged, _PAGES, org=org, incident=incident, most=most)
 
 
 class ToSubscribers(msgspec.Struct, frozen=True):
-    """`told` and `refused` count subscribers of the page, the others events."""
+    """Deliveries to the subscribers of one status page.
+
+    `told` and `refused` count subscribers, the other fields events.
+    """
 
     page: str
     told: int
@@ -209,7 +219,7 @@ class ToSubscribers(msgspec.Struct, frozen=True):
 
 
 async def select_to_subscribers(tx: Tx, org: int, incident: UUID, most: int) -> list[ToSubscribers]:
-    """By page, of those whose subscribers there was something to tell."""
+    """Returns the status pages with events for subscribers of the incident."""
     return await tx.structs(ToSubscribers, _TO_SUBSCRIBERS, org=org, incident=incident, most=most)
 
 

@@ -8,5 +8,5 @@ select why from outages where org = %(org)s and incident = %(incident)s order by
 
 
 async def select_why(tx: Tx, org: int, incident: int) -> str:
-    """The failure that an incident began with; empty where no monitor's outage opened it."""
+    """Returns the failure that opened the incident, empty if no outage opened it."""
     return await tx.value(_WHY, org=org, incident=incident) or ""

@@ -1,5 +1,6 @@
-"""What an incident has to do with services: whom it reaches along the graph, what may be behind it,
-and what the service that it is of was made of meanwhile. By the graph as it is now.
+"""Services related to an incident: probable root causes, affected services and members.
+
+All queries use the present dependency graph.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +25,7 @@ from ...services.tables import (
 from ...services.tables.services import select_services
 from ..rows import IncidentRow
 
-# Open now, or of one that is over, at some time of it.
+# An incident that is open now, or that overlaps the span if `over`.
 _TROUBLED: Final = """
 select distinct i.service from incidents i
 where i.org = %(org)s and i.service = any(%(services)s::int[])
@@ -39,7 +40,7 @@ class ImpactRole(StrEnum):
 
 
 class IncidentPart(StrEnum):
-    """What a declared monitor is to its service."""
+    """Role of a monitor in a service's declaration."""
 
     CONTEXT = "context"
     SLI = "sli"
@@ -47,7 +48,10 @@ class IncidentPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServiceImpact:
-    """`path` leads from what the incident is of, or who owns that, by slugs."""
+    """Service related to an incident.
+
+    `path` contains slugs and begins at the incident's subject or its owning service.
+    """
 
     service: ServiceRow
     role: ImpactRole
@@ -62,7 +66,7 @@ class IncidentMember:
 
 
 async def select_impacts(tx: Tx, incident: IncidentRow) -> list[ServiceImpact]:
-    """First what may be behind it; of each kind the nearest first."""
+    """Returns probable roots and then affected services, each nearest first."""
     edges = await service_dependencies.select_edges(tx, incident.org, incident.project)
     if incident.service is not None:
         roots = await _roots(tx, incident, ways(edges, incident.service))
@@ -75,7 +79,7 @@ async def select_impacts(tx: Tx, incident: IncidentRow) -> list[ServiceImpact]:
 
 
 async def select_incident_members(tx: Tx, incident: IncidentRow) -> list[IncidentMember]:
-    """The monitors that were declared of the incident's service while it lasted, by name."""
+    """Returns the monitors that the service declared during the incident, by name."""
     if incident.service is None:
         return []
     key = ServiceKey((incident.org, incident.service))
@@ -93,7 +97,7 @@ async def select_incident_members(tx: Tx, incident: IncidentRow) -> list[Inciden
 async def _roots(
     tx: Tx, incident: IncidentRow, upstreams: Mapping[int, list[int]]
 ) -> dict[int, list[int]]:
-    """Those that are down while it lasts, or have an incident of their own in its time."""
+    """Returns upstreams that are down or have an incident during this incident."""
     is_over = incident.resolved_at is not None
     troubled: set[int] = {
         service
@@ -117,7 +121,7 @@ async def _roots(
 async def _of_owners(
     tx: Tx, incident: IncidentRow, edges: Mapping[int, Collection[int]]
 ) -> list[ServiceImpact]:
-    """The services whose member a monitor is, and who depends on these."""
+    """Returns the services with the monitor as a member, and their dependents."""
     assert incident.monitor is not None, "it is of a monitor"
     monitor = incident.monitor
     slug = (await select_members(tx, incident.org, [monitor]))[monitor].slug

@@ -10,5 +10,5 @@ select {_COLUMNS} from incident_updates where org = %(org)s and incident = %(inc
 
 
 async def select_updates(tx: Tx, org: int, incident: int) -> list[UpdateRow]:
-    """In the order in which they were written."""
+    """Returns the updates of an incident by ascending seq."""
     return await tx.structs(UpdateRow, _OF, org=org, incident=incident)

@@ -33,7 +33,7 @@ async def select_incident(tx: Tx, uid: UUID) -> IncidentRow | None:
 async def select_open_of_alerts(
     tx: Tx, org: int, project: int, keys: Sequence[str]
 ) -> dict[str, Instant]:
-    """Since when an incident is open, of those fingerprints that have one."""
+    """Returns the start of the open incident for each fingerprint with one."""
     found = await tx.rows(_OPEN_OF_ALERTS, org=org, project=project, keys=list(keys))
     return dict(found)
 
@@ -41,8 +41,12 @@ async def select_open_of_alerts(
 async def select_incidents_of(
     tx: Tx, org: int, project: int, most: int, *, open_ones: bool | None, before: int | None = None
 ) -> list[IncidentRow]:
-    """The newest first; those that are open, those that are not, or with None all. `before` is the
-    key of the last that was seen."""
+    """Returns incidents of a project, newest first.
+
+    Args:
+        open_ones: True for open, False for resolved, None for all.
+        before: id of the last incident of the previous part of the list.
+    """
     return await tx.structs(
         IncidentRow,
         _OF_PROJECT,

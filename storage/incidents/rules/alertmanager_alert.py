@@ -1,5 +1,6 @@
-"""What an alert of another system does to the incidents of its fingerprint: opens one, ends it, or
-nothing. The same alert told twice does nothing the second time.
+"""Effect of an external alert on the incident of its fingerprint: open, resolve, ignore.
+
+A repeated alert has no further effect.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ ALERTS_MOST: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """`key` is its fingerprint. `ended_at` is None where that is not told."""
+    """Alert of another system. `key` is its fingerprint; `ended_at` is None if not given."""
 
     key: str
     firing: bool
@@ -35,8 +36,13 @@ class AlertAction(StrEnum):
 
 
 def decide_action(alert: Alert, open_since: Instant | None) -> AlertAction:
-    """`open_since` is when the open incident of that fingerprint began; None where none is open.
-    An end that lies before that is told late, of an earlier time, and ends nothing."""
+    """Returns the effect of an alert.
+
+    An end before the start of the open incident belongs to an earlier alert and is ignored.
+
+    Args:
+        open_since: start of the open incident with this fingerprint, None without one.
+    """
     if alert.firing:
         return AlertAction.OPENS if open_since is None else AlertAction.IGNORED
     if open_since is None:
@@ -54,8 +60,10 @@ def read_alert(
     ends_at: Instant | None,
     now: Instant,
 ) -> Alert:
-    """Its words as they fit here. An instant before 1970 is that system's way of telling none, and
-    nothing began after now."""
+    """Returns the alert with texts cut to the limits of an incident.
+
+    An instant before 1970 counts as absent. A start after `now` is replaced by `now`.
+    """
     named = annotations.get("summary", "").strip() or labels.get("alertname", "").strip()
     began = starts_at if starts_at is not None and starts_at > 0 else now
     return Alert(
@@ -70,7 +78,7 @@ def read_alert(
 
 
 def key_fault(key: str) -> str | None:
-    """Why this is no fingerprint; None where it may be one."""
+    """Returns why `key` is no valid fingerprint, None if it is valid."""
     if not key.strip():
         return "must not be blank"
     if len(key) > KEY_LONGEST:

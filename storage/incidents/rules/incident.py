@@ -1,7 +1,7 @@
-"""An incident's status moves forward and ends at resolved; what is said of it is bounded text.
+"""Rules of incidents: status order, limits of texts and default visibility of updates.
 
-A status that is the present one again is no movement: it may be restated, with something to say,
-and counts as a status written. Plain notes keep the status and are always taken.
+A status can only move forward and ends at resolved. An update can repeat the present status with a
+text, and counts as a status update. A note keeps the status and is accepted in every status.
 """
 
 from enum import StrEnum
@@ -17,12 +17,12 @@ _DAY_US: Final = 24 * _HOUR_US
 
 
 def clipped_title(name: str, tail: str) -> str:
-    """A name, cut where it is long, and what is said of it."""
+    """Returns the tail after the name, which is cut to the longest title."""
     return _clipped_outage_text(name, tail)
 
 
 def lasted(us: int) -> str:
-    """A length of time to two units, cut and not rounded: never longer than it was."""
+    """Returns a duration in at most two units, rounded down."""
     us = max(us, 0)
     if us < _MINUTE_US:
         return f"{us // 1_000_000} s"
@@ -45,12 +45,12 @@ def _clipped_outage_text(name: str, tail: str) -> str:
 TITLE_LONGEST: Final = 200
 BODY_LONGEST: Final = 10_000
 POSTMORTEM_LONGEST: Final = 50_000
-# Of one incident. What moves it is taken beyond, so that none stays open for having been talked of.
+# Per incident. A change of status is accepted beyond it, so that every incident can be resolved.
 UPDATES_MOST: Final = 1_000
 
 
 class IncidentStatus(StrEnum):
-    """In the order in which they may follow each other; some may be left out."""
+    """Status of an incident, in ascending order; an incident can skip a status."""
 
     INVESTIGATING = "investigating"
     IDENTIFIED = "identified"
@@ -66,7 +66,7 @@ class IncidentImpact(StrEnum):
 
 
 class IncidentSource(StrEnum):
-    """A person at the console, a program by a token, or Leadline itself."""
+    """Origin of an incident: a console session, an API token, or Leadline itself."""
 
     MANUAL = "manual"
     API = "api"
@@ -83,8 +83,7 @@ _IMPACT_OF_SEVERITY: Final = {
 
 
 def status_refusal(present: IncidentStatus, given: IncidentStatus | None) -> str | None:
-    """The code with which a status is refused that is given to an incident; None where it is taken.
-    A note, which gives none, is always taken."""
+    """Returns the error code for a new status, None if it is accepted or absent."""
     if given is None:
         return None
     if present is IncidentStatus.RESOLVED:
@@ -93,27 +92,27 @@ def status_refusal(present: IncidentStatus, given: IncidentStatus | None) -> str
 
 
 def statuses_from(present: IncidentStatus) -> list[IncidentStatus]:
-    """What an incident may be told to be next, its present status first; none once resolved."""
+    """Returns the statuses that an update can set, present first; empty once resolved."""
     return [status for status in IncidentStatus if status_refusal(present, status) is None]
 
 
 def is_empty_update(present: IncidentStatus, given: IncidentStatus | None, body: str) -> bool:
-    """Whether an update would neither move the incident nor say anything."""
+    """Returns whether an update has neither a new status nor a text."""
     return given in (None, present) and not body.strip()
 
 
 def is_public(given: IncidentStatus | None, wish: bool | None) -> bool:
-    """Where nobody wished otherwise, what carries a status is public and a plain note is not."""
+    """Returns whether an update is public. By default status updates are and notes are not."""
     return given is not None if wish is None else wish
 
 
 def impact_of_severity(severity: str) -> IncidentImpact:
-    """Of an alert's label; what is not known says nothing of an impact."""
+    """Returns the impact for the severity label of an alert; `NONE` if it is not known."""
     return _IMPACT_OF_SEVERITY.get(severity.lower(), IncidentImpact.NONE)
 
 
 def title_fault(text: str) -> str | None:
-    """Why no incident may be called this; None where one may."""
+    """Returns why `text` cannot be a title, None if it can."""
     if not text.strip():
         return "must not be blank"
     if len(text) > TITLE_LONGEST:
@@ -122,29 +121,29 @@ def title_fault(text: str) -> str | None:
 
 
 def body_fault(text: str, longest: int = BODY_LONGEST) -> str | None:
-    """Why this may not stand in an update, or in a postmortem; it may be empty."""
+    """Returns why `text` cannot be a body, None if it can. An empty text is accepted."""
     if len(text) > longest:
         return f"must be at most {longest} characters"
     return text_rule_broken(text, multiline=True)
 
 
 def one_line(text: str, longest: int = TITLE_LONGEST) -> str:
-    """Of a text that another system wrote, what may be a title: never refused, perhaps cut."""
+    """Returns external text as a title: invalid characters are replaced and the end is cut."""
     return _clipped(" ".join(_tamed(text, longest).split()), longest)
 
 
 def many_lines(text: str, longest: int = BODY_LONGEST) -> str:
-    """As `one_line`, with its lines: what may be a body."""
+    """Returns external text as a body, like `one_line` but with line breaks."""
     return _clipped(_tamed(text, longest).strip(), longest)
 
 
 def normal_lines(text: str) -> str:
-    """Lines end as they do here, whatever a browser or another system makes of them."""
+    """Converts CRLF and CR to LF."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _tamed(text: str, longest: int) -> str:
-    # What is beyond by far is not even looked at.
+    # Limits the work on long texts, because the caller cuts the result anyway.
     lines = normal_lines(text[: 2 * longest + 2])
     return "".join(" " if text_rule_broken(char, multiline=True) else char for char in lines)
 

@@ -1,1 +1,1 @@
-"""Locks and writes of the tables of incidents, and the reads that a write needs."""
+"""Locks and writes of the incident tables, and the reads that a write needs."""

@@ -1,4 +1,4 @@
-"""Which ladders are to be looked at, and whom their steps paged or could not."""
+"""Escalation state of incidents: due steps and the channels that were paged."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -24,8 +24,7 @@ select id, name from notification_channels where org = %(org)s and id = any(%(id
 
 
 async def select_due_ladders(tx: Tx, now: Instant, most: int) -> list[tuple[UUID, str]]:
-    """Incidents whose ladder is to be looked at, with what each is of: a service, a monitor, or
-    itself alone."""
+    """Returns due incidents and their kind: `service`, `monitor` or `incident`."""
     return [(uid, subject) for uid, subject in await tx.rows(_DUE, now=now, most=most)]
 
 

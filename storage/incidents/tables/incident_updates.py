@@ -1,4 +1,4 @@
-"""What was written of incidents, one after the other by seq; none of it ever changes."""
+"""Updates of incidents in the order of `seq`. Invariant: an update is never changed."""
 
 from uuid import UUID
 

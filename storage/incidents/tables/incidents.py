@@ -1,4 +1,4 @@
-"""Incidents and how far their ladders are. What moves under a lock is written whole, with it."""
+"""Incidents with their escalation state. Updates of a locked row write all its columns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,16 +24,16 @@ from incidents i join projects p on p.org = i.org and p.id = i.project
   left join users u on u.id = i.acknowledged_by
 """
 _BY_ID = f"select {_COLUMNS} {_FROM} where i.org = %(org)s and i.id = %(id)s"
-# Held, so that its events are numbered one after the other, and told in that order. What is held is
-# read in a statement of its own: who waited sees whatever its holder wrote, of others too.
+# The lock puts the events of an incident in order. A separate statement reads the row, so that a
+# transaction that waited for the lock reads the committed values of all tables.
 _LOCK = "select org, id from incidents where uid = %(uid)s for update"
 _LOCK_OPEN_OF_MONITOR = """
 select org, id from incidents
 where org = %(org)s and monitor = %(monitor)s and source = 'auto' and status <> 'resolved'
 for update
 """
-# Several at once, each found by its index. Whoever locks more than one of an organization holds the
-# states of their monitors, and so is alone with them.
+# One index lookup per row. A transaction that locks several incidents of an organization has locked
+# the states of their monitors, so that no other transaction locks the same rows in another order.
 _LOCK_OF_OUTAGES = """
 select k.org, k.monitor, h.id
 from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ids)s::int[]) as k(org, monitor, id)
@@ -100,14 +100,14 @@ update incidents set escalation_policy = %(policy)s, escalation_started_at = at(
   escalate_at = at(%(now)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
-# All that is to come, by as much as what comes next.
+# Moves all later steps by the same duration as the next step.
 _DELAY_CLIMBING = """
 update incidents set escalation_started_at = coalesce(escalation_started_at, created_at)
     + (at(%(until)s) - coalesce(escalate_at, at(%(now)s))),
   escalate_at = at(%(until)s)
 where org = %(org)s and id = %(id)s
 """
-# It keeps its place and its ladder until the incident stands.
+# The shared lock keeps the monitor and its escalation policy until the incident is inserted.
 _HOLD_ANCHOR = """
 select id, escalation_policy from monitors
 where uid = %(uid)s and org = %(org)s and project = %(project)s for share
@@ -120,7 +120,7 @@ async def lock_incident(tx: Tx, uid: UUID) -> IncidentRow | None:
 
 
 async def lock_open_of_monitor(tx: Tx, org: int, monitor: int) -> IncidentRow | None:
-    """The one that Leadline itself opened for the monitor and that is not resolved."""
+    """Locks the monitor's unresolved incident with the source `auto`."""
     tx.lock_rank(LockRank.INCIDENT, "a monitor's open incident")
     return await _read_locked(tx, await tx.row(_LOCK_OPEN_OF_MONITOR, org=org, monitor=monitor))
 
@@ -128,8 +128,12 @@ async def lock_open_of_monitor(tx: Tx, org: int, monitor: int) -> IncidentRow | 
 async def lock_of_outages(
     tx: Tx, named: Mapping[MonitorKey, int], unnamed: Sequence[MonitorKey]
 ) -> dict[MonitorKey, IncidentRow]:
-    """By (organization, monitor): the incidents with these keys, and of the monitors for which none
-    is known the one that Leadline itself opened and that is not resolved."""
+    """Locks the incidents of outages, by monitor.
+
+    Args:
+        named: monitors with the id of a known incident.
+        unnamed: monitors whose unresolved incident with the source `auto` is locked.
+    """
     tx.lock_rank(LockRank.INCIDENT, "the incidents of outages")
     found = []
     if named:
@@ -144,8 +148,12 @@ async def lock_of_outages(
 async def lock_of_episodes(
     tx: Tx, named: Mapping[ServiceKey, int], unnamed: Sequence[ServiceKey]
 ) -> dict[ServiceKey, IncidentRow]:
-    """By (organization, service): the incidents with these keys, and of the services for which none
-    is known the one that Leadline itself opened and that is not resolved."""
+    """Locks the incidents of episodes, by service.
+
+    Args:
+        named: services with the id of a known incident.
+        unnamed: services whose unresolved incident with the source `auto` is locked.
+    """
     tx.lock_rank(LockRank.INCIDENT, "the incidents of episodes")
     found = []
     if named:
@@ -157,14 +165,14 @@ async def lock_of_episodes(
 
 
 async def lock_open_of_alert(tx: Tx, org: int, project: int, key: str) -> IncidentRow | None:
-    """The open incident of a fingerprint."""
+    """Locks the open incident of a fingerprint."""
     tx.lock_rank(LockRank.INCIDENT, "an alert's open incident")
     found = await tx.row(_LOCK_OPEN_OF_ALERT, org=org, project=project, key=key)
     return await _read_locked(tx, found)
 
 
 async def _read_several(tx: Tx, found: Sequence[tuple[int, ...]]) -> dict[Key, IncidentRow]:
-    """Of (organization, whatever they are found by, key)."""
+    """Returns the incidents for rows of (organization, monitor or service, incident id)."""
     if not found:
         return {}
     ids = {"orgs": [org for org, _, _ in found], "ids": [key for _, _, key in found]}
@@ -179,23 +187,24 @@ async def _read_locked(tx: Tx, found: Key | None) -> IncidentRow | None:
 async def lock_shared_anchor(
     tx: Tx, org: int, project: int, monitor: UUID
 ) -> tuple[int, int | None] | None:
-    """The key of the project's monitor that an incident is about, and its ladder's."""
-    tx.lock_rank(LockRank.MONITOR, "what an incident is about")
+    """Locks the incident's monitor, shared. Returns its id and its escalation policy's."""
+    tx.lock_rank(LockRank.MONITOR, "the monitor of an incident")
     found = await tx.row(_HOLD_ANCHOR, org=org, project=project, uid=monitor)
     return None if found is None else (found[0], found[1])
 
 
 async def insert_incident(tx: Tx, values: dict[str, Any]) -> IncidentRow | None:
-    """None where one is open already of that alert, or of that monitor by ourselves.
+    """Inserts an incident. Returns None if a unique open incident exists already.
 
-    It has no rank among the locks: several are opened, and told of, in one transaction.
+    Unique are the open incident of an alert, and the open one with the source `auto` of a monitor
+    or service. The insert has no lock rank, because a transaction can open several incidents.
     """
     key = await tx.value(_INSERT, **values, uid=uuid7(), now=tx.now)
     return None if key is None else await tx.one(IncidentRow, _BY_ID, org=values["org"], id=key)
 
 
 async def advance_incident(tx: Tx, row: IncidentRow) -> None:
-    """Writes seq, status, when it was resolved and whether its ladder is looked at again."""
+    """Writes `seq`, `status`, `resolved_at` and `escalate_at`."""
     count = await tx.execute(
         _MOVE,
         org=row.org,
@@ -206,15 +215,15 @@ async def advance_incident(tx: Tx, row: IncidentRow) -> None:
         escalate_at=row.escalate_at,
         now=tx.now,
     )
-    assert count == 1, "the incident is locked and there"
+    assert count == 1, "the locked incident is missing"
 
 
 async def acknowledge_incident(tx: Tx, row: IncidentRow, person: UUID | None, label: str) -> None:
-    """Its ladder stands still from now on."""
+    """Acknowledges the incident and stops its escalation."""
     count = await tx.execute(
         _ACKNOWLEDGE, org=row.org, id=row.id, person=person, label=label, now=tx.now
     )
-    assert count == 1, "the incident is locked and there"
+    assert count == 1, "the locked incident is missing"
 
 
 async def climb(
@@ -225,7 +234,7 @@ async def climb(
     last_escalated_at: Instant | None,
     escalate_at: Instant | None,
 ) -> None:
-    """How far a locked incident's ladder is: steps taken, when last, and when to look again."""
+    """Writes the escalation state of a locked incident."""
     count = await tx.execute(
         _CLIMB,
         org=row.org,
@@ -235,20 +244,19 @@ async def climb(
         escalate_at=escalate_at,
         now=tx.now,
     )
-    assert count == 1, "the incident is locked and there"
+    assert count == 1, "the locked incident is missing"
 
 
 async def postpone_escalation_step(tx: Tx, row: IncidentRow, until: Instant) -> None:
-    """What is due next of a locked incident's ladder is due then, and what follows it as much
-    later."""
+    """Postpones the next step of a locked incident, and all later steps by the same duration."""
     count = await tx.execute(_DELAY_CLIMBING, org=row.org, id=row.id, until=until, now=tx.now)
-    assert count == 1, "the incident is locked and there"
+    assert count == 1, "the locked incident is missing"
 
 
 async def start_escalation(tx: Tx, row: IncidentRow, policy: int) -> IncidentRow:
-    """A locked incident that nobody was paged for gets a ladder, whose time begins now."""
+    """Starts an escalation of a locked incident that has none, at the present instant."""
     count = await tx.execute(_BEGIN_CLIMBING, org=row.org, id=row.id, policy=policy, now=tx.now)
-    assert count == 1, "the incident is locked and there"
+    assert count == 1, "the locked incident is missing"
     found = await tx.one(IncidentRow, _BY_ID, org=row.org, id=row.id)
-    assert found is not None, "the incident is locked and there"
+    assert found is not None, "the locked incident is missing"
     return found

@@ -1,4 +1,4 @@
-"""What was learned of an incident: one text, published with its first writing and edited since."""
+"""Postmortems of incidents. The first write publishes the text; later writes replace it."""
 
 from uuid import UUID
 
@@ -33,7 +33,7 @@ async def put_postmortem(
     author: UUID | None,
     label: str,
 ) -> PostmortemRow:
-    """The incident is held: one writes at a time."""
+    """Inserts or replaces the postmortem. The caller has locked the incident."""
     row = await tx.one(
         PostmortemRow,
         _PUT,

@@ -1,7 +1,7 @@
-"""What principals do with incidents: open, update, acknowledge, explain; one audit row for each.
+"""Edits of incidents by principals: open, update, acknowledge and postmortem.
 
-An acknowledgement is of the first who gives it and stays so. Where nobody gave one, a resolved
-incident takes none any more.
+Every edit writes one audit row.
+Only the first acknowledgement counts. A resolved incident cannot be acknowledged.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ EDIT: Final = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentDraft:
-    """As a principal asks for one; `monitor` is what it is about."""
+    """Incident as requested by a principal, optionally about a `monitor`."""
 
     title: str
     status: IncidentStatus = IncidentStatus.INVESTIGATING
@@ -51,8 +51,12 @@ class IncidentDraft:
 async def create_incident(
     tx: Tx, principal: Principal, project: UUID, draft: IncidentDraft
 ) -> IncidentRow:
-    """About a monitor that has a ladder, it climbs it. Refused not_found, forbidden, invalid where
-    title or body cannot be, or where there is no such monitor in the project."""
+    """Opens an incident. The escalation policy of its monitor starts.
+
+    Raises:
+        Refused not_found, forbidden. Refused invalid, if the title or body is not valid or the
+        project has no such monitor.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     expect("title", title_fault(draft.title))
     body = normal_lines(draft.body)
@@ -95,8 +99,11 @@ async def add_update(
     body: str,
     public: bool | None,
 ) -> tuple[IncidentRow, UpdateRow]:
-    """A note where there is no status; `public` None is as usual for either. Refused not_found,
-    forbidden, invalid, status_backward, incident_resolved, update_quota."""
+    """Writes an update, or a note without a `status`. `public` None selects the default.
+
+    Raises:
+        Refused not_found, forbidden, invalid, status_backward, incident_resolved, update_quota.
+    """
     before = await _lock(tx, principal, incident)
     body = normal_lines(body)
     expect("body", body_fault(body))
@@ -119,8 +126,11 @@ async def add_update(
 
 
 async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
-    """Its ladder stops; a second one changes nothing. Refused not_found, forbidden,
-    incident_resolved."""
+    """Acknowledges the incident and stops its escalation. A second call has no effect.
+
+    Raises:
+        Refused not_found, forbidden, incident_resolved.
+    """
     before = await _lock(tx, principal, incident)
     if before.acknowledged_at is not None:
         return before
@@ -129,16 +139,20 @@ async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentR
     await incidents.acknowledge_incident(tx, before, person_of(principal), principal.label)
     await audit(tx, principal, before.org, "incident.acknowledge", _target(before))
     row = await incidents_queries.select_incident(tx, incident)
-    assert row is not None, "it is held"
+    assert row is not None, "the locked incident is missing"
     return row
 
 
 async def put_postmortem(
     tx: Tx, principal: Principal, incident: UUID, body: str, revision: int | None
 ) -> PostmortemRow:
-    """The first one publishes it, the same text again changes nothing. Of a service's incident it
-    names a revision that governed some of it. Refused not_found, forbidden, invalid,
-    revision_foreign, not_resolved."""
+    """Writes the postmortem. The first write publishes it; an equal text writes no row.
+
+    For the incident of a service, `revision` must have governed a part of it.
+
+    Raises:
+        Refused not_found, forbidden, invalid, revision_foreign, not_resolved.
+    """
     row = await _lock(tx, principal, incident)
     body = normal_lines(body)
     expect("body", "must not be blank" if not body.strip() else None)
@@ -168,7 +182,7 @@ async def _expect_governed(tx: Tx, row: IncidentRow, revision: int | None) -> No
             raise Refused("revision_foreign")
         return
     if revision is None:
-        raise Refused("invalid", "declaration_revision", "is required, as it is of a service")
+        raise Refused("invalid", "declaration_revision", "is required for a service's incident")
     key = ServiceKey((row.org, row.service))
     revisions = (await select_revisions(tx, [key]))[key]
     until = tx.now if row.resolved_at is None else row.resolved_at
@@ -182,7 +196,7 @@ async def _lock(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
 
 
 def target_of_new(row: IncidentRow) -> str:
-    """As the audit of its making names it."""
+    """Returns the target of the audit row of a new incident."""
     about = "" if row.monitor_uid is None else f" monitor:{row.monitor_uid}"
     return f"incident:{row.uid} project:{row.project_uid}{about}"
 

@@ -1,9 +1,8 @@
-"""Takes the steps of an incident's ladder that are due, under the incident's lock.
+"""Takes the due steps of an incident's escalation policy, under the incident's lock.
 
-It keeps true: no step is taken twice, none after an acknowledgement or the end, and what a step
-could not reach stands in the incident's timeline beside whom it paged. What falls due while
-everything is silenced comes when that is over, and what follows it as much later: who is paged
-first has the time to answer.
+Invariant: no step is taken twice, or after an acknowledgement or resolution. The incident's
+timeline records the paged and the unreachable channels of each step. A global silence postpones
+the due step and all later steps by the same duration, so that the first responders have their time.
 """
 
 from collections.abc import Collection
@@ -26,7 +25,7 @@ INCIDENT = "incident_event"
 
 
 async def escalate_if_due(tx: Tx, incident: UUID) -> int:
-    """How many steps were taken; none where somebody was quicker, or has taken it up."""
+    """Takes the due steps. Returns their number, 0 if the incident is not due any more."""
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
@@ -34,7 +33,7 @@ async def escalate_if_due(tx: Tx, incident: UUID) -> int:
 
 
 async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) -> int:
-    """Of an incident that is held. `spared` are channels that are told of it just now."""
+    """Takes the due steps of a locked incident. `spared` channels are notified otherwise."""
     ladder = None
     if row.escalation_policy is not None:
         ladder = await select_ladder(tx, row.org, row.escalation_policy)
@@ -60,10 +59,10 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
 async def _take(
     tx: Tx, row: IncidentRow, ladder: EscalationPolicy, number: int, told: Collection[int]
 ) -> set[int]:
-    """Pages whom the step names and who is not told at this moment anyway; who was paged."""
+    """Pages the channels of a step except those in `told`. Returns the paged channels."""
     channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
     names = await ladders.select_channel_names(tx, row.org, channels)
-    # Who went since the ladder was read has no name any more.
+    # A channel that was deleted after the policy was read has no name.
     channels = [channel for channel in channels if channel in names]
     page = _notification(row, number, await incident_escalations.select_why(tx, row.org, row.id))
     wanted = [channel for channel in channels if channel not in told]

@@ -1,4 +1,4 @@
-"""What webhooks and people are told of an incident: as the API says it, with what caused it."""
+"""Payloads of incident events: the JSON body for webhooks and the recovery notification."""
 
 from typing import Any, Final
 
@@ -13,15 +13,14 @@ RESOLVED: Final = "incident.resolved"
 
 
 def event_of(update: UpdateRow) -> str:
-    """By what an update did. One that is resolved from the start is only opened."""
+    """Returns the event of an update. An incident that starts resolved is only opened."""
     if update.seq == 1:
         return OPENED
     return RESOLVED if update.status == IncidentStatus.RESOLVED else UPDATED
 
 
 def payload(incident: IncidentRow, update: UpdateRow) -> dict[str, Any]:
-    """The incident as it is after the update, the update, and the number to order and deduplicate
-    by."""
+    """Returns the event with the incident after the update. `seq` orders and deduplicates."""
     return {
         "event": event_of(update),
         "seq": update.seq,
@@ -31,7 +30,7 @@ def payload(incident: IncidentRow, update: UpdateRow) -> dict[str, Any]:
 
 
 def incident_body(row: IncidentRow) -> dict[str, Any]:
-    """As GET has it; what is not there is left out."""
+    """Returns the body as the API returns it, without fields that are None."""
     body = {
         "id": str(row.uid),
         "project_id": str(row.project_uid),
@@ -71,7 +70,7 @@ def update_body(incident: IncidentRow, row: UpdateRow) -> dict[str, Any]:
 
 
 def recovery_page(incident: IncidentRow, update: UpdateRow) -> Notification:
-    """For everybody who was paged: it is over."""
+    """Returns the recovery notification for all channels that were paged."""
     return Notification(
         event=RESOLVED,
         status="recovered",
@@ -90,7 +89,7 @@ def _lasted(incident: IncidentRow) -> str:
 
 
 def path_of(incident: IncidentRow) -> str:
-    """Of its page in the console."""
+    """Returns the path of the incident's screen in the console."""
     return f"/incidents/{incident.uid}"
 
 

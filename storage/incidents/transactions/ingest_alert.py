@@ -1,4 +1,4 @@
-"""An alert that another system sends opens an incident or ends it, as the token that brings it."""
+"""Opens or resolves the incident of an external alert, as the principal of the token."""
 
 from typing import Final
 from uuid import UUID
@@ -18,8 +18,11 @@ EDIT: Final = Permission(Need.EDITOR)
 
 
 async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> AlertAction:
-    """What it did; the same alert at the same time by somebody else is one. Refused not_found,
-    forbidden."""
+    """Applies the alert. If a concurrent transaction opened the incident, returns `IGNORED`.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     if not await removals.lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)

@@ -1,6 +1,6 @@
-"""Pages whom a service names: the first step of its ladder that reaches anybody, or who is on call.
+"""Paging of a service's route: the first step with an available channel, or on-call.
 
-For what climbs no ladder. Whoever calls holds what the stream is of.
+It serves notifications without an escalation. The caller locks the subject of the stream.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ from ..tables import incident_escalations as ladders
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """The stream that orders the events, and the thread that shows them to people."""
+    """Stream that orders the events, and the thread that groups them for recipients."""
 
     org: int
     project: int
@@ -31,7 +31,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class PagingRoute:
-    """A ladder counts before a schedule."""
+    """Paging route of a service. The escalation policy takes precedence over the schedule."""
 
     policy: int | None
     schedule: int | None
@@ -50,8 +50,10 @@ def stream_of(incident: IncidentRow) -> Stream:
 async def page_route(
     tx: Tx, to: Stream, route: PagingRoute, page: Notification, *, spared: Collection[int] = ()
 ) -> list[int]:
-    """The channels that were paged; none where the route reaches nobody. `spared` are told of it
-    just now."""
+    """Pages the first step that reaches a channel. Returns the paged channels.
+
+    Channels in `spared` get the notification otherwise and count as reached.
+    """
     for targets in await _steps(tx, to.org, route):
         channels = await channels_of_step(tx, to.org, targets, tx.now)
         wanted = [channel for channel in channels if channel not in spared]
@@ -70,7 +72,7 @@ async def page_stream(
 
 
 async def record_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None:
-    """Beside the incident stands who was paged apart from its ladder."""
+    """Records the channels that were paged outside the escalation policy."""
     names = await ladders.select_channel_names(tx, incident.org, paged)
     told = [names[channel] for channel in paged if channel in names]
     await ladders.insert_page(tx, incident.org, incident.id, incidents_rows.OWN_CHANNELS, told, [])

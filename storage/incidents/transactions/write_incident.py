@@ -1,7 +1,7 @@
-"""An incident is opened and moves on; whoever is to be told of it is told in the same transaction.
+"""Opens and updates incidents, and enqueues their notifications in the same transaction.
 
-Every event has a number of its incident's, without gaps, given under the incident's lock: webhooks
-are told of each. Who may write is settled before, and who audits is the caller.
+Every event of an incident has a sequence number without gaps, assigned under the incident's lock;
+webhooks get every event. The caller checks permissions and writes the audit row.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ TOPIC = "incident_event"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """`author` None is ourselves. `public` is whether its first update is."""
+    """Values of a new incident. `author` None is Leadline itself; `public` is of the update."""
 
     org: int
     project: int
@@ -54,7 +54,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentEntry:
-    """What is said of an incident; a note has no status. `public` None is as usual for either."""
+    """Update of an incident, or a note without `status`. `public` None selects the default."""
 
     status: IncidentStatus | None
     body: str
@@ -63,12 +63,15 @@ class IncidentEntry:
 
 
 class AlreadyOpen(Exception):
-    """One is open for that alert, or of ours for that monitor or service. Nothing was written."""
+    """An incident of this alert, or an automatic one of this monitor or service, is open."""
 
 
 async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
-    """The incident with its first update, numbered 1; its ladder begins now, unless it is resolved
-    from the start. AlreadyOpen where there can be no second."""
+    """Inserts the incident and its first update, and starts its escalation unless resolved.
+
+    Raises:
+        AlreadyOpen: no row was written.
+    """
     resolved = opening.status is IncidentStatus.RESOLVED
     climbs = opening.escalation_policy is not None and not resolved
     row = await incidents.insert_incident(
@@ -101,8 +104,13 @@ async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
 async def write_entry(
     tx: Tx, incident: IncidentRow, entry: IncidentEntry
 ) -> tuple[IncidentRow, UpdateRow]:
-    """Adds to a locked incident, and moves it where the entry has a status. What resolves it stops
-    its ladder and tells all who were paged. Refused incident_resolved, status_backward."""
+    """Adds an update to a locked incident and applies its status.
+
+    A resolution stops the escalation and notifies all channels that were paged.
+
+    Raises:
+        Refused incident_resolved, status_backward.
+    """
     refusal = status_refusal(IncidentStatus(incident.status), entry.status)
     if refusal is not None:
         raise Refused(refusal)
@@ -139,7 +147,7 @@ async def _insert_update(tx: Tx, row: IncidentRow, entry: IncidentEntry) -> Upda
 
 
 def person_of(principal: Principal | None) -> UUID | None:
-    """The person who acts; a token is none, though one has made it."""
+    """Returns the acting user, None for a token, even if a user created it."""
     if principal is None or principal.kind is CredentialKind.TOKEN:
         return None
     return principal.user if isinstance(principal.user, UUID) else None
