@@ -1,1 +1,1 @@
-"""What is stored of oncall."""
+"""Storage of on-call: schedules, overrides and escalation policies."""

@@ -1,4 +1,4 @@
-"""Row structs of oncall that other features or layers use, and their constants."""
+"""Row structs of on-call that other features or layers use, and their constants."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -10,7 +10,7 @@ from .rules.oncall_schedule import OnCallOverride, OnCallSchedule
 
 
 class EscalationPolicyRow(msgspec.Struct, frozen=True):
-    """`after_seconds` has one entry a step."""
+    """Escalation policy. `after_seconds` has one entry per step."""
 
     org: int
     id: int
@@ -25,7 +25,7 @@ class EscalationPolicyRow(msgspec.Struct, frozen=True):
 
 
 class EscalationTargetRow(msgspec.Struct, frozen=True):
-    """Of `channel` and `schedule` one is None; `uid` and `name` are those of the other."""
+    """Target of a step: a channel or a schedule, with its `uid` and `name`."""
 
     policy: int
     step: int
@@ -36,7 +36,10 @@ class EscalationTargetRow(msgspec.Struct, frozen=True):
 
 
 class ScheduleRow(msgspec.Struct, frozen=True):
-    """`timezone` empty counts elapsed time; `has_calendar`: a token was asked for."""
+    """On-call schedule. An empty `timezone` counts elapsed time.
+
+    `has_calendar`: a calendar token exists.
+    """
 
     org: int
     id: int
@@ -52,7 +55,7 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     updated_at: Instant
 
     def roster(self, participants: Sequence[int]) -> OnCallSchedule:
-        """As the rule reads it, with the keys of who takes turns."""
+        """Returns the schedule for the rule, with the channel ids of the participants."""
         return OnCallSchedule(
             self.anchor_at, self.shift_seconds * SECOND, tuple(participants), self.timezone
         )

@@ -29,7 +29,7 @@ from leadline.storage.oncall.transactions.resolve_targets import channels_of_ste
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
-NOT_OURS = "names nothing of this project that alerts can be sent to"
+NOT_OURS = "does not exist in this project"
 ANCHOR = to_text(FROZEN_NOW)
 
 

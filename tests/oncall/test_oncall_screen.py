@@ -202,7 +202,7 @@ async def test_a_ladder_is_made_changed_and_deleted_by_its_form(api: Api) -> Non
         ({"after-2": "x"}, "Step 2, After: must be a whole number"),
         ({"after-0": "301"}, "Step 2, After: must not be below"),
         ({"targets-2": []}, "Step 2, Whom: must have 1 to 20"),
-        ({"targets-2": ["channel:x"]}, "Step 2, Whom: names nothing"),
+        ({"targets-2": ["channel:x"]}, "Step 2, Whom: does not exist"),
         ({"targets-2": ["x"]}, "Step 2, Whom: must be chosen"),
         ({"name": " "}, "Name: must not be blank"),
     ):

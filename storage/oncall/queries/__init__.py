@@ -1,1 +1,1 @@
-"""Read-only SQL of oncall."""
+"""Read-only SQL of on-call."""

@@ -32,7 +32,7 @@ async def select_policies_of(tx: Tx, org: int, project: int) -> list[EscalationP
 
 
 async def select_targets(tx: Tx, org: int, policies: Collection[int]) -> list[EscalationTargetRow]:
-    """Of each policy its steps in order, and of each step its targets in order."""
+    """Returns the targets of the policies, ordered by policy, step and place."""
     return await tx.structs(EscalationTargetRow, _TARGETS, org=org, policies=sorted(policies))
 
 

@@ -1,4 +1,4 @@
-"""Reads of oncall overrides."""
+"""Reads of on-call overrides."""
 
 from uuid import UUID
 

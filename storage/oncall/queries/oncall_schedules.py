@@ -1,4 +1,4 @@
-"""Schedules as the rule of who is on call reads them, with the overrides of a span of time."""
+"""Reads of on-call schedules, with their participants and the overrides of a span."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ..tables.oncall_schedules import _BY_UID, _COLUMNS, _FROM, select_schedules
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRoster:
-    """A schedule with who takes part and which overrides hold in the span that was asked for."""
+    """Schedule with its participants and the overrides that overlap the requested span."""
 
     schedule: ScheduleRow
     participants: list[ParticipantRow]
@@ -29,7 +29,7 @@ class ScheduleRoster:
         return [row.as_rule for row in self.override_rows]
 
     def name_of(self, channel: int) -> str:
-        """Of anybody who can be on call in the span."""
+        """Returns the name of a channel that can be on call in the span."""
         for person in self.participants:
             if person.channel == channel:
                 return person.name
@@ -39,8 +39,11 @@ class ScheduleRoster:
 async def select_rosters(
     tx: Tx, org: int, schedules: Collection[ScheduleRow], from_at: Instant, until: Instant
 ) -> list[ScheduleRoster]:
-    """In the order of `schedules`, all of one organization; overrides that hold in
-    [from_at, until)."""
+    """Returns rosters in the order of `schedules`, with the overrides of [from_at, until).
+
+    Args:
+        schedules: rows of one organization.
+    """
     keys = [row.id for row in schedules]
     people = await select_participants(tx, org, keys)
     overrides = await select_overrides_between(tx, org, keys, from_at, until)
@@ -76,7 +79,7 @@ async def select_schedules_of(tx: Tx, org: int, project: int) -> list[ScheduleRo
 async def select_participants(
     tx: Tx, org: int, schedules: Collection[int]
 ) -> dict[int, list[ParticipantRow]]:
-    """Of each schedule, in the order in which they take turns."""
+    """Returns the participants of each schedule in the order of rotation."""
     found: dict[int, list[ParticipantRow]] = {key: [] for key in schedules}
     for row in await tx.structs(
         ParticipantRow, _PARTICIPANTS, org=org, schedules=sorted(schedules)

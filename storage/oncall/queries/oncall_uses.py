@@ -1,4 +1,4 @@
-"""What uses an escalation policy or an on-call schedule: neither may be deleted then."""
+"""References to escalation policies and on-call schedules, which prevent their deletion."""
 
 from ...engine.pools import Tx
 
@@ -13,12 +13,12 @@ select exists (select from escalation_targets where org = %(org)s and schedule =
 
 
 async def is_policy_used(tx: Tx, org: int, policy: int) -> bool:
-    """Whether a monitor or a service names the escalation policy."""
+    """Returns whether a monitor or a service refers to the escalation policy."""
     found: bool = await tx.value(_POLICY_IS_USED, org=org, key=policy)
     return found
 
 
 async def is_schedule_used(tx: Tx, org: int, schedule: int) -> bool:
-    """Whether an escalation policy or a service names the on-call schedule."""
+    """Returns whether an escalation policy or a service refers to the on-call schedule."""
     found: bool = await tx.value(_SCHEDULE_IS_USED, org=org, key=schedule)
     return found

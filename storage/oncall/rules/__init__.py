@@ -1,1 +1,1 @@
-"""Pure rules of oncall: no clock, randomness, SQL or I/O; `now` is an argument."""
+"""Pure rules of on-call: no clock, randomness, SQL or I/O; `now` is an argument."""

@@ -1,8 +1,8 @@
-"""When the steps of a ladder are due, so that whoever looks late skips nobody and piles nothing up.
+"""Due times of escalation steps, so that a late pass neither skips nor repeats steps.
 
-A step is due so long after its incident began. Those that came due while nobody looked are taken at
-once and in order, since each has other people. After the last one it may be repeated, so long after
-it was taken as lies between the last two; repeats that nobody looked at are one.
+A step is due `after_us` after the start of the incident. A late pass takes all due steps in order,
+because each has other targets. The last step can repeat: the interval is the distance of the last
+two steps, and a late pass takes all missed repeats as one.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ REPEAT_SHORTEST_US = 60 * SECOND
 
 
 class TargetKind(StrEnum):
-    """Whom a step pages: one channel, or who is on call by a schedule at that time."""
+    """Kind of a target: one channel, or the participant who is on call by a schedule."""
 
     CHANNEL = "channel"
     SCHEDULE = "schedule"
@@ -26,7 +26,7 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EscalationTarget:
-    """`key` is that of the channel or of the schedule."""
+    """Target of a step. `key` is the id of the channel or schedule."""
 
     kind: TargetKind
     key: int
@@ -34,7 +34,7 @@ class EscalationTarget:
 
 @dataclass(frozen=True, slots=True)
 class EscalationStep:
-    """`after_us` counts from the incident's beginning."""
+    """Step of a policy. `after_us` counts from the start of the incident."""
 
     after_us: int
     targets: tuple[EscalationTarget, ...] = ()
@@ -42,14 +42,14 @@ class EscalationStep:
 
 @dataclass(frozen=True, slots=True)
 class EscalationPolicy:
-    """Steps in order, each due no earlier than the one before; steps are numbered from 1."""
+    """Steps in ascending order of their delay. Step numbers begin at 1."""
 
     steps: tuple[EscalationStep, ...]
     repeat_last: bool = False
 
     @property
     def repeat_us(self) -> int | None:
-        """From one taking of the last step to the next; None where it is taken once."""
+        """Returns the interval of repeats of the last step, None without repeats."""
         if not self.repeat_last:
             return None
         before = self.steps[-2].after_us if len(self.steps) > 1 else 0
@@ -59,8 +59,12 @@ class EscalationPolicy:
 def due_steps(
     ladder: EscalationPolicy, began_at: Instant, taken: int, last_at: Instant | None, now: Instant
 ) -> tuple[list[int], int]:
-    """The steps to take now, in order, and how many are taken then. `taken` is that number of the
-    look before, and `last_at` when any was taken last."""
+    """Returns the step numbers to take now, in order, and the number of steps taken by then.
+
+    Args:
+        taken: number of steps that earlier passes have taken.
+        last_at: instant of the last step, None before the first.
+    """
     most = len(ladder.steps)
     if taken < most:
         due = [
@@ -76,19 +80,19 @@ def due_steps(
 def next_at(
     ladder: EscalationPolicy, began_at: Instant, taken: int, last_at: Instant | None
 ) -> Instant | None:
-    """When a step is due next, perhaps long ago; None when there is none to come."""
+    """Returns when the next step is due, possibly in the past; None after the last step."""
     if taken < len(ladder.steps):
         return Instant(began_at + ladder.steps[taken].after_us)
     repeat = ladder.repeat_us
     if repeat is None:
         return None
-    # A ladder that became shorter may never have taken its last step under our eyes.
+    # If a policy became shorter, its last step may never have been taken.
     base = began_at + ladder.steps[-1].after_us if last_at is None else last_at
     return Instant(base + repeat)
 
 
 def ladder_fault(after_seconds: Sequence[int], targets: Sequence[int]) -> tuple[str, str] | None:
-    """The field and the rule that steps break, given when each is due and how many it pages."""
+    """Returns the first invalid field and its rule, for the delays and target counts."""
     if not STEPS[0] <= len(after_seconds) <= STEPS[1]:
         return "steps", f"must have {STEPS[0]} to {STEPS[1]} entries"
     for index, (after, many) in enumerate(zip(after_seconds, targets, strict=True)):

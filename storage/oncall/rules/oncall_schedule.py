@@ -1,11 +1,13 @@
-"""Who is on call: at every instant exactly one of a schedule's participants.
+"""Rotation of an on-call schedule.
 
-Shifts follow each other from the anchor in both directions, so that instants before it have an
-answer too. Without a timezone a shift has its length in elapsed time. With one, hand-offs stand at
-the same local times whatever the clocks do: the shift in which they go forward is an hour shorter,
-the one in which they go back an hour longer. A local time that is skipped is handed off when the
-clocks have gone forward; one that comes twice, at its first coming. An override wins, the newest
-where several do.
+Invariant: exactly one channel is on call at every instant.
+
+Shifts follow each other from the anchor in both directions, so that instants before the anchor
+have a shift too. Without a timezone, a shift has a fixed elapsed length. With a timezone, hand-offs
+occur at the same local times. The shift in which clocks go forward is one hour shorter, and the
+shift in which they go back one hour longer. A hand-off at a skipped local time occurs when the
+clocks go forward; at a repeated local time, at its first occurrence. An override takes precedence;
+of several, the newest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,7 @@ from ...core.instant import DAY, HOUR, SECOND, Instant, from_datetime, is_timezo
 SHIFT_SECONDS = (3_600, 366 * 86_400)
 PARTICIPANTS = (1, 100)
 OVERRIDE_LONGEST_US = 366 * 24 * HOUR
-# Anchors and overrides: wide enough for everybody, and nowhere near what cannot be reckoned with.
+# Limits of anchors and overrides, far from the limits of `datetime`.
 EARLIEST_YEAR, LATEST_YEAR = 1970, 2200
 _EARLIEST = from_datetime(datetime(EARLIEST_YEAR, 1, 1, tzinfo=UTC))
 _LATEST = from_datetime(datetime(LATEST_YEAR, 1, 1, tzinfo=UTC))
@@ -27,7 +29,7 @@ _LATEST = from_datetime(datetime(LATEST_YEAR, 1, 1, tzinfo=UTC))
 
 @dataclass(frozen=True, slots=True)
 class OnCallSchedule:
-    """`participants` take turns; keys of channels. `timezone` empty counts elapsed time."""
+    """Rotation of `participants` (channel ids). An empty `timezone` counts elapsed time."""
 
     anchor_at: Instant
     shift_us: int
@@ -37,7 +39,7 @@ class OnCallSchedule:
 
 @dataclass(frozen=True, slots=True)
 class OnCallOverride:
-    """`number` rises with each that is made."""
+    """Override of a schedule. `number` ascends in the order of creation."""
 
     number: int
     channel: int
@@ -47,7 +49,7 @@ class OnCallOverride:
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """[from_at, until) in which one channel is on call; `override` is what puts it there."""
+    """Span [from_at, until) in which one channel is on call, by `override` if it is set."""
 
     channel: int
     from_at: Instant
@@ -56,7 +58,7 @@ class Duty:
 
 
 def on_call(roster: OnCallSchedule, overrides: Sequence[OnCallOverride], at: Instant) -> Duty:
-    """Who is on call at that instant, since when, and until when that stays so."""
+    """Returns the duty at an instant, up to the next hand-off or edge of any override."""
     shift = _shift_number(roster, at)
     from_at, until = hand_off(roster, shift), hand_off(roster, shift + 1)
     holding = _holding(overrides, at)
@@ -73,8 +75,11 @@ def on_call(roster: OnCallSchedule, overrides: Sequence[OnCallOverride], at: Ins
 
 
 def stretch(roster: OnCallSchedule, overrides: Sequence[OnCallOverride], at: Instant) -> Duty:
-    """The whole of one shift's or one override's time around an instant in which nothing newer
-    holds: what a hand-off, a new override or the end of one begins and ends."""
+    """Returns the whole span of the shift or override at an instant.
+
+    Overrides cut a shift, and newer overrides cut an override. The edges of the span are the
+    instants at which a hand-off, a new override or the end of one changes the duty.
+    """
     holding = _holding(overrides, at)
     if holding is None:
         shift = _shift_number(roster, at)
@@ -83,7 +88,7 @@ def stretch(roster: OnCallSchedule, overrides: Sequence[OnCallOverride], at: Ins
     else:
         from_at, until, channel = holding.starts_at, holding.ends_at, holding.channel
     for other in overrides:
-        # None of the newer ones holds at this instant: each is over by then, or still to come.
+        # No newer override is active at this instant: it has ended or has not started.
         if holding is None or other.number > holding.number:
             if other.ends_at <= at:
                 from_at = max(from_at, other.ends_at)
@@ -95,7 +100,7 @@ def stretch(roster: OnCallSchedule, overrides: Sequence[OnCallOverride], at: Ins
 def roster_fault(
     anchor_at: Instant, shift_seconds: int, participants: int, timezone: str
 ) -> tuple[str, str] | None:
-    """The field and the rule that a schedule breaks, given how many take part."""
+    """Returns the invalid field of a schedule and its rule. `participants` is their number."""
     if not SHIFT_SECONDS[0] <= shift_seconds <= SHIFT_SECONDS[1]:
         return "shift_seconds", f"must be {SHIFT_SECONDS[0]} to {SHIFT_SECONDS[1]} seconds"
     if not PARTICIPANTS[0] <= participants <= PARTICIPANTS[1]:
@@ -107,7 +112,7 @@ def roster_fault(
 
 
 def override_fault(starts_at: Instant, ends_at: Instant) -> tuple[str, str] | None:
-    """The field and the rule that an override's span breaks."""
+    """Returns the invalid field of an override's span and its rule."""
     for field, at in (("starts_at", starts_at), ("ends_at", ends_at)):
         fault = _instant_fault(at)
         if fault:
@@ -128,7 +133,7 @@ def _instant_fault(at: Instant) -> str | None:
 def duties(
     roster: OnCallSchedule, overrides: Sequence[OnCallOverride], from_at: Instant, until: Instant
 ) -> Iterator[Duty]:
-    """All between two instants, in order and without a gap; equal neighbours are one."""
+    """Yields the duties between two instants in order and without gaps; merges equal ones."""
     last: Duty | None = None
     at = from_at
     while at < until:
@@ -146,7 +151,7 @@ def duties(
 
 
 def hand_off(roster: OnCallSchedule, number: int) -> Instant:
-    """When shift `number` begins; shift 0 begins at the anchor."""
+    """Returns the start of shift `number`. Shift 0 starts at the anchor."""
     if not roster.timezone:
         return Instant(roster.anchor_at + number * roster.shift_us)
     zone = _zone(roster.timezone)
@@ -160,8 +165,11 @@ def _holding(overrides: Sequence[OnCallOverride], at: Instant) -> OnCallOverride
 
 
 def _shift_number(roster: OnCallSchedule, at: Instant) -> int:
-    """The last shift that has begun. What clocks there show says it, but for those that begun
-    before the clocks were put back."""
+    """Returns the number of the last shift that has started.
+
+    Local time gives the number. The loop corrects it for shifts that started before the clocks
+    went back.
+    """
     if not roster.timezone:
         return (at - roster.anchor_at) // roster.shift_us
     zone = _zone(roster.timezone)
@@ -176,11 +184,11 @@ def _shift_number(roster: OnCallSchedule, at: Instant) -> int:
 
 
 def _instant_of(local: datetime, zone: ZoneInfo) -> Instant:
-    """The first instant at which clocks there show that time; where they skip it, when they do."""
+    """Returns the first instant with this local time; for a skipped time, the clock change."""
     first = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) == local:
         return from_datetime(first)
-    # Skipped: its two readings lie around the instant at which the clocks go forward.
+    # Skipped time: the instants for both folds enclose the clock change.
     low, high = sorted(
         from_datetime(local.replace(tzinfo=zone, fold=fold).astimezone(UTC)) // SECOND
         for fold in (0, 1)

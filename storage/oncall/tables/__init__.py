@@ -1,1 +1,1 @@
-"""Locks and writes of the tables of oncall, and the reads that a write needs."""
+"""Locks and writes of the on-call tables, and the reads that a write needs."""

@@ -1,7 +1,7 @@
-"""Ladders of projects. What a step names, and a ladder that a monitor names, cannot go.
+"""Escalation policies of projects. Targets and referenced policies cannot be deleted.
 
-Steps and places are numbered from 1. Whoever comes to name a ladder holds it by its key, and
-whoever changes or removes one locks it, so that nothing comes to name what is going.
+Steps and places are numbered from 1. A transaction that refers to a policy takes a shared lock on
+it. An update or deletion takes an exclusive lock, so that no referenced policy is deleted.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ _HOLD = """
 select id from escalation_policies
 where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
 """
-# One that is looked at finds by itself what is due by the ladder as it is now.
+# The escalation of each incident then takes the steps that are due by the new policy.
 _LOOK_AGAIN = """
 update incidents set escalate_at = at(%(now)s)
 where org = %(org)s and escalation_policy = %(id)s and status <> 'resolved'
@@ -61,13 +61,13 @@ where org = %(org)s and escalation_policy = %(id)s and status <> 'resolved'
 
 
 async def lock_policy(tx: Tx, uid: UUID) -> EscalationPolicyRow | None:
-    tx.lock_rank(LockRank.POLICY, "a ladder that changes")
+    tx.lock_rank(LockRank.POLICY, "an escalation policy to change")
     return await tx.one(EscalationPolicyRow, _LOCK, uid=uid)
 
 
 async def lock_shared_policy(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
-    """Its key, if it is the project's; it stays until we are done."""
-    tx.lock_rank(LockRank.POLICY, "a ladder that is referred to")
+    """Locks the project's policy, shared, and returns its id."""
+    tx.lock_rank(LockRank.POLICY, "a referenced escalation policy")
     key: int | None = await tx.value(_HOLD, org=org, project=project, uid=uid)
     return key
 
@@ -78,7 +78,7 @@ async def count_policies(tx: Tx, org: int, project: int) -> int:
 
 
 async def select_ladder(tx: Tx, org: int, policy_id: int) -> EscalationPolicy | None:
-    """As the rule reads it; None where it is gone."""
+    """Returns the policy for the rule, None if it is deleted."""
     row = await tx.row(_LADDER, org=org, id=policy_id)
     if row is None:
         return None
@@ -122,7 +122,7 @@ async def update_policy(
         after_seconds=_after_seconds(ladder),
         now=tx.now,
     )
-    assert count == 1, "the ladder is locked and there"
+    assert count == 1, "the locked policy is missing"
     await tx.execute(_DROP_TARGETS, org=row.org, policy=row.id)
     await _add_targets(tx, row.org, row.id, ladder.steps)
 
@@ -132,8 +132,8 @@ async def delete_policy(tx: Tx, row: EscalationPolicyRow) -> None:
 
 
 async def look_at_incidents_again(tx: Tx, row: EscalationPolicyRow) -> int:
-    """Open incidents on a ladder that changed are looked at now, also those that had ended it."""
-    tx.lock_rank(LockRank.INCIDENT, "incidents of a ladder that changed")
+    """Makes open, unacknowledged incidents of a changed policy due, even after its last step."""
+    tx.lock_rank(LockRank.INCIDENT, "incidents of a changed escalation policy")
     return await tx.execute(_LOOK_AGAIN, org=row.org, id=row.id, now=tx.now)
 
 
@@ -165,5 +165,5 @@ def _after_seconds(ladder: EscalationPolicy) -> list[int]:
 def _target(channel: int | None, schedule: int | None) -> EscalationTarget:
     if channel is not None:
         return EscalationTarget(TargetKind.CHANNEL, channel)
-    assert schedule is not None, "the database has one of them"
+    assert schedule is not None, "a target has a channel or a schedule"
     return EscalationTarget(TargetKind.SCHEDULE, schedule)

@@ -1,6 +1,6 @@
-"""Overrides of schedules: for a while somebody else is on call. A later row wins.
+"""Overrides of on-call schedules. Of several active ones, the latest row has precedence.
 
-They are written while their schedule is locked, so that keys rise in the order of their making.
+Every write locks the schedule first, so that ids ascend in the order of creation.
 """
 
 from collections.abc import Collection
@@ -48,7 +48,7 @@ delete from oncall_overrides where org = %(org)s and id in (
 
 
 async def select_schedule_of(tx: Tx, uid: UUID) -> UUID | None:
-    """The schedule of an override, to be locked before the override is looked at."""
+    """Returns the schedule of an override. It is locked before the override is read."""
     found: UUID | None = await tx.value(_SCHEDULE_UID, uid=uid)
     return found
 
@@ -56,7 +56,7 @@ async def select_schedule_of(tx: Tx, uid: UUID) -> UUID | None:
 async def select_overrides_between(
     tx: Tx, org: int, schedules: Collection[int], from_at: Instant, until: Instant
 ) -> dict[int, list[OnCallOverrideRow]]:
-    """Of each schedule those that hold at some instant of [from_at, until)."""
+    """Returns the overrides of each schedule that overlap [from_at, until)."""
     found: dict[int, list[OnCallOverrideRow]] = {key: [] for key in schedules}
     for row in await tx.structs(
         OnCallOverrideRow,
@@ -71,7 +71,7 @@ async def select_overrides_between(
 
 
 async def count_coming(tx: Tx, org: int, schedule: int) -> int:
-    """How many are not over yet."""
+    """Returns the number of overrides that have not ended."""
     count: int = await tx.value(_COUNT_COMING, org=org, schedule=schedule, now=tx.now)
     return count
 
@@ -98,10 +98,10 @@ async def insert_override(
 
 
 async def delete_override(tx: Tx, row: OnCallOverrideRow) -> bool:
-    """False where somebody else removed it meanwhile."""
+    """Deletes an override. Returns False if a concurrent transaction has deleted it."""
     return await tx.execute(_DELETE, org=row.org, id=row.id) == 1
 
 
 async def purge_oldest_past(tx: Tx, org: int, schedule: int, keep: int) -> None:
-    """Of those that are over, the latest `keep` stay."""
+    """Deletes past overrides of a schedule except the latest `keep`."""
     await tx.execute(_DROP_OLDEST, org=org, schedule=schedule, now=tx.now, keep=keep)

@@ -1,7 +1,7 @@
-"""Schedules of who is on call, and their participants in the order in which they take turns.
+"""On-call schedules and their participants in the order of rotation.
 
-Whoever changes a schedule, its participants or its overrides locks it; whoever comes to name it in
-a ladder holds it by its key. Of the calendar's token only the hash is here.
+An edit of a schedule, its participants or its overrides locks the schedule. A transaction that
+refers to a schedule takes a shared lock. Of the calendar token, only the hash is stored.
 """
 
 from collections.abc import Collection
@@ -40,7 +40,7 @@ insert into oncall_participants (org, schedule, place, channel)
 select %(org)s, %(id)s, t.place, t.channel
 from unnest(%(channels)s::int[]) with ordinality as t (channel, place)
 """
-# Nobody deletes it until we are done; several are taken in one order.
+# The shared lock prevents deletion. Several rows are locked in ascending order of their ids.
 _HOLD = """
 select uid, id from oncall_schedules
 where uid = any(%(uids)s::uuid[]) and org = %(org)s and project = %(project)s
@@ -57,15 +57,15 @@ async def select_schedules_by_keys(tx: Tx, org: int, keys: Collection[int]) -> l
 
 
 async def lock_schedule(tx: Tx, uid: UUID) -> ScheduleRow | None:
-    tx.lock_rank(LockRank.ROSTER, "a schedule that changes")
+    tx.lock_rank(LockRank.ROSTER, "a schedule to change")
     return await tx.one(ScheduleRow, _LOCK, uid=uid)
 
 
 async def lock_shared_schedules(
     tx: Tx, org: int, project: int, uids: Collection[UUID]
 ) -> dict[UUID, int]:
-    """The keys of those that are the project's; they stay until we are done."""
-    tx.lock_rank(LockRank.ROSTER, "schedules that are referred to")
+    """Locks those schedules that belong to the project, shared, and returns their ids."""
+    tx.lock_rank(LockRank.ROSTER, "referenced schedules")
     return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))
 
 
@@ -102,7 +102,7 @@ async def update_schedule(tx: Tx, row: ScheduleRow, name: str, roster: OnCallSch
         timezone=roster.timezone,
         now=tx.now,
     )
-    assert count == 1, "the schedule is locked and there"
+    assert count == 1, "the locked schedule is missing"
     await tx.execute(_DROP_PARTICIPANTS, org=row.org, id=row.id)
     await tx.execute(_ADD_PARTICIPANTS, org=row.org, id=row.id, channels=list(roster.participants))
 
@@ -112,6 +112,6 @@ async def delete_schedule(tx: Tx, row: ScheduleRow) -> None:
 
 
 async def set_calendar_token(tx: Tx, row: ScheduleRow, token_hash: bytes) -> None:
-    """The one before opens nothing any more."""
+    """Stores a new token hash. The former token becomes invalid."""
     count = await tx.execute(_SET_TOKEN, org=row.org, id=row.id, hash=token_hash)
-    assert count == 1, "the schedule is locked and there"
+    assert count == 1, "the locked schedule is missing"

@@ -1,1 +1,1 @@
-"""Transactions of oncall: one unit of work per function."""
+"""Transactions of on-call: one unit of work per function."""

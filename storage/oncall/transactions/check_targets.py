@@ -1,5 +1,7 @@
-"""Whom alerts are sent to is named by id; what is no id, not there, or another project's is refused
-in the same words, so that nobody learns what exists elsewhere.
+"""Checks of alert targets, which are given by id.
+
+Invalid ids, unknown ids and ids of other projects have the same error text. The answer therefore
+does not show which objects exist in other projects.
 """
 
 from collections.abc import Sequence
@@ -14,12 +16,12 @@ from ..rules.escalation import EscalationTarget, TargetKind
 from ..tables.escalation_policies import lock_shared_policy
 from ..tables.oncall_schedules import lock_shared_schedules
 
-NOT_OURS: Final = "names nothing of this project that alerts can be sent to"
+NOT_OURS: Final = "does not exist in this project"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedTarget:
-    """A target as it was given, and the field in which it stands."""
+    """Requested target and the name of its input field."""
 
     field: str
     kind: TargetKind
@@ -27,7 +29,7 @@ class RequestedTarget:
 
     @property
     def uid(self) -> UUID | None:
-        """None for what is no id."""
+        """Returns the id, None if the text is not a valid id."""
         try:
             return UUID(self.text) if len(self.text) == 36 else None
         except ValueError:
@@ -37,14 +39,17 @@ class RequestedTarget:
 async def lock_targets(
     tx: Tx, org: int, project: int, given: Sequence[RequestedTarget]
 ) -> list[EscalationTarget]:
-    """The keys of what is named, in its order; nothing of it goes until we are done. Refused with
-    the field of the first that is not the project's."""
+    """Locks the targets, shared, and returns them in the given order.
+
+    Raises:
+        Refused invalid, with the field of the first target outside the project.
+    """
     wanted: dict[TargetKind, set[UUID]] = {kind: set() for kind in TargetKind}
     for one in given:
         if one.uid is not None:
             wanted[one.kind].add(one.uid)
     found: dict[TargetKind, dict[UUID, int]] = {kind: {} for kind in TargetKind}
-    # Schedules before channels, by rank.
+    # Lock order: schedules before channels.
     if wanted[TargetKind.SCHEDULE]:
         schedules = await lock_shared_schedules(tx, org, project, wanted[TargetKind.SCHEDULE])
         found[TargetKind.SCHEDULE] = schedules
@@ -61,19 +66,22 @@ async def lock_targets(
 
 
 def refuse_policy_without_incidents() -> NoReturn:
-    """A ladder hangs on an incident; without one it would page nobody, and look as if it did."""
+    """Refuses a policy without incidents, because it would never page."""
     raise Refused(
         "invalid",
         "escalation_policy_id",
-        "needs auto_incident, as it is an incident that escalates",
+        "needs auto_incident, because only incidents escalate",
     )
 
 
 async def lock_policy_named(
     tx: Tx, org: int, project: int, text: str | None, *, opens_incidents: bool
 ) -> int | None:
-    """The key of a monitor's ladder, which stays until we are done; None for none. Refused where
-    it is not the project's, and where the monitor opens no incident that it could hang on."""
+    """Locks a monitor's escalation policy, shared. Returns its id, None for an empty text.
+
+    Raises:
+        Refused invalid, if the project has no such policy or the monitor opens no incidents.
+    """
     if not text:
         return None
     if not opens_incidents:

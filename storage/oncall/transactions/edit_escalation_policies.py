@@ -1,4 +1,4 @@
-"""Ladders are made, replaced and removed as a whole by a project's editors."""
+"""Edits of escalation policies by editors of the project. An update replaces all steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ EDIT = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """Targets are given by kind and id."""
+    """Requested step. Each target has a kind and an id."""
 
     after_seconds: int
     targets: Sequence[tuple[TargetKind, str]]
@@ -42,7 +42,11 @@ class PolicyDraft:
 async def create_policy(
     tx: Tx, principal: Principal, project: UUID, draft: PolicyDraft
 ) -> EscalationPolicyRow:
-    """Refused not_found, forbidden, invalid with its field, policy_quota."""
+    """Creates a policy.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field, policy_quota.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     _check(draft)
     await lock_project(tx, home)
@@ -59,8 +63,11 @@ async def create_policy(
 async def replace_policy(
     tx: Tx, principal: Principal, policy: UUID, draft: PolicyDraft
 ) -> EscalationPolicyRow:
-    """Incidents that are on it go on by what it is now. Refused not_found, forbidden, invalid with
-    its field."""
+    """Replaces a policy. Open incidents continue with the new steps.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field.
+    """
     before = await _lock(tx, principal, policy)
     _check(draft)
     ladder = await _ladder(tx, before.org, before.project, draft)
@@ -72,7 +79,11 @@ async def replace_policy(
 
 
 async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
-    """Refused not_found, forbidden, and in_use where a monitor or a service names it."""
+    """Deletes a policy.
+
+    Raises:
+        Refused not_found, forbidden, and in_use if a monitor or a service refers to it.
+    """
     row = await _lock(tx, principal, policy)
     if await oncall_uses.is_policy_used(tx, row.org, row.id):
         raise Refused("in_use")

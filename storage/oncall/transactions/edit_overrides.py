@@ -1,5 +1,6 @@
-"""Overrides put somebody else on call for a while; the newest wins. Those that are long over go as
-new ones come, so that a schedule never has more than a bounded number.
+"""Edits of on-call overrides. The newest active override takes precedence.
+
+A new override deletes the oldest past ones, so that the number per schedule is bounded.
 """
 
 from typing import Final
@@ -32,8 +33,12 @@ async def create_override(
     starts_at: Instant,
     ends_at: Instant,
 ) -> OnCallOverrideRow:
-    """Refused not_found, forbidden, invalid with its field, override_quota where too many are not
-    over yet."""
+    """Creates an override.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field, and override_quota if `COMING_MOST`
+        overrides have not ended.
+    """
     home = await lock_for_edit(tx, principal, schedule)
     wrong = override_fault(starts_at, ends_at)
     if wrong is not None:
@@ -52,7 +57,11 @@ async def create_override(
 
 
 async def delete_override(tx: Tx, principal: Principal, override: UUID) -> None:
-    """Refused not_found, forbidden."""
+    """Deletes an override.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     schedule = await oncall_overrides.select_schedule_of(tx, override)
     if schedule is None:
         raise Refused(NOT_FOUND)

@@ -1,5 +1,6 @@
-"""Schedules are made, replaced and removed as a whole by a project's editors; the token by which
-calendars read one is renewed, and the one before ends.
+"""Edits of on-call schedules by editors of the project. An update replaces all fields.
+
+A new calendar token invalidates the former one.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ EDIT = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDraft:
-    """Participants are given by their channels' ids, in the order in which they take turns."""
+    """Requested schedule. `participants` are channel ids in the order of rotation."""
 
     name: str
     shift_seconds: int
@@ -41,7 +42,11 @@ class ScheduleDraft:
 async def create_schedule(
     tx: Tx, principal: Principal, project: UUID, draft: ScheduleDraft
 ) -> ScheduleRow:
-    """Refused not_found, forbidden, invalid with its field, schedule_quota."""
+    """Creates a schedule.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field, schedule_quota.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     _check(draft)
     await lock_project(tx, home)
@@ -58,8 +63,11 @@ async def create_schedule(
 async def replace_schedule(
     tx: Tx, principal: Principal, schedule: UUID, draft: ScheduleDraft
 ) -> ScheduleRow:
-    """Overrides and the calendar's token stay. Refused not_found, forbidden, invalid with its
-    field."""
+    """Replaces a schedule. Keeps its overrides and calendar token.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field.
+    """
     before = await lock_for_edit(tx, principal, schedule)
     _check(draft)
     roster = await _roster(tx, before.org, before.project, draft)
@@ -70,8 +78,11 @@ async def replace_schedule(
 
 
 async def delete_schedule(tx: Tx, principal: Principal, schedule: UUID) -> None:
-    """Its overrides go with it. Refused not_found, forbidden, and in_use where a ladder or a
-    service names it."""
+    """Deletes a schedule with its overrides.
+
+    Raises:
+        Refused not_found, forbidden, and in_use if an escalation policy or a service refers to it.
+    """
     row = await lock_for_edit(tx, principal, schedule)
     if await oncall_uses.is_schedule_used(tx, row.org, row.id):
         raise Refused("in_use")
@@ -82,7 +93,11 @@ async def delete_schedule(tx: Tx, principal: Principal, schedule: UUID) -> None:
 async def renew_calendar_token(
     tx: Tx, principal: Principal, schedule: UUID, token_hash: bytes
 ) -> ScheduleRow:
-    """Refused not_found, forbidden."""
+    """Stores the hash of a new calendar token.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await lock_for_edit(tx, principal, schedule)
     await oncall.set_calendar_token(tx, row, token_hash)
     target = f"{target_of(row)} calendar token renewed"
@@ -91,12 +106,16 @@ async def renew_calendar_token(
 
 
 async def lock_for_edit(tx: Tx, principal: Principal, schedule: UUID) -> ScheduleRow:
-    """The schedule, held by whoever may edit it. Refused not_found, forbidden."""
+    """Locks the schedule for an editor.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     return demand_row(principal, EDIT, await oncall.lock_schedule(tx, schedule))
 
 
 def target_of(row: ScheduleRow) -> str:
-    """As the audit log names a schedule."""
+    """Returns the target of audit rows about a schedule."""
     return f"oncall_schedule:{row.uid} project:{row.project_uid}"
 
 

@@ -1,4 +1,4 @@
-"""Whom a step of a ladder reaches at an instant: channels it names, and who is on call then."""
+"""Resolution of a step's targets: its channels, and the channels on call by its schedules."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from ..rules.escalation import EscalationTarget, TargetKind
 async def channels_of_step(
     tx: Tx, org: int, targets: Sequence[EscalationTarget], now: Instant
 ) -> list[int]:
-    """The keys of channels, each once, in the order in which the step names them."""
+    """Returns the ids of the channels without duplicates, in the order of the targets."""
     wanted = {target.key for target in targets if target.kind is TargetKind.SCHEDULE}
     holding = await select_channels_on_call(tx, org, wanted, now)
     found: dict[int, None] = {}
