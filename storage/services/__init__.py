@@ -1,1 +1,1 @@
-"""What is stored of services."""
+"""Storage of services: declarations, dependencies, health and sealed time."""

@@ -20,7 +20,7 @@ class EpochRow(msgspec.Struct, frozen=True):
 
 
 class RevisionAuthor(msgspec.Struct, frozen=True):
-    """Who declared a revision, and when. The label is empty where nobody did."""
+    """Author and instant of a revision. `label` is empty without an author."""
 
     revision: int
     created_at: Instant
@@ -29,7 +29,7 @@ class RevisionAuthor(msgspec.Struct, frozen=True):
 
 
 class ServiceRow(msgspec.Struct, frozen=True):
-    """A whole service as it stands; keys of what it refers to stand beside their ids."""
+    """Service with its seal, and with both ids and uids of referenced rows."""
 
     org: int
     id: int
@@ -49,7 +49,7 @@ class ServiceRow(msgspec.Struct, frozen=True):
     backfill_from: Instant | None
     created_at: Instant
     updated_at: Instant
-    # As of a monitor.
+    # Bundle fields, as in a monitor.
     bundle_uid: str | None = None
     bundle_path: str = ""
     orphaned_at: Instant | None = None

@@ -1,6 +1,4 @@
-"""What the console shows beside a service's figures: its members as they stand, and what happened
-to it and to them over a range.
-"""
+"""Queries of the service screen: members, and incidents and maintenance of a range."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -49,7 +47,7 @@ class MemberRow(msgspec.Struct, frozen=True):
 
 
 class IncidentOf(msgspec.Struct, frozen=True):
-    """`monitor` is None where it is of the service itself."""
+    """Incident of a service or its member. `monitor` is None for one of the service itself."""
 
     uid: UUID
     title: str
@@ -61,7 +59,7 @@ class IncidentOf(msgspec.Struct, frozen=True):
 
 
 class MaintenanceOf(msgspec.Struct, frozen=True):
-    """`monitor` is None where it is of the whole project."""
+    """Maintenance of a member. `monitor` is None for one of the whole project."""
 
     monitor: str | None
     starts_at: Instant
@@ -70,7 +68,7 @@ class MaintenanceOf(msgspec.Struct, frozen=True):
 
 
 async def select_member_rows(tx: Tx, org: int, ids: Sequence[int]) -> list[MemberRow]:
-    """Those that are still there, by name."""
+    """Returns the existing monitors among `ids`, by name."""
     return await tx.structs(MemberRow, _MEMBERS, org=org, ids=list(ids))
 
 
@@ -83,7 +81,7 @@ async def select_incidents_of(
     from_at: Instant,
     until: Instant,
 ) -> list[IncidentOf]:
-    """The newest HAPPENED_MOST of the service and of its members that reach into the range."""
+    """Returns the newest `HAPPENED_MOST` incidents of service and members in the range."""
     return await tx.structs(
         IncidentOf,
         _INCIDENTS,

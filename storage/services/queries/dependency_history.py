@@ -1,4 +1,4 @@
-"""Who depended on whom at a time that is past, directly and not."""
+"""Past dependencies between services, direct and indirect."""
 
 from ...core.instant import Instant
 from ...core.key import ServiceKey
@@ -17,7 +17,7 @@ with recursive above(service) as (
       and t.from_at <= at(%(at)s) and t.until_at > at(%(at)s))
 select service from above
 """
-# All that may have been below it at any one instant of the range: which was when is for the reader.
+# All services that depended on it at any instant of the range; the caller evaluates the terms.
 _BELOW = """
 with recursive below(service) as (
   select %(service)s::int
@@ -32,13 +32,13 @@ from below b join service_dependency_terms t on t.org = %(org)s and t.upstream =
 
 
 async def select_upstreams_at(tx: Tx, service: ServiceKey, instant: Instant) -> set[int]:
-    """What a service depended on at an instant, itself not included."""
+    """Returns all upstreams of a service at an instant, without the service itself."""
     rows = await tx.rows(_UPSTREAMS, org=service[0], service=service[1], at=instant)
     return {upstream for (upstream,) in rows}
 
 
 async def select_terms_below(tx: Tx, service: ServiceKey, within: TimeSpan) -> list[DependencyTerm]:
-    """Every edge, with its term, by which anything depended on a service somewhen in a range."""
+    """Returns the terms of all dependents of a service that overlap a range."""
     rows = await tx.rows(
         _BELOW,
         org=service[0],

@@ -1,4 +1,4 @@
-"""Which services are behind: whose time could be told further, or further back."""
+"""Services with unsealed time, or with a past that is not reconstructed yet."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 
-# No member is sealed closer to the fences than what may still arrive late.
+# The gap to the fence within which results can still arrive; no member is sealed there.
 _BEHIND = """
 select s.org, s.id, s.sealed_through, f.fence
 from (select max(settled_through) as fence from shards) f
@@ -19,8 +19,8 @@ select org, id from services
 where backfill_from < materialization_start and sealed_through > materialization_start
 order by materialization_start - backfill_from, org, id limit %(most)s
 """
-# Where a service's time is still to be told of members that were there, results must stay; also
-# those of a past that is still to be reconstructed.
+# Retention must keep the results of unsealed time and of a past that is not reconstructed yet, if
+# the service has members.
 _LEAST_OPEN = """
 select min(least(s.sealed_through,
   case when s.backfill_from < s.materialization_start then s.backfill_from end)) from services s
@@ -33,7 +33,7 @@ where s.sealed_through is not null and exists (
 
 
 class UnsealedService(msgspec.Struct, frozen=True):
-    """`fence` is the furthest of any region."""
+    """Service with unsealed time. `fence` is the latest of all regions."""
 
     org: int
     service: int
@@ -51,12 +51,12 @@ async def select_behind(tx: Tx) -> list[UnsealedService]:
 
 
 async def select_to_reconstruct(tx: Tx, most: int) -> list[ServiceKey]:
-    """The shortest first."""
+    """Returns services to reconstruct, shortest range first."""
     rows = await tx.rows(_TO_RECONSTRUCT, most=most)
     return [ServiceKey((org, service)) for org, service in rows]
 
 
 async def select_least_open(tx: Tx) -> Instant | None:
-    """Before this instant all services are told; None without any."""
+    """Returns the instant before which no service needs results, None without services."""
     found: Instant | None = await tx.value(_LEAST_OPEN)
     return found

@@ -18,7 +18,7 @@ async def select_generation(tx: Tx, org: int, project: int) -> int:
 
 
 async def select_edges(tx: Tx, org: int, project: int) -> dict[int, list[int]]:
-    """What each service of a project depends on; those that depend on nothing are left out."""
+    """Returns the upstreams per service of a project, for services with upstreams."""
     found: dict[int, list[int]] = {}
     for service, upstream in await tx.rows(_OF_PROJECT, org=org, project=project):
         found.setdefault(service, []).append(upstream)

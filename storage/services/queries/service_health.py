@@ -1,7 +1,7 @@
-"""How services are just now: the folded state of their members, while their results hold.
+"""Present health of services, computed from the folded states of their members.
 
-By the revision that governs at this instant. What people are paged by, and what is shown as the
-present; figures are made of results over time instead.
+A state counts while its result is fresh. The revision that governs now applies. Paging and the
+console use this health; figures are computed from results over time instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,11 @@ where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[
 
 @dataclass(frozen=True, slots=True)
 class HealthNow:
-    """`state` is None where nothing governs, or nothing counts. `failing` are declared monitors
-    that are down, those included that do not count; `unseen` those nothing is known of."""
+    """Present health of a service.
+
+    `state` is None without a governing revision or SLI members. `failing` are declared monitors
+    that are down, context members included; `unseen` are those without a known state.
+    """
 
     as_of: Instant
     state: ServiceHealthState | None
@@ -56,7 +59,7 @@ async def select_health_now(tx: Tx, services: Sequence[ServiceKey]) -> dict[Serv
     }
     places = await _select_places(tx, wanted)
     standings = await select_standings(tx, sorted(places), counted=False)
-    # Also a maintenance that is over: it ended what was known before it.
+    # Includes past maintenance, because it ended the validity of the results before it.
     since = min((s.last_at for s in standings.values() if s.last_at is not None), default=tx.now)
     maintenance = await shards.select_maintenances(
         tx, min(since, tx.now), monitors=[monitor for _, monitor in places]

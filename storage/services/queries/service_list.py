@@ -1,4 +1,4 @@
-"""A project's services with what each was last declared to be."""
+"""Services of a project with their newest declaration."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,7 +9,7 @@ from ...core.instant import Instant
 from ...core.key import ServiceKey
 from ...engine.pools import Tx
 
-# By the newest of each, found by the keys of their tables, however many there were before.
+# Reads only the newest row per service by its key, independent of the number of revisions.
 _DECLARED = """
 select s.org, s.id, coalesce(r.revision, 0), r.effective_at, coalesce(cardinality(r.monitors), 0),
   coalesce(cardinality(r.sli), 0), coalesce(e.seq, 0)
@@ -27,7 +27,7 @@ where m.org = %(org)s and m.id = any(%(ids)s::int[])
 
 
 class DeclaredService(msgspec.Struct, frozen=True):
-    """Revision and epoch are 0 where nothing is declared."""
+    """Newest declaration of a service. `revision` and `epoch` are 0 before the first."""
 
     org: int
     service: int
@@ -51,6 +51,6 @@ async def select_declared(tx: Tx, org: int, project: int) -> dict[ServiceKey, De
 
 
 async def select_members(tx: Tx, org: int, keys: Sequence[int]) -> dict[int, ServiceMember]:
-    """Those of the monitors that are still there."""
+    """Returns the existing monitors among `keys`."""
     rows = await tx.structs(ServiceMember, _MEMBERS, org=org, ids=list(keys))
     return {row.id: row for row in rows}

@@ -1,7 +1,7 @@
-"""What is sealed of services over a window, from days, hours and minutes, and never from results.
+"""Sealed time of services over a window, read from days, hours and minutes.
 
-A range of whole minutes is cut at the days and hours that lie in it, so that ninety days read as
-many rows; the sums are exact, as hours and days are sums of the same minutes.
+A range is cut at its whole days and hours, so that 90 days need about 90 rows. The sums are exact,
+because hours and days are sums of the same minutes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,8 +39,8 @@ _RANGES = """
 json_to_recordset(%(items)s::json)
   as i(place int, org int, service int, from_at bigint, until_at bigint)
 """
-# Range by range, each by the key: the planner would rather read all there is of everybody. A run of
-# minutes begins less than a day before what it reaches into.
+# A lateral join with one index lookup per range; the planner would otherwise scan all services. A
+# run starts less than a day before a minute that it contains.
 _FROM_MINUTES = f"""
 select i.place, x.* from {_RANGES} cross join lateral (
   select m.epoch, sum(n.count)::int, {_MINUTE_SUMS}
@@ -61,7 +61,7 @@ select i.place, x.* from {_RANGES} cross join lateral (
   group by h.epoch) x
 """
 _FROM_DAYS = _FROM_HOURS.replace("service_hours", "service_days")
-# Of days that are over; the last is summed from what it is made of.
+# Only whole days; the last day is summed from hours and minutes.
 _WHOLE_DAYS = f"""
 select i.place, d.start, sum(d.minutes)::int, {_SUMS}
 from {_RANGES} join service_days d on d.org = i.org and d.service = i.service
@@ -74,8 +74,8 @@ where h.org = %(org)s and h.service = %(service)s
   and h.start >= at(%(from_at)s) and h.start < at(%(until_at)s)
 order by h.start, h.epoch
 """
-# What is still to be made again of the time of a service: of its members, and of what they are
-# made of, whatever lies in it.
+# Repairs that overlap the sealed time of the service, of its members and of the children of
+# composite members.
 _REPAIRING = """
 with recursive part(monitor) as (
   select distinct m from service_revisions r cross join unnest(r.sli) as m
@@ -107,7 +107,7 @@ REPAIRS_MOST = 100
 
 
 class EpochSum(msgspec.Struct, frozen=True, gc=False):
-    """Of minutes under one epoch."""
+    """Sum of the sealed minutes under one epoch."""
 
     minutes: int
     durations: Durations
@@ -115,8 +115,7 @@ class EpochSum(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """A bucket of a series under one epoch; provisional while it is not wholly sealed, or is being
-    made again."""
+    """Bucket of a series under one epoch. Provisional if not wholly sealed or under repair."""
 
     start: Instant
     epoch_uid: UUID
@@ -128,7 +127,7 @@ class SeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A range that is being made again, or is still to be made; old figures stand until then."""
+    """Range with a running or pending repair; the former figures remain until it ends."""
 
     from_: Instant
     to: Instant
@@ -140,7 +139,7 @@ class Repair:
 
 
 async def select_window(tx: Tx, service: ServiceRow, window: str) -> ReportWindow:
-    """A window of WINDOWS, up to where the service is sealed."""
+    """Returns a window of `WINDOWS` that ends at the seal of the service."""
     return (await select_windows(tx, [service], window))[service.key]
 
 
@@ -154,7 +153,7 @@ async def select_windows(
 async def select_windows_of(
     tx: Tx, service: ServiceRow, windows: Sequence[str]
 ) -> dict[str, ReportWindow]:
-    """Several windows of one service at once."""
+    """Returns several windows of one service."""
     found = await _windows(tx, [(service, window) for window in windows])
     return {window: one for (_, window), one in found.items()}
 
@@ -185,7 +184,11 @@ async def _windows(
 async def select_burns(
     tx: Tx, wanted: Sequence[tuple[ServiceRow, int, Sequence[int]]]
 ) -> dict[ServiceKey, list[BurnWindow]]:
-    """By (service, objective × 10⁴, lengths in microseconds), in the order of the lengths."""
+    """Returns the burn windows per service, in the order of the lengths.
+
+    Args:
+        wanted: (service, objective × 10⁴, lengths in µs) per service.
+    """
     ranges = [
         (service.key, span)
         for service, _, lengths in wanted
@@ -207,7 +210,7 @@ async def select_burns(
 
 
 async def select_sum(tx: Tx, service: ServiceKey, within: TimeSpan) -> EpochSum:
-    """Of whole minutes in a range, whatever governed them."""
+    """Returns the sum of the whole minutes in a range over all epochs."""
     found = (await _sums(tx, [(service, within)])).get((service, within), {}).values()
     return EpochSum(
         sum(each.minutes for each in found),
@@ -218,8 +221,11 @@ async def select_sum(tx: Tx, service: ServiceKey, within: TimeSpan) -> EpochSum:
 async def select_days(
     tx: Tx, services: Sequence[ServiceRow], first: Instant
 ) -> dict[ServiceKey, dict[Instant, EpochSum]]:
-    """Of each the days in UTC of which something is sealed, from a midnight on; the last as far as
-    it goes."""
+    """Returns the UTC days with sealed time of each service; the last day can be partial.
+
+    Args:
+        first: midnight of the first day.
+    """
     wholes: list[tuple[int, ServiceKey, TimeSpan]] = []
     edges: list[tuple[ServiceKey, TimeSpan]] = []
     for place, service in enumerate(services):
@@ -244,8 +250,12 @@ async def select_days(
 async def select_series(
     tx: Tx, service: ServiceRow, from_: Instant, to: Instant, step: str
 ) -> list[SeriesPoint]:
-    """Buckets that begin in [from, to) rounded down to the step, in order; none where nothing is
-    sealed."""
+    """Returns the buckets that begin in [from, to), in order; empty without sealed time.
+
+    Args:
+        from_: instant, rounded down to the step.
+        step: `hour` or `day`.
+    """
     unit = {"hour": HOUR, "day": DAY}[step]
     start, sealed = service.materialization_start, service.sealed_through
     if start is None or sealed is None:
@@ -255,7 +265,8 @@ async def select_series(
         return []
     query = _SERIES.replace("{table}", "service_hours" if unit == HOUR else "service_days")
     org, key = service.key
-    # The bucket that was not over when the service was read; by now it may be, and is told once.
+    # The bucket that was unfinished when the service was read is computed here. The stored bucket
+    # is not read, because a later transaction may have written it.
     last = Instant(sealed - sealed % unit)
     until = min(within.until, last)
     rows = await tx.rows(query, org=org, service=key, from_at=within.from_, until_at=until)
@@ -270,7 +281,7 @@ async def select_series(
 async def select_repairing(
     tx: Tx, service: ServiceRow, most: int | None = REPAIRS_MOST
 ) -> list[Repair]:
-    """The first of them, None for all, and what is still to be reconstructed."""
+    """Returns at most `most` repairs (None for all) and a pending reconstruction."""
     start, sealed = service.materialization_start, service.sealed_through
     if start is None or sealed is None:
         return []
@@ -295,12 +306,12 @@ async def select_repairing(
 
 
 async def select_repairing_counts(tx: Tx, org: int, services: Sequence[int]) -> dict[int, int]:
-    """How many ranges of each are to be made again; those without any are missing."""
+    """Returns the number of pending repairs per service, for services with repairs."""
     return dict(await tx.rows(_REPAIRING_COUNTS, org=org, services=list(services)))
 
 
 def _covered(service: ServiceRow, length_us: int) -> TimeSpan | None:
-    """What of so many whole minutes before the seal is the service's time."""
+    """Returns the service's time within the whole minutes of a length before the seal."""
     start, sealed = service.materialization_start, service.sealed_through
     if start is None or sealed is None or sealed <= start:
         return None
@@ -310,7 +321,7 @@ def _covered(service: ServiceRow, length_us: int) -> TimeSpan | None:
 async def _sums(
     tx: Tx, ranges: Iterable[tuple[ServiceKey, TimeSpan]]
 ) -> dict[tuple[ServiceKey, TimeSpan], dict[int, EpochSum]]:
-    """By epoch, of each range of whole minutes."""
+    """Returns the sums by epoch for each range of whole minutes."""
     wanted = list(dict.fromkeys(ranges))
     minutes: list[tuple[int, ServiceKey, TimeSpan]] = []
     hours: list[tuple[int, ServiceKey, TimeSpan]] = []
@@ -334,7 +345,7 @@ async def _sums(
 
 
 def _cut(span: TimeSpan, unit: int) -> tuple[list[TimeSpan], list[TimeSpan]]:
-    """What of a stretch lies outside its whole units, and those."""
+    """Returns the parts of a span outside its whole units, and the span of the whole units."""
     first = Instant(span.from_ + (-span.from_) % unit)
     last = Instant(span.until - span.until % unit)
     if first >= last:

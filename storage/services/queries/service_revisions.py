@@ -34,7 +34,7 @@ where r.org = %(org)s and r.service = %(service)s order by r.revision
 async def select_revisions(
     tx: Tx, services: Iterable[ServiceKey]
 ) -> dict[ServiceKey, list[Revision]]:
-    """All of each, in the order of their numbers."""
+    """Returns all revisions of each service by ascending number."""
     keys = list(services)
     rows = await tx.rows(_OF_SERVICES, **key_arrays(keys, "services"))
     found: dict[ServiceKey, list[Revision]] = {key: [] for key in keys}
@@ -87,6 +87,8 @@ def _revision(
 
 
 async def select_epochs(tx: Tx, services: Iterable[ServiceKey]) -> dict[ServiceKey, list[EpochRow]]:
-    """Those that are written down, in the order of their time: an edit that was long on its way has
-    its epoch numbered after a later one's."""
+    """Returns the stored epochs in the order of their start.
+
+    Numbers need not ascend: a late edit gets a higher number than an epoch that starts after it.
+    """
     return await service_revisions_table.select_epochs(tx, services)

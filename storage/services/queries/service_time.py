@@ -1,8 +1,8 @@
-"""A service's state over time, from the results of its members: the one place where they become
-one. Sealing, restating and previews all ask here, so they cannot disagree.
+"""State of a service over time, computed from the results of its members.
 
-Every stretch is told under the revision and the epoch that governed it. How far it may be told is
-here too: as far as everything is sealed that it is made of.
+Sealing, repairs and previews use this module, so that they agree. The governing revision and epoch
+apply to each part of the time. The module also computes the watermark of a service: the least
+watermark of its members.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,18 +33,18 @@ from ..rules.service_health import MemberTimeline, StateLine, state_line
 from ..rules.service_minute import MinuteSpan, joined, runs_of
 from . import service_revisions
 
-# What is read and told at once: some tens of milliseconds of work.
+# Size of one part; it takes some tens of milliseconds.
 RESULTS_MOST: Final = 10_000
 LONGEST_PART_SECONDS: Final = 86_400
-# Stand for members where a revision has none: of what is over nothing more can come, and what
-# governs still can never be told.
+# Placeholder members of a revision without members: a past revision is wholly sealed, and the
+# governing one can never be sealed.
 _OVER: Final = MonitorKey((0, 0))
 _NEVER: Final = MonitorKey((0, -1))
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTimeline:
-    """What governs a service's time: its revisions, and their epochs up to where they were read."""
+    """Revisions of a service, and their epochs up to the instant of the read."""
 
     revisions: Sequence[Revision]
     epochs: Sequence[Epoch]
@@ -81,8 +81,7 @@ def _epochs(
 async def select_watermarks(
     tx: Tx, governed_by: Mapping[ServiceKey, ServiceTimeline], since: Mapping[ServiceKey, Instant]
 ) -> dict[ServiceKey, Instant]:
-    """How far each service's members are sealed, from an instant on: the least of them, by the
-    revision that governs."""
+    """Returns the watermark of each service: the least of its members under each revision."""
     fences = {shard.id: shard.settled_through for shard in await shards.select_shards(tx)}
     if not fences or not since:
         return dict(since)
@@ -96,7 +95,7 @@ async def select_watermarks(
 
 
 def _pseudo(key: ServiceKey) -> MonitorKey:
-    """A service's place among monitors, whose keys are positive."""
+    """Returns a key for the service among monitors. Monitor keys are positive."""
     return MonitorKey((key[0], -key[1] - 1))
 
 
@@ -116,7 +115,7 @@ async def compute_service_time(
     ranges: Mapping[ServiceKey, TimeSpan],
     supposing: AssumedMaintenance = AS_IT_IS,
 ) -> dict[ServiceKey, list[tuple[Epoch, TimeSpan, StateLine]]]:
-    """Each service's line over a range of its own, cut by epoch."""
+    """Returns each service's state line over its range, cut at epochs."""
     found: dict[ServiceKey, list[tuple[Epoch, TimeSpan, StateLine]]] = {}
     for hold, group in _by_hold(governed_by, ranges).items():
         lines, facts = await _lines_of(tx, group, hold, supposing)
@@ -146,10 +145,13 @@ async def minutes_of(
     supposing: AssumedMaintenance = AS_IT_IS,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> dict[ServiceKey, list[MinuteSpan]] | None:
-    """The minutes of each service's range; `numbers` are those of its epochs, by when they begin.
+    """Computes the minutes of each service's range.
 
-    Told in parts, between which others get their turn: what very many results say must not hold up
-    whoever shares the process. None where it may not go on.
+    The work is cut into parts with a checkpoint after each, so that it does not block other tasks.
+
+    Args:
+        numbers: epoch numbers by the start of the epoch.
+        may_go_on: called before each part; the result is None if it returns False.
     """
     found: dict[ServiceKey, list[MinuteSpan]] = {key: [] for key in ranges}
     step_us = _bearable_us(governed_by, ranges)
@@ -172,7 +174,7 @@ async def minutes_of(
 def _bearable_us(
     governed_by: Mapping[ServiceKey, ServiceTimeline], ranges: Mapping[ServiceKey, TimeSpan]
 ) -> int:
-    """For so long, in whole minutes, the members of all have about RESULTS_MOST results."""
+    """Returns the whole minutes, in µs, with about `RESULTS_MOST` results of all members."""
     a_second = sum(
         SECOND / standing.interval_us
         for key in ranges
@@ -190,7 +192,7 @@ _Piece = tuple[ServiceKey, Epoch, TimeSpan]
 def _by_hold(
     governed_by: Mapping[ServiceKey, ServiceTimeline], ranges: Mapping[ServiceKey, TimeSpan]
 ) -> dict[Freshness, list[_Piece]]:
-    """By how long results speak, as results are read once for all who agree about that."""
+    """Groups the pieces by freshness, because each group reads its results once."""
     groups: dict[Freshness, list[_Piece]] = {}
     for key, within in ranges.items():
         for span, epoch in stretches(governed_by[key].epochs, within):

@@ -1,4 +1,4 @@
-"""How long a run of what services are made of may take: what their watermarks may lag by."""
+"""Timeouts of the members of services, which bound the lag of their watermarks."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ select m.org, m.id, m.timeout_seconds from monitors m
 async def select_longest_timeouts(
     tx: Tx, services: Sequence[ServiceKey], now: Instant
 ) -> dict[ServiceKey, int]:
-    """In seconds, of the members by the revision that governs; 0 without any."""
+    """Returns the longest timeout of the governing revision's members in seconds, or 0."""
     if not services:
         return {}
     revisions = await select_revisions(tx, services)

@@ -15,7 +15,7 @@ select {COLUMNS} {FROM} where s.org = %(org)s and s.project = %(project)s order 
 
 
 async def select_services_of_project(tx: Tx, org: int, project: int) -> list[ServiceRow]:
-    """By slug."""
+    """Returns the services of a project by slug."""
     return await tx.structs(ServiceRow, _OF_PROJECT, org=org, project=project)
 
 

@@ -1,9 +1,9 @@
-"""What governs a service's time: its revisions, and within each the epochs of its members.
+"""Revisions and epochs that govern the time of a service.
 
-A revision governs from a whole minute until the next one does; of two that begin together the later
-governs. Under one revision an epoch begins at the next minute after a member's region, interval or
-enablement changed: what an epoch's figures are made of stands still within it. Both are functions
-of what is written of declarations and schedules, so whoever asks finds the same.
+A revision governs from a whole minute until the next revision. Of two with the same start, the
+later governs. Within a revision, an epoch begins at the next minute after a change of a member's
+region, interval or enabled state. Both are pure functions of declarations and schedules, so that
+all callers get the same epochs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from .service_health import Policies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """One declaration. `monitors` are all that are declared, `sli` those of them that count.
+    """One declaration. `monitors` are all members, `sli` the SLI members among them.
 
-    `governs_from` lies before `effective_at` where the past was reconstructed by it.
+    `governs_from` is before `effective_at` if the revision reconstructs the past.
     """
 
     revision: int
@@ -37,7 +37,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class MemberConfig:
-    """What of a member makes an epoch. None of it is known before the member was scheduled."""
+    """Settings of a member that define an epoch; unknown before its first schedule term."""
 
     region: str
     interval_us: int
@@ -46,7 +46,7 @@ class MemberConfig:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """It ends where the next one begins."""
+    """Epoch of a service. It ends at the start of the next one."""
 
     from_: Instant
     revision: Revision
@@ -54,12 +54,12 @@ class Epoch:
 
     @property
     def is_reconstruction(self) -> bool:
-        """Whether the time is told by a revision that was declared after it."""
+        """Returns whether the revision was declared after the epoch's time."""
         return self.from_ < self.revision.effective_at
 
     @property
     def snapshot_hash(self) -> str:
-        """Of what the members were, as text: the same for the same."""
+        """Returns a hash of the members' settings."""
         said = ";".join(
             f"{member}:{standing.region}:{standing.interval_us}:{int(standing.enabled)}"
             if standing
@@ -70,17 +70,17 @@ class Epoch:
 
 
 def next_minute(instant: Instant) -> Instant:
-    """The first whole minute after an instant."""
+    """Returns the first whole minute after an instant."""
     return Instant(instant - instant % MINUTE + MINUTE)
 
 
 def minute_from(instant: Instant) -> Instant:
-    """The first whole minute at or after an instant."""
+    """Returns the first whole minute at or after an instant."""
     return Instant(instant + (-instant) % MINUTE)
 
 
 def governed(revisions: Sequence[Revision]) -> list[tuple[TimeSpan, Revision]]:
-    """When each revision governs, in order, of revisions in the order of their numbers."""
+    """Returns the spans of the revisions (given by ascending number) that govern, in order."""
     order = sorted(revisions, key=lambda each: (each.governs_from, each.revision))
     ends = [following.governs_from for following in order[1:]]
     spans = zip(order, [*ends, LATEST], strict=False)
@@ -88,20 +88,19 @@ def governed(revisions: Sequence[Revision]) -> list[tuple[TimeSpan, Revision]]:
 
 
 def governing(revisions: Sequence[Revision], instant: Instant) -> Revision | None:
-    """The revision that governs an instant; None before the first."""
+    """Returns the revision that governs at an instant, None before the first."""
     found = [revision for span, revision in governed(revisions) if span.from_ <= instant]
     return found[-1] if found else None
 
 
 def governed_within(revisions: Sequence[Revision], from_: Instant, to: Instant) -> list[Revision]:
-    """Those that governed some of a range, the instant at its end included, in order."""
+    """Returns the revisions that governed a part of a range, its end included, in order."""
     spans = governed(revisions)
     return [revision for span, revision in spans if span.from_ <= to and span.until > from_]
 
 
 def counts_on(revisions: Sequence[Revision], instant: Instant, monitor: int) -> bool:
-    """Whether a monitor is declared by the revision that governs, or by the newest, which is about
-    to."""
+    """Returns whether the governing or the newest revision declares a monitor."""
     standing = [governing(revisions, instant), *revisions[-1:]]
     return any(monitor in one.monitors for one in standing if one is not None)
 
@@ -113,7 +112,11 @@ def epochs(
     regions: Mapping[int, str],
     through: Instant,
 ) -> list[Epoch]:
-    """Those that begin at or before an instant, in order. `regions` names the shards of terms."""
+    """Returns the epochs that begin at or before `through`, in order.
+
+    Args:
+        regions: region names by shard id.
+    """
     found: list[Epoch] = []
     for span, revision in governed(revisions):
         histories = {
@@ -136,7 +139,7 @@ def epochs(
 
 
 def stretches(found: Sequence[Epoch], within: TimeSpan) -> Iterator[tuple[TimeSpan, Epoch]]:
-    """What of a stretch each epoch governs, in order."""
+    """Yields the part of a span that each epoch governs, in order."""
     ends = [following.from_ for _, following in pairwise(found)]
     for epoch, end in zip(found, [*ends, LATEST], strict=False):
         span = TimeSpan(max(epoch.from_, within.from_), min(end, within.until))
@@ -155,7 +158,7 @@ def _differ(one: Epoch, other: Epoch) -> bool:
 def _standings(
     terms: Sequence[ScheduleTerm], regions: Mapping[int, str]
 ) -> list[tuple[Instant, MemberConfig]]:
-    """When a member came to stand as it did; the last of those within one minute."""
+    """Returns the changes of a member's settings; within one minute, only the last."""
     found: list[tuple[Instant, MemberConfig]] = []
     for term in terms:
         standing = MemberConfig(regions.get(term.shard, ""), term.interval_us, term.enabled)
@@ -173,6 +176,6 @@ def _at(history: Sequence[tuple[Instant, MemberConfig]], instant: Instant) -> Me
 
 
 def governs(revisions: Sequence[Revision], now: Instant) -> tuple[Instant | None, Revision | None]:
-    """The revision that governs now, and since when."""
+    """Returns the revision that governs now and its start."""
     found = [(span.from_, revision) for span, revision in governed(revisions) if span.from_ <= now]
     return found[-1] if found else (None, None)

@@ -1,4 +1,4 @@
-"""Rules of services: repair range."""
+"""Earliest instant from which figures can be repaired."""
 
 from typing import Final
 
@@ -10,6 +10,9 @@ TOO_OLD: Final = "older_than_raw_retention"
 
 
 def earliest_repairable(now: Instant, raw_days: int) -> Instant:
-    """Of what lies before it, results may be gone, or those whose hold reaches into it: a hold is
-    three intervals, of a day each at most. Its figures stay as they are."""
+    """Returns the instant before which figures are final.
+
+    Before it, results may be deleted, or earlier results whose freshness reaches into that time.
+    The longest freshness is three intervals of at most one day.
+    """
     return Instant(now - now % DAY - (raw_days - 1 - LONGEST_HOLD_DAYS) * DAY)

@@ -1,6 +1,6 @@
-"""What a service may be declared to be: its members, those its SLI is made of, and its policies.
+"""Limits of a service declaration: members, SLI members and policies.
 
-A freshness floor is spelt as on the wire, in units from hours to nanoseconds: `1m30s`.
+A freshness floor has the wire format of a duration, from hours to nanoseconds: `1m30s`.
 """
 
 import re
@@ -15,7 +15,7 @@ from .service_health import Policies
 DESCRIPTION_LONGEST: Final = 2_000
 MEMBERS_MOST: Final = 200
 MULTIPLIER_LEAST: Final = 2
-# A result that speaks for longer than this would be looked for further back than any is kept.
+# A longer freshness would require results that retention has deleted.
 MULTIPLIER_MOST: Final = 10
 FLOOR_MOST_US: Final = DAY
 FLOOR_LONGEST: Final = 64
@@ -34,7 +34,7 @@ _FLOOR = re.compile(FLOOR_PATTERN, re.ASCII)
 
 
 def floor_us(text: str) -> int | None:
-    """The microseconds that a floor spells; None where it spells none, or parts of one."""
+    """Returns the floor in µs, None if it is not valid or not in whole microseconds."""
     if len(text) > FLOOR_LONGEST or _FLOOR.fullmatch(text) is None:
         return None
     parts = _PART.findall(text)
@@ -43,7 +43,7 @@ def floor_us(text: str) -> int | None:
 
 
 def spelt_floor(us: int) -> str:
-    """The shortest spelling in falling units."""
+    """Returns the shortest text of a floor, with units in descending order."""
     parts, rest = [], us * 1_000
     for unit, length in _NANOSECONDS.items():
         count, rest = divmod(rest, length)
@@ -59,7 +59,7 @@ def description_fault(text: str) -> str | None:
 
 
 def members_faults(monitors: Sequence[UUID]) -> Iterator[tuple[str, str]]:
-    """(field, what is wrong with it)."""
+    """Yields (field, rule) for each fault."""
     if len(monitors) > MEMBERS_MOST:
         yield "monitors", f"must have at most {MEMBERS_MOST} entries"
     if len(set(monitors)) < len(monitors):
@@ -72,7 +72,7 @@ def sli_faults(sli: Sequence[UUID]) -> Iterator[tuple[str, str]]:
 
 
 def policies_faults(policies: Policies) -> Iterator[tuple[str, str]]:
-    """Of a document's policies, whichever of them its modes read."""
+    """Yields the faults of all policies, also of those that the modes do not use."""
     pairs = (
         ("aggregation", "", policies.degraded_min, policies.healthy_min),
         ("region", "_regions", policies.degraded_min_regions, policies.healthy_min_regions),

@@ -1,6 +1,4 @@
-"""What a service may be said to depend on: services of its project, in no circle, in chains that
-people can still follow.
-"""
+"""Limits of service dependencies: within the project, acyclic, and of bounded depth."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +9,15 @@ from ...core.instant import Instant
 from ...core.time_span import TimeSpan
 
 UPSTREAMS_MOST: Final = 20
-# Steps from the first to the last of a chain of services.
+# Number of edges in the longest chain of services.
 DEPTH_MOST: Final = 10
 
-# What each service depends on, by key.
+# Upstreams per service, by id.
 Edges = Mapping[int, Iterable[int]]
 
 
 class Broken(StrEnum):
-    """In the words of the wire."""
+    """Kind of fault, with the error code as its value."""
 
     TOO_MANY = "too_many_dependencies"
     CYCLE = "dependency_cycle"
@@ -28,7 +26,7 @@ class Broken(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DependencyFault:
-    """`path` is the circle, from a service back to it, or the chain that is too long."""
+    """Fault of a dependency. `path` is the cycle, from a service to itself, or the long chain."""
 
     broken: Broken
     path: Sequence[int] = ()
@@ -36,7 +34,7 @@ class DependencyFault:
 
 @dataclass(frozen=True, slots=True)
 class DependencyTerm:
-    """How long a service depended on another without a break; its end is not of it."""
+    """Span in which a service depended on another without interruption."""
 
     service: int
     upstream: int
@@ -44,9 +42,9 @@ class DependencyTerm:
 
 
 def fault(edges: Edges, service: int, wanted: Sequence[int]) -> DependencyFault | None:
-    """Why a service may not depend on what is wanted, instead of on what it did; None: it may.
+    """Returns why a service cannot have the wanted upstreams, None if it can.
 
-    The other edges are as the rule has them.
+    `wanted` replaces the present upstreams; the other edges satisfy the rule.
     """
     if len(set(wanted)) > UPSTREAMS_MOST:
         return DependencyFault(Broken.TOO_MANY)
@@ -59,7 +57,7 @@ def fault(edges: Edges, service: int, wanted: Sequence[int]) -> DependencyFault 
 
 
 def turned(edges: Edges) -> dict[int, list[int]]:
-    """What depends on each service."""
+    """Returns the dependents of each service."""
     found: dict[int, list[int]] = {}
     for service, upstreams in edges.items():
         for upstream in upstreams:
@@ -68,7 +66,7 @@ def turned(edges: Edges) -> dict[int, list[int]]:
 
 
 def edges_at(terms: Iterable[DependencyTerm], instant: Instant) -> dict[int, list[int]]:
-    """What each service depended on at an instant."""
+    """Returns the upstreams of each service at an instant."""
     found: dict[int, list[int]] = {}
     for term in terms:
         if term.span.from_ <= instant < term.span.until:
@@ -77,8 +75,7 @@ def edges_at(terms: Iterable[DependencyTerm], instant: Instant) -> dict[int, lis
 
 
 def ways(edges: Edges, service: int) -> dict[int, list[int]]:
-    """Everything that can be reached from a service along its edges, each by a shortest way, which
-    begins with the service itself."""
+    """Returns a shortest path from a service, inclusive, to each service that it reaches."""
     found: dict[int, list[int]] = {service: [service]}
     waiting = [service]
     for key in waiting:
@@ -91,7 +88,7 @@ def ways(edges: Edges, service: int) -> dict[int, list[int]]:
 
 
 def _way(edges: Edges, start: int, end: int) -> list[int] | None:
-    """A shortest way of at least one step."""
+    """Returns a shortest path with at least one edge, None if no path exists."""
     for first in edges.get(start, ()):
         if first == end:
             return [start, end]
@@ -101,7 +98,7 @@ def _way(edges: Edges, start: int, end: int) -> list[int] | None:
 
 
 def _longest(edges: Edges, start: int) -> list[int]:
-    """A longest way from a service, of edges in no circle."""
+    """Returns a longest path from a service. The edges are acyclic."""
     known: dict[int, list[int]] = {}
 
     def longest(key: int) -> list[int]:

@@ -1,11 +1,12 @@
-"""What a service is at an instant: a function of its SLI members, by its declared policies.
+"""Health of a service: a function of its policies and the states of its SLI members.
 
-Members that are up or down count; in maintenance they leave, and when all have left the service is
-excluded. Those that are unknown are tried as all up and as all down: one answer is the answer; two
-that are good are good, with the health unknown; else nothing is known. Missing data counts as the
-policy says, but a pause is unknown whatever it says. Healthy and degraded are good, down is bad.
+Members that are up or down count. Members in maintenance are left out; if all are, the service is
+excluded. Unknown members are assumed all up and then all down: one result for both is the health,
+two good results are good with unknown health, otherwise the state is unknown. Missing data counts
+as the policy states, but a paused member is always unknown. Healthy and degraded are good, down is
+bad.
 
-One function says so for an instant; time is cut where a member changes, and asks it for each piece.
+The time line of a service is cut at each change of a member. Each piece is computed as an instant.
 """
 
 from collections import Counter
@@ -24,7 +25,7 @@ from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER
 
 
 class AggregationMode(StrEnum):
-    """How the members of one region make its health."""
+    """Aggregation of the members of one region."""
 
     ALL = "all"
     ANY = "any"
@@ -32,7 +33,7 @@ class AggregationMode(StrEnum):
 
 
 class RegionMode(StrEnum):
-    """How the regions make the service's health."""
+    """Aggregation of the regions of a service."""
 
     PER_REGION = "per_region"
     ANY_REGION = "any_region"
@@ -46,7 +47,7 @@ class MissingData(StrEnum):
 
 
 class Health(StrEnum):
-    """`UNKNOWN` also beside a condition that is known to be good."""
+    """Health of a service. `UNKNOWN` can occur with a good condition."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"
@@ -56,8 +57,11 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Minima are read by the modes `quorum` and `per_region`, and capped at what counts. A probed
-    result speaks for the greater of `active_multiplier` intervals and `active_floor_us`."""
+    """Declared policies.
+
+    The modes `quorum` and `per_region` use the minima, limited to the number that counts. A probed
+    result is fresh for the greater of `active_multiplier` intervals and `active_floor_us`.
+    """
 
     mode: AggregationMode = AggregationMode.ALL
     healthy_min: int = 1
@@ -71,7 +75,7 @@ class Policies:
 
 
 class MemberState(StrEnum):
-    """A member at an instant. A pause is told from data that is missing."""
+    """State of a member at an instant. A pause is distinct from missing data."""
 
     UP = "up"
     DOWN = "down"
@@ -82,7 +86,7 @@ class MemberState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServiceHealthState:
-    """`health` is None where the service is excluded."""
+    """State of a service at an instant. `health` is None if the service is excluded."""
 
     condition: SliCondition
     health: Health | None
@@ -91,20 +95,20 @@ class ServiceHealthState:
 EXCLUDED = ServiceHealthState(SliCondition.EXCLUDED, None)
 NOT_KNOWN = ServiceHealthState(SliCondition.UNKNOWN, Health.UNKNOWN)
 
-# How many of a region's members are seen as what.
+# (region, state, number of members).
 Counts = tuple[tuple[str, MemberState, int], ...]
 _ORDER = (Health.DOWN, Health.DEGRADED, Health.HEALTHY)
 
 
 def state(policies: Policies, members: Iterable[tuple[str, MemberState]]) -> ServiceHealthState:
-    """Of members by region."""
+    """Returns the state for (region, member state) pairs."""
     counts = Counter(members)
     return state_of(policies, tuple((*key, many) for key, many in sorted(counts.items())))
 
 
 @lru_cache(maxsize=4_096)
 def state_of(policies: Policies, counts: Counts) -> ServiceHealthState:
-    """The same of members that are counted already: what is asked again and again over time."""
+    """Returns the state for counted members. Cached, because counts recur over time."""
     regions = _regions(policies, counts)
     if not regions:
         return EXCLUDED
@@ -118,7 +122,7 @@ def state_of(policies: Policies, counts: Counts) -> ServiceHealthState:
 
 
 def _regions(policies: Policies, counts: Counts) -> list[tuple[int, int, int]]:
-    """(up, down, unknown) of each region in which a member counts."""
+    """Returns (up, down, unknown) for each region with a member that counts."""
     decides = any(seen in (MemberState.UP, MemberState.DOWN) for _, seen, _ in counts)
     found: dict[str, list[int]] = {}
     for region, seen, many in counts:
@@ -129,7 +133,7 @@ def _regions(policies: Policies, counts: Counts) -> list[tuple[int, int, int]]:
 
 
 def _place(missing: MissingData, seen: MemberState, *, decides: bool) -> int | None:
-    """Where a member counts, as up 0, down 1 or unknown 2; None where it leaves."""
+    """Returns the index of the count: 0 up, 1 down, 2 unknown; None if the member is left out."""
     match seen:
         case MemberState.UP:
             return 0
@@ -148,7 +152,7 @@ def _place(missing: MissingData, seen: MemberState, *, decides: bool) -> int | N
 
 
 def _health(policies: Policies, regions: Sequence[tuple[int, int]]) -> Health:
-    """Of regions with so many members up and so many down."""
+    """Returns the health for (up, down) counts per region."""
     each = [_of_region(policies, up, down) for up, down in regions]
     match policies.region_mode:
         case RegionMode.ANY_REGION:
@@ -186,7 +190,7 @@ def _condition(health: Health) -> SliCondition:
 
 @dataclass(frozen=True, slots=True)
 class MemberTimeline:
-    """A member's region, its line over a stretch, and the pauses within it."""
+    """Region of a member, its line over a span, and its pauses within the span."""
 
     region: str
     line: Line
@@ -199,8 +203,10 @@ StateLine = list[tuple[TimeSpan, ServiceHealthState]]
 def state_line(
     policies: Policies, members: Sequence[MemberTimeline], within: TimeSpan
 ) -> StateLine:
-    """Every instant of a stretch with the service's state, neighbours differing. Without members
-    nothing is ever known."""
+    """Returns the state line of a span, in which neighbours differ.
+
+    Without members the state is unknown.
+    """
     if not members:
         return [(within, NOT_KNOWN)]
     changes = sorted(_changes(members, within), key=lambda change: change[0])
@@ -250,7 +256,7 @@ def _seen(member: MemberTimeline, within: TimeSpan) -> Iterable[tuple[TimeSpan, 
 
 
 class Durations(msgspec.Struct, frozen=True, gc=False):
-    """A range in whole microseconds: by condition, and by health where it is not excluded."""
+    """Durations in µs by condition, and by health unless excluded."""
 
     good_us: int = 0
     bad_us: int = 0
@@ -278,11 +284,11 @@ class Durations(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def split(self) -> Split:
-        """What every figure is made of."""
+        """Returns the split from which all figures are computed."""
         return Split(self.good_us, self.bad_us, self.unknown_us, self.excluded_us)
 
 
-# Two, since an unknown condition and an unknown health are equal as keys.
+# Two mappings, because an unknown condition and an unknown health are equal as keys.
 _BY_CONDITION: Mapping[SliCondition, str] = {
     SliCondition.GOOD: "good_us",
     SliCondition.BAD: "bad_us",
@@ -298,7 +304,7 @@ _BY_HEALTH: Mapping[Health, str] = {
 
 
 def durations(line: StateLine, edges: Sequence[Instant]) -> list[Durations]:
-    """One for each range between two neighbouring edges, of a line that covers them all."""
+    """Returns the durations between neighbouring edges of a line that covers all edges."""
     sums: list[Counter[str]] = [Counter() for _ in edges[1:]]
     at = 0
     for span, said in line:

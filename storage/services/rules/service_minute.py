@@ -1,8 +1,8 @@
-"""Sealed minutes of a service, written down as runs: neighbouring minutes that are alike are one.
+"""Sealed minutes of a service, stored as runs of equal neighbouring minutes.
 
-It keeps true: a run tells of each of its minutes the same; runs never overlap; none reaches over
-midnight in UTC, so that what overlaps a range begins less than a day before it. Most of the time
-nothing happens, and a day of that is one row.
+Invariants: all minutes of a run have the same durations; runs do not overlap; no run crosses
+midnight UTC. A run that overlaps a range therefore begins less than a day before it. A day without
+a change is one row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from .service_health import Durations, StateLine, durations
 
 @dataclass(frozen=True, slots=True)
 class MinuteSpan:
-    """Whole minutes in [from, until), each with these durations; `epoch` is its number."""
+    """Run of whole minutes in [from, until) with equal durations. `epoch` is its number."""
 
     from_: Instant
     until: Instant
@@ -32,11 +32,11 @@ class MinuteSpan:
 
 
 def runs_of(line: StateLine, within: TimeSpan, epoch: int) -> list[MinuteSpan]:
-    """Of a line that covers a stretch of whole minutes under one epoch."""
+    """Returns the runs for a line over a span of whole minutes under one epoch."""
     found: list[MinuteSpan] = []
     edges = [within.from_]
     parts: list[Durations] = []
-    # Minutes in which nothing changes are taken together: they are as many as the line says.
+    # Minutes without a change are computed together, so that the work follows the line's length.
     for span, _ in line:
         edges += [Instant(at) for at in _edges_of(span, within) if at > edges[-1]]
     if edges[-1] < within.until:
@@ -50,7 +50,7 @@ def runs_of(line: StateLine, within: TimeSpan, epoch: int) -> list[MinuteSpan]:
 
 
 def joined(runs: Iterable[MinuteSpan]) -> list[MinuteSpan]:
-    """The same minutes in as few runs as there can be, in order."""
+    """Returns the fewest runs for the same minutes, in order."""
     found: list[MinuteSpan] = []
     for run in sorted(runs, key=lambda each: each.from_):
         for piece in _by_day(run):
@@ -65,7 +65,7 @@ def joined(runs: Iterable[MinuteSpan]) -> list[MinuteSpan]:
 def replaced(
     before: Iterable[MinuteSpan], within: TimeSpan, runs: Sequence[MinuteSpan]
 ) -> list[MinuteSpan]:
-    """What was there with other minutes in a range: those given, and no others."""
+    """Returns the runs with all minutes of a range replaced by `runs`."""
     kept: list[MinuteSpan] = []
     for run in before:
         if run.from_ < within.from_:
@@ -76,7 +76,7 @@ def replaced(
 
 
 def _edges_of(span: TimeSpan, within: TimeSpan) -> list[int]:
-    """The minutes that a change lies in, from their beginning to their end."""
+    """Returns the edges of the minutes in which a span begins and ends."""
     edges: list[int] = []
     for at in (span.from_, span.until):
         start = at - at % MINUTE
@@ -85,7 +85,7 @@ def _edges_of(span: TimeSpan, within: TimeSpan) -> list[int]:
 
 
 def _shared(part: Durations, count: int) -> Durations:
-    """Of minutes that are alike, one."""
+    """Returns the durations of one of `count` equal minutes."""
     return Durations(
         part.good_us // count,
         part.bad_us // count,

@@ -1,5 +1,6 @@
-"""How a service's policies are written down, by the API and in bundles: what is left out is the
-default, what is not known is refused.
+"""Document of a service's policies in the API and in bundles.
+
+A missing field has its default; an unknown field is refused.
 """
 
 from typing import Annotated, Literal
@@ -18,7 +19,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class AggregationPolicy(_Part, frozen=True, kw_only=True):
-    """How the members of one region make its health. The minima are read by `quorum`."""
+    """Aggregation of the members of one region. The mode `quorum` uses the minima."""
 
     mode: AggregationMode = AggregationMode.ALL
     degraded_min: int = 1
@@ -26,7 +27,7 @@ class AggregationPolicy(_Part, frozen=True, kw_only=True):
 
 
 class RegionAggregationPolicy(_Part, frozen=True, kw_only=True):
-    """How the regions make the service's. The minima are read by `per_region`."""
+    """Aggregation of the regions. The mode `per_region` uses the minima."""
 
     mode: RegionMode = RegionMode.ALL_REGIONS
     degraded_min_regions: int = 1
@@ -34,7 +35,7 @@ class RegionAggregationPolicy(_Part, frozen=True, kw_only=True):
 
 
 class FreshnessPolicy(_Part, frozen=True, kw_only=True):
-    """A result speaks for the greater of so many intervals (2 to 10) and the floor, at most 24h."""
+    """Freshness of a result: the greater of 2 to 10 intervals and the floor, at most 24h."""
 
     active_multiplier: int = 3
     active_floor: FloorText = "90s"
@@ -49,7 +50,7 @@ class ServicePolicies(_Part, frozen=True, kw_only=True):
 
 
 def read_policies(given: ServicePolicies) -> Policies | None:
-    """None where the floor is none in whole microseconds."""
+    """Returns the policies, None if the floor is not a whole number of microseconds."""
     floor = floor_us(given.freshness.active_floor)
     if floor is None:
         return None

@@ -1,9 +1,8 @@
-"""What a service's window says: its time by condition, its figures, and why one cannot be had.
+"""Report of a service over a window: durations, figures, and reasons for withheld figures.
 
-Whoever shows a figure of a service (the API, the console, a page, the gate) takes it from here. A
-window ends at the watermark and begins so long before it; where the service's time begins later, it
-is shortened and says so. Minutes that should be there and are not are a gap, and then no sum is
-told.
+The API, the console, status pages and the gate take all figures of a service from this module. A
+window ends at the watermark. If the service's time begins within it, the window is shorter and its
+status shows this. If sealed minutes are missing, sums are withheld.
 """
 
 from collections.abc import Sequence
@@ -37,7 +36,7 @@ class ServiceReportStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What of a window lies under one revision and epoch. `epoch` is its number."""
+    """Part of a window under one revision and epoch. `epoch` is its number."""
 
     revision: int
     revision_uid: UUID
@@ -52,8 +51,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class ReportWindow:
-    """`sealed_through` is None where nothing ever was. `reason` says why something is withheld:
-    of `availability` and `budget`, whichever cannot be had."""
+    """Report of one window.
+
+    `sealed_through` is None before the first seal. `reason` states why `availability` or the
+    budget is withheld.
+    """
 
     window: str
     sealed_through: Instant | None
@@ -71,7 +73,7 @@ class ReportWindow:
     segments: Sequence[Segment]
 
     def budget(self, objective: int) -> ErrorBudget | Withheld:
-        """By an objective × 10⁴."""
+        """Returns the error budget. `objective` is the objective × 10⁴."""
         if self.aggregate_withheld is not None:
             return self.aggregate_withheld
         return budget(self.durations.split, objective)
@@ -79,7 +81,7 @@ class ReportWindow:
 
 @dataclass(frozen=True, slots=True)
 class BurnWindow:
-    """A range that a burn rule looks at; `rate` is None where it cannot be decided."""
+    """Window of a burn rule. `rate` is None if it cannot be computed."""
 
     window_us: int
     status: ServiceReportStatus
@@ -96,7 +98,7 @@ class BurnWindow:
 
 
 def spelt(us: int) -> str:
-    """A length in the largest unit that divides it: `5m`, `1h`, `7d`."""
+    """Returns a duration in the largest unit that divides it: `5m`, `1h`, `7d`."""
     for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
         if us % unit == 0:
             return f"{us // unit}{name}"
@@ -104,7 +106,7 @@ def spelt(us: int) -> str:
 
 
 def whole_minutes(length_us: int) -> int:
-    """Time is sealed in minutes: what is left over of a length is not looked at."""
+    """Returns the duration rounded down to minutes, the unit of sealing."""
     return length_us - length_us % MINUTE
 
 
@@ -116,8 +118,12 @@ def window_of(
     sealed_through: Instant | None,
     segments: Sequence[Segment],
 ) -> ReportWindow:
-    """Of segments that cover what is sealed of the window. `start` is where the service's time
-    begins."""
+    """Returns the report of a window.
+
+    Args:
+        start: start of the service's time.
+        segments: all sealed time of the window.
+    """
     length = WINDOWS[window]
     expected = length // MINUTE
     if start is None or sealed_through is None or sealed_through <= start:
@@ -163,7 +169,7 @@ def burn_of(
     minutes: int,
     durations: Durations,
 ) -> BurnWindow:
-    """Of the whole minutes of that length which end at the watermark, with what is sealed of it."""
+    """Returns the burn window of whole minutes that ends at the watermark."""
     length_us = whole_minutes(window_us)
     expected = length_us // MINUTE
     if start is None or sealed_through is None or sealed_through <= start:
@@ -216,7 +222,7 @@ def _nothing(
 
 
 def _withheld(durations: Durations, *, continuous: bool) -> Withheld | None:
-    """Why there is no sum."""
+    """Returns why sums are withheld, None if they are not."""
     split = durations.split
     if not continuous:
         return Withheld.STORAGE_GAP
@@ -229,7 +235,7 @@ def _withheld(durations: Durations, *, continuous: bool) -> Withheld | None:
 def _standing(
     *, shortened: bool, continuous: bool, enough: bool
 ) -> tuple[ServiceReportStatus, Withheld | None]:
-    """The first of what is short of a whole window, and the reason that goes with it."""
+    """Returns the first deficiency of the window as status and reason."""
     if not continuous:
         return ServiceReportStatus.PARTIAL, Withheld.STORAGE_GAP
     if shortened:

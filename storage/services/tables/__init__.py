@@ -1,1 +1,1 @@
-"""Locks and writes of the tables of services, and the reads that a write needs."""
+"""Locks and writes of the service tables, and the reads that a write needs."""

@@ -1,9 +1,8 @@
-"""Which services depend on which, within a project, how often that was changed, and since when.
+"""Dependencies between the services of a project, with their generation and their terms.
 
-Whoever changes an edge holds the project first: two edits at once could close a circle that neither
-of them sees. Each change raises the project's generation, so that who read the graph before knows.
-The terms of the edges are written with them: one that stays keeps its term, and of each that stands
-exactly one term is open.
+Invariants: an edit locks the project first, because two concurrent edits could close a cycle. Every
+change increments the project's generation, which readers use to detect stale graphs. Each present
+edge has exactly one open term; an unchanged edge keeps its term.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from ...core.key import ServiceKey
 from ...engine.pools import LockRank, Tx
 
-# The mode in which compositions are held too: a project's declarations, its compositions, its graph
-# and the deletion of its monitors are changed by one at a time.
+# The same lock mode as for compositions: declarations, compositions, dependencies and deletions of
+# monitors of one project exclude each other.
 _HOLD = """
 select graph_generation from projects where org = %(org)s and id = %(project)s for no key update
 """
@@ -26,7 +25,7 @@ _ADD = """
 insert into service_dependencies (org, service, upstream)
 select %(org)s, %(service)s, * from unnest(%(upstreams)s::int[])
 """
-# One that lasted no time is as if it had never been.
+# Deletes open terms that would end with a length of zero.
 _FORGET_TERMS = """
 delete from service_dependency_terms
 where org = %(org)s and service = %(service)s and until_at = 'infinity'
@@ -37,7 +36,7 @@ update service_dependency_terms set until_at = at(%(now)s)
 where org = %(org)s and service = %(service)s and until_at = 'infinity'
   and upstream <> all(%(upstreams)s::int[])
 """
-# Where a clock lags, one may begin where an earlier one of the same edge does: it goes on.
+# If a clock lags, a term can start where an earlier term of the same edge starts; that one reopens.
 _OPEN_TERMS = """
 insert into service_dependency_terms (org, service, upstream, from_at)
 select %(org)s, %(service)s, w.upstream, at(%(now)s)
@@ -50,21 +49,20 @@ on conflict (org, service, upstream, from_at) do update set until_at = 'infinity
 
 
 async def lock_graph(tx: Tx, org: int, project: int) -> int | None:
-    """The generation of the graph; nobody else changes it until we are done. None where there is
-    no such project."""
+    """Locks the project's graph. Returns its generation, None if the project does not exist."""
     tx.lock_rank(LockRank.PROJECT, "the services of a project")
     generation: int | None = await tx.value(_HOLD, org=org, project=project)
     return generation
 
 
 async def raise_generation(tx: Tx, org: int, project: int) -> int:
-    """The graph is held."""
+    """Increments the generation of a locked graph."""
     generation: int = await tx.value(_RAISE, org=org, project=project)
     return generation
 
 
 async def put_edges(tx: Tx, key: ServiceKey, upstreams: Iterable[int]) -> None:
-    """What a service depends on from now on. The graph is held."""
+    """Replaces the upstreams of a service in a locked graph."""
     await tx.execute(_DROP, org=key[0], service=key[1])
     wanted: Sequence[int] = sorted(upstreams)
     values = {"org": key[0], "service": key[1], "upstreams": wanted}

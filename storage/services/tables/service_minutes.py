@@ -1,7 +1,7 @@
 """Sealed time of services: minutes as runs, and their sums by hour and day.
 
-Whoever writes holds the service. Minutes are replaced by range, and sums made again from them, so a
-pass that was interrupted is simply made again.
+Every write locks the service. Minutes of a range are replaced and the sums recomputed from them, so
+that an interrupted pass can be repeated.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _US = (
 )
 _NAMES = _US.split(", ")
 
-# Range by range, each by the key. A run begins less than a day before what it reaches into.
+# A lateral join with one index lookup per range. A run is at most a day long.
 _RUNS = f"""
 select i.org, i.service, m.*
 from json_to_recordset(%(items)s::json)
@@ -91,7 +91,7 @@ where s.org = m.org and s.id = m.service and m.until_at <= s.sealed_through
 async def select_runs(
     tx: Tx, ranges: dict[ServiceKey, TimeSpan]
 ) -> dict[ServiceKey, list[MinuteSpan]]:
-    """The runs of services that overlap a range of each, whole."""
+    """Returns the whole runs that overlap the range of each service."""
     found: dict[ServiceKey, list[MinuteSpan]] = {key: [] for key in ranges}
     for org, service, from_, until, epoch, *us in await tx.rows(_RUNS, items=_ranges(ranges)):
         found[ServiceKey((org, service))].append(MinuteSpan(from_, until, epoch, Durations(*us)))
@@ -101,8 +101,8 @@ async def select_runs(
 async def replace_minutes(
     tx: Tx, ranges: dict[ServiceKey, TimeSpan], runs: dict[ServiceKey, list[MinuteSpan]]
 ) -> None:
-    """Writes the minutes of a range of each service in place of what was there."""
-    # What touches a range is joined with it.
+    """Replaces the minutes in the range of each service."""
+    # Widened by 1 µs, so that adjacent runs are merged.
     around = {
         key: TimeSpan(Instant(r.from_ - 1), Instant(r.until + 1)) for key, r in ranges.items()
     }
@@ -124,8 +124,7 @@ async def replace_minutes(
 async def put_sums(
     tx: Tx, ranges: dict[ServiceKey, TimeSpan], through: dict[ServiceKey, Instant]
 ) -> None:
-    """Makes the hours and days again that a range of each service lies in, as far as they are whole
-    before an instant of it."""
+    """Recomputes the hours and days that overlap each range and end by `through`."""
     hours = _whole(ranges, through, HOUR)
     if hours:
         await tx.execute(_CLEAR_HOURS, items=_ranges(hours))
@@ -137,7 +136,7 @@ async def put_sums(
 
 
 async def delete_minutes(tx: Tx, kept_days: int) -> int:
-    """Drops minutes that lie so far behind what is sealed; hours and days stay."""
+    """Deletes minutes older than `kept_days` before the seal. Hours and days remain."""
     return await tx.execute(_FORGET, kept=kept_days)
 
 

@@ -1,4 +1,4 @@
-"""What was declared of services, revision after revision, and the epochs within them."""
+"""Revisions of service declarations, and the epochs within them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ values (%(org)s, %(service)s, %(revision)s, %(uid)s, at(%(effective_at)s), at(%(
   %(healthy_min_regions)s, %(degraded_min_regions)s, %(missing_data)s, %(active_multiplier)s,
   %(active_floor_us)s, at(%(now)s), (select id from users where uid = %(author)s), %(label)s)
 """
-# The services that a monitor was declared of at some time, by the revisions that say so.
+# Services with any revision that declares one of the monitors.
 _DECLARING = """
 select distinct r.org, r.service from service_revisions r
 where r.org = %(org)s and r.monitors && %(monitors)s::int[]
@@ -49,7 +49,7 @@ on conflict (org, service, effective_at) do update set revision = excluded.revis
 async def insert_revision(
     tx: Tx, key: ServiceKey, revision: Revision, author: UUID | None, label: str
 ) -> None:
-    """The service is held."""
+    """Inserts a revision. The caller has locked the service."""
     policies = revision.policies
     await tx.execute(
         _INSERT,
@@ -77,14 +77,16 @@ async def insert_revision(
 
 
 async def select_declaring(tx: Tx, org: int, monitors: Sequence[int]) -> list[ServiceKey]:
-    """The services of whose declarations, now or earlier, one of the monitors is a part."""
+    """Returns the services with a present or past revision that declares one of the monitors."""
     rows = await tx.rows(_DECLARING, org=org, monitors=list(monitors))
     return [ServiceKey((org_, service)) for org_, service in rows]
 
 
 async def select_epochs(tx: Tx, services: Iterable[ServiceKey]) -> dict[ServiceKey, list[EpochRow]]:
-    """Those that are written down, in the order of their time: an edit that was long on its way has
-    its epoch numbered after a later one's."""
+    """Returns the stored epochs in the order of their start.
+
+    Numbers need not ascend: a late edit gets a higher number than an epoch that starts after it.
+    """
     keys = list(services)
     rows = await tx.structs(EpochRow, _EPOCHS, **key_arrays(keys, "services"))
     found: dict[ServiceKey, list[EpochRow]] = {key: [] for key in keys}
@@ -96,8 +98,7 @@ async def select_epochs(tx: Tx, services: Iterable[ServiceKey]) -> dict[ServiceK
 async def put_epochs(
     tx: Tx, found: dict[ServiceKey, Sequence[Epoch]]
 ) -> dict[ServiceKey, dict[Instant, int]]:
-    """Writes down those that are new or came to be otherwise, numbered on; answers each service's
-    numbers by when they begin. The services are held."""
+    """Upserts new and changed epochs of locked services. Returns their numbers by start."""
     known = await select_epochs(tx, found)
     items: list[dict[str, Any]] = []
     numbers: dict[ServiceKey, dict[Instant, int]] = {}

@@ -59,10 +59,10 @@ select {COLUMNS} {FROM}
 where (s.org, s.id) in (select * from unnest(%(orgs)s::int[], %(services)s::int[]))
 order by s.org, s.id
 """
-# Whoever declares, seals or restates a service is alone with it. Read in a statement of its own:
-# who has waited reads what its holder left.
+# Declarations, sealing and repairs of a service exclude each other. A separate statement reads the
+# row, so that a transaction that waited for the lock reads the committed values.
 _LOCK = "select id from services where uid = %(uid)s for no key update"
-# Whoever writes beside a service only needs it to stay: not to be deleted meanwhile.
+# Prevents deletion only, for writes to rows that refer to the service.
 _KEEP = "select id from services where uid = %(uid)s for key share"
 _LOCK_KEYS = """
 select s.org, s.id from services s
@@ -92,7 +92,7 @@ async def select_services(tx: Tx, keys: Sequence[ServiceKey]) -> dict[ServiceKey
 
 
 async def lock_service(tx: Tx, uid: UUID) -> ServiceRow | None:
-    tx.lock_rank(LockRank.SERVICE, "a service that changes")
+    tx.lock_rank(LockRank.SERVICE, "a service to change")
     await tx.rows(_LOCK, uid=uid)
     return await select_service(tx, uid)
 
@@ -106,7 +106,7 @@ async def update_service(
     escalation_policy: int | None,
     oncall_schedule: int | None,
 ) -> None:
-    """The service is held, and so is what its pages go to."""
+    """Updates a locked service. The caller has locked the paging route, shared."""
     await tx.execute(
         _UPDATE,
         org=key[0],
@@ -120,8 +120,8 @@ async def update_service(
 
 
 async def lock_shared_service(tx: Tx, uid: UUID) -> ServiceRow | None:
-    """It is not deleted while we write beside it; whoever seals it or edits it goes on."""
-    tx.lock_rank(LockRank.SERVICE, "a service that stays")
+    """Locks the service against deletion; sealing and edits can proceed."""
+    tx.lock_rank(LockRank.SERVICE, "a service to keep")
     await tx.rows(_KEEP, uid=uid)
     return await select_service(tx, uid)
 
@@ -129,29 +129,29 @@ async def lock_shared_service(tx: Tx, uid: UUID) -> ServiceRow | None:
 async def lock_services(
     tx: Tx, keys: Sequence[ServiceKey], *, skip_locked: bool = False
 ) -> dict[ServiceKey, ServiceRow]:
-    """Those that are there; with `skip_locked` those that nobody else holds."""
-    tx.lock_rank(LockRank.SERVICE, "services whose time is told")
+    """Locks existing services; with `skip_locked`, only those without another lock."""
+    tx.lock_rank(LockRank.SERVICE, "services to seal")
     query = f"{_LOCK_KEYS} skip locked" if skip_locked else _LOCK_KEYS
     rows = await tx.rows(query, **key_arrays(keys, "services"))
     return await select_services(tx, [ServiceKey((org, service)) for org, service in rows])
 
 
 async def advance_seals(tx: Tx, to: dict[ServiceKey, Instant]) -> None:
-    """The services are held, and all up to there is written."""
+    """Advances the seals of locked services. All time before them is written."""
     items = [{"org": k[0], "service": k[1], "to_at": at} for k, at in to.items()]
     if items:
         await tx.execute(_MOVE_SEAL, items=msgspec.json.encode(items).decode())
 
 
 async def set_materialization_start(tx: Tx, key: ServiceKey, start: Instant) -> None:
-    """The service is held, and all from there on is written."""
+    """Sets the start of a locked service's time. All time after it is written."""
     await tx.execute(_MATERIALIZED_FROM, org=key[0], service=key[1], start=start)
 
 
 async def select_service_ids(
     tx: Tx, org: int, project: int, uids: Sequence[UUID]
 ) -> dict[UUID, int]:
-    """The keys of those of the services that stand in the project."""
+    """Returns the ids of those services that belong to the project."""
     return dict(await tx.rows(_IDS, org=org, project=project, uids=list(uids)))
 
 
@@ -160,30 +160,30 @@ async def select_service_slugs(tx: Tx, org: int, project: int) -> set[str]:
 
 
 async def insert_service(tx: Tx, values: dict[str, Any]) -> int | None:
-    """The new key, or None where the slug is taken."""
+    """Inserts a service. Returns its id, None if the slug is in use."""
     key: int | None = await tx.value(_INSERT, **values, now=tx.now)
     return key
 
 
 async def set_escalation_policy(tx: Tx, key: ServiceKey, policy: int | None) -> None:
-    """The service is held."""
+    """Sets the escalation policy of a locked service."""
     await tx.execute(_SET_POLICY, org=key[0], service=key[1], policy=policy, now=tx.now)
 
 
 async def touch_service(tx: Tx, key: ServiceKey) -> None:
-    """Something that is kept beside the row was edited. The service is held."""
+    """Sets `updated_at` of a locked service after an edit of a related row."""
     await tx.execute(_TOUCH, org=key[0], service=key[1], now=tx.now)
 
 
 async def begin_time(
     tx: Tx, key: ServiceKey, start: Instant, backfill_from: Instant | None
 ) -> None:
-    """Its time is sealed from here on. The service is held, and nothing was sealed of it."""
+    """Starts the time of a locked service that has no sealed time."""
     await tx.execute(_BEGIN, org=key[0], service=key[1], start=start, backfill_from=backfill_from)
 
 
 async def delete_service(tx: Tx, key: ServiceKey) -> None:
-    """What was declared and aimed at, its edges and episodes go with it."""
+    """Deletes a service with its declarations, objectives, dependencies and episodes."""
     await tx.execute(_DELETE, org=key[0], service=key[1])
 
 
@@ -194,5 +194,5 @@ values (%(org)s, %(service)s, at(%(now)s), at(%(now)s))
 
 
 async def insert_alerting(tx: Tx, key: ServiceKey) -> None:
-    """Comes with its service, as nobody has edited it, and is looked at at once."""
+    """Inserts the default alerting row of a new service; its first evaluation is due now."""
     await tx.execute(_INSERT_SERVICE_ALERTINGS, org=key[0], service=key[1], now=tx.now)

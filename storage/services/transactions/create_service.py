@@ -1,5 +1,6 @@
-"""A new service: its name, whom its pages go to, and what it depends on. Nothing is declared yet,
-and nothing is said of its time before that.
+"""Creation of a service with its name, paging route and dependencies.
+
+A new service has no declaration, and no time before the first one.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ SERVICES_OF_PROJECT_MOST: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDraft:
-    """`slug` None derives it from the name. Who is paged is given by id; blank is nobody."""
+    """Requested service. `slug` None derives it from the name; empty ids name no route."""
 
     name: str
     slug: str | None = None
@@ -42,8 +43,12 @@ class ServiceDraft:
 async def create_service(
     tx: Tx, principal: Principal, project: UUID, draft: ServiceDraft
 ) -> ServiceRow:
-    """Refused not_found, forbidden, invalid with its field, owner_not_in_project, as of
-    put_dependencies, slug_taken, service_quota."""
+    """Creates a service.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field, owner_not_in_project, slug_taken,
+        service_quota, or an error of `put_dependencies`.
+    """
     home, _ = await lock_home(tx, principal, project)
     _check(draft)
     upstreams = await check_upstreams(tx, home, None, draft.depends_on)

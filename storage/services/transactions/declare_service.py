@@ -1,8 +1,8 @@
-"""A service is declared: a numbered revision, kept for ever, that governs from the next minute.
+"""Declaration of a service: a permanent revision that governs from the next minute.
 
-It keeps true: whoever declares saw the revision that they replace; members are the project's, and
-none is deleted meanwhile (whoever deletes a monitor holds the project too); only the first revision
-reaches back, and no further than figures can still be made.
+Invariants: the caller knows the revision that it replaces. Members belong to the project and are
+not deleted during the transaction; deletion of a monitor locks the project too. Only the first
+revision can reconstruct the past, and only as far as figures can be repaired.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ RETROACTIVE: Final = "retroactive_not_first_revision"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclarationDraft:
-    """`expected_revision` is the one that it replaces, 0 for none."""
+    """Requested declaration. `expected_revision` is the replaced revision, 0 for the first."""
 
     expected_revision: int
     monitors: Sequence[UUID]
@@ -53,9 +53,13 @@ async def declare(
     draft: DeclarationDraft,
     raw_days: int,
 ) -> ServiceRow:
-    """What is declared already is not declared again. Refused not_found, forbidden, invalid with
-    its field, sli_not_in_monitors, retroactive_not_first_revision, older_than_raw_retention,
-    managed_by_file, revision_conflict."""
+    """Declares a service. An equal declaration writes no revision.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field, sli_not_in_monitors,
+        retroactive_not_first_revision, older_than_raw_retention, managed_by_file,
+        revision_conflict.
+    """
     home, _ = await lock_home(tx, principal, project)
     row = await demand_service(tx, principal, project, service)
     _check(draft)
@@ -76,8 +80,10 @@ async def declare(
 
 
 def _effective_at(row: ServiceRow, known: Sequence[Revision], now: Instant) -> Instant:
-    """The next minute; where another process's clock has jumped ahead of ours, not before what is
-    told already, nor before what it replaces."""
+    """Returns the next minute, or the seal or the start of the last revision if later.
+
+    These can be later if the clock of another process is ahead.
+    """
     before = [revision.effective_at for revision in known[-1:]]
     told = [] if row.sealed_through is None else [row.sealed_through]
     return max([next_minute(now), *before, *told])
@@ -97,7 +103,7 @@ def _check(draft: DeclarationDraft) -> None:
 def _backfill(
     draft: DeclarationDraft, known: Sequence[Revision], now: Instant, raw_days: int
 ) -> Instant | None:
-    """The whole minute from which the past is to be told by what is declared now."""
+    """Returns the whole minute from which the past is reconstructed, None without backfill."""
     if draft.backfill_from is None:
         return None
     if known or draft.expected_revision:
@@ -140,7 +146,7 @@ async def _write(
     revisions: Sequence[Revision],
     backfill_from: Instant | None,
 ) -> None:
-    """The last of the revisions is the new one."""
+    """Writes the last of `revisions`, which is new."""
     new = revisions[-1]
     author = principal.user if isinstance(principal.user, UUID) else None
     await declarations.insert_revision(tx, row.key, new, author, principal.label)
@@ -155,7 +161,7 @@ async def _write(
 async def _record_epochs(
     tx: Tx, row: ServiceRow, revisions: Sequence[Revision], through: Instant
 ) -> None:
-    """Those before the new one too, so that they are numbered in their order."""
+    """Stores all epochs up to the new one, so that their numbers ascend in time."""
     members = {member for revision in revisions for member in revision.sli}
     terms = await schedules.select_terms_of(
         tx, [MonitorKey((row.org, member)) for member in members]

@@ -1,4 +1,4 @@
-"""What a service depends on is replaced as a whole, by somebody who saw the graph as it is."""
+"""Replacement of a service's upstreams, based on the graph that the caller read."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -16,7 +16,7 @@ from ..tables import service_dependencies as service_edges
 from ..tables.services import select_service_ids, select_services
 from .lock_service import demand_service, expect_unmanaged, lock_home, target_of, written
 
-# No service has it: the one that is being made.
+# Placeholder id of a service that is not inserted yet.
 _NEW = 0
 
 
@@ -28,9 +28,15 @@ async def put_dependencies(
     depends_on: Sequence[UUID],
     generation: int,
 ) -> ServiceRow:
-    """`generation` is that of the graph that was seen. The same again changes nothing. Refused
-    not_found, forbidden, too_many_dependencies, dependency_not_in_project, dependency_cycle,
-    dependency_depth, graph_generation_stale, managed_by_file."""
+    """Replaces the upstreams of a service. Equal upstreams write no row.
+
+    Args:
+        generation: generation of the graph that the caller read.
+
+    Raises:
+        Refused not_found, forbidden, too_many_dependencies, dependency_not_in_project,
+        dependency_cycle, dependency_depth, graph_generation_stale, managed_by_file.
+    """
     home, now_at = await lock_home(tx, principal, project)
     row = await demand_service(tx, principal, project, service)
     upstreams = await check_upstreams(tx, home, row, depends_on)
@@ -49,8 +55,11 @@ async def put_dependencies(
 async def check_upstreams(
     tx: Tx, home: ProjectRow, service: ServiceRow | None, depends_on: Sequence[UUID]
 ) -> list[int]:
-    """The keys of what a service, or a new one, may depend on. The graph is held. Refused as
-    put_dependencies."""
+    """Returns the ids of permitted upstreams. The caller has locked the graph.
+
+    Raises:
+        Refused as in `put_dependencies`.
+    """
     uids = list(dict.fromkeys(depends_on))
     if len(uids) > UPSTREAMS_MOST:
         raise Refused(Broken.TOO_MANY)

@@ -1,6 +1,4 @@
-"""What every edit of a service begins with: it is held, it is of the project that was named, and
-no file is its owner.
-"""
+"""First steps of every edit of a service: lock, project check and file ownership check."""
 
 from typing import Final
 from uuid import UUID
@@ -18,8 +16,13 @@ EDIT: Final = Permission(Need.EDITOR)
 
 
 async def lock_home(tx: Tx, principal: Principal, project: UUID) -> tuple[ProjectRow, int]:
-    """The project and its graph's generation: nobody else changes which services there are, who
-    depends on whom and who is made of what. Refused not_found, forbidden."""
+    """Locks the project's graph. Returns the project and the generation.
+
+    The lock excludes other edits of the project's services, dependencies and declarations.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     generation = await lock_graph(tx, home.org, home.id)
     if generation is None:
@@ -28,7 +31,11 @@ async def lock_home(tx: Tx, principal: Principal, project: UUID) -> tuple[Projec
 
 
 async def demand_service(tx: Tx, principal: Principal, project: UUID, service: UUID) -> ServiceRow:
-    """The project's service, held. Refused not_found, forbidden."""
+    """Locks the project's service.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await lock_service(tx, service)
     if row is None or row.project_uid != project:
         raise Refused(NOT_FOUND)
@@ -37,17 +44,21 @@ async def demand_service(tx: Tx, principal: Principal, project: UUID, service: U
 
 
 def expect_unmanaged(principal: Principal, row: ServiceRow) -> None:
-    """Refused managed_by_file: who edits what a file says would be undone by the file."""
+    """Refuses an edit of a file-managed service, because the file would revert it.
+
+    Raises:
+        Refused managed_by_file.
+    """
     if is_managed(principal, row.managed_by, row.orphaned_at):
         raise Refused("managed_by_file")
 
 
 async def written(tx: Tx, service: UUID) -> ServiceRow:
     row = await select_service(tx, service)
-    assert row is not None, "it is held, or new"
+    assert row is not None, "the locked or new service is missing"
     return row
 
 
 def target_of(row: ServiceRow) -> str:
-    """As the audit log names a service."""
+    """Returns the target of audit rows about a service."""
     return f"service:{row.uid} project:{row.project_uid} slug={row.slug}"

@@ -1,4 +1,4 @@
-"""Transactions of services: repair figures."""
+"""Repair of sealed figures after a late result."""
 
 from ...core.instant import DAY, HOUR, Instant
 from ...core.key import MonitorKey
@@ -14,12 +14,13 @@ from .seal_services import restate_services
 
 
 async def restate(tx: Tx, item: DueRepair) -> None:
-    """Makes the figures of a range again, all levels in this transaction, with those of every
-    composite and of every service that the monitor was part of in its hours.
+    """Recomputes all levels of the figures of a range in this transaction.
 
-    Held against a roll-up in progress: what that has written already is made again, and what it has
-    not begun yet will be made from all that is known now. What else was learnt late of the same
-    hours is made good with it: after a long absence that is much, and each time costs as much.
+    Includes the composites and services that the monitor was part of in the hours of the range.
+
+    The locks exclude a roll-up in progress: its written hours are recomputed, and later ones use
+    all present results. Other repairs within the same hours are deleted, because this one covers
+    them; after a long interruption they are many.
     """
     key = MonitorKey((item.org, item.monitor))
     start = Instant(item.from_at - item.from_at % HOUR)

@@ -1,9 +1,9 @@
-"""Tells the time of services as far as all is sealed that they are made of, and writes it down.
+"""Sealing of services up to the watermark of their members.
 
-It keeps true: every minute from a service's beginning to where it is sealed is written once, under
-the epoch that governed it; the seal moves forward only, in the transaction that writes what lies
-before it. Who holds a service reads its members' results after that: what came late before this is
-in them, and what comes later is restated under the same hold.
+Invariants: every minute from the start of a service to its seal is written once, under the epoch
+that governed it. The seal only advances, in the transaction that writes the time before it. Results
+are read under the lock of the service. They include earlier late results; a later one is repaired
+under the same lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,20 +21,20 @@ from ..tables import service_minutes as service_facts
 from ..tables import service_revisions as declarations
 from ..tables import services
 
-# After a long absence, or for a past that is reconstructed, so much at once of each.
+# Longest time per service and pass, for a long backlog or a reconstruction.
 STRETCH_MOST_US: Final = 2 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class SealedService:
-    """A service is sealed `to` there; its members are to their `mark`."""
+    """Seal of a service and the watermark of its members."""
 
     to: Instant
     mark: Instant
 
 
 async def seal_services(tx: Tx, keys: Sequence[ServiceKey]) -> dict[ServiceKey, SealedService]:
-    """Seals each that nobody else holds as far as its members are, or so far as one pass may go."""
+    """Seals unlocked services up to their watermarks, at most `STRETCH_MOST_US` each."""
     rows = await services.lock_services(tx, keys, skip_locked=True)
     since = {key: row.sealed_through for key, row in rows.items() if row.sealed_through is not None}
     if not since:
@@ -43,7 +43,7 @@ async def seal_services(tx: Tx, keys: Sequence[ServiceKey]) -> dict[ServiceKey, 
     marks = await select_watermarks(tx, governed_by, since)
     ranges = {}
     for key, start in since.items():
-        # Who does not know yet that the clock has jumped knows of no epoch that began since.
+        # A process whose clock lags cannot know the epochs after its own present.
         known = min(marks[key], tx.now)
         whole = Instant(known - known % MINUTE)
         if whole > start:
@@ -55,17 +55,16 @@ async def seal_services(tx: Tx, keys: Sequence[ServiceKey]) -> dict[ServiceKey, 
 
 
 async def reconstruct(tx: Tx, key: ServiceKey) -> bool:
-    """Tells a stretch before the beginning of a service's time, by its first declaration; whether
-    there is more of it."""
+    """Reconstructs a part of the time before a service's start. Returns whether more remains."""
     row = (await services.lock_services(tx, [key], skip_locked=True)).get(key)
     if row is None:
         return False
     start, sealed, first = row.materialization_start, row.sealed_through, row.backfill_from
-    # Once what lies before its beginning is sealed.
+    # Reconstruction starts after the first seal.
     if start is None or sealed is None or first is None or not first < start < sealed:
         return False
-    # From a whole hour on: an hour that is made in two parts would be made of minutes that may be
-    # forgotten by then.
+    # Starts at a whole hour. The minutes of one half of an hour could be deleted before the other
+    # half is written.
     from_ = start - STRETCH_MOST_US
     range_ = TimeSpan(max(first, Instant(from_ - from_ % HOUR)), start)
     governed_by = await select_governed(tx, [key], max(tx.now, sealed))
@@ -75,8 +74,7 @@ async def reconstruct(tx: Tx, key: ServiceKey) -> bool:
 
 
 async def restate_services(tx: Tx, rows: Mapping[ServiceKey, ServiceRow], within: TimeSpan) -> None:
-    """Makes the minutes again that lie in a stretch and are sealed, and what is made of them. The
-    services are held."""
+    """Recomputes the sealed minutes of locked services in a span, and their sums."""
     whole = TimeSpan(
         Instant(within.from_ - within.from_ % MINUTE),
         Instant(within.until + (-within.until) % MINUTE),
@@ -107,6 +105,6 @@ async def _write(
     known: dict[ServiceKey, Sequence[Epoch]] = {key: governed_by[key].epochs for key in ranges}
     numbers = await declarations.put_epochs(tx, known)
     minutes = await minutes_of(tx, governed_by, ranges, numbers)
-    assert minutes is not None, "nothing keeps it from going on"
+    assert minutes is not None, "the default may_go_on never stops"
     await service_facts.replace_minutes(tx, ranges, minutes)
     await service_facts.put_sums(tx, ranges, through)

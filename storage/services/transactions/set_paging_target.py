@@ -1,5 +1,6 @@
-"""Whom a service's pages go to: a ladder of its project, or a schedule of it. What is no id, not
-there, or another project's is refused in the same word.
+"""Paging route of a service: an escalation policy or on-call schedule of its project.
+
+An invalid id, an unknown one and one of another project have the same error code.
 """
 
 from uuid import UUID
@@ -20,7 +21,7 @@ _FOREIGN = "owner_not_in_project"
 
 
 async def lock_owning_policy(tx: Tx, org: int, project: int, text: str) -> int | None:
-    """The key of a ladder, which stays until we are done; None for blank."""
+    """Locks an escalation policy, shared. Returns its id, None for an empty text."""
     if not text:
         return None
     uid = RequestedTarget("escalation_policy_id", TargetKind.CHANNEL, text).uid
@@ -31,7 +32,7 @@ async def lock_owning_policy(tx: Tx, org: int, project: int, text: str) -> int |
 
 
 async def lock_owning_schedule(tx: Tx, org: int, project: int, text: str) -> int | None:
-    """The same of a schedule."""
+    """Locks an on-call schedule, shared. Returns its id, None for an empty text."""
     if not text:
         return None
     uid = RequestedTarget("oncall_schedule_id", TargetKind.SCHEDULE, text).uid
@@ -44,7 +45,11 @@ async def lock_owning_schedule(tx: Tx, org: int, project: int, text: str) -> int
 async def put_escalation_policy(
     tx: Tx, principal: Principal, project: UUID, service: UUID, policy: str
 ) -> ServiceRow:
-    """Blank for none. Refused not_found, forbidden, owner_not_in_project, managed_by_file."""
+    """Sets the escalation policy; an empty id removes it.
+
+    Raises:
+        Refused not_found, forbidden, owner_not_in_project, managed_by_file.
+    """
     before = await demand_service(tx, principal, project, service)
     key = await lock_owning_policy(tx, before.org, before.project, policy)
     expect_unmanaged(principal, before)
