@@ -1,1 +1,1 @@
-"""What is stored of gate."""
+"""Storage of the release gate: policies, decisions and overrides."""

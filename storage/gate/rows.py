@@ -12,8 +12,10 @@ from .rules.gate_policy import Document, Governing, PolicySource
 
 
 class DecisionRow(msgspec.Struct, frozen=True):
-    """`service_uid` is None where the service is no more; `schema_version` is the policy's, 1 where
-    there was none."""
+    """Stored gate decision.
+
+    `service_uid` is None if the service is deleted; `schema_version` is 1 without a policy.
+    """
 
     org: int
     project: int
@@ -36,7 +38,7 @@ class DecisionRow(msgspec.Struct, frozen=True):
 
 
 class DecisionCursor(msgspec.Struct, frozen=True):
-    """Where a list goes on: after this one, as newer ones come first."""
+    """Position in a list of decisions, newest first. The list continues after it."""
 
     at: Instant
     uid: UUID
@@ -50,7 +52,7 @@ class DecisionSeen(msgspec.Struct, frozen=True):
 
 
 class GateOverrideRow(msgspec.Struct, frozen=True):
-    """Four columns say who ended it, and why; all are None while nobody has."""
+    """Gate override. The `revoked_*` fields are None while it is not revoked."""
 
     org: int
     id: int
@@ -72,7 +74,7 @@ class GateOverrideRow(msgspec.Struct, frozen=True):
 
 
 class GatePolicyRow(msgspec.Struct, frozen=True):
-    """A revision. `service` is None of a project's own policy."""
+    """Revision of a gate policy. `service` is None for the policy of a project."""
 
     org: int
     id: int

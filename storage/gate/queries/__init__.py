@@ -1,1 +1,1 @@
-"""Read-only SQL of gate."""
+"""Read-only SQL of the release gate."""

@@ -14,7 +14,7 @@ from ..rows import DecisionCursor, DecisionRow, DecisionSeen
 from ..rules.gate import GateAction, GateState
 from ..rules.gate_evidence import Evidence, StoredReason
 
-# A service that is gone is told without its id: it leads nowhere.
+# `s.uid` is null if the service is deleted, because its id would lead to a 404.
 _COLUMNS = """
 g.org, g.project, g.service, g.uid, g.evaluated_at, s.uid, g.service_slug, g.service_name, g.state,
 g.action, g.unoverridden_action, g.reasons::text, g.policy_revision, g.override_uid, g.actor_label,
@@ -59,14 +59,14 @@ _read_evidence = msgspec.json.Decoder(Evidence).decode
 
 
 def instant_of(uid: UUID) -> Instant:
-    """When the decision of an id was made."""
+    """Returns the instant that is encoded in the id of a decision."""
     return Instant((uid.int >> 80) * MILLISECOND)
 
 
 async def select_decision(
     tx: Tx, org: int, project: int, uid: UUID
 ) -> tuple[DecisionRow, Evidence] | None:
-    """None where there is none, or it is kept no more."""
+    """Returns a decision and its evidence, None if it does not exist or retention deleted it."""
     row = await tx.row(_ONE, org=org, project=project, at=instant_of(uid), uid=uid)
     return None if row is None else (_row(*row[:-1]), _read_evidence(row[-1]))
 
@@ -82,7 +82,7 @@ async def select_decisions(
     before: DecisionCursor | None,
     most: int,
 ) -> list[DecisionRow]:
-    """The newest first; of one service, or of all of the project, in [from, to)."""
+    """Returns decisions in [from, to), newest first, of one service or of the whole project."""
     given: dict[str, Any] = {} if service is None else {"service": service}
     return await tx.structs(
         _row,
@@ -102,7 +102,7 @@ async def select_decisions(
 async def select_evidence(
     tx: Tx, service: ServiceKey, from_: Instant, to: Instant, most: int
 ) -> Sequence[DecisionSeen]:
-    """What the decisions of a service were made from, the newest first."""
+    """Returns the evidence of a service's decisions, newest first."""
     rows = await tx.rows(
         _EVIDENCE, org=service[0], service=service[1], from_at=from_, until_at=to, most=most
     )

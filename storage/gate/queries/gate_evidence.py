@@ -1,7 +1,7 @@
-"""What a decision of the gate is made from, read of one service in one snapshot.
+"""Evidence of a gate decision, read for one service in one snapshot.
 
-All windows that have an objective are read, whatever the policy looks at: so another policy can be
-asked later what it would have said of the same facts.
+All windows with an objective are read, even if the policy uses one. A replay can therefore apply
+another policy to the same facts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,15 +33,15 @@ from ..rules.gate_evidence import (
     WindowFacts,
 )
 
-# Open ones of one service: one of its own at most, and what people opened.
+# Open incidents of one service: at most one automatic incident, and manual ones.
 INCIDENTS_MOST: Final = 20
 _OPEN_INCIDENTS = """
 select uid from incidents
 where org = %(org)s and service = %(service)s and status <> 'resolved'
 order by started_at, id limit %(most)s
 """
-# Since when something of a window waits to be made again: of the members, and of what they are
-# made of.
+# Creation of the oldest pending repair per window, of members and of the children of composite
+# members.
 _REPAIRS = """
 with recursive part(monitor) as (
   select distinct m from service_revisions r cross join unnest(r.sli) as m
@@ -132,7 +132,7 @@ def _window(
 
 def _rule(row: BurnRuleRow, target: ServiceTargetRow) -> RuleFacts:
     if row.evaluated_at is not None and row.evaluated_at < target.updated_at:
-        # What was seen of another objective says nothing of this one.
+        # An evaluation of the former objective does not apply to the new one.
         row = replace(row, firing=False, last_verdict=None, evaluated_at=None, lease_until=None)
     return RuleFacts(
         key=key_of(row.window, row.rule),
@@ -145,7 +145,7 @@ def _rule(row: BurnRuleRow, target: ServiceTargetRow) -> RuleFacts:
 
 
 def key_of(window: str, rule: BurnRule) -> str:
-    """`30d page 1h/5m 14.4`: a rule's ranges and threshold tell it apart from its neighbours."""
+    """Returns the key of a rule, e.g. `30d page 1h/5m 14.4`: window, ranges and threshold."""
     ranges = f"{spelt(rule.long_us)}/{spelt(rule.short_us)}"
     return f"{window} {rule.severity} {ranges} {float(rule.threshold):g}"
 
@@ -160,7 +160,7 @@ def _signal(state: SignalState) -> SignalFacts:
 
 
 def _fact_revisions(windows: Sequence[ReportWindow]) -> FactRevisions:
-    """Of the epochs that any of the windows has a part in, oldest first."""
+    """Returns the epochs within any of the windows, oldest first, with a digest."""
     found: dict[UUID, int] = {}
     digest = sha256()
     for window in windows:

@@ -37,7 +37,7 @@ where o.org = %(org)s and o.service = %(service)s and o.uid = %(uid)s
 
 
 async def select_overrides(tx: Tx, service: ServiceKey) -> list[GateOverrideRow]:
-    """The newest first."""
+    """Returns the overrides of a service, newest first."""
     return await tx.structs(_row, _OF_SERVICE, org=service[0], service=service[1], most=LISTED_MOST)
 
 
@@ -48,7 +48,7 @@ async def select_override(tx: Tx, service: ServiceKey, uid: UUID) -> GateOverrid
 async def select_standing(
     tx: Tx, service: ServiceKey, source: PolicySource, revision: int
 ) -> GateOverrideRow | None:
-    """What lets through what that revision blocks, just now."""
+    """Returns the active override of a policy revision."""
     return await tx.one(
         _row,
         _STANDING,

@@ -4,7 +4,7 @@ from ...engine.pools import Tx
 from ..rows import GatePolicyRow
 from ..tables.gate_policies import _COLUMNS, _FROM, _row
 
-# Of the service and of its project: who governs is the first of them.
+# The service's policy sorts before the project's; the first row governs.
 _GOVERNING = f"""
 select {_COLUMNS} {_FROM} and (g.service = %(service)s or g.service is null) and g.ended_at is null
 order by g.service nulls last
@@ -17,12 +17,12 @@ select {_COLUMNS} {_FROM} and g.service is not distinct from %(service)s::int
 
 
 async def select_governing(tx: Tx, org: int, project: int, service: int) -> GatePolicyRow | None:
-    """The policy of a service, else its project's."""
+    """Returns the policy of a service, or else its project's."""
     return await tx.one(_row, _GOVERNING, org=org, project=project, service=service)
 
 
 async def select_policy(
     tx: Tx, org: int, project: int, service: int | None
 ) -> GatePolicyRow | None:
-    """The policy of a service itself; with None the project's own."""
+    """Returns the policy of a service itself; with None the project's."""
     return await tx.one(_row, _OWN, org=org, project=project, service=service)

@@ -1,4 +1,4 @@
-"""What is kept of a service's past, for asking policies what they would have said of it."""
+"""Past of a service as input of a policy replay."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,9 +20,9 @@ from ..rules.gate_policy import Document, PolicySource
 from ..rules.gate_replay import MinuteRun, ObjectiveSpan, ServicePast
 from ..tables.gate_policies import select_policies_since
 
-# Before the first instant that is asked about: the longest window.
+# The longest window before the first replayed instant.
 _BACK_US: Final = max(WINDOWS.values())
-# A run of minutes begins less than a day before what it reaches into.
+# A run starts less than a day before its last minute.
 _RUNS = """
 select from_at, until_at, health_unknown_us, good_us, bad_us, unknown_us, excluded_us
 from service_minutes
@@ -37,7 +37,7 @@ where org = %(org)s and service = %(service)s and created_at < at(%(until_at)s)
   and (status <> 'resolved' or resolved_at > at(%(from_at)s))
 order by created_at, id
 """
-# As things are set up, none of its members' trouble opens an incident of the service.
+# Reasons for which the present settings open no incident of the service.
 _DEAF: Final = frozenset(
     {
         SignalReason.NO_OWNING_SERVICE,
@@ -68,7 +68,10 @@ async def select_past(tx: Tx, service: ServiceRow, within: TimeSpan) -> ServiceP
 async def select_policies_in_force(
     tx: Tx, service: ServiceRow, from_: Instant
 ) -> list[tuple[TimeSpan, Document]]:
-    """When which policy governed the service since, in order: its own, else its project's."""
+    """Returns the spans in which each policy governed, in order.
+
+    The service's policy takes precedence over the project's.
+    """
     rows = await select_policies_since(tx, service.org, service.project, service.id, from_)
     own = [row for row in rows if row.source is PolicySource.SERVICE]
     taken = merged(_span(row) for row in own)

@@ -1,1 +1,1 @@
-"""Pure rules of gate: no clock, randomness, SQL or I/O; `now` is an argument."""
+"""Pure rules of the release gate: no clock, randomness, SQL or I/O; `now` is an argument."""

@@ -1,8 +1,8 @@
-"""What a release gate says: a function of the policy's clauses and of what was found of each.
+"""Decision of the release gate: a function of the policy's clauses and their findings.
 
-It keeps true: silence never allows. A clause that could not be decided, and one that nobody looked
-at, count alike; only what is ignored can stay unknown without a consequence. An override changes
-what is done, never what was seen.
+Invariants: missing data never allows a release. A clause that could not be decided and a clause
+without a finding count the same; only an ignored clause can be unknown without an effect. An
+override changes the action, never the state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class GateClause(StrEnum):
 
 
 class GateClauseAssignment(StrEnum):
-    """What a clause that matches is to do."""
+    """Effect of a clause that matches."""
 
     BLOCK = "block"
     WARN = "warn"
@@ -28,7 +28,7 @@ class GateClauseAssignment(StrEnum):
 
 
 class UnavailableReason(StrEnum):
-    """Why a clause cannot be decided, in the words of the wire."""
+    """Reason why a clause cannot be decided; the value is the API code."""
 
     BUDGET_WITHHELD = "budget_withheld"
     SEAL_STALE = "seal_stale"
@@ -61,8 +61,11 @@ class UnknownBehavior(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of a clause, over a window where it has one. `matches` None cannot be decided,
-    for the reason that is given; `value` is the figure that it was decided by, or what matched."""
+    """Result of one clause, for one window if the clause has windows.
+
+    `matches` is None if the clause cannot be decided, for the reason `unavailable`. `value` is the
+    figure that was compared, or the rule or incident that matched.
+    """
 
     clause: GateClause
     matches: bool | None
@@ -73,7 +76,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class GateReason:
-    """A clause that matched, or could not be decided, with what the policy assigns to it."""
+    """Clause that matched or could not be decided, with its assignment."""
 
     code: str
     assignment: GateClauseAssignment
@@ -82,7 +85,7 @@ class GateReason:
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """`action` is before any override; None where there is no policy."""
+    """Outcome before any override. `action` is None without a policy."""
 
     state: GateState
     action: GateAction | None
@@ -97,8 +100,10 @@ def decide(
     findings: Sequence[Finding],
     unknown_behavior: UnknownBehavior,
 ) -> GateOutcome:
-    """By a policy that assigns all clauses. Over several windows each is found for itself, and the
-    worst of them decides."""
+    """Returns the outcome for a policy that assigns all clauses.
+
+    A clause can have a finding per window; the worst one decides.
+    """
     known = [*findings, *_unasked(findings)]
     blocked = _any(clauses, known, GateClauseAssignment.BLOCK, matches=True)
     unknown = any(
@@ -124,12 +129,12 @@ def decide(
 
 
 def overridden(action: GateAction | None, *, is_overridden: bool) -> GateAction | None:
-    """What is done in the end: an override lets through what would be blocked, and nothing else."""
+    """Returns the final action. An override turns only a block into an allow."""
     return GateAction.ALLOW if is_overridden and action is GateAction.BLOCK else action
 
 
 def _unasked(findings: Sequence[Finding]) -> list[Finding]:
-    """Clauses that nothing was found of cannot be decided."""
+    """Returns undecided findings for clauses without a finding."""
     asked = {finding.clause for finding in findings}
     never = UnavailableReason.NEVER_EVALUATED
     return [Finding(clause, None, never) for clause in GateClause if clause not in asked]

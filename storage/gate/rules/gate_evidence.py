@@ -1,9 +1,9 @@
-"""What a gate's decision is made from, and what it finds of each clause: from these facts alone.
+"""Evidence of a gate decision, and the findings that follow from it alone.
 
-It keeps true: the same facts and the same policy give the same decision for ever, so that a row of
-the ledger can be recomputed from itself. A clause does not match only where it is known not to: the
-figure is there, sealed lately and whole, or somebody looked lately and could have said so. What is
-known to match, matches, however little is known beside it.
+Invariants: equal facts and an equal policy give the same decision at any time, so that a stored
+decision can be recomputed. A clause is found not to match only if this is known: the figure exists
+and is recent and complete, or a recent evaluation could have detected the match. A known match
+counts regardless of missing data.
 """
 
 from collections.abc import Iterator
@@ -33,12 +33,12 @@ from .gate import (
 )
 from .gate_policy import Document, Governing, WindowMode
 
-# What an evaluator saw counts for so long.
+# Validity of an evaluator's result.
 LATCH_US: Final = 90 * SECOND
 
 
 class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A burn rule and what was last seen of it; `key` spells its ranges and its threshold."""
+    """Burn rule and its last evaluation. `key` contains its ranges and threshold."""
 
     key: str
     severity: BurnSeverity
@@ -49,8 +49,11 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sealed of a window that has an objective (× 10⁴). `withheld` is why there is no sum.
-    `repair_since` is since when a part of it has been waiting to be made again."""
+    """Sealed facts of a window with an objective (× 10⁴).
+
+    `withheld` is the reason why sums are withheld; `repair_since` the creation of the oldest
+    pending repair.
+    """
 
     window: str
     target: UUID
@@ -72,7 +75,7 @@ class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.withheld or budget(self._split, self.objective)
 
     def has_burned(self, percent: int) -> bool:
-        """Whether so much of the budget is gone, exactly; there is a budget."""
+        """Returns whether the given share of the budget is used, exactly. Requires a budget."""
         split = self._split
         actual = Fraction(split.bad_us, split.measured_us)
         return 100 * actual >= percent * Fraction(WHOLE - self.objective, WHOLE)
@@ -83,7 +86,7 @@ class WindowFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the service can speak for its members, live or of its budget; else why it cannot."""
+    """Paging state of the service, live or burn; `reason` if it is not armed."""
 
     armed: bool
     reason: SignalReason | None
@@ -97,7 +100,7 @@ class GoverningRevision(msgspec.Struct, frozen=True):
 
 
 class FactRevisions(msgspec.Struct, frozen=True):
-    """The epochs of which the figures are sums, in order; `digest` is of them and the sums."""
+    """Epochs of the figures, in order. `digest` covers the epochs and their sums."""
 
     count: int
     first_id: UUID | None
@@ -106,8 +109,11 @@ class FactRevisions(msgspec.Struct, frozen=True):
 
 
 class GateFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a service at one instant; `windows` are those with an objective, shortest first. `seen` is
-    what it was when somebody last looked."""
+    """Facts about a service at one instant.
+
+    `windows` are those with an objective, shortest first. `seen` is the condition at the last
+    evaluation.
+    """
 
     at: Instant
     governing: GoverningRevision | None
@@ -125,7 +131,7 @@ class GateFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverrideFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The override that was active."""
+    """Override that was active at the decision."""
 
     uid: UUID
     actor_label: str
@@ -134,7 +140,7 @@ class OverrideFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a decision was made from."""
+    """Complete input of a decision."""
 
     policy: Governing | None
     facts: GateFacts
@@ -142,7 +148,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredReason(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A reason as it is kept and told."""
+    """Reason in its stored and public form."""
 
     code: str
     clause: GateClause | None = None
@@ -152,7 +158,7 @@ class StoredReason(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class GateResult(NamedTuple):
-    """What the gate says: `action` is what is done, with an override where one was active."""
+    """Result of the gate. `action` takes an active override into account."""
 
     state: GateState
     action: GateAction | None
@@ -161,7 +167,7 @@ class GateResult(NamedTuple):
 
 
 def evaluate_policy(evidence: Evidence) -> GateResult:
-    """What the gate says by this evidence, now or when it was written."""
+    """Returns the result for the evidence, independent of the present time."""
     policy = evidence.policy
     decision = decide_clauses(None if policy is None else policy.document, evidence.facts)
     action = overridden(decision.action, is_overridden=evidence.override is not None)
@@ -169,14 +175,14 @@ def evaluate_policy(evidence: Evidence) -> GateResult:
 
 
 def decide_clauses(policy: Document | None, facts: GateFacts) -> GateOutcome:
-    """Before any override; without a policy nothing is judged."""
+    """Returns the outcome before any override; not configured without a policy."""
     if policy is None:
         return NOT_CONFIGURED
     return decide(policy.clauses, list(findings(policy, facts)), policy.unknown_behavior)
 
 
 def findings(policy: Document, facts: GateFacts) -> Iterator[Finding]:
-    """Of every clause, over each window that the policy looks at."""
+    """Yields the findings of every clause over each window of the policy."""
     for window, missing in _windows(policy, facts):
         yield from _of_budget(policy, facts, window, missing)
         for severity, clause in _BURNS:
@@ -195,7 +201,7 @@ _Missing = tuple[str | None, UnavailableReason]
 def _windows(
     policy: Document, facts: GateFacts
 ) -> Iterator[tuple[WindowFacts, None] | tuple[None, _Missing]]:
-    """The windows that are looked at, or which is missing and why."""
+    """Yields the windows of the policy, or the missing window and the reason."""
     if policy.window_mode is WindowMode.ALL:
         for window in facts.windows:
             yield window, None
@@ -217,7 +223,7 @@ def _of_budget(
 ) -> Iterator[Finding]:
     clauses = (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
     if window is None:
-        assert missing is not None, "it is one of the two"
+        assert missing is not None, "a missing window has a reason"
         for clause in clauses:
             yield Finding(clause, None, _ungoverned(facts) or missing[1], missing[0])
         return
@@ -244,7 +250,7 @@ def _of_burn(
     clause: GateClause,
 ) -> Finding:
     if window is None:
-        assert missing is not None, "it is one of the two"
+        assert missing is not None, "a missing window has a reason"
         return Finding(clause, None, _ungoverned(facts) or missing[1], missing[0])
     rules = [rule for rule in window.rules if rule.severity is severity]
     if not window.burn_enabled or not rules:
@@ -258,7 +264,7 @@ def _of_burn(
 
 
 def _of_incident(facts: GateFacts) -> Finding:
-    """That none is open says something only where one would have been opened."""
+    """Returns the incident finding. Without an open incident, paging must be able to open one."""
     clause = GateClause.SERVICE_INCIDENT_OPEN
     if facts.open_incidents:
         return Finding(clause, True, value=str(facts.open_incidents[0]))
@@ -274,7 +280,7 @@ def _stale(policy: Document, facts: GateFacts, window: WindowFacts) -> Unavailab
     lag_us, bound_us = facts.seal_lag_us, policy.max_seal_lag_seconds * SECOND
     if lag_us is None:
         return UnavailableReason.NEVER_SEALED
-    # What is sealed of a time that is still to come was told by a clock that was wrong.
+    # A seal in the future comes from a wrong clock.
     if not -LATCH_US <= lag_us <= bound_us:
         return UnavailableReason.SEAL_STALE
     waits = window.repair_since is not None and facts.at - window.repair_since > bound_us
@@ -282,7 +288,7 @@ def _stale(policy: Document, facts: GateFacts, window: WindowFacts) -> Unavailab
 
 
 def _unseen(rules: list[RuleFacts], facts: GateFacts) -> UnavailableReason | None:
-    """Why none of the rules is known to be quiet."""
+    """Returns why the rules are not known to be clear, None if they are."""
     for rule in rules:
         if rule.evaluated_at is None:
             return UnavailableReason.NEVER_EVALUATED
@@ -294,17 +300,17 @@ def _unseen(rules: list[RuleFacts], facts: GateFacts) -> UnavailableReason | Non
 
 
 def is_fresh(rule: RuleFacts, facts: GateFacts) -> bool:
-    """Whether what was last seen of a burn rule still counts."""
+    """Returns whether the last evaluation of a burn rule still counts."""
     return rule.evaluated_at is not None and _is_lately(rule.evaluated_at, facts.at)
 
 
 def _is_lately(seen_at: Instant, at: Instant) -> bool:
-    """Nor by a clock that was ahead: for who looked in the future silence would never end."""
+    """Returns whether an instant is recent. A future instant comes from a wrong clock."""
     return -LATCH_US <= at - seen_at <= LATCH_US
 
 
-# Why a service would have opened no incident, whatever its members did. What is not named here is
-# about pages: the incident is opened all the same, or there is no trouble that one is opened for.
+# Reasons for which the service opens no incident. The other reasons concern pages: either the
+# incident is opened without a page, or its condition is not met.
 _OPENS_NONE: Final = {
     SignalReason.NO_OWNING_SERVICE: UnavailableReason.NEVER_EVALUATED,
     SignalReason.NO_GOVERNING_REVISION: UnavailableReason.NO_GOVERNING_REVISION,
@@ -326,7 +332,7 @@ def _unlooked(facts: GateFacts) -> UnavailableReason | None:
         return _OPENS_NONE[live.reason]
     if live.evaluated_at is None:
         return UnavailableReason.NEVER_EVALUATED
-    # Of a service that cannot be seen, that no incident is open says nothing.
+    # If the condition is unknown, a missing incident proves no health.
     is_seen = _is_lately(live.evaluated_at, facts.at) and facts.seen is not ServiceCondition.UNKNOWN
     return None if is_seen else UnavailableReason.FACTS_STALE
 

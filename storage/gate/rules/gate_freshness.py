@@ -1,4 +1,4 @@
-"""How long what a decision was made from goes on to count: by the policy that it was judged by."""
+"""Validity of a decision's evidence under the policy of the decision."""
 
 from collections.abc import Iterator
 
@@ -8,15 +8,17 @@ from .gate_policy import Document, WindowMode
 
 
 def looked_at(policy: Document | None, facts: GateFacts) -> list[WindowFacts]:
-    """The windows that the policy looks at, of those that have an objective; all without one."""
+    """Returns the windows with an objective that the policy uses; all without a policy."""
     if policy is None or policy.window_mode is WindowMode.ALL:
         return facts.windows
     return [window for window in facts.windows if window.window == policy.window]
 
 
 def fresh_until(policy: Document, facts: GateFacts) -> Instant | None:
-    """The last instant at which all still counts that counted, or of those that have stopped the
-    first; None where nothing was ever seen."""
+    """Returns the earliest end of validity of any fact, None without facts.
+
+    The instant is in the past if a fact has expired.
+    """
     return min(_ends(policy, facts), default=None)
 
 

@@ -1,5 +1,6 @@
-"""When an override of the gate counts: until it expires, while the revision that it is bound to
-governs, and as long as nobody has ended it.
+"""Validity of a gate override.
+
+An override is active until it expires or is revoked, while its policy revision governs.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ REASON_MOST: Final = 500
 
 
 class Ended(StrEnum):
-    """Why an override was ended before its time."""
+    """Reason why an override ended before its expiry."""
 
     MANUAL = "manual"
     POLICY_CHANGED = "policy_changed"
@@ -26,13 +27,13 @@ class OverrideStatus(StrEnum):
     ACTIVE = "active"
     EXPIRED = "expired"
     REVOKED = "revoked"
-    # Another policy, or none, governs just now.
+    # Another policy, or no policy, governs at present.
     INERT = "inert"
 
 
 @dataclass(frozen=True, slots=True)
 class OverrideBinding:
-    """A revision of a policy; by its owner, whose service is known."""
+    """Policy revision that an override belongs to. The service is known from the context."""
 
     source: PolicySource
     revision: int
@@ -45,7 +46,7 @@ def status(
     governing: OverrideBinding | None,
     now: Instant,
 ) -> OverrideStatus:
-    """Who was revoked stays so; `governing` is None where no policy is configured."""
+    """Returns the status. `governing` is None without a policy."""
     if revoked_at is not None:
         return OverrideStatus.REVOKED
     if expires_at <= now:
@@ -54,14 +55,14 @@ def status(
 
 
 def expiry_fault(expires_at: Instant, now: Instant) -> str | None:
-    """The rule that an override's end breaks."""
+    """Returns the rule that the expiry breaks, None if it is valid."""
     if expires_at <= now:
         return "must be in the future"
     return "must be at most 7 days ahead" if expires_at > now + LONGEST_US else None
 
 
 def reason_fault(reason: str) -> str | None:
-    """The rule that the words of an override's maker break; blanks around them are gone."""
+    """Returns the rule that a stripped reason breaks, None if it is valid."""
     if not 1 <= len(reason) <= REASON_MOST:
         return f"must be 1–{REASON_MOST} characters"
     return text_rule_broken(reason, multiline=True)

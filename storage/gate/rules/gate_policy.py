@@ -1,7 +1,7 @@
-"""What a gate's policy says: what each clause is to do, over which windows, by facts of what age.
+"""Document of a gate policy: clause assignments, windows and the maximum age of facts.
 
-It keeps true: a policy names every clause, and a window exactly where it looks at one alone; its
-revisions are never reused, so that a number names one document for ever.
+Invariants: a policy assigns every clause, and names a window exactly if it uses one window. A
+revision number is never reused, so that it always identifies one document.
 """
 
 from enum import StrEnum
@@ -14,25 +14,25 @@ from .gate import GateClause, GateClauseAssignment, UnknownBehavior
 
 SEAL_LAG_LEAST_SECONDS: Final = 300
 SEAL_LAG_MOST_SECONDS: Final = 86_400
-# Behind the longest run of a member: late results are waited for, and a minute must be over.
+# Added to the longest run of a member: the wait for late results, and the rest of the minute.
 _SEALED_BEHIND_SECONDS: Final = 120 + 60
 
 
 class WindowMode(StrEnum):
     ONE = "one"
-    # Every window that the service has an objective for; the worst of them decides.
+    # Every window with an objective; the worst one decides.
     ALL = "all"
 
 
 class PolicySource(StrEnum):
-    """Whose policy governs a service."""
+    """Owner of the policy that governs a service."""
 
     SERVICE = "service"
     PROJECT = "project"
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """What is put as a whole. `window` is None exactly where all are looked at."""
+    """Complete policy document. `window` is None exactly if all windows are used."""
 
     schema_version: Literal[1, 2]
     window_mode: WindowMode
@@ -44,7 +44,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Governing(msgspec.Struct, frozen=True, kw_only=True):
-    """The policy that governs a service; `owner` is the service or the project it is of."""
+    """Policy that governs a service. `owner` is the service or its project."""
 
     source: PolicySource
     owner: UUID
@@ -53,7 +53,7 @@ class Governing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fault(document: Document) -> tuple[str, str] | None:
-    """The field that is wrong, and the rule it breaks; single values are the edge's business."""
+    """Returns an invalid combination as (field, rule). The schema checks single values."""
     one = document.window_mode is WindowMode.ONE
     if document.schema_version == 1 and not one:
         return "window_mode", "is not in schema 1"
@@ -66,5 +66,5 @@ def fault(document: Document) -> tuple[str, str] | None:
 
 
 def least_seal_lag_seconds(longest_timeout_seconds: int) -> int:
-    """The shortest seal lag that can ever be met, by the longest time-out of a member."""
+    """Returns the least seal lag in seconds that is reachable with the longest timeout."""
     return _SEALED_BEHIND_SECONDS + longest_timeout_seconds

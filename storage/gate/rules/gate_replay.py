@@ -1,15 +1,13 @@
-"""What a policy would have said of a service, minute by minute, by what is sealed of it.
+"""Replay of a gate policy: its state for each minute of a past range, from sealed time.
 
-Each minute is judged by the same rule as the gate itself, of facts as they would be with all before
-it sealed: the windows that end there, the burn of each rule, whether an incident was open, and
-whether anybody could see that one was due. What is not there any more is not known, and what nobody
-can know of the past, such as how fast an evaluator was, is taken as good. Objectives and rules are
-those of now.
+The rule of the gate decides each minute from facts as they would be with all earlier time sealed:
+the windows that end there, the burn rates, open incidents, and whether the condition was known.
+Deleted facts count as unknown. Facts that are not recorded, such as evaluator delays, are assumed
+good. Present objectives and rules apply.
 
-Between two instants at which something enters or leaves a window at another pace, every sum is
-linear in time, so each comparison that a finding rests on turns at most once: it is enough to
-look at both ends, and to halve where they differ. So months are judged exactly in a few thousand
-looks.
+Between two instants at which a sum changes its rate, every sum is linear in time. Each comparison
+of a finding therefore changes at most once between them. It suffices to evaluate both ends, and to
+bisect if they differ. Months are thus replayed exactly with a few thousand evaluations.
 """
 
 from bisect import bisect_right
@@ -51,14 +49,16 @@ from .gate_policy import Document, WindowMode
 _NOBODY: Final = UUID(int=0)
 _BUDGETS: Final = (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
 _BURNS: Final = (GateClause.PAGE_BURN_FIRING, GateClause.TICKET_BURN_FIRING)
-# After so many stretches others are let in.
+# Number of pieces between two yields to other tasks.
 LOOKS_AT_ONCE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class MinuteRun:
-    """Neighbouring sealed minutes that are alike; `each` is the split of one of them. `is_seen`:
-    for some of it the health was known, where it was to be."""
+    """Run of equal sealed minutes. `each` is the split of one minute.
+
+    `is_seen`: the health was known for a part of the minute, if it was not excluded.
+    """
 
     span: TimeSpan
     each: Split
@@ -67,7 +67,7 @@ class MinuteRun:
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveSpan:
-    """What is aimed at over a window (objective × 10⁴), and the rules that watch its budget."""
+    """Objective of a window (× 10⁴) and its burn rules."""
 
     window: str
     objective: int
@@ -77,9 +77,15 @@ class ObjectiveSpan:
 
 @dataclass(frozen=True, slots=True)
 class ServicePast:
-    """All that is known of a service's past: its sealed minutes in order, from where its time
-    begins; when incidents of it were open; since when a declaration governs. `deaf` is why its
-    members' trouble opens no incident as things are set up, None where it does."""
+    """Recorded past of a service.
+
+    Args:
+        runs: sealed minutes in order.
+        start: start of the service's time.
+        governed_from: start of the first governing revision.
+        incidents: spans of its open incidents.
+        deaf: reason why the present settings open no incidents, None if they do.
+    """
 
     runs: Sequence[MinuteRun]
     start: Instant | None
@@ -90,7 +96,7 @@ class ServicePast:
 
 
 class ReplayedSpan(NamedTuple):
-    """What a policy says from one instant until the next; `reasons` are codes, each once."""
+    """State of the policy over a span. `reasons` are codes without duplicates."""
 
     span: TimeSpan
     state: GateState
@@ -100,9 +106,11 @@ class ReplayedSpan(NamedTuple):
 def replay(
     past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]], within: TimeSpan
 ) -> Iterator[ReplayedSpan | None]:
-    """What each policy says while it governs, and that none is configured in between; neighbours
-    that say the same are one. No two govern at once. A None is no answer: some work was done, and
-    others may be let in. `within` is of whole minutes."""
+    """Yields the states over `within` (whole minutes), with equal neighbours merged.
+
+    The state is `NOT_CONFIGURED` while no policy governs. Policies do not overlap. Yields None
+    after each portion of work, so that the caller can let other tasks run.
+    """
     judge_at = _Judge(past, policies)
     edges = [*_looks(past, policies, within), within.until]
     pending: ReplayedSpan | None = None
@@ -123,7 +131,7 @@ def replay(
 
 
 class _Judge:
-    """Looks at minutes. `_compared` is everything of a minute that a finding rests on."""
+    """Evaluation of minutes. `_compared` returns all comparisons that the findings use."""
 
     def __init__(self, past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]]) -> None:
         self._past = past
@@ -136,8 +144,10 @@ class _Judge:
         self._known: dict[object, tuple[GateState, tuple[str, ...]]] = {}
 
     def pieces(self, first: Instant, last: Instant) -> Iterator[TimeSpan]:
-        """The minutes from the first to the last, cut where any comparison turns; each of them
-        turns once at most."""
+        """Yields the minutes, cut where a comparison changes.
+
+        Each comparison changes at most once between `first` and `last`.
+        """
         todo = [(first, self._compared(first), last, self._compared(last))]
         while todo:
             low, at_low, high, at_high = todo.pop()
@@ -146,7 +156,7 @@ class _Judge:
                 continue
             middle = Instant(low + (high - low) // (2 * MINUTE) * MINUTE)
             following = Instant(middle + MINUTE)
-            # The earlier half is looked at first.
+            # A stack: the earlier half is evaluated first.
             todo.append((following, self._compared(following), high, at_high))
             todo.append((low, at_low, middle, self._compared(middle)))
 
@@ -167,7 +177,7 @@ class _Judge:
         codes = [
             each.code for each in said.reasons if each.assignment is not GateClauseAssignment.IGNORE
         ]
-        # In one order: which window said it first does not tell two stretches apart.
+        # Sorted, so that the order of the windows does not separate equal neighbours.
         return said.state, tuple(sorted(set(codes)))
 
     def _compared(self, at: Instant) -> tuple[bool, ...]:
@@ -193,7 +203,7 @@ class _Judge:
     def _before(
         self, at: Instant, length_us: int, known: dict[int, tuple[Split, bool]]
     ) -> tuple[Split, bool]:
-        """Rules of several windows look at the same ranges."""
+        """Returns the sum before an instant, cached because rules share ranges."""
         if length_us not in known:
             total, _, whole = _range(self._past, self._sums, length_us, at)
             known[length_us] = total.split, whole
@@ -224,12 +234,12 @@ def _burn_compared(split: Split, objective: int, rule: BurnRule) -> list[bool]:
 
 
 def _covers(measured_us: int, counted_us: int, least: Fraction) -> bool:
-    """In whole numbers: a month is compared some hundred thousand times."""
+    """Compares in integers, because a month needs about 100 000 comparisons."""
     return measured_us * least.denominator >= counted_us * least.numerator
 
 
 class Sums:
-    """Splits of any range of whole minutes, by two lookups."""
+    """Prefix sums: the split of any range of whole minutes in two lookups."""
 
     def __init__(self, runs: Sequence[MinuteRun]) -> None:
         self._runs = runs
@@ -244,7 +254,7 @@ class Sums:
         return self._until(until).minus(self._until(from_))
 
     def is_seen(self, past: ServicePast, at: Instant) -> bool:
-        """Whether it was known how the service was in the minute before an instant."""
+        """Returns whether the condition was known in the minute before an instant."""
         last = Instant(at - MINUTE)
         place = bisect_right(self._starts, last) - 1
         if place < 0 or past.start is None or last < past.start:
@@ -293,7 +303,7 @@ class MinuteSum(NamedTuple):
 
 
 def facts_at(past: ServicePast, sums: Sums, at: Instant) -> GateFacts:
-    """As the gate would have read them, had all before been sealed."""
+    """Returns the facts that the gate would have read with all earlier time sealed."""
     is_sealed = past.start is not None and past.start < at
     is_governed = past.governed_from is not None and past.governed_from <= at
     reason = past.deaf
@@ -356,7 +366,7 @@ def _rule(
 def _range(
     past: ServicePast, sums: Sums, length_us: int, at: Instant
 ) -> tuple[MinuteSum, Instant, bool]:
-    """What is sealed of so long before an instant, from where, and whether none is missing."""
+    """Returns the sum of a length before an instant, its start, and whether it is complete."""
     from_ = Instant(max(at - length_us, past.start or at))
     if from_ >= at:
         return MinuteSum(), at, True
@@ -367,7 +377,7 @@ def _range(
 def _looks(
     past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]], within: TimeSpan
 ) -> list[Instant]:
-    """The first minute, and each at which something begins to change at another pace."""
+    """Returns the first minute and each minute at which a sum can change its rate."""
     documents = [document for _, document in policies]
     lengths = {0, *(length for aim in past.aims for length in _lengths(aim, documents))}
     if _asks_incidents(documents):
@@ -386,7 +396,7 @@ def _looks(
 
 
 def _lengths(aim: ObjectiveSpan, documents: Sequence[Document]) -> set[int]:
-    """Of the ranges that any of the policies looks at."""
+    """Returns the lengths of the ranges that any policy uses."""
     budget, rules = _looked_at(aim, documents)
     wanted = {WINDOWS[aim.window]} if budget else set()
     for rule in rules:
@@ -397,7 +407,7 @@ def _lengths(aim: ObjectiveSpan, documents: Sequence[Document]) -> set[int]:
 def _looked_at(
     aim: ObjectiveSpan, documents: Iterable[Document]
 ) -> tuple[bool, Sequence[BurnRule]]:
-    """Whether any policy looks at a window's budget, and the rules that any looks at."""
+    """Returns whether any policy uses the budget of the window, and the rules in use."""
     mine = [
         document
         for document in documents

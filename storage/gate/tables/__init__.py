@@ -1,1 +1,1 @@
-"""Locks and writes of the tables of gate, and the reads that a write needs."""
+"""Locks and writes of the gate tables, and the reads that a write needs."""

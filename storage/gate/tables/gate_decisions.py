@@ -1,7 +1,7 @@
-"""What the gate answered, each with all that it was answered from; rows are only ever added.
+"""Gate decisions with their complete evidence. Invariant: rows are only inserted.
 
-The first 48 bits of an id are the milliseconds of its instant (RFC 9562, version 7): so a row is
-found by its id alone, in one partition, and an id from a time that is kept no more finds nothing.
+The first 48 bits of an id are the instant in ms (RFC 9562, version 7). A row is therefore found by
+its id in one partition. An id from a deleted partition finds no row.
 """
 
 from uuid import UUID
@@ -25,7 +25,7 @@ values (%(org)s, %(project)s, %(service)s, %(uid)s, at(%(at)s), %(service_uid)s,
 
 
 class DecisionScope(msgspec.Struct, frozen=True):
-    """Whose decision it is."""
+    """Service that a decision belongs to."""
 
     org: int
     project: int
@@ -36,14 +36,18 @@ class DecisionScope(msgspec.Struct, frozen=True):
 
 
 def evaluated_at_of(now: Instant) -> Instant:
-    """The instant as a decision's id can tell it: whole milliseconds."""
+    """Returns the instant rounded down to ms, the precision of a decision's id."""
     return Instant(now - now % MILLISECOND)
 
 
 async def insert_decision(
     tx: Tx, place: DecisionScope, answer: GateResult, evidence: Evidence, by: Actor
 ) -> UUID:
-    """Rejected where no partition takes it."""
+    """Inserts a decision.
+
+    Raises:
+        Rejected: no partition accepts the row.
+    """
     at = evidence.facts.at
     uid = uuid7(nanoseconds=at * 1_000)
     policy, override = evidence.policy, evidence.override

@@ -1,7 +1,7 @@
-"""Who let through what a policy blocks, until when, and how it ended before.
+"""Gate overrides with their expiry and revocation.
 
-An override is bound to one revision of one policy. Whoever writes one holds its project, as those
-do who write policies: what is bound to a revision is bound to the one that governs.
+An override belongs to one policy revision. Every write of overrides or policies locks the project,
+so that the revision of a new override governs.
 """
 
 from uuid import UUID
@@ -26,7 +26,7 @@ update gate_overrides set revoked_at = at(%(now)s), revoked_reason = %(reason)s,
   revoked_by_label = %(label)s, revoked_by_user = %(actor)s, revoked_via_token = %(via_token)s
 where org = %(org)s and id = any(%(ids)s::int[])
 """
-# Those of all services that inherit it, where it is the project's.
+# For a project's policy, includes the overrides of all services that inherit it.
 _BOUND = """
 select o.id from gate_overrides o join services s on s.org = o.org and s.id = o.service
 where o.org = %(org)s and s.project = %(project)s
@@ -34,7 +34,7 @@ where o.org = %(org)s and s.project = %(project)s
   and o.policy_source = %(source)s and o.policy_revision = %(revision)s
   and o.revoked_at is null and o.expires_at > at(%(now)s)
 """
-# How many of a service are listed, newest first.
+# Maximum number in a list, newest first.
 LISTED_MOST = 200
 
 
@@ -81,7 +81,7 @@ async def revoke(tx: Tx, org: int, ids: list[int], why: Ended, by: Actor) -> Non
 async def revoke_bound(
     tx: Tx, org: int, project: int, service: int | None, revision: int, why: Ended, by: Actor
 ) -> None:
-    """All that let through what a revision blocks, of a service or of the project."""
+    """Revokes all active overrides of a policy revision of a service or project."""
     source = PolicySource.PROJECT if service is None else PolicySource.SERVICE
     rows = await tx.rows(
         _BOUND,

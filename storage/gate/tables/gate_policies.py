@@ -1,7 +1,7 @@
-"""What the policies of gates ever said, revision by revision; the one that has not ended governs.
+"""Revisions of gate policies. The revision that has not ended governs.
 
-Whoever writes one holds its project. The number of a revision is above all there ever were, those
-of a policy that was deleted since included.
+Every write locks the project. A new revision number is above all former ones, including those of a
+deleted policy.
 """
 
 from uuid import UUID
@@ -54,14 +54,14 @@ _read_document = msgspec.json.Decoder(Document).decode
 async def select_policies_since(
     tx: Tx, org: int, project: int, service: int, from_: Instant
 ) -> list[GatePolicyRow]:
-    """What the service's policy and its project's said at some time since, in order."""
+    """Returns the policies of the service and its project that governed after `from_`."""
     return await tx.structs(_row, _WITHIN, org=org, project=project, service=service, from_at=from_)
 
 
 async def put_policy(
     tx: Tx, org: int, project: int, service: int | None, document: Document, author: str
 ) -> None:
-    """A new revision in the place of what was said. The project is held."""
+    """Inserts a new revision in place of the present one. The project is locked."""
     last: int = await tx.value(_LAST_REVISION, org=org, project=project, service=service)
     await end_policy(tx, org, project, service)
     await tx.execute(
@@ -83,7 +83,7 @@ async def put_policy(
 
 
 async def end_policy(tx: Tx, org: int, project: int, service: int | None) -> None:
-    """What was said governs no more. The project is held."""
+    """Ends the present revision. The project is locked."""
     await tx.execute(_END, org=org, project=project, service=service, now=tx.now)
 
 

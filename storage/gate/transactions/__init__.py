@@ -1,1 +1,1 @@
-"""Transactions of gate: one unit of work per function."""
+"""Transactions of the release gate: one unit of work per function."""

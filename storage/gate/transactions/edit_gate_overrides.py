@@ -1,7 +1,7 @@
-"""Somebody lets through what the gate blocks, for a while, and answers for it by name.
+"""Edits of gate overrides, which allow a blocked release for a limited time.
 
-It keeps true: one override is active for a service at most, and it is of the revision that its
-maker saw.
+Invariants: a service has at most one active override. It belongs to the policy revision that its
+creator has seen.
 """
 
 from typing import Final
@@ -44,9 +44,16 @@ async def create_override(
     *,
     seen_source: PolicySource | None = None,
 ) -> GateOverrideRow:
-    """Of the revision that governs, which must be the one that its maker saw: of a service's policy
-    or its project's, where `seen_source` tells. Refused not_found, forbidden, not_configured,
-    override_active, revision_conflict, and by field."""
+    """Creates an override of the governing policy revision.
+
+    Args:
+        policy_revision: revision that the caller has seen.
+        seen_source: owner of the seen policy, None if unknown.
+
+    Raises:
+        Refused not_found, forbidden, not_configured, override_active, revision_conflict,
+        override_invalid with its field.
+    """
     row = await _hold(tx, principal, project, service)
     reason = reason.strip()
     for field, rule in (
@@ -71,15 +78,18 @@ async def create_override(
     said = f"revision={policy.revision} until={to_text(expires_at)}"
     await _audit(tx, principal, row, "create", uid, said)
     found = await gate_overrides_queries.select_override(tx, row.key, uid)
-    assert found is not None, "it was written just now"
+    assert found is not None, "the new override is missing"
     return found
 
 
 async def revoke_override(
     tx: Tx, principal: Principal, project: UUID, service: UUID, override: UUID
 ) -> None:
-    """Also one that is inert, as it may come back. Refused not_found, forbidden,
-    override_not_active."""
+    """Revokes an active or inert override; an inert one can become active again.
+
+    Raises:
+        Refused not_found, forbidden, override_not_active.
+    """
     row = await _hold(tx, principal, project, service)
     found = await gate_overrides_queries.select_override(tx, row.key, override)
     if found is None:
@@ -95,14 +105,14 @@ async def revoke_override(
 def status_of(
     override: GateOverrideRow, governing: GatePolicyRow | None, now: Instant
 ) -> OverrideStatus:
-    """`governing` is the policy of the override's service."""
+    """Returns the status. `governing` is the policy of the override's service."""
     bound = OverrideBinding(override.policy_source, override.policy_revision)
     governs = None if governing is None else OverrideBinding(governing.source, governing.revision)
     return status(bound, override.expires_at, override.revoked_at, governs, now)
 
 
 async def _hold(tx: Tx, principal: Principal, project: UUID, service: UUID) -> ServiceRow:
-    """The project first, as whoever writes its policy does: what governs stays as it is."""
+    """Locks the project before the service, as for policies, so that the policy stays."""
     home = await select_project(tx, project)
     if home is None:
         raise Refused(NOT_FOUND)

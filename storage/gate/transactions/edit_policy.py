@@ -1,7 +1,7 @@
-"""A policy is put as a whole, or deleted, by somebody who says which revision they saw.
+"""Edits of gate policies, based on the revision that the caller has seen.
 
-It keeps true: the same document again changes nothing; another one is a new revision, and ends all
-overrides of the one before, of every service that inherited it.
+Invariants: an equal document writes no row. Another document is a new revision and revokes all
+overrides of the former one, in every service that inherits it.
 """
 
 from uuid import UUID
@@ -30,8 +30,14 @@ async def put_policy(
     expected_revision: int | None,
     document: Document,
 ) -> GatePolicyRow:
-    """Of a service, or with None of the project. `expected_revision` is None where no policy was
-    seen. Refused not_found, forbidden, revision_conflict, and by field."""
+    """Replaces the policy of a service; with None of the project.
+
+    Args:
+        expected_revision: None if the caller has seen no policy.
+
+    Raises:
+        Refused not_found, forbidden, revision_conflict, policy_invalid with its field.
+    """
     wrong = fault(document)
     if wrong is not None:
         raise Refused("policy_invalid", *wrong)
@@ -47,7 +53,7 @@ async def put_policy(
     if before is not None:
         await _end_overrides(tx, principal, home, before, Ended.POLICY_CHANGED)
     after = await gate_policies_queries.select_policy(tx, home.org, home.id, key)
-    assert after is not None, "it was put just now"
+    assert after is not None, "the new policy is missing"
     verb = "create" if before is None else "update"
     await _audit(tx, principal, after, verb, f"revision={after.revision}")
     return after
@@ -56,7 +62,11 @@ async def put_policy(
 async def delete_policy(
     tx: Tx, principal: Principal, project: UUID, service: UUID | None, expected_revision: int
 ) -> None:
-    """Refused not_found, forbidden, not_configured, revision_conflict."""
+    """Deletes a policy and revokes its overrides.
+
+    Raises:
+        Refused not_found, forbidden, not_configured, revision_conflict.
+    """
     home, row = await _hold(tx, principal, project, service)
     key = None if row is None else row.id
     before = await gate_policies_queries.select_policy(tx, home.org, home.id, key)
@@ -81,12 +91,12 @@ async def _hold(
 async def _check_seal_lag(
     tx: Tx, home: ProjectRow, service: ServiceRow | None, document: Document
 ) -> None:
-    """A bound that a service can never meet would make every decision of it unknown."""
+    """Refuses a seal lag below the reachable minimum, as every decision would be unknown."""
     rows = [service] if service else await select_services_of_project(tx, home.org, home.id)
     timeouts = await select_longest_timeouts(tx, [row.key for row in rows], tx.now)
     least = least_seal_lag_seconds(max(timeouts.values(), default=0))
     if document.max_seal_lag_seconds < least:
-        rule = f"must be {least}–{SEAL_LAG_MOST_SECONDS}, as runs of its members may take so long"
+        rule = f"must be {least}–{SEAL_LAG_MOST_SECONDS}, because runs of its members can take this long"
         raise Refused("policy_invalid", "max_seal_lag_seconds", rule)
 
 

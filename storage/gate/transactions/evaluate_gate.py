@@ -1,7 +1,7 @@
-"""Asks the gate: one snapshot is read, judged, and kept with what it was judged by.
+"""Evaluation of the release gate: reads one snapshot, decides, and stores the decision.
 
-It keeps true: every answer that was given is a row, also that there is no policy; and what cannot
-be kept is not answered.
+Invariant: every answer is stored with its evidence, including `NOT_CONFIGURED`. If the row cannot
+be stored, the request fails.
 """
 
 from typing import Final, NamedTuple
@@ -32,8 +32,11 @@ class EvaluatedDecision(NamedTuple):
 async def evaluate_gate(
     tx: Tx, principal: Principal, project: UUID, service: UUID
 ) -> EvaluatedDecision:
-    """In a transaction that sees one snapshot. Refused not_found, forbidden; ledger_unwritable
-    where the row has no place."""
+    """Evaluates the gate. The transaction must see one snapshot.
+
+    Raises:
+        Refused not_found, forbidden; ledger_unwritable if no partition accepts the row.
+    """
     row = await select_service(tx, service)
     if row is None or row.project_uid != project:
         raise Refused(NOT_FOUND)
