@@ -232,7 +232,7 @@ async def test_a_bound_that_runs_of_a_member_can_never_meet_is_refused(gated: Ga
     slow = await gated.api.new_monitor(interval_seconds=600, timeout_seconds=300)
     await told(gated.api, "PUT", f"{path}/declaration", document(slow.uid))
     gated.clock.forward(120)
-    said = "max_seal_lag_seconds: must be 480–86400, because runs of its members can take this long"
+    said = "max_seal_lag_seconds: must be 480–86400, because member runs can take this long"
     body = policy(max_seal_lag_seconds=479)
     for where in (path, gated.project):
         assert await refused(gated.api, "PUT", f"{where}/gate/policy", body, 400) == said

@@ -96,7 +96,7 @@ async def _check_seal_lag(
     timeouts = await select_longest_timeouts(tx, [row.key for row in rows], tx.now)
     least = least_seal_lag_seconds(max(timeouts.values(), default=0))
     if document.max_seal_lag_seconds < least:
-        rule = f"must be {least}–{SEAL_LAG_MOST_SECONDS}, because runs of its members can take this long"
+        rule = f"must be {least}–{SEAL_LAG_MOST_SECONDS}, because member runs can take this long"
         raise Refused("policy_invalid", "max_seal_lag_seconds", rule)
 
 
