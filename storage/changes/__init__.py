@@ -1,1 +1,1 @@
-"""What is stored of changes."""
+"""Storage of changes: deploys, rollbacks and flags with their phases."""

@@ -9,7 +9,7 @@ from .rules.change import ChangeKind, ChangePhaseName, RecordedPhase
 
 
 class ChangeRow(msgspec.Struct, frozen=True):
-    """`started_at` is the instant of the phase that began it, else of the one that ended it."""
+    """Change of a service. `started_at` is the instant of its start phase, or else its end."""
 
     org: int
     id: int
@@ -22,7 +22,7 @@ class ChangeRow(msgspec.Struct, frozen=True):
 
 
 class PhaseRow(msgspec.Struct, frozen=True):
-    """`actor_user` is None where no person is known; who it was stands in the label."""
+    """Phase of a change. `actor_user` is None without a known user; see `actor_label`."""
 
     org: int
     change: int

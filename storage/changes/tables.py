@@ -1,7 +1,7 @@
-"""Changes of services, each known by its identity, and their phases, which are only ever added.
+"""Changes of services by identity, and their phases. Invariant: phases are only inserted.
 
-Whoever adds a phase holds the change: of two who say the same at once, one adds it and the other
-finds it.
+Adding a phase locks the change, so that of two equal concurrent records one inserts the phase and
+the other finds it.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from .rows import ChangeRow, PhaseRow
 from .rules.change import ChangeKind, Record, RecordedPhase
 
 COLUMNS = "c.org, c.id, c.service, c.source, c.external_id, c.kind, c.started_at, c.latest_at"
-# Who comes while another is making it waits, and then finds it.
+# A concurrent insert of the same identity waits, and then finds the row.
 _MAKE = """
 insert into changes (org, service, source, external_id, kind, started_at, latest_at)
 values (%(org)s, %(service)s, %(source)s, %(external_id)s, %(kind)s, at(%(at)s), at(%(at)s))
@@ -40,18 +40,20 @@ update changes set latest_at = at(%(at)s) where org = %(org)s and id = %(change)
 
 
 async def make_change(tx: Tx, service: ServiceKey, record: Record, at: Instant) -> ChangeRow:
-    """The change of an identity, held; where it is new it is made, to begin at that instant. The
-    service is kept."""
-    tx.lock_rank(LockRank.CHANGE, "a change that a phase is added to")
+    """Locks the change of an identity, and inserts a new one with the start `at`.
+
+    The caller has locked the service, shared.
+    """
+    tx.lock_rank(LockRank.CHANGE, "a change for a new phase")
     identity = _identity(service, record.source, record.external_id)
     await tx.execute(_MAKE, **identity, kind=record.kind.value, at=at)
     row = await tx.one(change_row, f"{_ONE} for update", **identity)
-    assert row is not None, "it goes only with its service"
+    assert row is not None, "a change is deleted only with its service"
     return row
 
 
 async def add_phase(tx: Tx, change: ChangeRow, known: RecordedPhase, by: Actor) -> PhaseRow:
-    """The last of a change that is held."""
+    """Inserts the latest phase of a locked change."""
     row = PhaseRow(
         org=change.org,
         change=change.id,
@@ -73,7 +75,7 @@ async def add_phase(tx: Tx, change: ChangeRow, known: RecordedPhase, by: Actor) 
 
 
 def change_row(*columns: Any) -> ChangeRow:
-    """Of COLUMNS."""
+    """Returns the row for `COLUMNS`."""
     row = ChangeRow(*columns)
     return structs.replace(row, kind=ChangeKind(row.kind))
 

@@ -1,7 +1,7 @@
-"""A pipeline says one phase of a change, and says it again where it had no answer.
+"""Recording of one phase of a change. A pipeline can repeat a record without an answer.
 
-It keeps true: the same said by any number at once is one row, and all of them are told of it; a
-change never names a decision of another service, or one that nobody can look up any more.
+Invariants: equal concurrent records write one row, and all get it as the answer. A change never
+names a decision of another service, or one that retention deleted.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ RECORD: Final = Permission(Need.EDITOR, grant=Grant.CHANGE_RECORD)
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """`is_replay` where the phase was known already."""
+    """Recorded phase. `is_replay`: the phase was stored before."""
 
     service: ServiceRow
     change: ChangeRow
@@ -36,8 +36,12 @@ class RecordedChange:
 async def record_change(
     tx: Tx, principal: Principal, project: UUID, service: UUID, record: Record
 ) -> RecordedChange:
-    """Refused not_found, forbidden, kind_mismatch, phase_exists, phase_order,
-    occurred_at_out_of_bounds, occurred_at_before_start, decision_unknown."""
+    """Records a phase.
+
+    Raises:
+        Refused not_found, forbidden, kind_mismatch, phase_exists, phase_order,
+        occurred_at_out_of_bounds, occurred_at_before_start, decision_unknown.
+    """
     home = await lock_shared_service(tx, service)
     if home is None or home.project_uid != project:
         raise Refused(NOT_FOUND)

@@ -1,6 +1,4 @@
-"""A service's availability before a change beside that after it, by what is sealed and by nothing
-else.
-"""
+"""Comparison of a service's availability before and after a change, from sealed time only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ from ..rules.change_comparison import (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`delta` is in percentage points, and there where both sides have a figure."""
+    """Comparison of both sides. `delta` is in percentage points, None without two figures."""
 
     ended: PhaseRow
     before: Side
@@ -41,7 +39,7 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """In a word: both are figures, one cannot be, or one is still to come."""
+        """Returns `figures`, `withheld` if a side is withheld, or `pending`."""
         if self.delta is not None:
             return "figures"
         return "withheld" if self.before.withheld or self.after.withheld else "pending"
@@ -50,7 +48,7 @@ class Comparison:
 async def select_comparison(
     tx: Tx, service: ServiceRow, phases: Sequence[PhaseRow], horizon: str
 ) -> Comparison | None:
-    """Over one of HORIZONS, of a change with these phases; None while it is not over."""
+    """Returns the comparison over one of `HORIZONS`, None while the change has not ended."""
     at: dict[ChangePhaseName, Instant] = {phase.phase: phase.occurred_at for phase in phases}
     ended = next((phase for phase in phases if phase.phase is not ChangePhaseName.STARTED), None)
     if ended is None:

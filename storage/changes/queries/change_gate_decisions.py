@@ -1,4 +1,4 @@
-"""What the gate had said when a change was made, as far as that is still kept."""
+"""Gate decisions that changes refer to, until retention deletes them."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -9,7 +9,7 @@ from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...gate.queries.gate_decisions import instant_of
 
-# One by one, each in the one partition that its instant names.
+# One lookup per decision, in the partition of its instant.
 _SEEN = """
 select g.uid, g.state, g.action, g.unoverridden_action
 from unnest(%(uids)s::uuid[], %(ats)s::bigint[]) as k(uid, at)
@@ -22,7 +22,7 @@ from unnest(%(uids)s::uuid[], %(ats)s::bigint[]) as k(uid, at)
 
 
 class ChangeDecision(msgspec.Struct, frozen=True):
-    """Actions are None where no policy governed."""
+    """Gate decision of a change. The actions are None if no policy governed."""
 
     uid: UUID
     state: str
@@ -37,7 +37,7 @@ class ChangeDecision(msgspec.Struct, frozen=True):
 async def select_decided(
     tx: Tx, service: ServiceKey, uids: Collection[UUID]
 ) -> dict[UUID, ChangeDecision]:
-    """Those of the decisions that are of the service and are kept."""
+    """Returns the stored decisions of the service among `uids`."""
     if not uids:
         return {}
     rows = await tx.structs(

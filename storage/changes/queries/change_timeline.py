@@ -1,7 +1,7 @@
-"""The changes of a service, the newest first, each with what the gate had said of it and with the
-incidents that followed it: of the service, and of what depended on it when they began.
+"""Changes of a service, newest first, with their gate decisions and following incidents.
 
-An incident that follows a change is only said to follow it.
+The incidents are those of the service and of the services that depended on it when they began. The
+order in time does not imply a cause.
 """
 
 from bisect import bisect_left
@@ -30,7 +30,7 @@ from ..tables import COLUMNS, change_row
 from .change_gate_decisions import ChangeDecision, select_decided
 from .changes import Happened, select_phases
 
-# Beside one change, the nearest first; more than these tell nothing more about it.
+# Maximum number of following incidents per change, nearest first.
 INCIDENTS_MOST: Final = 100
 
 _PAGE = f"""
@@ -42,7 +42,7 @@ where c.org = %(org)s and c.service = %(service)s
   and (%(source)s::text is null or c.source = %(source)s)
 order by c.latest_at desc, c.id desc limit %(most)s
 """
-# Range by range and service by service, each by its index.
+# One index lookup per range and service.
 _INCIDENTS = """
 select i.uid, i.service, i.started_at
 from unnest(%(services)s::int[]) as s(id)
@@ -58,7 +58,7 @@ order by i.started_at, i.uid
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """An incident that began so many whole seconds after the change."""
+    """Incident that began `lag_seconds` whole seconds after the change."""
 
     incident: UUID
     started_at: Instant
@@ -68,8 +68,11 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class ChangeGroup(Happened):
-    """`decision` is the newest that the change names, `decided` is None where that is kept no more,
-    or none is named."""
+    """Change with its context.
+
+    `decision` is the latest that the change names, None without one. `decided` is also None if
+    retention deleted it.
+    """
 
     decision: UUID | None
     decided: ChangeDecision | None
@@ -91,8 +94,12 @@ async def select_timeline(
     before: tuple[int, int] | None,
     most: int,
 ) -> list[ChangeGroup]:
-    """Those whose latest phase came to pass in a range, of some kinds and of one source or of all.
-    `before` is (latest_at, id) of the last that was told."""
+    """Returns changes whose latest phase is in a range, newest first.
+
+    Args:
+        source: None for all sources.
+        before: (latest_at, id) of the last change of the previous part of the list.
+    """
     at, key = min(before or (within.until, 0), (within.until, 0))
     if at < within.from_:
         return []
@@ -113,7 +120,7 @@ async def select_timeline(
 
 
 async def select_group(tx: Tx, service: ServiceKey, change: ChangeRow) -> ChangeGroup:
-    """One change with all that stands beside it."""
+    """Returns one change with its context."""
     (found,) = await _groups(tx, service, [change])
     return found
 
@@ -145,8 +152,8 @@ def _decision(phases: Sequence[PhaseRow]) -> UUID | None:
 async def _incidents(
     tx: Tx, service: ServiceKey, rows: Sequence[ChangeRow]
 ) -> Mapping[int, list[Followed]]:
-    """By change."""
-    # One instant longer, as the end of a span is not of it and the last instant of a day is.
+    """Returns the following incidents by change id."""
+    # One µs longer, because the end of a span is exclusive and the end of the day is inclusive.
     ranges = merged(
         TimeSpan(row.started_at, Instant(row.started_at + FOLLOWS_MOST_US + 1)) for row in rows
     )
@@ -166,7 +173,7 @@ async def _incidents(
 def _following(
     row: ChangeRow, incidents: Sequence[_Incident], below: DependentsIndex
 ) -> list[Followed]:
-    """Of incidents in the order of their beginnings."""
+    """Returns the incidents that follow a change. `incidents` are in the order of their start."""
     found: list[Followed] = []
     for place in range(bisect_left(incidents, row.started_at, key=_started_at), len(incidents)):
         incident = incidents[place]

@@ -26,14 +26,14 @@ order by p.change, p.phase <> 'started'
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A change with its phases in their order."""
+    """Change with its phases in order."""
 
     change: ChangeRow
     phases: Sequence[PhaseRow]
 
     @property
     def ref(self) -> str:
-        """As it was told last."""
+        """Returns the last recorded ref."""
         return last_recorded([phase.ref for phase in self.phases])
 
     @property
@@ -48,7 +48,7 @@ async def select_change(
 
 
 async def select_phases(tx: Tx, org: int, changes: Collection[int]) -> dict[int, list[PhaseRow]]:
-    """Of each change in their order: what began it, what ended it."""
+    """Returns the phases of each change in order: the start, then the end."""
     found: dict[int, list[PhaseRow]] = {change: [] for change in changes}
     for row in await tx.structs(_phase_row, _PHASES, org=org, changes=list(changes)):
         found[row.change].append(row)

@@ -1,6 +1,6 @@
-"""Changes as the console draws, counts and finds them; what is told beside each is the timeline's.
+"""Changes for the console: chart, counts and filters; the list uses `change_timeline`.
 
-What is cut off is never silent: counts and lists end at a bound that the reader is told of.
+Counts and lists end at a bound that the screen shows.
 """
 
 from collections.abc import Collection
@@ -28,7 +28,7 @@ where c.org = %(org)s and c.service = %(service)s
 """
 _NEWEST = f"select {COLUMNS} {_WITHIN} order by c.latest_at desc, c.id desc limit %(most)s"
 _COUNT = f"select count(*) from (select {_WITHIN} limit %(most)s) as counted"
-# From source to source by the index of identities, however many changes each has.
+# A loose index scan over the sources, independent of the number of changes.
 _SOURCES = """
 with recursive told as (
   (select c.source from changes c where c.org = %(org)s and c.service = %(service)s
@@ -51,7 +51,7 @@ _TITLES = "select uid, title from incidents where org = %(org)s and uid = any(%(
 async def select_happened(
     tx: Tx, service: ServiceKey, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> list[Happened]:
-    """The newest HAPPENED_MOST whose latest phase came to pass in a range."""
+    """Returns the newest `HAPPENED_MOST` changes whose latest phase is in a range."""
     rows = await tx.structs(
         change_row,
         _NEWEST,
@@ -65,24 +65,24 @@ async def select_happened(
 async def count_changes(
     tx: Tx, service: ServiceKey, within: TimeSpan, kinds: Collection[ChangeKind], source: str | None
 ) -> int:
-    """One more than COUNTED_MOST where there are more."""
+    """Returns the number of changes, `COUNTED_MOST` + 1 if there are more."""
     given = _filter_parameters(service, within, kinds, source)
     return int(await tx.value(_COUNT, **given, most=COUNTED_MOST + 1))
 
 
 async def select_sources(tx: Tx, service: ServiceKey) -> list[str]:
-    """Who ever told of a change, the first SOURCES_MOST by name."""
+    """Returns the sources of a service's changes, the first `SOURCES_MOST` by name."""
     found = await tx.rows(_SOURCES, org=service[0], service=service[1], most=SOURCES_MOST)
     return [str(row[0]) for row in found]
 
 
 async def select_change_of(tx: Tx, service: ServiceKey, phase: UUID) -> ChangeRow | None:
-    """The change that a phase is of."""
+    """Returns the change of a phase."""
     return await tx.one(change_row, _BY_PHASE, org=service[0], service=service[1], phase=phase)
 
 
 async def select_titles(tx: Tx, org: int, incidents: Collection[UUID]) -> dict[UUID, str]:
-    """What incidents are called, by their ids."""
+    """Returns the titles of incidents by uid."""
     if not incidents:
         return {}
     return dict(await tx.rows(_TITLES, org=org, uids=list(incidents)))

@@ -1,5 +1,6 @@
-"""The changes that came before an incident: of its service, and of what that depended on when the
-incident began. That they came before is all that is said.
+"""Changes that preceded an incident: of its service, and of its upstreams at that instant.
+
+The order in time does not imply a cause.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from ..rules.change_precedence import FOLLOWS_MOST_US, ChangeRole, lag_seconds
 from ..tables import COLUMNS, change_row
 from .changes import select_phases
 
-# The newest of them: who looks further back has the timeline of each service.
+# The newest changes; the timeline of each service contains older ones.
 CHANGES_MOST: Final = 200
 
 _PRECEDING = f"""
@@ -34,7 +35,7 @@ order by x.started_at desc, x.id desc limit %(most)s
 
 @dataclass(frozen=True, slots=True)
 class Preceding:
-    """A change that began so many whole seconds before the incident did."""
+    """Change that began `lag_seconds` whole seconds before the incident."""
 
     service: UUID
     service_name: str
@@ -45,7 +46,7 @@ class Preceding:
 
 
 async def select_preceding(tx: Tx, incident: IncidentRow) -> list[Preceding]:
-    """The newest first. None of an incident that is of no service."""
+    """Returns the preceding changes, newest first; empty if the incident has no service."""
     if incident.service is None:
         return []
     own, at = ServiceKey((incident.org, incident.service)), incident.started_at

@@ -1,7 +1,7 @@
-"""What a pipeline says of a change, phase by phase, and which of it is taken.
+"""Rules of change records, which pipelines send phase by phase.
 
-It keeps true: a change begins at most once and ends at most once, in that order; the same said
-again is the same; what contradicts it is refused by name. What is left out contradicts nothing.
+Invariants: a change starts at most once and ends at most once, in this order. A repeated record has
+no effect; a contradicting one is refused with its field. An absent field contradicts no value.
 """
 
 import re
@@ -19,7 +19,7 @@ from ...core.naming import text_rule_broken
 EXTERNAL_ID_LONGEST: Final = 128
 REF_LONGEST: Final = 128
 URL_LONGEST: Final = 512
-# A pipeline's clock may be ahead of ours; what is told long afterwards explains nothing any more.
+# The clock of a pipeline can be ahead. Older records are of no use for incidents.
 AHEAD_MOST_US: Final = 5 * MINUTE
 BACK_MOST_US: Final = 31 * DAY
 
@@ -34,7 +34,7 @@ class ChangeKind(StrEnum):
 
 
 class ChangePhaseName(StrEnum):
-    """All but the first end a change."""
+    """Phase of a change. All phases except `STARTED` end it."""
 
     STARTED = "started"
     SUCCEEDED = "succeeded"
@@ -43,7 +43,7 @@ class ChangePhaseName(StrEnum):
 
 
 class Code(StrEnum):
-    """Why a record is not taken, in the words of the wire."""
+    """Reason why a record is refused; the value is the API code."""
 
     KIND_INVALID = "kind_invalid"
     PHASE_INVALID = "phase_invalid"
@@ -78,7 +78,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDraft(_Given):
-    """As it was sent; None is left out."""
+    """Record as sent; None for an absent field."""
 
     kind: str
     phase: str
@@ -86,8 +86,10 @@ class ChangeDraft(_Given):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(_Given):
-    """A draft that may be stored, its texts as they are kept; None was left out. Instants of
-    changes are whole milliseconds, as they are told: who repeats what was told repeats it."""
+    """Valid draft with normalized texts; None for an absent field.
+
+    Instants are whole ms, as in the API, so that a client can repeat what the API returned.
+    """
 
     kind: ChangeKind
     phase: ChangePhaseName
@@ -95,7 +97,7 @@ class Record(_Given):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedPhase:
-    """A phase as it is kept."""
+    """Stored phase of a change."""
 
     phase: ChangePhaseName
     occurred_at: Instant
@@ -106,11 +108,11 @@ class RecordedPhase:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The phase is known already, and nothing that was given says otherwise."""
+    """The phase is stored already and no given field contradicts it."""
 
 
 def read(draft: ChangeDraft) -> Record | ChangeFault:
-    """What to keep of what was sent, or the first thing that is wrong with it."""
+    """Returns the record to store, or the first fault of the draft."""
     source, external_id = kept(draft.source), kept(draft.external_id)
     ref = None if draft.ref is None else kept(draft.ref)
     url = None if draft.url is None else kept(draft.url)
@@ -140,10 +142,13 @@ def read(draft: ChangeDraft) -> Record | ChangeFault:
 def follow(
     kind: ChangeKind | None, known: Sequence[RecordedPhase], record: Record, now: Instant
 ) -> RecordedPhase | Replay | ChangeFault:
-    """What becomes of a record: a phase to keep, one that is kept already, or why it is not taken.
+    """Returns the phase to store, `Replay` for a stored one, or the fault.
 
-    `kind` and `known` are what is kept of its identity, None and nothing where it is new. Whether
-    its decision is one of the service's is not looked at.
+    Does not check that the decision belongs to the service.
+
+    Args:
+        kind: stored kind, None for a new change.
+        known: stored phases, empty for a new change.
     """
     if kind is not None and kind is not record.kind:
         return ChangeFault(Code.KIND_MISMATCH)
@@ -171,12 +176,12 @@ def follow(
 
 
 def occurred_at(record: Record, now: Instant) -> Instant:
-    """As given, else now."""
+    """Returns the given instant, or `now`."""
     return _is_whole(now) if record.occurred_at is None else record.occurred_at
 
 
 def _contradicted(known: RecordedPhase, record: Record) -> str | None:
-    """The first field that says otherwise than what is kept; what was left out says nothing."""
+    """Returns the first given field that differs from the stored phase."""
     pairs = (
         ("occurred_at", known.occurred_at, record.occurred_at),
         ("ref", known.ref, record.ref),
@@ -190,12 +195,12 @@ def _contradicted(known: RecordedPhase, record: Record) -> str | None:
 
 
 def last_recorded(texts: Sequence[str]) -> str:
-    """Of what the phases of a change say, in their order, the last that says anything."""
+    """Returns the last non-empty text of the phases in order."""
     return next((text for text in reversed(texts) if text), "")
 
 
 def kept(text: str) -> str:
-    """Without blanks around it, and spelt in the one way of several that Unicode composes (NFC)."""
+    """Returns the stripped text in Unicode normal form C (NFC)."""
     return normalize("NFC", text.strip())
 
 
@@ -204,12 +209,12 @@ def kind_rule_broken(text: str) -> str | None:
 
 
 def source_rule_broken(text: str) -> str | None:
-    """Of a text as it is kept."""
+    """Returns the rule that a normalized source breaks, None if it is valid."""
     return None if _SOURCE.fullmatch(text) else f"must match {SOURCE_PATTERN}"
 
 
 def external_id_rule_broken(text: str) -> str | None:
-    """Of a text as it is kept."""
+    """Returns the rule that a normalized external id breaks, None if it is valid."""
     if not text:
         return f"must be 1 to {EXTERNAL_ID_LONGEST} characters"
     return _text_broken(text, EXTERNAL_ID_LONGEST)

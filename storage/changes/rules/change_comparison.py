@@ -1,7 +1,7 @@
-"""The time before a change beside the time after it: two figures, or why there are none.
+"""Comparison of the time before and after a change: two figures, or reasons.
 
-It keeps true: the minutes in which a change went on are on neither side; a figure is of one
-definition, and of a time of which at least half was decided; both sides are equally long.
+Invariants: minutes within the change belong to neither side. A figure covers one definition, and at
+least half of its time is decided. Both sides have the same length.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from ...core.time_span import TimeSpan
 from ...services.rules.epoch import Revision, governed, minute_from
 
 HORIZONS: Final = {"15m": 15 * MINUTE, "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR}
-# Of the time that is not excluded; minutes that are not kept were not decided.
+# Share of the time that is not excluded; missing minutes count as not decided.
 LEAST_COVERAGE: Final = Fraction(1, 2)
 
 
 class ComparisonWithheld(StrEnum):
-    """Why a side has no figure, in the words of the wire."""
+    """Reason why a side has no figure; the value is the API code."""
 
     DEFINITION_CHANGED = "definition_changed"
     UNDECIDABLE = "undecidable"
@@ -30,7 +30,7 @@ class ComparisonWithheld(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SealedSums:
-    """What is sealed of a side: how many minutes, and what they add up to."""
+    """Sealed time of a side: number of minutes and their sum."""
 
     minutes: int
     split: Split
@@ -38,7 +38,7 @@ class SealedSums:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """From this minute on another revision governs than before it."""
+    """First minute of a revision that replaces another."""
 
     at: Instant
     revision: int
@@ -46,8 +46,10 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A figure, or the reason for having none, or pending: then it may come to have one. `facts` is
-    there where the time could be judged at all."""
+    """Side of a comparison: a figure, a reason to withhold it, or pending.
+
+    `facts` is None if the sealed time was not evaluated.
+    """
 
     span: TimeSpan
     availability: Fraction | None = None
@@ -59,15 +61,18 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class SealedRange:
-    """A service's sealed time."""
+    """Sealed time of a service."""
 
     start: Instant
     through: Instant
 
 
 def sides_of(started: Instant | None, ended: Instant, horizon_us: int) -> tuple[TimeSpan, TimeSpan]:
-    """What is compared, in whole minutes: up to the minute in which it began, and from the first
-    that it was over in."""
+    """Returns both sides in whole minutes.
+
+    The first ends before the minute of the start; the second begins at the first whole minute at
+    or after the end.
+    """
     began = ended if started is None else started
     until = Instant(began - began % MINUTE)
     from_ = minute_from(ended)
@@ -77,14 +82,14 @@ def sides_of(started: Instant | None, ended: Instant, horizon_us: int) -> tuple[
 
 
 def begins_of(revisions: Sequence[Revision]) -> list[Begin]:
-    """Where one revision follows another. Before the first nothing was defined."""
+    """Returns the starts of all revisions except the first, which replaces no definition."""
     return [Begin(span.from_, revision.revision) for span, revision in governed(revisions)[1:]]
 
 
 def before_of(
     span: TimeSpan, sealed: SealedRange | None, begins: Sequence[Begin], facts: SealedSums
 ) -> Side:
-    """The side before a change. A revision that begins with the side governs all of it."""
+    """Returns the side before a change. A revision that begins with the side covers all of it."""
     return _side(span, sealed, _first_reason(begins, Instant(span.from_ + 1), span.until), facts)
 
 
@@ -95,12 +100,15 @@ def after_of(
     begins: Sequence[Begin],
     facts: SealedSums,
 ) -> Side:
-    """The side after it, which is to be of the definition that the side before ended with."""
+    """Returns the side after a change.
+
+    It requires the definition at the end of the side before.
+    """
     return _side(span, sealed, _first_reason(begins, before.until, span.until), facts)
 
 
 def delta_of(before: Side, after: Side) -> Fraction | None:
-    """After less before, in percentage points; only where both are figures."""
+    """Returns after minus before in percentage points, None unless both are figures."""
     if before.availability is None or after.availability is None:
         return None
     return 100 * (after.availability - before.availability)
@@ -113,7 +121,7 @@ def _first_reason(begins: Sequence[Begin], from_: Instant, until: Instant) -> Be
 def _side(
     span: TimeSpan, sealed: SealedRange | None, begin: Begin | None, facts: SealedSums
 ) -> Side:
-    """What will not change comes before what will: nobody waits for a figure that cannot come."""
+    """Returns a side. Permanent reasons come before pending, as no figure can follow them."""
     if sealed is None or span.until <= sealed.start:
         return Side(span, withheld=ComparisonWithheld.NO_FACTS, detail=_nothing_before(sealed))
     if begin is not None:

@@ -1,6 +1,7 @@
-"""Which incidents a change preceded: those that began within a day after it, of its service or of
-what depended on that service when they began. That the one came first says nothing of why the
-other came.
+"""Incidents that a change preceded: those that began within a day after it.
+
+They belong to the changed service, or to a service that depended on it when they began. The order
+in time does not imply a cause.
 """
 
 from bisect import bisect_right
@@ -15,24 +16,24 @@ FOLLOWS_MOST_US: Final = DAY
 
 
 class ChangeRole(StrEnum):
-    """What the changed service was to that of the incident, in the words of the wire."""
+    """Role of the changed service for the incident's service; the value is the API code."""
 
     OWN_SERVICE = "own_service"
     UPSTREAM = "upstream"
 
 
 def precedes(started: Instant, incident: Instant) -> bool:
-    """Whether a change that started then came before an incident that began then."""
+    """Returns whether the incident began at most a day after the start of the change."""
     return started <= incident <= started + FOLLOWS_MOST_US
 
 
 def lag_seconds(started: Instant, incident: Instant) -> int:
-    """How long after the change the incident began, in whole seconds."""
+    """Returns the whole seconds from the change to the incident."""
     return (incident - started) // SECOND
 
 
 class DependentsIndex:
-    """What depended on a service, at any instant of those that its terms tell of."""
+    """Dependents of a service at any instant that its terms cover."""
 
     def __init__(self, service: int, terms: Sequence[DependencyTerm]) -> None:
         self._service = service
@@ -41,10 +42,10 @@ class DependentsIndex:
         self._known: dict[int, Collection[int]] = {}
 
     def role(self, service: int, instant: Instant) -> ChangeRole | None:
-        """What it was to a service; None where that did not depend on it."""
+        """Returns the role of the changed service, None without a dependency."""
         if service == self._service:
             return ChangeRole.OWN_SERVICE
-        # Between two instants at which a term begins or ends the graph is the same.
+        # The graph is constant between two edges of terms.
         place = bisect_right(self._edges, instant)
         if place not in self._known:
             edges = edges_at(self._terms, instant)
