@@ -1,1 +1,1 @@
-"""What is stored of maintenance."""
+"""Storage of maintenance: announced windows, series and previews."""

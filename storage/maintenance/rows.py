@@ -9,7 +9,7 @@ from .rules import Recurrence
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """`monitor` is None where it is of the whole project."""
+    """Common fields. `monitor` is None for a maintenance of the whole project."""
 
     org: int
     id: int
@@ -46,6 +46,6 @@ class MaintenanceRow(_Row, frozen=True):
 
     @property
     def over_at(self) -> Instant:
-        """When it is over, or was cut short."""
+        """Returns the instant at which it ends or was cut short."""
         cut = self.cancel_effective_at
         return self.ends_at if cut is None else min(cut, self.ends_at)

@@ -1,8 +1,7 @@
-"""When a maintenance that comes again begins: an RRULE (RFC 5545), counted by local time.
+"""Recurrence of maintenance: an RRULE in local time. Source: RFC 5545.
 
-Occurrences stand at the same local time whatever the clocks do; a local time that is skipped begins
-when the clocks have gone forward, one that comes twice at its first coming. What comes more often
-than daily is no maintenance, and is refused.
+Occurrences begin at the same local time. At a skipped local time, they begin when the clocks go
+forward; at a repeated local time, at its first occurrence. Frequencies above daily are refused.
 """
 
 import re
@@ -29,7 +28,7 @@ _UNTIL: Final = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?")
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """`starts_at` is the first beginning; `timezone` empty is UTC."""
+    """Recurrence rule. `starts_at` is the first occurrence; an empty `timezone` is UTC."""
 
     rrule: str
     starts_at: Instant
@@ -38,7 +37,7 @@ class Recurrence:
 
 
 def fault(recurrence: Recurrence) -> tuple[str, str] | None:
-    """(field, what is wrong with it) of one that somebody gives; None where nothing is."""
+    """Returns an invalid field of a recurrence and its rule, None if it is valid."""
     least, most = DURATION_SECONDS
     if recurrence.timezone and not is_timezone(recurrence.timezone):
         return "timezone", "is no IANA time zone"
@@ -57,7 +56,7 @@ def fault(recurrence: Recurrence) -> tuple[str, str] | None:
 
 
 def occurrences(recurrence: Recurrence, after: Instant, until: Instant) -> list[Instant]:
-    """The beginnings in (after, until], in order."""
+    """Returns the starts in (after, until], in order."""
     zone = ZoneInfo(recurrence.timezone or "UTC")
     text, last = _without_until(recurrence.rrule, zone)
     begins = _local(recurrence.starts_at, zone)
@@ -78,8 +77,11 @@ def occurrences(recurrence: Recurrence, after: Instant, until: Instant) -> list[
 
 
 def _later_years(last: datetime) -> int:
-    """A rule that never comes is followed to the end of the calendar, seconds long. After 400 years
-    all days are the same again: so it is asked of the last years that there are."""
+    """Returns the years by which a rule is shifted toward the end of the calendar.
+
+    dateutil follows a rule without occurrences to the year 9999, which takes seconds. The calendar
+    repeats every 400 years, so that the last years give the same result in less time.
+    """
     return (MAXYEAR - last.year) // _SAME_DAYS_YEARS * _SAME_DAYS_YEARS
 
 
@@ -113,7 +115,7 @@ def _rule_fault(text: str) -> str | None:
 
 
 def _without_until(text: str, zone: ZoneInfo) -> tuple[str, datetime | None]:
-    """The rule without its end, and that end by local time."""
+    """Returns the rule without UNTIL, and UNTIL in local time."""
     kept = ";".join(part for part in text.split(";") if not part.startswith("UNTIL="))
     found = re.search(r"UNTIL=([0-9TZ]+)", text)
     if found is None:

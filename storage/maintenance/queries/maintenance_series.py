@@ -10,5 +10,5 @@ _OF_PROJECT = f"""
 
 
 async def select_series_of(tx: Tx, org: int, project: int) -> list[SeriesRow]:
-    """Those that have not ended."""
+    """Returns the series of a project that have not ended."""
     return await tx.structs(SeriesRow, _OF_PROJECT, org=org, project=project)

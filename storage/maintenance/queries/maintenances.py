@@ -9,7 +9,7 @@ from ..tables.maintenances import _BY_UID, _COLUMNS, _FROM
 _OF_PROJECT = f"""
 select {_COLUMNS} {_FROM}
 where x.org = %(org)s and x.project = %(project)s and x.archived_at is null
-  -- Of a monitor that is gone it would read as if it were of the whole project.
+  -- Otherwise the maintenance of a deleted monitor would appear as one for the whole project.
   and (x.monitor is null or m.id is not null)
 order by x.starts_at desc, x.id desc limit %(most)s
 """
@@ -20,5 +20,5 @@ async def select_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
 
 
 async def select_maintenances_of(tx: Tx, org: int, project: int, most: int) -> list[MaintenanceRow]:
-    """The latest first."""
+    """Returns the maintenances of a project, latest start first."""
     return await tx.structs(MaintenanceRow, _OF_PROJECT, org=org, project=project, most=most)

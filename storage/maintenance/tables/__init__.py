@@ -1,1 +1,1 @@
-"""Locks and writes of the tables of maintenance, and the reads that a write needs."""
+"""Locks and writes of the maintenance tables, and the reads that a write needs."""

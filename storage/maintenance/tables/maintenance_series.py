@@ -1,4 +1,4 @@
-"""Maintenance that comes again, and how far ahead its windows are announced."""
+"""Recurring maintenance, and the instant up to which its windows are announced."""
 
 from typing import Any
 from uuid import UUID
@@ -49,8 +49,8 @@ async def select_one_series(tx: Tx, uid: UUID) -> SeriesRow | None:
 
 
 async def lock_series(tx: Tx, uid: UUID) -> SeriesRow | None:
-    """Whoever ends it or announces of it is alone with it."""
-    tx.lock_rank(LockRank.PROJECT, "a maintenance that comes again")
+    """Locks a series. An end and an announcement exclude each other."""
+    tx.lock_rank(LockRank.PROJECT, "a maintenance series")
     return await tx.one(SeriesRow, _LOCK, uid=uid)
 
 
@@ -74,7 +74,7 @@ async def mark_announced(tx: Tx, row: SeriesRow, through: Instant) -> None:
 
 
 async def select_behind(tx: Tx, through: Instant, most: int) -> list[UUID]:
-    """Those whose windows are not announced so far ahead."""
+    """Returns series whose windows are not announced up to `through`."""
     return [uid for (uid,) in await tx.rows(_BEHIND, through=through, most=most)]
 
 

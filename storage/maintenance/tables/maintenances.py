@@ -1,6 +1,6 @@
-"""Announced maintenance of a monitor or of a whole project, and previews of what would change.
+"""Maintenance of monitors and projects, and previews of its effect.
 
-What is archived counts for nothing; what was cut short counts up to where it was.
+An archived maintenance has no effect; a cut-short one has effect until the cut.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from maintenances x join projects p on p.org = x.org and p.id = x.project
   left join maintenance_series z on z.org = x.org and z.id = x.series
 """
 _BY_UID = f"select {_COLUMNS} {_FROM} where x.uid = %(uid)s"
-# Held, so that of two who end it one is told that it is over.
+# The lock ensures that of two concurrent ends, the second finds the maintenance over.
 _LOCK = f"{_BY_UID} for no key update of x"
 _COUNT = """
 select count(*) from maintenances
@@ -48,7 +48,8 @@ select id, shard, type, enabled from monitors
 where org = %(org)s and project = %(project)s and (%(monitor)s::int is null or id = %(monitor)s)
 order by id
 """
-# Also of who is gone: what was made of it is told by it still. Who has departed stands in no shard.
+# Includes deleted monitors, because their results still count in figures. A deleted monitor has no
+# shard.
 _COVERED_EVER = """
 select k.id, coalesce(k.shard, (select min(id) from shards)) from known_monitors k
 where k.org = %(org)s and k.project = %(project)s
@@ -61,7 +62,7 @@ insert into maintenance_previews (org, uid, project, mutation, maintenance, moni
 values (%(org)s, %(uid)s, %(project)s, %(mutation)s, %(maintenance)s, %(monitor)s, at(%(starts)s),
   at(%(ends)s), at(%(expires)s), %(approximate)s)
 """
-# Acted on once.
+# Deleted on use, so that a preview permits one edit.
 _TAKE_PREVIEW = """
 delete from maintenance_previews where org = %(org)s and uid = %(uid)s and project = %(project)s
 returning mutation, maintenance, monitor, starts_at, ends_at, expires_at, approximate
@@ -82,7 +83,7 @@ select exists (select from maintenances where resumed_at is null and archived_at
 
 
 class Covered(msgspec.Struct, frozen=True):
-    """A monitor that a maintenance is of."""
+    """Monitor that a maintenance covers."""
 
     id: int
     shard: int
@@ -106,7 +107,7 @@ async def lock_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
 
 
 async def count_to_come(tx: Tx, org: int, project: int) -> int:
-    """Those that are not over; what comes again is counted by its series, of which are few."""
+    """Returns the number of maintenances that are not over, without those of a series."""
     count: int = await tx.value(_COUNT, org=org, project=project, now=tx.now)
     return count
 
@@ -132,7 +133,7 @@ async def select_covered(tx: Tx, org: int, project: int, monitor: int | None) ->
 async def select_covered_ever(
     tx: Tx, org: int, project: int, monitor: int | None
 ) -> list[tuple[int, int]]:
-    """(monitor, shard by which its figures are made again), of those that have departed too."""
+    """Returns (monitor, shard that repairs its figures), including deleted monitors."""
     rows = await tx.rows(_COVERED_EVER, org=org, project=project, monitor=monitor)
     return [(id_, shard) for id_, shard in rows]
 
@@ -157,7 +158,7 @@ async def is_any_over(tx: Tx, now: Instant) -> bool:
 
 
 async def lock_over(tx: Tx, most: int) -> Sequence[MaintenanceRow]:
-    """Those that are over and after which nothing was checked yet; nobody waits for another."""
+    """Locks ended maintenances without a recheck, except those locked elsewhere."""
     tx.lock_rank(LockRank.PROJECT, "maintenances that are over")
     return await tx.structs(MaintenanceRow, _OVER, now=tx.now, most=most)
 

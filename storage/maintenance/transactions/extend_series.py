@@ -1,8 +1,8 @@
-"""Maintenance that comes again: its windows are announced some weeks ahead, like any other.
+"""Recurring maintenance: announces the windows of a series up to `AHEAD_US` in advance.
 
-It keeps true: each occurrence is announced once, whoever announces; what is announced may be ended
-or annulled by itself; ending the series takes back what is to come and nothing that has begun. An
-occurrence that nobody announced before it began is left out: the past is changed by people only.
+Invariants: each occurrence is announced once. An announced window can be ended or annulled alone.
+The end of a series archives future windows only. An occurrence that was not announced before its
+start is omitted, because only users change the past.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ EDIT: Final = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPlan:
-    """`monitor` None is the whole project."""
+    """Requested series. `monitor` None covers the whole project."""
 
     recurrence: Recurrence
     monitor: UUID | None = None
@@ -37,7 +37,11 @@ class SeriesPlan:
 
 
 async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: SeriesPlan) -> SeriesRow:
-    """Refused not_found, forbidden, invalid, maintenance_quota."""
+    """Creates a series and announces its first windows.
+
+    Raises:
+        Refused not_found, forbidden, invalid, maintenance_quota.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
     if not await removals.lock_shared_project(tx, home.org, home.id):
@@ -66,7 +70,7 @@ async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: Series
 
 
 async def announce_ahead(tx: Tx, series: UUID) -> int:
-    """Announces what of a series is to come; how many windows."""
+    """Announces the next windows of a series. Returns their number."""
     row = await maintenance_series.lock_series(tx, series)
     if row is None or row.ended_at is not None:
         return 0
@@ -74,7 +78,11 @@ async def announce_ahead(tx: Tx, series: UUID) -> int:
 
 
 async def end_series(tx: Tx, principal: Principal, series: UUID) -> None:
-    """Refused not_found, forbidden."""
+    """Ends a series and archives its future windows.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await maintenance_series.lock_series(tx, series)
     if row is None or row.ended_at is not None:
         raise Refused(NOT_FOUND)

@@ -1,8 +1,8 @@
-"""Maintenance is announced, ended early and annulled by a project's editors.
+"""Announcement, end and annulment of maintenance by editors of a project.
 
-It keeps true: what is past changes only for somebody who was shown the change; whose figures a
-change touches, they are made again; schedules are read anew, so that no window that is still to be
-reserved misses it. What was withheld stays so in the ledger, whatever is annulled.
+Invariants: a change of the past requires a preview of it. Figures that it affects are repaired.
+Schedules are reloaded, so that every window that is reserved later takes it into account. Verdicts
+of the ledger stay withheld after an annulment.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ EDIT: Final = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`monitor` None is the whole project."""
+    """Requested maintenance. `monitor` None covers the whole project."""
 
     starts_at: Instant
     ends_at: Instant
@@ -63,8 +63,12 @@ class MaintenancePreview:
 async def announce(
     tx: Tx, principal: Principal, project: UUID, plan: Plan, preview: UUID | None, raw_days: int
 ) -> MaintenanceRow:
-    """Refused not_found, forbidden, invalid, maintenance_quota; and where it begins before now,
-    preview_required, preview_stale, older_than_raw_retention."""
+    """Announces a maintenance.
+
+    Raises:
+        Refused not_found, forbidden, invalid, maintenance_quota; if it begins before now also
+        preview_required, preview_stale, older_than_raw_retention.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
     if not await removals.lock_shared_project(tx, home.org, home.id):
@@ -95,8 +99,11 @@ async def announce(
 
 
 async def end(tx: Tx, principal: Principal, maintenance: UUID) -> None:
-    """One that is to come goes; one that is on ends now. Refused not_found, forbidden, and
-    preview_required of one that is over: that is annulled."""
+    """Archives a future maintenance, or ends a present one now.
+
+    Raises:
+        Refused not_found, forbidden; preview_required if it is over and must be annulled.
+    """
     row = await _lock(tx, principal, maintenance)
     if row.over_at <= tx.now:
         raise Refused("preview_required")
@@ -111,8 +118,12 @@ async def end(tx: Tx, principal: Principal, maintenance: UUID) -> None:
 async def annul(
     tx: Tx, principal: Principal, maintenance: UUID, preview: UUID | None, raw_days: int
 ) -> None:
-    """As if it had never been announced. Refused not_found, forbidden; and where it has begun,
-    preview_required, preview_stale, preview_approximate, older_than_raw_retention."""
+    """Removes all effects of a maintenance except verdicts.
+
+    Raises:
+        Refused not_found, forbidden; if it has begun also preview_required, preview_stale,
+        preview_approximate, older_than_raw_retention.
+    """
     row = await _lock(tx, principal, maintenance)
     if row.starts_at < tx.now:
         _expect_repairable(row.starts_at, tx.now, raw_days)
@@ -127,7 +138,11 @@ async def annul(
 async def preview_announcement(
     tx: Tx, principal: Principal, project: UUID, plan: Plan, raw_days: int
 ) -> MaintenancePreview:
-    """Refused not_found, forbidden, invalid, older_than_raw_retention."""
+    """Returns the effect of an announcement.
+
+    Raises:
+        Refused not_found, forbidden, invalid, older_than_raw_retention.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
     monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
@@ -137,7 +152,12 @@ async def preview_announcement(
 async def preview_annulment(
     tx: Tx, principal: Principal, project: UUID, maintenance: UUID, raw_days: int
 ) -> MaintenancePreview:
-    """Refused not_found, forbidden, older_than_raw_retention."""
+    """Returns the effect of an annulment.
+
+    Raises:
+        Refused not_found, forbidden, older_than_raw_retention; invalid, if the project has no such
+        maintenance.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     row = await maintenances_queries.select_maintenance(tx, maintenance)
     if row is None or (row.org, row.project) != (home.org, home.id) or row.archived_at is not None:
@@ -209,7 +229,7 @@ def _expect_repairable(starts_at: Instant, now: Instant, raw_days: int) -> None:
 async def _expect_seen(
     tx: Tx, org: int, project: int, preview: UUID | None, wanted: tuple[object, ...]
 ) -> PreviewRow:
-    """That somebody was shown this very change lately."""
+    """Checks that a recent preview has shown the same change, and deletes the preview."""
     if preview is None:
         raise Refused("preview_required")
     found = await maintenances.pop_preview(tx, org, project, preview)
@@ -222,8 +242,11 @@ async def _expect_seen(
 
 
 async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
-    """Figures of what is past are made again, and schedules are read anew. What was measured before
-    a maintenance does not speak after it: so far beyond its end something may be otherwise."""
+    """Requests repairs of past figures and reloads schedules.
+
+    A result before the maintenance is not fresh after it. Therefore the repairs extend beyond its
+    end by the longest freshness.
+    """
     if row.starts_at < past_until:
         ever = await maintenances.select_covered_ever(tx, row.org, row.project, row.monitor)
         holds = await select_longest_holds(
@@ -244,8 +267,10 @@ async def _follow(tx: Tx, row: MaintenanceRow, past_until: Instant) -> None:
 
 
 async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
-    """Schedules are read anew, and composites looked at, of what a maintenance is of. The last that
-    a transaction does."""
+    """Reloads schedules and wakes the composites of the covered monitors.
+
+    Locks: schedule edits, so that this is the last step of a transaction.
+    """
     covered = await maintenances.select_covered(tx, org, project, monitor)
     await _call_composites(tx, org, covered)
     # Not the monitors that are covered now: one can be created, or move, at the same time.
@@ -256,7 +281,7 @@ async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
 
 
 async def _call_composites(tx: Tx, org: int, covered: list[Covered]) -> None:
-    """What is made of them is looked at, as after any change of a member."""
+    """Wakes the parents of the covered monitors, as after a change of a child."""
     await composite_wakeups.wake_parents_of(tx, [MonitorKey((org, one.id)) for one in covered])
 
 

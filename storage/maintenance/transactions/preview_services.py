@@ -1,8 +1,8 @@
-"""What announcing or annulling a maintenance would make of the sealed time of services.
+"""Preview of the effect of a maintenance on the sealed time of services.
 
-Told by the same function that would restate them, of the same results, with the maintenance as it
-would be: so what is shown is what comes. What takes too long, or whose results are gone, is said to
-be unknown and shown as it is.
+The function that repairs the figures computes the preview from the same results, so that both
+agree. If the computation takes too long or results are deleted, the effect is reported as unknown
+and the present figures are returned.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from ...services.tables import service_revisions as declarations
 from ...services.tables import services
 
 RANGE_MOST_US: Final = 7 * DAY
-# Of a transaction's few seconds.
+# Share of the few seconds that a transaction may take.
 WALL_SECONDS: Final = 2.0
 
 
@@ -37,8 +37,10 @@ class Unknown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """Of the sealed part of the range. `projected` says that the range reaches beyond it. With a
-    reason `after` is what it is before."""
+    """Effect on the sealed part of the range.
+
+    `projected`: the range extends beyond the sealed time. With a `reason`, `after` equals `before`.
+    """
 
     service: UUID
     name: str
@@ -57,7 +59,11 @@ async def preview_services(
     evidence_from: Instant,
     elapsed: Callable[[], float],
 ) -> list[Previewed]:
-    """Of every service that one of the monitors was declared of. `elapsed` tells seconds."""
+    """Returns the effect on every service that declared one of the monitors.
+
+    Args:
+        elapsed: returns the seconds since the start of the preview.
+    """
     above = await compositions.select_above(tx, org, monitors, range_)
     part = [*monitors, *(composite for _, composite in above)]
     keys = await declarations.select_declaring(tx, org, part)
@@ -82,7 +88,7 @@ def _sealed_part(row: ServiceRow, range_: TimeSpan) -> TimeSpan | None:
 
 @dataclass(frozen=True, slots=True)
 class _Spare:
-    """What would be, and whether there is still time to tell it."""
+    """Assumed maintenance, and whether time remains to compute its effect."""
 
     supposing: AssumedMaintenance
     is_time: Callable[[], bool]

@@ -1,5 +1,4 @@
-"""When a maintenance is over, what it covered is checked at once and not at its next window: until
-then nothing is known of it."""
+"""Recheck of monitors at the end of a maintenance, as their state is unknown until a run."""
 
 from ...core.instant import Instant
 from ...core.key import MonitorKey
@@ -11,13 +10,16 @@ from ...scheduling.tables import work_queues as queues
 from ..tables import maintenances
 
 AT_ONCE = 20
-# What no run can be asked for: a push reports by itself, a composite is called for.
+# Types without a run that can be requested: push monitors report, composites are woken.
 _NOT_RUN = frozenset({MonitorType.PUSH, MonitorType.COMPOSITE})
 
 
 async def resume_after(tx: Tx) -> int:
-    """How many maintenances were found over. One that ended while nobody was there is found when
-    somebody is; who is in another one still is checked then and stays in that."""
+    """Requests runs of the monitors of ended maintenances. Returns the number of maintenances.
+
+    A maintenance that ended while no process ran is found later. A monitor within another
+    maintenance is run too and stays in maintenance.
+    """
     over = await maintenances.lock_over(tx, AT_ONCE)
     for row in over:
         covered = await maintenances.select_covered(tx, row.org, row.project, row.monitor)
