@@ -1,1 +1,1 @@
-"""What is stored of retirement."""
+"""Storage of retirement: deletion, supersession and conversion of monitors and services."""

@@ -1,8 +1,8 @@
-"""How a service says what a composite said: the policies under which, of the same members, it is
-good where the composite is up, bad where it is down, and unknown and excluded as it is.
+"""Conversion of a composite's mode into service policies with the same results.
 
-A service counts within each region first. All and any are the same over regions as over members; a
-quorum is not, so it has a service of its own only within one region.
+The service is good, bad, unknown or excluded exactly as the composite is up, down, unknown or
+excluded. A service aggregates by region first. `all` and `any` give the same result over regions as
+over members. A quorum does so only within one region.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ SEVERAL_REGIONS = "its children stand in several regions, over which no service 
 def policies_of(
     mode: composite.CompositeMode, quorum: int, regions: Collection[str]
 ) -> service.Policies | None:
-    """None where no policies say the same; `regions` are those of the members."""
+    """Returns the policies, None if no policies are equivalent. `regions` are the members'."""
     match mode:
         case composite.CompositeMode.ALL:
             return service.Policies(

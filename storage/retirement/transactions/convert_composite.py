@@ -1,5 +1,6 @@
-"""A composite becomes a service: of the same members, under policies that say the same, and it
-stands in the composite's place from then on. The composite goes on until somebody retires it.
+"""Conversion of a composite into a service with the same members and equivalent policies.
+
+The service supersedes the composite, which runs until it is retired.
 """
 
 from collections.abc import Sequence
@@ -36,16 +37,22 @@ from .set_successor import lock_with_project
 class Converted:
     service: ServiceRow
     monitor: MonitorRow
-    # A service stood in its place before.
+    # True if a service had superseded it before.
     already: bool
 
 
 async def convert_composite(
     tx: Tx, principal: Principal, monitor: UUID, sli: Sequence[UUID], raw_days: int
 ) -> Converted:
-    """`sli` are those of its children that count; all are declared. Refused not_found, forbidden,
-    managed_by_file, invalid with its field, conversion_conflict where a service has its slug,
-    service_quota."""
+    """Creates and declares the service and marks it as the successor.
+
+    Args:
+        sli: children that become SLI members; all children become members.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file, invalid with its field, conversion_conflict
+        if a service has the slug, service_quota.
+    """
     before = await lock_with_project(tx, principal, monitor)
     if before.type != MonitorType.COMPOSITE:
         raise Refused("invalid", "type", "only a composite becomes a service")
@@ -53,7 +60,7 @@ async def convert_composite(
         key = ServiceKey((before.org, before.superseded_by))
         return Converted((await services.select_services(tx, [key]))[key], before, already=True)
     expect_unmanaged_monitor(principal, before)
-    # What it is made of stays so: whoever edits it holds this too.
+    # An edit of the children takes the same lock.
     await compositions.lock_compositions_around(tx, monitor)
     config = msgspec.json.decode(before.config)
     children = [UUID(text) for text in config["children"]]
@@ -75,12 +82,16 @@ async def convert_composite(
         tx, principal, before.org, "monitor.convert", f"{target_of(before)} service={service.uid}"
     )
     row = await monitors_queries.select_monitor(tx, monitor)
-    assert row is not None, "it is locked"
+    assert row is not None, "the locked monitor is missing"
     return Converted(service, row, already=False)
 
 
 async def _live(tx: Tx, before: MonitorRow, children: Sequence[UUID]) -> dict[UUID, MonitorRow]:
-    """Its children. Refused where one of them does not run."""
+    """Returns the children.
+
+    Raises:
+        Refused invalid, if a child is disabled or missing.
+    """
     known = await monitors.select_ids(tx, before.org, before.project, list(children))
     rows = await monitors.select_monitors_by_key(
         tx, [MonitorKey((before.org, key)) for key in known.values()]
@@ -114,7 +125,7 @@ def _policies(
 
 
 async def _draft(tx: Tx, before: MonitorRow) -> ServiceDraft:
-    """Its name, and whom it pages."""
+    """Returns a draft with the name, slug and escalation policy of the composite."""
     policy = ""
     if before.escalation_policy is not None:
         uids = await select_policy_uids(tx, before.org, [before.escalation_policy])

@@ -1,4 +1,4 @@
-"""Transactions of retirement: delete monitor."""
+"""Deletion of a monitor with its jobs and open outage."""
 
 from uuid import UUID
 
@@ -20,8 +20,11 @@ from .end_outage_of_deleted import end_with_monitor
 
 
 async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
-    """Refused not_found, forbidden, managed_by_file, in_use where another monitor depends on it or
-    is made of it, or where a service is declared of it."""
+    """Deletes a monitor.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file; in_use as in `expect_unused`.
+    """
     await compositions.lock_compositions_around(tx, monitor)
     row = await demand_monitor(tx, principal, EDIT, monitor, to_delete=True)
     expect_unmanaged_monitor(principal, row)
@@ -37,15 +40,19 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
 
 
 async def expect_unused(tx: Tx, row: MonitorRow) -> None:
-    """Refused in_use where something counts on it: a monitor that depends on it, a composite, a
-    service whose declaration is in force or to come. The project's compositions are held."""
+    """Refuses if another object uses the monitor. The project's compositions are locked.
+
+    Raises:
+        Refused in_use: a monitor depends on it, a composite contains it, or a present or future
+        declaration of a service names it.
+    """
     edges = await monitors.select_dependencies(tx, row.org, row.project)
     if any(row.id in wanted for wanted in edges.values()):
         raise Refused("in_use")
     parent = await compositions.select_parent_slug(tx, row.key)
     if parent is not None:
         raise Refused("in_use", "children", f"it is part of {parent}")
-    # Whoever declares holds the project too.
+    # A declaration locks the project too.
     declaring = await declarations.select_declaring(tx, row.org, [row.id])
     for revisions in (await service_revisions.select_revisions(tx, declaring)).values():
         if counts_on(revisions, tx.now, row.id):

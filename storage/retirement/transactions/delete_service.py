@@ -1,4 +1,4 @@
-"""A service goes, with what was declared and sealed of it. Who depended on it no longer does."""
+"""Deletion of a service with its declarations, sealed time and dependencies."""
 
 from uuid import UUID
 
@@ -20,8 +20,11 @@ from .end_episode_of_deleted import end_with_service
 
 
 async def delete_service(tx: Tx, principal: Principal, project: UUID, service: UUID) -> None:
-    """Refused not_found, forbidden, managed_by_file: also where a file says that another depends on
-    it."""
+    """Deletes a service.
+
+    Raises:
+        Refused not_found, forbidden; managed_by_file also if a file-managed service depends on it.
+    """
     home, _ = await lock_home(tx, principal, project)
     row = await demand_service(tx, principal, project, service)
     expect_unmanaged(principal, row)

@@ -1,5 +1,4 @@
-"""A service that is deleted while it is in trouble ends its episode; its members speak for
-themselves again."""
+"""End of the alert episode of a deleted service. Its members page again themselves."""
 
 from ...alerting.tables import service_episodes as episodes
 from ...alerting.tables.service_alerting import lock_alertings
@@ -12,8 +11,10 @@ from ...services.rows import ServiceRow
 
 
 async def end_with_service(tx: Tx, row: ServiceRow) -> None:
-    """Whoever was told of the trouble is told that it is watched no more; what is open of it ends,
-    with an episode or without. The caller holds the service, and deletes it then."""
+    """Ends the episode and the automatic incident, and notifies the notified channels.
+
+    Locks: the caller has locked the service, and deletes it afterwards.
+    """
     key = row.key
     await lock_alertings(tx, [key])
     burning = await burn_rules.lock_notified_rules(tx, row.org, service=row.id)

@@ -1,4 +1,4 @@
-"""A monitor that is deleted while it is down ends its outage: nothing pages on for what is gone."""
+"""End of the outage of a deleted monitor, so that no page for it continues."""
 
 from ...alerting.tables import outages
 from ...alerting.transactions.notify_outage import notify_end
@@ -14,7 +14,10 @@ DELETED_BODY = "What was checked is no longer watched."
 
 
 async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
-    """Whoever was told that it is down is told that it is gone. The caller deletes it then."""
+    """Resolves the incident, or notifies the notified channels if there was no incident.
+
+    The caller deletes the monitor afterwards.
+    """
     key = row.key
     subject = (await outages.lock_subjects(tx, [key])).get(key)
     outage = (await outages.select_open_outages(tx, [key])).get(key)

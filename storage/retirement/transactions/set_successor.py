@@ -1,8 +1,8 @@
-"""Which service stands where a monitor stood, and whether the monitor is retired for it.
+"""Supersession of a monitor by a service, and retirement of superseded monitors.
 
-It keeps true: what is retired has somebody who stands for it when it goes, runs no more, and holds
-nobody's promise: no composite, dependency or service counts on it. All that was recorded stays. Of
-a project one of these is done at a time, as whoever declares a service does.
+Invariants: a retired monitor has a successor when it is retired, does not run, and is used by no
+composite, dependency or service. All its records remain. The lock of the project serializes these
+edits with declarations of services.
 """
 
 from uuid import UUID
@@ -33,8 +33,12 @@ EDIT = Permission(Need.EDITOR)
 async def set_successor(
     tx: Tx, principal: Principal, monitor: UUID, service: UUID | None
 ) -> MonitorRow:
-    """None takes it back. Refused not_found, forbidden, managed_by_file, invalid where there is no
-    such service in the project, retired where it would leave nobody in the place of one that is."""
+    """Sets the successor of a monitor; None removes it.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file; invalid if the project has no such service;
+        retired if a retired monitor would have no successor.
+    """
     before = await lock_with_project(tx, principal, monitor)
     successor = None
     if service is not None:
@@ -57,9 +61,11 @@ async def set_successor(
 
 
 async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
-    """It runs no more, and whoever was told that it is down is told that it is watched no more. One
-    that is retired stays so. Refused not_found, forbidden, managed_by_file, not_superseded where no
-    service stands in its place, in_use."""
+    """Disables the monitor and notifies the notified channels. No effect if it is retired.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file, not_superseded without a successor, in_use.
+    """
     await lock_with_project(tx, principal, monitor)
     await compositions.lock_compositions_around(tx, monitor)
     before = await demand_monitor(tx, principal, EDIT, monitor)
@@ -75,7 +81,7 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
     await end_with_monitor(tx, before)
     for outage in (await outages.select_open_outages(tx, [before.key])).values():
         await outages.end_outage(tx, outage, tx.now)
-    # The state, which what is left to be written comes to, was held for the outage's end.
+    # The end of the outage has locked the state, which the remaining writes need.
     tx.holds_all()
     await together.flush(tx)
     return await _again(tx, monitor)
@@ -84,8 +90,11 @@ async def retire(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
 async def reactivate(
     tx: Tx, principal: Principal, monitor: UUID, keyring: Keyring, regions: frozenset[str]
 ) -> MonitorRow:
-    """It runs again; the service still stands in its place. Refused not_found, forbidden,
-    managed_by_file, not_retired, and as edit_monitor where it can be no more."""
+    """Enables a retired monitor. Its successor remains.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file, not_retired, or an error of `edit_monitor`.
+    """
     await lock_with_project(tx, principal, monitor)
     await compositions.lock_compositions_around(tx, monitor, only_composites=True)
     before = await demand_monitor(tx, principal, EDIT, monitor)
@@ -102,7 +111,11 @@ async def reactivate(
 
 
 async def lock_with_project(tx: Tx, principal: Principal, monitor: UUID) -> MonitorRow:
-    """The monitor as it stands, with its project held. Refused not_found, forbidden."""
+    """Returns the monitor with its project locked.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = demand_row(principal, EDIT, await monitors_queries.select_monitor(tx, monitor))
     await lock_home(tx, principal, row.project_uid)
     return await _again(tx, monitor)
