@@ -118,7 +118,7 @@ def test_the_documented_steps_schedule_backups_that_run(root: CleanRoot) -> None
     (root.path / "run/notify").unlink(missing_ok=True)
     started = root.run("python3 /start_unit /etc/systemd/system/leadline.service")
     assert started.returncode == 0, started.stdout
-    (schedule,) = blocks("operating.md", "## Scheduled backups")
+    schedule, restore = blocks("operating.md", "## Scheduled backups")
 
     done = root.run(schedule.replace("enable --now", "enable"))
 
@@ -133,6 +133,27 @@ def test_the_documented_steps_schedule_backups_that_run(root: CleanRoot) -> None
     (file,) = (root.path / "var/backups/leadline").iterdir()
     assert f"verified: /var/backups/leadline/{file.name}, " in backed_up.stdout
     assert file.stat().st_mode & 0o777 == 0o600
+
+    # Restored by root, started by the unit as its user.
+    key = (root.path / "var/lib/leadline/encryption.key").read_text()
+    script = restore.replace("leadline-TIME.backup", file.name)
+    restored = root.run("\n".join(without_systemctl(script)))
+    assert restored.returncode == 0, restored.stdout
+    (root.path / "run/notify").unlink()
+    started = root.run("python3 /start_unit /etc/systemd/system/leadline.service")
+    assert "readyz 200" in started.stdout.splitlines(), started.stdout
+    assert "password" not in started.stdout, "the accounts were restored"
+    assert (root.path / "var/lib/leadline/encryption.key").read_text() == key
+
+
+def without_systemctl(script: str) -> list[str]:
+    """Leaves out the commands that need a running systemd."""
+    lines = script.splitlines()
+    assert [line for line in lines if line.startswith("systemctl")] == [
+        "systemctl stop leadline",
+        "systemctl start leadline",
+    ]
+    return [line for line in lines if not line.startswith("systemctl")]
 
 
 @in_a_clean_root

@@ -242,6 +242,19 @@ def test_a_short_folder_that_is_not_ours_is_not_used(open_dir: Path) -> None:
     socket_dir.rmdir()
 
 
+@as_root
+async def test_files_that_root_makes_belong_to_the_owner_of_the_data_directory(
+    open_dir: Path,
+) -> None:
+    """A daemon that runs as another user opens the same lock and log."""
+    nobody = pwd.getpwnam("nobody")
+    os.chown(open_dir, nobody.pw_uid, nobody.pw_gid)
+    async with running(open_dir, durable=False):
+        pass
+    for name in ("postgres.lock", "postgres.log"):
+        assert os.stat(open_dir / name).st_uid == nobody.pw_uid
+
+
 async def test_its_own_pg_dump_dumps_it(open_dir: Path) -> None:
     async with running(open_dir, durable=False) as server:
         look(server.dsn, "create table things as select 42 as n")
