@@ -246,7 +246,7 @@ async def _try(
     return None
 
 
-# Names and values.
+# Names and record values.
 
 
 def _name(host: str) -> dns.name.Name:

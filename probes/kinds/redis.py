@@ -29,7 +29,7 @@ from ..net.tls_contexts import expires_at_us
 
 REPLY_BYTES_MOST = 64 * 1024
 DATABASE_MOST = 999
-# Prefixes of errors about credentials. Redis before version 6 has no error codes for them.
+# Prefixes of errors about credentials. Versions before 6 use the generic ERR.
 _REFUSALS = (b"NOAUTH", b"WRONGPASS", b"NOPERM", b"DENIED", b"ERR invalid password", b"ERR AUTH ")
 
 Reply = str | None

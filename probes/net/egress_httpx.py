@@ -39,12 +39,11 @@ _NOT_PASSED_ON: Final = frozenset({b"content-encoding", b"content-length", b"tra
 
 
 def make_client(egress: Egress, *, seconds: float, bytes_most: int) -> httpx.AsyncClient:
-    """Returns a client with no proxy, no netrc, no cookies, no redirects and one connection at a
-    time.
+    """Returns a client without proxy, netrc, cookies, redirects and connection reuse.
 
-    `seconds` bounds each step of a request (connection, TLS, each read and write); the caller sets
-    the deadline over all of it. At most `bytes_most` bytes of a body are read and at most as many
-    are unpacked; of a longer body the response has the beginning, and `is_whole` is false.
+    `seconds` bounds each step of a request (connection, TLS, each read and write). The caller sets
+    the deadline over all of it. At most `bytes_most` bytes of a body are read, and at most as many
+    are decompressed. A longer body is truncated, and `is_whole` is then false.
     """
     return httpx.AsyncClient(
         transport=EgressTransport(egress, bytes_most),
@@ -70,9 +69,9 @@ async def send_request(
     bytes_most: int,
     seconds: float,
 ) -> httpx.Response:
-    """Sends one request and returns its response, whatever the status; follows no redirect.
+    """Sends one request and returns its response, with any status. Follows no redirect.
 
-    Raises `TargetFailure` with the class, or `LocalFailure`.
+    Raises: `TargetFailure` with the class, or `LocalFailure`.
     """
     async with make_client(egress, seconds=seconds, bytes_most=bytes_most) as client:
         return await client.request(
@@ -80,7 +79,7 @@ async def send_request(
             str(url),
             content=body,
             headers=[(n.encode("ascii"), v.encode("utf-8")) for n, v in headers.items()],
-            # The path as it was given: httpx would resolve its dot segments.
+            # Sends the path unchanged. httpx would resolve its dot segments.
             extensions={"target": url.path.encode("ascii")},
         )
 
@@ -96,7 +95,7 @@ def location_of(response: httpx.Response) -> str:
 
 
 class EgressTransport(httpx.AsyncBaseTransport):
-    """Sends requests of httpx by an httpcore pool; see `make_client` for the bounds."""
+    """Transport of httpx over an httpcore pool. `make_client` documents the bounds."""
 
     def __init__(self, egress: Egress, bytes_most: int) -> None:
         self._bytes_most = bytes_most
@@ -162,7 +161,7 @@ class EgressTransport(httpx.AsyncBaseTransport):
 
 
 class EgressBackend(httpcore.AsyncNetworkBackend):
-    """Dials for httpcore; opens no other socket."""
+    """Network backend of httpcore that connects only by `Egress.dial`."""
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
@@ -198,7 +197,7 @@ class EgressStream(httpcore.AsyncNetworkStream):
         self.is_cut = False
 
     def begin_body(self, chunk: int) -> None:
-        """Ends the bounds of the head; from now on a read takes at most `chunk` bytes."""
+        """Ends the bounds of the head. From now on a read takes at most `chunk` bytes."""
         self._is_head = False
         self._chunk = chunk
 

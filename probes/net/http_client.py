@@ -41,7 +41,7 @@ async def fetch(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpRe
 
 
 def leads_to(request: HttpRequest, status: int, headers: Mapping[str, str]) -> str:
-    """Returns the Location of a redirect, or "" unless one is to be followed."""
+    """Returns the Location of a redirect to follow, or "" without one."""
     if status not in _REDIRECTS or request.redirects == 0:
         return ""
     return headers.get("location", "")

@@ -126,7 +126,7 @@ async def redeem(
 async def ask_about(reach: Egress, metadata: Metadata, tokens: Tokens) -> dict[str, Any]:
     """Returns the userinfo claims (OpenID Connect Core 1.0, section 5.3).
 
-    Returns {} if the provider has no userinfo endpoint or returned no access token.
+    Returns {} if the provider has no userinfo endpoint or the access token is not usable.
     """
     token = tokens.access
     is_one = bool(token) and token.isascii() and token.isprintable()

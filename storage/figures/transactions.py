@@ -22,7 +22,8 @@ MONITORS_AT_ONCE = 100
 async def watermark_of_shard(tx: Tx, shard: Shard) -> Instant:
     """Returns the lowest watermark of a shard's monitors.
 
-    It includes monitors that moved here from another region and are not sealed up to the move yet.
+    It includes unsealed time of the monitors in other shards before a move, and of the children of
+    composites.
     """
     longest = await seals.select_longest_timeout_seconds(tx, shard.id, shard.settled_through)
     own = Instant(shard.settled_through - longest * SECOND - LATE_ARRIVAL_US)

@@ -92,7 +92,7 @@ async def test_it_is_small_and_loads_nothing_of_a_store_or_a_server(tmp_path: Pa
     assert [m for m in loaded if m.startswith(NEVER_LOADED)] == []
     log = (tmp_path / "log").read_text()
     assert TOKEN not in log
-    assert '"msg":"stopped"' in log
+    assert '"msg":"agent stopped"' in log
 
 
 async def test_kill_9_while_the_server_is_away_loses_no_result(tmp_path: Path) -> None:

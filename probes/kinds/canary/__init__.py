@@ -1,1 +1,1 @@
-"""One asynchronous transaction, run end to end."""
+"""Async canary: an asynchronous transaction, run end to end."""

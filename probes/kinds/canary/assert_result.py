@@ -14,9 +14,9 @@ _SECOND_US: Final = 1_000_000
 
 
 async def demand(result: ResultSpec, answer: JsonAnswer, took_us: int, reach: Egress) -> None:
-    """Checks the assertions; raises `TargetFailure(condition_failed)` if one is false.
+    """Checks the assertions. `took_us` is the time from the submission to its end.
 
-    `took_us` is the time from the submission to its end.
+    Raises: `TargetFailure(condition_failed)` if one is false.
     """
     latest = result.max_latency
     if isinstance(latest, int) and took_us > latest * _SECOND_US:

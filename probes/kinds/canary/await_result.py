@@ -36,10 +36,10 @@ _EVENT_STREAM: Final = "text/event-stream"
 async def awaited(
     completion: Sse | PollJson, url: Url, secrets: BoundSecrets, reach: Egress, watch: Stopwatch
 ) -> JsonAnswer:
-    """Returns the document of the success.
+    """Returns the document that reports success.
 
-    Raises `TargetFailure`: `condition_failed` if the target reports a failure, `timeout` if it
-    reports neither within `timeout` seconds.
+    Raises: `TargetFailure`, with `condition_failed` if the target reports a failure, or `timeout`
+    if it reports no end within `timeout` seconds.
     """
     with trio.move_on_after(completion.timeout):
         if isinstance(completion, Sse):

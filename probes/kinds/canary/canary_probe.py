@@ -148,8 +148,8 @@ class _Run:
     def _cut_short(self) -> StageEnd:
         """Returns the end of a cancelled stage.
 
-        The run's own deadline counts as a timeout. An earlier cancellation is unrelated to
-        the target.
+        At the run's own deadline the unfinished phase decides, as for any check. An earlier
+        cancellation is unrelated to the target.
         """
         if trio.current_time() < self.deadline:
             return StageEnd.CANCELLED
