@@ -1,4 +1,4 @@
-"""Recording of one phase of a change. A pipeline can repeat a record without an answer.
+"""Recording of one phase of a change. A pipeline repeats a record until it gets an answer.
 
 Invariants: equal concurrent records write one row, and all get it as the answer. A change never
 names a decision of another service, or one that retention deleted.

@@ -1,6 +1,6 @@
 """Alerting state of services and paging delegation of monitors, as shown to users.
 
-The rules are those of the alert processor, evaluated as by a steady process.
+The rules of the alert processor apply, with `is_steady` set.
 """
 
 from collections.abc import Collection, Mapping, Sequence

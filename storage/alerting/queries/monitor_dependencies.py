@@ -1,6 +1,6 @@
 """Current state of the upstreams of monitors: possible causes of a failure.
 
-A composite upstream is expanded to its members at any depth. The members can be run again, but
+A composite upstream is expanded to its children at any depth. The children can be run again, but
 only the composite itself counts as a cause.
 """
 
@@ -34,8 +34,8 @@ with recursive upstream(org, monitor, key) as (
     cross join unnest(m.depends_on) as d(key))
 select org, monitor, key from upstream
 """
-# A later wakeup only confirms a state, without a changed member. The second of tolerance allows
-# for the clock of another process.
+# A later wakeup only confirms a state, without a changed child. The second of tolerance allows for
+# the clock of another process.
 _KINDS = """
 select m.org, m.id, m.type, m.shard, m.timeout_seconds,
   exists (select from composite_wakeups c where c.org = m.org and c.monitor = m.id
@@ -81,8 +81,10 @@ union
 
 
 class DependencyRow(msgspec.Struct, frozen=True):
-    """Monitor in a dependency graph. `is_called`: a composite with members changed since its
-    last evaluation."""
+    """Monitor in a dependency graph.
+
+    `is_called`: a composite with children that changed since its last evaluation.
+    """
 
     org: int
     id: int
@@ -153,7 +155,7 @@ async def select_surroundings(tx: Tx, keys: Sequence[MonitorKey], now: Instant) 
 async def _select_beneath(
     tx: Tx, keys: set[MonitorKey], now: Instant
 ) -> dict[MonitorKey, set[MonitorKey]]:
-    """Returns the members of the composites among `keys`, at any depth."""
+    """Returns the children of the composites among `keys`, at any depth."""
     if not keys:
         return {}
     made = await compositions.select_beneath(tx, sorted(keys), TimeSpan(now, Instant(now + 1)))

@@ -1,9 +1,9 @@
 """Alert episodes of services: when an episode opens, pages, reminds and ends.
 
 An episode opens after `confirm_evaluations` consecutive evaluations in a paging condition, if the
-service owns paging. It ends at the first known condition that does not page. Unknown and excluded
-conditions neither open nor end an episode, and they keep the streak. An open episode of a service
-without members ends.
+service owns paging. It ends at the first known condition that does not page. An excluded condition,
+or an unknown one that does not page, neither opens nor ends an episode and keeps the streak. An
+open episode of a service without members ends.
 
 No episode opens if every down member is suppressed for a cause of its own. During a global silence
 no episode opens, pages or reminds. If a member's own page covers the problem, or no channel can be
@@ -59,8 +59,11 @@ class AlertingPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Open episode. `announced`: the service itself has paged for it. `taken_up`: a user has
-    acknowledged or resolved its incident."""
+    """Open episode of a service.
+
+    `announced`: the service itself has paged for it. `taken_up`: a user has acknowledged or
+    resolved its incident.
+    """
 
     announced: bool
     notified_at: Instant | None

@@ -1,6 +1,6 @@
-"""Delegation of paging: whether a monitor pages itself or leaves it to an owning service.
+"""Delegation of paging from a monitor to the services that own it.
 
-Invariant: a monitor is silent only while an owning service demonstrably can page. Such a service
+Invariant: a monitor is delegated only while an owning service demonstrably can page. Such a service
 has a recent evaluation without an error, under the current revision and settings, and a reachable
 paging route. Each missing condition has a reason, with which the monitor fails open.
 """
@@ -88,8 +88,10 @@ class PagingSignal:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Service that owns its members' paging. `governs_from` is the start of its governing
-    revision; `burns`: burn rules are enabled on its objective."""
+    """Service that owns its members' paging.
+
+    `governs_from` is the start of its governing revision; `burns`: burn rules are enabled.
+    """
 
     key: ServiceKey
     revision: int | None
@@ -235,7 +237,7 @@ def _pages_nothing(owner: Owner) -> bool:
 def _is_not_paged_on(owner: Owner, known_at: Instant | None) -> bool:
     """Returns whether the service is in a condition that it does not page on.
 
-    A service that stays healthy with a down member follows its declaration and is not meant.
+    Returns False for a service that is healthy despite a down member, as it was so declared.
     """
     live, latch = owner.live, owner.latch
     # The page of an announced or acknowledged episode covers later outages too.

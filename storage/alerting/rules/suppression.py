@@ -1,4 +1,4 @@
-"""Suppression of outages: whether a down monitor can be announced now, or why not yet.
+"""Suppression of outages: decides when a down monitor can be announced.
 
 Invariant: an outage is not announced in addition to its cause. A monitor is suppressed while an
 upstream is known to be down, has a failed last result, or is in maintenance. An unknown or paused
@@ -53,9 +53,9 @@ class Upstream:
     """Direct or indirect upstream of the monitor.
 
     Args:
-        counts: False for a member of a composite upstream, which is only checked for the composite.
+        counts: False for a child of a composite upstream, which is only checked for the composite.
         failing: known to be down, or the last result is fresh and failed.
-        unsettled: a composite with members that changed since its last evaluation.
+        unsettled: a composite with children that changed since its last evaluation.
     """
 
     key: MonitorKey

@@ -1,7 +1,8 @@
 """Evaluation of services: opens, pages, reminds and ends alert episodes.
 
 Invariant: the decision follows from the members' known states under the lock of the alerting row.
-A successful evaluation renews the lease that keeps the members silent; a failed one does not.
+A successful evaluation renews the lease by which the members delegate paging; a failed one does
+not.
 """
 
 from collections import Counter
@@ -81,7 +82,7 @@ class _Sight:
 
 
 async def evaluate_services(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvaluations:
-    """Evaluates due services of one organization. Skips services that are locked elsewhere."""
+    """Evaluates due services of one organization, except those that are locked."""
     done = ServiceEvaluations()
     held = await service_alerting.lock_alertings(tx, keys, skip_locked=True)
     # Another process may have evaluated it just before; two evaluations at the same instant must

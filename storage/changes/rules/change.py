@@ -34,7 +34,7 @@ class ChangeKind(StrEnum):
 
 
 class ChangePhaseName(StrEnum):
-    """Phase of a change. All phases except `STARTED` end it."""
+    """Phase of a change. All phases except `started` end it."""
 
     STARTED = "started"
     SUCCEEDED = "succeeded"

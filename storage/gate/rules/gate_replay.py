@@ -57,7 +57,7 @@ LOOKS_AT_ONCE: Final = 5
 class MinuteRun:
     """Run of equal sealed minutes. `each` is the split of one minute.
 
-    `is_seen`: the health was known for a part of the minute, if it was not excluded.
+    `is_seen`: the health is not unknown for the whole minute.
     """
 
     span: TimeSpan

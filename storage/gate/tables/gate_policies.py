@@ -1,7 +1,7 @@
 """Revisions of gate policies. The revision that has not ended governs.
 
-Every write locks the project. A new revision number is above all former ones, including those of a
-deleted policy.
+Every write locks the project. A new revision number is above all former ones, also after a policy
+was deleted.
 """
 
 from uuid import UUID

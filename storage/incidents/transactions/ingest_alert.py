@@ -18,7 +18,9 @@ EDIT: Final = Permission(Need.EDITOR)
 
 
 async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> AlertAction:
-    """Applies the alert. If a concurrent transaction opened the incident, returns `IGNORED`.
+    """Applies the alert and returns the action.
+
+    Returns `IGNORED` if a concurrent transaction has opened the incident.
 
     Raises:
         Refused not_found, forbidden.

@@ -35,7 +35,7 @@ class RegionAggregationPolicy(_Part, frozen=True, kw_only=True):
 
 
 class FreshnessPolicy(_Part, frozen=True, kw_only=True):
-    """Freshness of a result: the greater of 2 to 10 intervals and the floor, at most 24h."""
+    """Freshness of a result: the greater of 2 to 10 intervals and the floor (at most 24h)."""
 
     active_multiplier: int = 3
     active_floor: FloorText = "90s"
