@@ -64,7 +64,7 @@ def occurrences(recurrence: Recurrence, after: Instant, until: Instant) -> list[
     end = end if last is None else min(end, last)
     later = _later_years(max(begins, end))
     rule = rrulestr(text, dtstart=begins.replace(year=begins.year + later))
-    assert isinstance(rule, rrule), "one rule, and no set of them"
+    assert isinstance(rule, rrule), "the text is one rule, not a set"
     found = []
     for then in rule:
         local = then.replace(year=then.year - later)
@@ -102,7 +102,7 @@ def _rule_fault(text: str) -> str | None:
         return "must be parts NAME=VALUE between semicolons, each once"
     unknown = sorted(given.keys() - _PARTS)
     if unknown:
-        return f"{unknown[0][:20]} is none of {', '.join(sorted(_PARTS))}"
+        return f"{unknown[0][:20]} is not one of {', '.join(sorted(_PARTS))}"
     if given.get("FREQ") not in _FREQUENCIES:
         return f"FREQ must be one of {', '.join(_FREQUENCIES)}"
     for name, most in (("INTERVAL", INTERVAL_MOST), ("COUNT", COUNT_MOST)):

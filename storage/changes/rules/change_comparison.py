@@ -130,7 +130,7 @@ def _side(
     if sealed.through < span.until:
         return Side(span, is_pending=True)
     if not facts.minutes:
-        detail = "none of its minutes are kept"
+        detail = "no sealed minutes are stored"
         return Side(span, withheld=ComparisonWithheld.NO_FACTS, detail=detail)
     counted_us = span.length_us - facts.split.excluded_us
     measured_us = facts.split.measured_us
@@ -142,5 +142,5 @@ def _side(
 
 def _nothing_before(sealed: SealedRange | None) -> str:
     if sealed is None:
-        return "nothing is declared of the service"
+        return "the service has no declaration"
     return f"the service's time begins at {to_text(sealed.start)}"

@@ -166,7 +166,7 @@ async def select_resolved(
 
 async def select_tally(tx: Tx, org: int, project: int) -> Tally:
     tally = await tx.one(Tally, _TALLY, org=org, project=project)
-    assert tally is not None, "counting always answers"
+    assert tally is not None, "count returned no row"
     return tally
 
 

@@ -122,7 +122,7 @@ async def _of_owners(
     tx: Tx, incident: IncidentRow, edges: Mapping[int, Collection[int]]
 ) -> list[ServiceImpact]:
     """Returns the services with the monitor as a member, and their dependents."""
-    assert incident.monitor is not None, "it is of a monitor"
+    assert incident.monitor is not None, "the incident has a monitor"
     monitor = incident.monitor
     slug = (await select_members(tx, incident.org, [monitor]))[monitor].slug
     owners = await _owners(tx, incident.org, monitor, _until(tx, incident))

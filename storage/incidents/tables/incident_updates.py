@@ -43,5 +43,5 @@ async def insert_update(
         label=label,
         now=tx.now,
     )
-    assert row is not None, "an insert returns what it wrote"
+    assert row is not None, "insert returned no row"
     return row

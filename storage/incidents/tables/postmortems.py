@@ -46,5 +46,5 @@ async def put_postmortem(
         label=label,
         now=tx.now,
     )
-    assert row is not None, "an upsert returns what it wrote"
+    assert row is not None, "upsert returned no row"
     return row

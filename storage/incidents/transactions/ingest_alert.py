@@ -31,7 +31,7 @@ async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert
     row = await incidents.lock_open_of_alert(tx, home.org, home.id, alert.key)
     what = decide_action(alert, None if row is None else row.started_at)
     if what is AlertAction.RESOLVES:
-        assert row is not None, "there is one to resolve"
+        assert row is not None, "only an open incident can be resolved"
         entry = IncidentEntry(
             status=IncidentStatus.RESOLVED, body="", public=None, author=principal
         )

@@ -102,7 +102,7 @@ class PreviewRow(msgspec.Struct, frozen=True):
 
 
 async def lock_maintenance(tx: Tx, uid: UUID) -> MaintenanceRow | None:
-    tx.lock_rank(LockRank.PROJECT, "a maintenance that changes")
+    tx.lock_rank(LockRank.PROJECT, "a maintenance to change")
     return await tx.one(MaintenanceRow, _LOCK, uid=uid)
 
 
@@ -158,8 +158,8 @@ async def is_any_over(tx: Tx, now: Instant) -> bool:
 
 
 async def lock_over(tx: Tx, most: int) -> Sequence[MaintenanceRow]:
-    """Locks ended maintenances without a recheck, except those locked elsewhere."""
-    tx.lock_rank(LockRank.PROJECT, "maintenances that are over")
+    """Locks ended maintenances without a recheck, except locked ones."""
+    tx.lock_rank(LockRank.PROJECT, "ended maintenances")
     return await tx.structs(MaintenanceRow, _OVER, now=tx.now, most=most)
 
 

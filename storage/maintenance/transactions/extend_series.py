@@ -63,7 +63,7 @@ async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: Series
         },
     )
     row = await maintenance_series.select_one_series(tx, uid)
-    assert row is not None, "it was just written"
+    assert row is not None, "the new row is missing"
     await audit(tx, principal, row.org, "maintenance.repeat", _target(row))
     await _announce(tx, row)
     return row

@@ -304,7 +304,7 @@ async def _lock(tx: Tx, principal: Principal, maintenance: UUID) -> MaintenanceR
 
 async def _written(tx: Tx, uid: UUID) -> MaintenanceRow:
     row = await maintenances_queries.select_maintenance(tx, uid)
-    assert row is not None, "it was just written"
+    assert row is not None, "the new row is missing"
     return row
 
 

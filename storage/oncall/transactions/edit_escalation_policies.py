@@ -120,7 +120,7 @@ async def _lock(tx: Tx, principal: Principal, policy: UUID) -> EscalationPolicyR
 
 async def _written(tx: Tx, policy: UUID) -> EscalationPolicyRow:
     row = await escalation_policies.select_policy(tx, policy)
-    assert row is not None, "it was just written"
+    assert row is not None, "the new row is missing"
     return row
 
 

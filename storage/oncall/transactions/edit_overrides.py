@@ -51,7 +51,7 @@ async def create_override(
     uid = uuid7()
     await oncall_overrides.insert_override(tx, home.org, home.id, uid, held.key, starts_at, ends_at)
     row = await oncall_overrides_queries.select_override(tx, uid)
-    assert row is not None, "it was just written"
+    assert row is not None, "the new row is missing"
     await audit(tx, principal, row.org, "oncall_override.create", _target(row))
     return row
 

@@ -144,5 +144,5 @@ async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> OnCal
 
 async def _written(tx: Tx, schedule: UUID) -> ScheduleRow:
     row = await oncall_schedules.select_schedule(tx, schedule)
-    assert row is not None, "it was just written"
+    assert row is not None, "the new row is missing"
     return row
