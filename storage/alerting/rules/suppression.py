@@ -3,8 +3,8 @@
 Invariant: an outage is not announced in addition to its cause. A monitor is suppressed while an
 upstream is known to be down, has a failed last result, or is in maintenance. An unknown or paused
 upstream suppresses no outage. Before an onset is announced, every upstream is checked after the
-failure, or its wait has expired. After a suppression, the monitor must be down again. Every wait is
-bounded and ends with the announcement, except during a global silence.
+failure, or its wait has expired. After a suppression, a later result must show the failure again.
+Every wait is bounded and ends with the announcement, except during a global silence.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Opens, notifies and closes outages. The only writer of outage state.
 
-Invariants: every outage is announced at most once, or has a suppression reason. Channels that were
-notified get the recovery. Notifications of one outage are in order. State and notifications are
-committed together.
+Invariants: every outage is announced once, or has a suppression reason. Channels that were notified
+get the recovery. Notifications of one outage are in order. State and notifications are committed
+together.
 
 The locked monitor state decides. Status changes only select the monitors and show outages that
 lie between two passes.
@@ -255,7 +255,7 @@ def _may_remind(
         return False
     if row.incident is None:
         return True
-    # A user has not acknowledged or resolved the incident.
+    # An acknowledged or resolved incident is not re-notified.
     return (
         incident is not None and incident.acknowledged_at is None and incident.resolved_at is None
     )

@@ -234,7 +234,7 @@ def _burn_compared(split: Split, objective: int, rule: BurnRule) -> list[bool]:
 
 
 def _covers(measured_us: int, counted_us: int, least: Fraction) -> bool:
-    """Compares in integers, because a month needs about 100 000 comparisons."""
+    """Compares in integers, because a month needs several 100 000 comparisons."""
     return measured_us * least.denominator >= counted_us * least.numerator
 
 
