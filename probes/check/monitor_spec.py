@@ -62,7 +62,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 class MonitorType(StrEnum):
-    """Every monitor type of the API. `registry.FILES` lists the types of this build."""
+    """Type of a monitor. A server version may support only some of these types."""
 
     HTTP = "http"
     TCP = "tcp"
