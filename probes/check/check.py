@@ -29,6 +29,7 @@ class Check:
     `config` has native types and defaults. `secrets` contains the values behind its `…_ref` keys,
     by the key without `_ref` (`password`, `token`). `host` is the only part of the target that a
     message shows.
+
     The caller sets `run_key` for monitor types that start something at the target. It is the same
     for one run of one window under one revision, and different for any other run.
     """

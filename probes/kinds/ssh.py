@@ -2,6 +2,7 @@
 
 The version costs one line in each direction and is read here. asyncssh implements the cryptographic
 parts.
+
 A pin names one of several keys of a server, without its type. If the server shows another key, the
 other types are requested in turn, each on its own connection. No credential is sent before the
 pinned key is verified.

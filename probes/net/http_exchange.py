@@ -43,6 +43,7 @@ class HttpRequest:
     `secrets` names, in lower case, the headers that are dropped when the origin changes. The body
     is dropped too if `body_is_secret`. `redirects` is the number of redirects to follow, and
     `schemes` the allowed schemes of their targets.
+
     If `keep_body` is false, the body is read and discarded. `cert_expiry` requests the end of the
     certificate. The cookies of `jar` are added to those of the headers on each hop. `version` is
     the protocol version; ANY uses HTTP/2 if the server chooses it in the handshake.

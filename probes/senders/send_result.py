@@ -77,6 +77,7 @@ class SendContext:
 
     `reach` is the guarded egress, and `now` returns µs since the epoch. `mail` is the mail server,
     if one is configured.
+
     `stranger` is the egress for URLs that any internet user may name. It never reaches a private
     network, whether or not the operator allows it. Without it these URLs are blocked.
     `to_mail_server` is the egress for a mail server that is configured later.
