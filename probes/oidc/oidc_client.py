@@ -1,7 +1,7 @@
 """OpenID Connect client: discovery, keys, token exchange and userinfo.
 
-Every response is bounded and validated. An error reason is one of a few codes, possibly with a
-status, and contains no text of the provider.
+Every response is bounded and validated. An error reason is a fixed code, possibly with a status,
+and contains no text of the provider.
 """
 
 import base64
@@ -90,7 +90,7 @@ async def fetch_keys(reach: Egress, metadata: Metadata) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of a sign-in. `access` is empty if the provider returned none."""
+    """Tokens of a sign-in. `access` is "" without an access token."""
 
     id_token: str
     access: str
