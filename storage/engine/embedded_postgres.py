@@ -139,15 +139,24 @@ async def attached(data_dir: Path) -> AsyncIterator[str]:
     if not holds_cluster(data_dir):
         raise CannotRun(f"{data_dir} contains no store: set data_dir, or database.dsn")
     place = make_place(data_dir)
+    if await _await_other_daemon(place):
+        # Outside the deadline of the wait: a dump has no deadline.
+        yield _dsn_of(place, DATABASE)
+        return
+    async with running(data_dir) as server:
+        yield server.dsn
+
+
+async def _await_other_daemon(place: EmbeddedLayout) -> bool:
+    """Waits until the server of another process is ready. Returns False if there is none, or it is
+    not ready in time."""
     with trio.move_on_after(START_SECONDS):
         # The server of another process, which sends no event.
         while _is_taken(place):
             if _status(place.cluster)[1] == "ready":
-                yield _dsn_of(place, DATABASE)
-                return
+                return True
             await trio.sleep(LOOK_SECONDS)
-    async with running(data_dir) as server:
-        yield server.dsn
+    return False
 
 
 def holds_cluster(data_dir: Path) -> bool:

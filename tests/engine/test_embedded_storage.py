@@ -18,7 +18,7 @@ from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine import embedded_layout as embedded_place
 from leadline.storage.engine import embedded_postgres as embedded
 from leadline.storage.engine.embedded_layout import choose_runner, find_binaries, make_place
-from leadline.storage.engine.embedded_postgres import CannotRun, running
+from leadline.storage.engine.embedded_postgres import CannotRun, attached, running
 from leadline.storage.engine.pools import open_pool
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes users")
@@ -145,6 +145,19 @@ async def test_a_second_daemon_on_the_same_directory_is_refused(open_dir: Path) 
         with pytest.raises(CannotRun, match="another leadline is running"):
             async with running(open_dir):
                 pass
+
+
+async def test_an_attached_process_has_no_deadline(
+    open_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(open_dir, durable=False):
+        monkeypatch.setattr(embedded, "START_SECONDS", 0.3)
+        async with attached(open_dir) as dsn:
+            # Longer than the deadline, as a dump may take.
+            with trio.move_on_after(2 * embedded.START_SECONDS) as work:
+                await trio.sleep_forever()
+            assert work.cancelled_caught
+            assert look(dsn, "select 1") == [(1,)]
 
 
 async def test_a_server_that_we_did_not_start_is_left_alone(
