@@ -103,7 +103,7 @@ def write_key_file(file: Path, text: str) -> None:
     """
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as out:
-        give_to_owner(file)
+        give_to_owner(descriptor, file.parent)
         out.write(text + "\n")
         out.flush()
         os.fsync(out.fileno())

@@ -6,6 +6,7 @@ Invariants:
 - A file is checked against its manifest before anything is restored from it.
 """
 
+import os
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -178,10 +179,19 @@ def refuse_newer(manifest: Manifest) -> None:
 @asynccontextmanager
 async def _scratch_server(parent: Path | None) -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=parent) as folder:
-        # As root the server runs as another user, which must be able to enter.
-        Path(folder).chmod(0o711)  # noqa: ASYNC240
+        _let_through(Path(folder))
         async with running(Path(folder) / "data", durable=False) as server:
             yield server.dsn
+
+
+def _let_through(folder: Path) -> None:
+    """As root the server runs as another user, who must enter. That user may own the folder above,
+    and a link in place of this one is not followed."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchmod(descriptor, 0o711)
+    finally:
+        os.close(descriptor)
 
 
 async def _dump(

@@ -17,7 +17,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 # sockaddr_un holds 108 bytes, the last of which is a zero.
 SOCKET_PATH_BYTES: Final = 107
@@ -77,10 +77,24 @@ class Runner:
         return [*prefix, *map(str, words)]
 
     def make_folder(self, path: Path) -> None:
-        """0700 and the runner's own."""
-        path.mkdir(mode=0o700, exist_ok=True)
-        if self.uid is not None and self.gid is not None:
-            os.chown(path, self.uid, self.gid)
+        """Makes a folder with mode 0700 of the runner. Leaves an existing one as it is.
+
+        Raises CannotRun if the path is no folder, such as a link to one.
+        """
+        is_new = True
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            is_new = False
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise CannotRun(f"{path} is no folder of this server: remove it") from error
+        try:
+            if is_new and self.uid is not None and self.gid is not None:
+                os.fchown(descriptor, self.uid, self.gid)
+        finally:
+            os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +134,40 @@ def environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
-def give_to_owner(file: Path) -> None:
-    """Gives a file that root made to the owner of its folder, as whom the daemon runs."""
+def open_to_append(file: Path) -> BinaryIO:
+    """Opens a file of the data directory, and makes it if it does not exist.
+
+    The owner of the folder can replace the file at any time, and root must not write to, nor give
+    away, a file that it did not mean: a link is refused, and only a new file gets an owner.
+    Raises CannotRun.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        try:
+            descriptor = os.open(file, flags)
+        except OSError as error:
+            raise CannotRun(_no_file_of_ours(file, str(error.strerror))) from error
+    else:
+        give_to_owner(descriptor, file.parent)
+    opened = os.fdopen(descriptor, "ab")
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        opened.close()
+        raise CannotRun(_no_file_of_ours(file, "not a regular file with one name"))
+    return opened
+
+
+def give_to_owner(descriptor: int, folder: Path) -> None:
+    """Gives a new file that root made to the owner of its folder, as whom the daemon runs."""
     if os.geteuid() == 0:
-        owner = file.parent.stat()
-        os.chown(file, owner.st_uid, owner.st_gid)
+        owner = folder.stat()
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def _no_file_of_ours(file: Path, cause: str) -> str:
+    return f"cannot open {file} ({cause}): if it is a link, remove it"
 
 
 def make_place(data_dir: Path) -> EmbeddedLayout:

@@ -21,7 +21,7 @@ from typing import Final
 import trio
 from psycopg.conninfo import make_conninfo
 
-from .embedded_layout import CannotRun, EmbeddedLayout, environment, give_to_owner, make_place
+from .embedded_layout import CannotRun, EmbeddedLayout, environment, make_place, open_to_append
 from .migrate import ensure_database
 
 __all__ = [
@@ -180,9 +180,7 @@ def _is_taken(place: EmbeddedLayout) -> bool:
 @contextmanager
 def _alone(place: EmbeddedLayout) -> Iterator[None]:
     """A lock that ends with the process, however it ends; children do not inherit it."""
-    path = place.data_dir / "postgres.lock"
-    with path.open("ab") as file:
-        give_to_owner(path)
+    with open_to_append(place.data_dir / "postgres.lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -238,10 +236,9 @@ async def _initialize(place: EmbeddedLayout, *, durable: bool) -> None:
 
 def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
     """From Trio's own thread: the signal at our death follows the thread that forked."""
-    if log.exists() and log.stat().st_size > LOG_BYTES:
+    if log.exists() and log.lstat().st_size > LOG_BYTES:
         log.replace(log.with_name(log.name + ".1"))
-    with log.open("ab") as out:
-        give_to_owner(log)
+    with open_to_append(log) as out:
         return subprocess.Popen(  # noqa: S603
             command,
             stdin=subprocess.DEVNULL,

@@ -301,6 +301,55 @@ async def test_as_root_it_runs_as_another_user(open_dir: Path) -> None:
 
 
 @as_root
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("postgres.lock", os.symlink),
+        ("postgres.lock", os.link),
+        ("postgres.log", os.symlink),
+        ("postgres.log", os.link),
+        ("run", os.symlink),
+        ("postgres.new", os.symlink),
+    ],
+)
+async def test_root_gives_away_no_file_that_a_link_leads_to(
+    open_dir: Path, name: str, make: Callable[[Path, Path], None]
+) -> None:
+    """The user of the server owns the data directory and replaces a file that root opens."""
+    is_folder = name in ("run", "postgres.new")
+    data = open_dir / "data"
+    nobody = pwd.getpwnam("nobody")
+    data.mkdir()
+    os.chown(data, nobody.pw_uid, nobody.pw_gid)
+    target = open_dir / "of-root"
+    if is_folder:
+        target.mkdir()
+    else:
+        target.write_text("secret")
+    make(target, data / name)
+    with pytest.raises(CannotRun, match=str(data / name)):
+        async with running(data, durable=False):
+            pass
+    assert target.stat().st_uid == 0
+    assert is_folder or target.read_text() == "secret"
+
+
+def owners_in(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_uid for path in folder.iterdir()}
+
+
+@as_root
+async def test_what_root_makes_belongs_to_the_owner_of_the_folder(open_dir: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    os.chown(open_dir, nobody.pw_uid, nobody.pw_gid)
+    async with running(open_dir, durable=False):
+        pass
+    owners = owners_in(open_dir)
+    assert owners == dict.fromkeys(owners, nobody.pw_uid)
+    assert {"postgres", "postgres.lock", "postgres.log", "run"} <= set(owners)
+
+
+@as_root
 async def test_in_a_private_home_it_runs_in_a_namespace_of_its_own(open_dir: Path) -> None:
     os.chmod(open_dir, 0o700)
     async with running(open_dir / "data", durable=False) as server:
