@@ -1,6 +1,7 @@
 """`leadline backup --schedule`: writes into backup.dir, verifies, records and prunes.
 
-Invariant: old backups are deleted only after a newer one was verified.
+Invariants: only a verified file has the name of a backup and counts in backup.keep. Old backups
+are deleted only after a newer one was verified.
 """
 
 import fcntl
@@ -15,7 +16,8 @@ from typing import Final
 from ...storage.backups.tables import insert_backup
 from ...storage.core.instant import Instant, from_datetime
 from ...storage.engine.backup import SCRATCH_PREFIX, BackupFailed, KeyPart
-from ...storage.engine.backup_file import BadBackup, Manifest
+from ...storage.engine.backup_file import BadBackup, Manifest, refuse_taken, rename_backup
+from ...storage.engine.embedded_layout import find_binaries
 from ...storage.engine.pools import open_pool
 from ..config.config_schema import Settings
 from .backup_steps import open_store, verify_file, write_file
@@ -24,28 +26,37 @@ from .backup_steps import open_store, verify_file, write_file
 _NAME: Final = "leadline-%Y%m%dT%H%M%SZ.backup"
 _PATTERN: Final = "leadline-????????T??????Z.backup"
 _FAILED_SUFFIX: Final = ".failed"
+_UNVERIFIED_SUFFIX: Final = ".unverified"
 
 
 async def run_scheduled(
     settings: Settings, key: KeyPart | None, *, without_key: bool
 ) -> tuple[Path, Manifest]:
-    """Makes one backup. A file that fails its verification is renamed to NAME.failed.
+    """Makes one backup. Until it is verified, its file is NAME.unverified.
 
+    A file that is damaged is renamed to NAME.failed. One that could not be verified stays until the
+    next run. The store is not in use during the verification, so that a daemon can start.
     Raises: BackupFailed, and the errors of `write_backup` and `verify_backup`.
     """
     folder = _folder_of(settings)
+    # The verification needs its server: without it, no dump is begun.
+    find_binaries()
     with _alone(folder):
         _remove_leftovers(folder)
         path = folder / datetime.now(UTC).strftime(_NAME)
+        refuse_taken(path)
+        unverified = path.with_name(path.name + _UNVERIFIED_SUFFIX)
         async with open_store(settings) as dsn:
-            manifest = await write_file(dsn, path, key, without_key=without_key)
-            try:
-                await verify_file(path, scratch=folder)
-            except (BackupFailed, BadBackup):
-                _set_aside(path)
-                raise
+            manifest = await write_file(dsn, unverified, key, without_key=without_key)
+        try:
+            await verify_file(unverified, scratch=folder)
+        except (BackupFailed, BadBackup):
+            _set_aside(unverified, path)
+            raise
+        rename_backup(unverified, path)
+        _prune(path, settings.backup.keep)
+        async with open_store(settings) as dsn:
             await _record(dsn, path, manifest)
-        _prune(folder, settings.backup.keep)
     return path, manifest
 
 
@@ -75,21 +86,28 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _remove_leftovers(folder: Path) -> None:
     """Deletes what a killed run left behind. Needs the lock."""
-    for partial in folder.glob(f"{_PATTERN}.partial-*"):
-        partial.unlink()
+    for pattern in (f"{_PATTERN}.partial-*", f"{_PATTERN}{_UNVERIFIED_SUFFIX}*"):
+        for file in folder.glob(pattern):
+            file.unlink()
     for scratch in folder.glob(f"{SCRATCH_PREFIX}*"):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _set_aside(path: Path) -> None:
+def _set_aside(unverified: Path, path: Path) -> None:
     """Keeps the newest file that failed, for its examination."""
     for earlier in path.parent.glob(_PATTERN + _FAILED_SUFFIX):
         earlier.unlink()
-    path.rename(path.with_name(path.name + _FAILED_SUFFIX))
+    unverified.rename(path.with_name(path.name + _FAILED_SUFFIX))
 
 
-def _prune(folder: Path, keep: int) -> None:
-    for old in sorted(folder.glob(_PATTERN))[:-keep]:
+def _prune(newest: Path, keep: int) -> None:
+    """Deletes all but `keep` verified files: `newest`, then the others from the latest name on.
+
+    Names that are later than `newest` are of a clock that was ahead, and are deleted first.
+    """
+    others = [path for path in newest.parent.glob(_PATTERN) if path != newest]
+    others.sort(key=lambda path: (path.name < newest.name, path.name), reverse=True)
+    for old in others[keep - 1 :]:
         old.unlink()
 
 

@@ -5,7 +5,8 @@ from typing import Final
 from ..core.instant import Instant
 from ..engine.pools import Tx
 
-_NEWEST: Final = "select max(created_at) from backups"
+# A row in the future is of a clock that was ahead: its age would be 0 until the clock reaches it.
+_NEWEST: Final = "select max(created_at) from backups where created_at <= clock_timestamp()"
 
 
 async def select_newest_backup(tx: Tx) -> Instant | None:

@@ -35,7 +35,7 @@ from .backup_snapshot import Content, Snapshot, exported_snapshot, read_content_
 from .client_programs import EXCLUDES_EXTENSIONS, ClientPrograms, find_client_programs, target_of
 from .connect import connect
 from .database_errors import renamed
-from .embedded_postgres import running
+from .embedded_postgres import MAJOR, CannotRun, running
 from .migrate import FOLDER, LOCK_KEY
 from .migration_files import read_folder
 from .trio_postgres import Connection
@@ -161,6 +161,11 @@ async def verify_backup(path: Path, *, progress: Progress, scratch: Path | None 
     """
     manifest = read_manifest(path)
     refuse_newer(manifest)
+    if manifest.server_major > int(MAJOR):
+        raise CannotRun(
+            f"the backup is of PostgreSQL {manifest.server_major}, and the temporary server of a"
+            f" verification is {MAJOR}: restore the backup into a PostgreSQL of your own"
+        )
     async with _scratch_server(scratch) as dsn:
         await restore_backup(dsn, path, manifest, progress=progress)
     return manifest

@@ -132,6 +132,15 @@ def new_backup_file(path: Path) -> Iterator[BackupWriter]:
     _sync_folder(path.parent)
 
 
+def rename_backup(path: Path, name: Path) -> None:
+    """Gives a complete file another name in its folder. Raises BadBackup if the name is taken."""
+    refuse_taken(name)
+    _publish(path, name)
+    with suppress(FileNotFoundError):
+        path.unlink()
+    _sync_folder(name.parent)
+
+
 def refuse_taken(path: Path) -> None:
     if path.exists() or path.is_symlink():
         raise BadBackup(f"{path} exists: a backup overwrites no file, choose another name")

@@ -25,6 +25,7 @@ from .embedded_layout import CannotRun, EmbeddedLayout, environment, make_place,
 from .migrate import ensure_database
 
 __all__ = [
+    "MAJOR",
     "AlreadyRunning",
     "CannotRun",
     "EmbeddedServer",

@@ -5,7 +5,7 @@ import pytest
 from leadline.daemon.loops.backup_sampler import BackupSampler
 from leadline.storage.backups.queries import select_newest_backup
 from leadline.storage.backups.tables import KEPT, insert_backup
-from leadline.storage.core.instant import DAY, HOUR, Instant
+from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.engine.pools import Pool, Rejected
 from tests.conftest import FROZEN_NOW
 
@@ -36,6 +36,18 @@ async def test_rows_of_old_backups_are_deleted(pool: Pool) -> None:
     async with pool.transaction("count", read_only=True) as tx:
         rows = await tx.rows("select count(*), min(created_at) from backups")
     assert rows == [(KEPT, FROZEN_NOW + 3 * HOUR)]
+
+
+async def test_rows_of_a_clock_that_was_ahead_are_no_age_and_are_deleted(pool: Pool) -> None:
+    async with pool.transaction("clock", read_only=True) as tx:
+        ahead = Instant(await tx.value("select clock_timestamp()") + 400 * DAY)
+    await record(pool, ahead)
+    assert await newest(pool) is None
+    await record(pool, FROZEN_NOW)
+    assert await newest(pool) == FROZEN_NOW
+    await record(pool, *(Instant(FROZEN_NOW + n * SECOND) for n in range(KEPT)))
+    async with pool.transaction("count", read_only=True) as tx:
+        assert await tx.value("select max(created_at) from backups") < ahead
 
 
 async def test_a_pass_that_fails_leaves_the_newest_as_it_was(pool: Pool) -> None:

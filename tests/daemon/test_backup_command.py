@@ -19,7 +19,9 @@ from leadline.daemon.cli.backup_options import PASSPHRASE_VARIABLE
 from leadline.daemon.cli.backup_steps import verify_file
 from leadline.daemon.config.load import BadConfig, load
 from leadline.storage.engine.backup_file import Manifest
+from leadline.storage.engine.embedded_postgres import CannotRun, running
 from leadline.storage.engine.keyring import CipherContext, Keyring, key_from_text, new_key_text
+from leadline.storage.engine.migrate import migrate
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from tests.support.worlds.world import World, small_world
 
@@ -235,6 +237,48 @@ def test_a_backup_that_fails_its_verification_deletes_and_records_nothing(
     assert [name.endswith(".backup.failed") for name in names[2:]] == [True]
 
 
+@pytest.mark.parametrize("error", [CannotRun("no server"), OSError(28, "No space left on device")])
+def test_a_backup_that_could_not_be_verified_counts_as_none(
+    tmp_path: Path, filled: str, folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The file has another name than a verified one, and the next run deletes it."""
+
+    async def cannot(path: Path, scratch: Path | None = None) -> Manifest:
+        raise error
+
+    for day in (1, 2):
+        named(folder, day).write_text("old")
+    with monkeypatch.context() as patch:
+        patch.setattr("leadline.daemon.cli.scheduled_backup.verify_file", cannot)
+        assert schedule(tmp_path, filled, folder, keep=2).exit_code == 1
+    old, second, *others = sorted(path.name for path in folder.iterdir())
+    assert [old, second] == [named(folder, 1).name, named(folder, 2).name]
+    assert [name.endswith(".backup.unverified") for name in others] == [True]
+    assert recorded(filled) == []
+    assert schedule(tmp_path, filled, folder, keep=2).exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == [second, *recorded(filled)]
+
+
+def test_without_a_server_for_the_verification_nothing_is_dumped(
+    tmp_path: Path, filled: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = schedule(tmp_path, filled, folder)
+    assert (done.exit_code, "no embedded PostgreSQL is installed" in done.output) == (1, True)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_names_of_a_clock_that_was_ahead_are_deleted_first(
+    tmp_path: Path, filled: str, folder: Path, keep: int
+) -> None:
+    named(folder, 1).write_text("old")
+    (folder / "leadline-20990101T000000Z.backup").write_text("made while the clock was ahead")
+    assert schedule(tmp_path, filled, folder, keep=keep).exit_code == 0
+    kept = [named(folder, 1).name, *recorded(filled)][-keep:]
+    assert sorted(path.name for path in folder.iterdir()) == kept
+
+
 def damage(path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(2048)
@@ -245,6 +289,8 @@ def damage(path: Path) -> None:
 
 def test_remains_of_a_killed_run_are_deleted(tmp_path: Path, filled: str, folder: Path) -> None:
     named(folder, 1).with_name(named(folder, 1).name + ".partial-4711").write_text("half")
+    named(folder, 2).with_name(named(folder, 2).name + ".unverified").write_text("killed")
+    named(folder, 3).with_name(named(folder, 3).name + ".unverified.partial-1").write_text("half")
     (folder / "leadline-verify-x").mkdir()
     (folder / "leadline-verify-x" / "data").write_text("a server was here")
     assert schedule(tmp_path, filled, folder).exit_code == 0
@@ -269,6 +315,36 @@ def test_the_schedule_needs_its_directory(tmp_path: Path, filled: str) -> None:
     assert (done.exit_code, "backup.dir is not set" in done.output) == (1, True)
     done = schedule(tmp_path, filled, tmp_path / "none")
     assert (done.exit_code, "does not exist" in done.output) == (1, True)
+
+
+def test_a_daemon_can_start_during_the_verification(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a daemon the backup runs the embedded server, but only for the dump."""
+    data = folder / "data"
+    used: list[Path] = []
+
+    async def make() -> None:
+        async with running(data, durable=False) as server:
+            await migrate(server.dsn)
+
+    async def verify_beside_a_daemon(path: Path, scratch: Path | None = None) -> Manifest:
+        async with running(data, durable=False):
+            used.append(path)
+        return await verify_file(path, scratch)
+
+    trio.run(make)
+    (folder / "backups").mkdir()
+    monkeypatch.setattr("leadline.daemon.cli.scheduled_backup.verify_file", verify_beside_a_daemon)
+    environment = {"LEADLINE_DATA_DIR": str(data), "LEADLINE_BACKUP__DIR": str(folder / "backups")}
+    (tmp_path / "leadline.toml").write_text("")
+    done = CliRunner().invoke(
+        main,
+        ["backup", "--config", str(tmp_path / "leadline.toml"), "--schedule"],
+        env=environment,
+    )
+    assert done.exit_code == 0, done.output
+    assert len(used) == 1
 
 
 @pytest.mark.parametrize("words", [[], ["--schedule", "b"], ["--schedule", "--verify"]])
