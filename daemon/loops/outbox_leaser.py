@@ -50,6 +50,8 @@ BACKLOG_SECONDS: Final = 15.0
 BACKLOG_FRESH_US: Final = 30 * SECOND
 # At the end: for what was sent and is not settled yet.
 LAST_SETTLE_SECONDS: Final = 3.0
+# Characters of an exception in the log.
+CAUSE_LONGEST: Final = 500
 
 
 class OutboxLeaser:
@@ -170,7 +172,13 @@ class OutboxLeaser:
         outcome = DeliveryOutcome("timeout")
         with trio.CancelScope(deadline=deadline):
             async with self._permits:
-                outcome = await self._carry(delivery, mailing)
+                try:
+                    outcome = await self._carry(delivery, mailing)
+                except Exception as error:
+                    # One event must not end the deliveries of all others.
+                    extra = {"outbox_event": str(delivery.event.uid), "cause": _cause(error)}
+                    log.exception("delivery raised an exception", extra=extra)
+                    outcome = DeliveryOutcome("internal_error", is_ours=True)
         self._ended.append((delivery, outcome))
         self.wake.set()
 
@@ -188,14 +196,16 @@ class OutboxLeaser:
         return outcome
 
     async def _settle(self) -> None:
-        """All that has ended; alone each, where the database refuses one of them."""
+        """Settles all that has ended; one by one, if the settlement of all together fails."""
         left, self._ended = self._ended, []
         try:
             if left:
                 await self._settle_some(left)
                 left = []
-        except Rejected as refusal:
-            log.warning("deliveries are settled one by one", extra={"cause": str(refusal)})
+        except Unavailable:
+            raise
+        except Exception as error:
+            log.warning("deliveries are settled one by one", extra={"cause": _cause(error)})
             while left:
                 await self._settle_alone(left[0])
                 left = left[1:]
@@ -206,12 +216,15 @@ class OutboxLeaser:
     async def _settle_alone(self, one: tuple[LeasedDelivery, DeliveryOutcome]) -> None:
         try:
             await self._settle_some([one])
-        except Rejected as refusal:
-            # It is leased again, and given up after its last attempt.
-            uid = str(one[0].event.uid)
-            extra = {"outbox_event": uid, "cause": str(refusal)}
-            log.error("delivery result not stored", extra=extra)
-            del self._held[one[0]]
+        except Unavailable:
+            raise
+        except Exception as error:
+            # One event must not end the deliveries of all others. It is leased again when its lease
+            # has ended, and given up after its last attempt.
+            extra = {"outbox_event": str(one[0].event.uid), "cause": _cause(error)}
+            is_refused = isinstance(error, Rejected)
+            log.error("delivery result not stored", extra=extra, exc_info=not is_refused)
+            self._held.pop(one[0], None)
 
     async def _settle_some(self, batch: list[tuple[LeasedDelivery, DeliveryOutcome]]) -> None:
         settled = await self._pool.transact(
@@ -258,3 +271,7 @@ class OutboxLeaser:
         self._backlog_at = trio.current_time() + BACKLOG_SECONDS
         async with self._pool.transaction("look_at_outbox", read_only=True) as tx:
             self.backlog = await select_backlog(tx)
+
+
+def _cause(error: Exception) -> str:
+    return (str(error) if isinstance(error, Rejected) else repr(error))[:CAUSE_LONGEST]

@@ -21,7 +21,12 @@ from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool, Tx
+from leadline.storage.notifications.rules.delivery_retry import DeliveryOutcome
 from leadline.storage.notifications.transactions.edit_channels import create_channel
+from leadline.storage.notifications.transactions.settle_deliveries import (
+    Settled,
+    settle_deliveries,
+)
 from tests.support.peers.servers import answer
 from tests.support.worlds.leasing import (
     Arrival,
@@ -239,6 +244,58 @@ async def test_what_the_database_refuses_of_one_is_settled_for_the_others(world:
             await _until(tell, {"pending": 1, "delivered": 2})
     assert hook.enabled
     assert [e.status for e in await tell.events()] == ["delivered", "pending", "delivered"]
+
+
+async def test_a_settlement_that_raises_for_one_ends_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one is sent again when its lease has ended, and given up after its last attempt."""
+    tell = Telling(world)
+
+    async def settle(tx: Tx, ended: Any, *given: Any) -> Settled:
+        if any(delivery.event.id == 2 for delivery, _ in ended):
+            raise KeyError("a fault of ours")
+        return await settle_deliveries(tx, ended, *given)
+
+    monkeypatch.setattr(leaser_module, "settle_deliveries", settle)
+    async with receiving() as receiver:
+        await tell.webhook(receiver.url())
+        for seq in (1, 2, 3):
+            await tell.told(uuid4(), seq)
+        async with leasing(tell, max_attempts=2):
+            await receiver.until(3)
+            await _until(tell, {"pending": 1, "delivered": 2})
+            for _ in range(2):
+                world.now = Instant(world.now + HOUR)
+                await receiver.until(4)
+            await _until(tell, {"dead": 1, "delivered": 2})
+    assert len(receiver.got) == 4
+    assert (await tell.events())[1].last_error == "lease_lost"
+
+
+async def test_a_delivery_that_raises_ends_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = Telling(world)
+
+    async def carry(delivery: Any, *given: Any) -> DeliveryOutcome:
+        if delivery.event.id == 2:
+            raise KeyError("a fault of ours")
+        return await carry_one(delivery, *given)
+
+    carry_one = leaser_module.carry
+    monkeypatch.setattr(leaser_module, "carry", carry)
+    async with receiving() as receiver:
+        await tell.webhook(receiver.url())
+        for seq in (1, 2, 3):
+            await tell.told(uuid4(), seq)
+        async with leasing(tell, max_attempts=1):
+            await until_settled(tell, "delivered", "dead")
+    assert [(e.status, e.last_error) for e in await tell.events()] == [
+        ("delivered", ""),
+        ("dead", "internal_error"),
+        ("delivered", ""),
+    ]
 
 
 @pytest.mark.parametrize("when", ["fail_before", "fail_after"])

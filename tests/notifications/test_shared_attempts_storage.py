@@ -2,18 +2,22 @@
 
 from dataclasses import dataclass
 from random import Random
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.notifications.rules.delivery_retry import DeliveryOutcome, rooms_beside
+from leadline.storage.notifications.rules.notification import NOTICE_EVENT, Topic
+from leadline.storage.notifications.tables import outbox
 from leadline.storage.notifications.transactions.lease_deliveries import (
     LeasedDelivery,
     lease_deliveries,
 )
 from leadline.storage.notifications.transactions.settle_deliveries import settle_deliveries
+from leadline.storage.status_pages.rules.subscription import SubscriberKind
 from tests.support.run import effort
+from tests.support.worlds.subscribing import readers_of
 from tests.support.worlds.telling_world import Telling
 from tests.support.worlds.world import World
 
@@ -38,11 +42,16 @@ class Row:
 
 
 class Model:
-    """The documented rule, row by row, for one destination."""
+    """The documented rule, row by row, for one destination.
 
-    def __init__(self, rows: dict[int, Row], most: int) -> None:
+    `dropped` is what an event becomes after its last attempt. Of a subscriber's webhook it is
+    delivered, which lets the next event of its stream go.
+    """
+
+    def __init__(self, rows: dict[int, Row], most: int, dropped: str = "dead") -> None:
         self.rows = rows
         self.most = most
+        self.dropped = dropped
         self.failures = 0
         self.rests_until = 0
 
@@ -61,11 +70,12 @@ class Model:
     def fail(self, number: int, now: int) -> None:
         row = self.rows[number]
         row.attempts += 1
-        row.status = "dead" if row.attempts >= self.most else "pending"
-        row.due = now if row.status == "dead" else now + wait_of(row.attempts, HOUR)
+        row.status = self.dropped if row.attempts >= self.most else "pending"
+        row.due = now if row.status != "pending" else now + wait_of(row.attempts, HOUR)
 
     def settle(self, sent: dict[int, bool], now: int) -> None:
         """`sent` tells for each event that was sent whether it was delivered."""
+        # Before anything is settled: what becomes ready by it is counted the next time.
         waiting = [number for number in self.due(now) if number not in sent]
         was_failing = self.failures > 0
         for number, is_delivered in sent.items():
@@ -110,19 +120,63 @@ async def rows_of(tell: Telling) -> dict[int, Row]:
     return {e.id: Row(e.stream, e.due_at, e.status, e.attempts) for e in await tell.events()}
 
 
-async def begin(world: World, random: Random, streams: int) -> tuple[Telling, Model, int]:
-    tell, most = Telling(world), random.randint(2, 6)
-    await tell.webhook()
+DESTINATIONS = ("webhook", "subscribed mail", "subscribed webhook")
+
+
+async def subscriber(world: World, kind: SubscriberKind) -> int:
+    """The destination of a confirmed subscriber."""
+    readers = await readers_of(world)
+    address = {"mail": "ada@example.com", "webhook": "https://hook.example.com/"}[kind]
+    await readers.ask(address, kind)
+    await readers.rows("update subscribers set confirmed_at = created_at returning id")
+    ((found,),) = await readers.rows("delete from outbox returning destination")
+    return int(found)
+
+
+async def notify(world: World, stream: UUID, destination: int) -> None:
+    """Writes a notice of an incident for a subscriber, as a page passes it on."""
+    async with world.pool.transaction("notify") as tx:
+        await outbox.lock_shared_destinations(tx, world.org, [destination])
+        await outbox.insert_events(
+            tx,
+            world.org,
+            world.project,
+            Topic.INCIDENT,
+            stream,
+            stream,
+            NOTICE_EVENT,
+            "{}",
+            [destination],
+        )
+
+
+async def begin(
+    world: World, random: Random, streams: int, to: str = "webhook"
+) -> tuple[Telling, Model, int]:
+    tell, most, destination = Telling(world), random.randint(2, 6), None
+    if to == "webhook":
+        await tell.webhook()
+    else:
+        kind = SubscriberKind(to.removeprefix("subscribed "))
+        destination = await subscriber(world, kind)
     names = [uuid4() for _ in range(streams)]
     for seq in range(random.randint(streams, 2 * streams)):
-        await tell.told(names[seq % streams] if seq < streams else random.choice(names), seq)
-    return tell, Model(await rows_of(tell), most), most
+        stream = names[seq % streams] if seq < streams else random.choice(names)
+        if destination is None:
+            await tell.told(stream, seq)
+        else:
+            await notify(world, stream, destination)
+    dropped = "delivered" if to == "subscribed webhook" else "dead"
+    return tell, Model(await rows_of(tell), most, dropped), most
 
 
+@pytest.mark.parametrize("to", DESTINATIONS)
 @pytest.mark.parametrize("seed", effort.varied(range(4), range(60)))
-async def test_every_event_becomes_what_the_rule_makes_of_it(world: World, seed: int) -> None:
+async def test_every_event_becomes_what_the_rule_makes_of_it(
+    world: World, seed: int, to: str
+) -> None:
     random = Random(seed)
-    tell, model, most = await begin(world, random, random.randint(1, 9))
+    tell, model, most = await begin(world, random, random.randint(1, 9), to)
     is_up = False
     for _ in range(60):
         if random.random() < 0.15:
@@ -180,3 +234,37 @@ async def test_what_waits_for_a_destination_that_recovers_is_due_at_once(world: 
         await settle(world, [(one, DeliveryOutcome()) for one in sent], 24)
         delivered += len(sent)
     assert delivered == 20
+
+
+async def test_what_a_visitors_webhook_lets_fail_stops_nothing(world: World) -> None:
+    """Two incidents wait for the webhook of a subscriber that answers nothing."""
+    tell, destination = Telling(world), await subscriber(world, SubscriberKind.WEBHOOK)
+    for _ in range(2):
+        await notify(world, uuid4(), destination)
+    model = Model(await rows_of(tell), 24, "delivered")
+    while sent := await lease(world, 24):
+        await settle(world, [(one, DeliveryOutcome("timeout")) for one in sent], 24)
+        model.settle({one.event.id: False for one in sent}, world.now)
+        assert await rows_of(tell) == model.rows
+        world.now = Instant(model.next_instant(world.now))
+    assert {(e.status, e.attempts) for e in await tell.events()} == {("delivered", 24)}
+
+
+@pytest.mark.parametrize("kind", SubscriberKind)
+async def test_a_lost_lease_is_no_dead_letter_of_a_visitors_webhook(
+    world: World, kind: SubscriberKind
+) -> None:
+    """What follows in the incident goes on, since nobody replays what is no dead letter."""
+    tell, destination, stream = Telling(world), await subscriber(world, kind), uuid4()
+    for _ in range(2):
+        await notify(world, stream, destination)
+    assert len(await lease(world, 1)) == 1
+    world.now = Instant(world.now + HOUR)
+    async with world.pool.transaction("lease_deliveries") as tx:
+        lost = (await lease_deliveries(tx, rooms_beside(()), 1)).lost
+    first, second = await tell.events()
+    assert (first.last_error, first.lease) == ("lease_lost", None)
+    is_kept = kind is SubscriberKind.MAIL
+    assert (first.status, second.ready, lost) == (
+        ("dead", False, 1) if is_kept else ("delivered", True, 0)
+    )

@@ -116,10 +116,15 @@ def decide_delivery(
     if outcome.is_delivered or outcome.is_over:
         return DeliveryDecision(DeliveryStatus.DELIVERED, now)
     if attempts >= limit.attempts:
-        is_kept = limit.is_dead_letter
-        return DeliveryDecision(DeliveryStatus.DEAD if is_kept else DeliveryStatus.DELIVERED, now)
+        return lost_delivery(limit, now)
     wait = max(backoff_us(attempts, RETRY_LONGEST_US, chance), outcome.retry_after_us)
     return DeliveryDecision(DeliveryStatus.PENDING, Instant(now + wait))
+
+
+def lost_delivery(limit: RetryLimit, now: Instant) -> DeliveryDecision:
+    """What an event becomes that was not delivered by its last attempt."""
+    status = DeliveryStatus.DEAD if limit.is_dead_letter else DeliveryStatus.DELIVERED
+    return DeliveryDecision(status, now)
 
 
 def is_lost(attempts: int, max_attempts: int, *, was_leased: bool) -> bool:

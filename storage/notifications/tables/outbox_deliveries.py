@@ -106,10 +106,13 @@ from unnest(%(orgs)s::int[], %(ids)s::int[]) with ordinality as t(org, id, place
 order by t.place
 """
 _LOCK_DUE = """
-select e.org, e.id, e.destination, e.stream, e.thread, e.attempts, e.lease is not null
+select e.org, e.id, e.destination, e.stream, e.thread, e.attempts, e.lease is not null,
+  e.topic = 'subscription', exists (
+    select from destinations d join subscribers s on s.org = d.org and s.id = d.subscriber
+    where d.org = e.org and d.id = e.destination and s.kind = 'webhook')
 from unnest(%(orgs)s::int[], %(destinations)s::int[], %(counts)s::int[]) as t(org, destination, n)
 cross join lateral (
-  select o.org, o.id, o.destination, o.stream, o.thread, o.attempts, o.lease from outbox o
+  select o.org, o.id, o.destination, o.stream, o.thread, o.attempts, o.lease, o.topic from outbox o
   where o.org = t.org and o.destination = t.destination and o.status = 'pending' and o.ready
     and o.due_at <= at(%(now)s)
   order by o.due_at, o.id limit t.n
@@ -124,14 +127,6 @@ returning o.org, o.id, o.uid, o.destination, d.channel, d.webhook, d.page, d.sub
   o.topic, o.thread, o.event, o.payload::text, o.attempts, o.enqueued_through, coalesce(
     (select c.external_id from notification_threads c
      where c.org = o.org and c.thread = o.thread and c.destination = o.destination), '')
-"""
-_GIVE_UP = """
-update outbox o set lease = null, last_error = %(why)s, updated_at = at(%(now)s),
-  -- The question whether an address subscribes is no dead letter.
-  status = case when o.topic = 'subscription' then 'delivered' else 'dead' end
-from unnest(%(orgs)s::int[], %(ids)s::bigint[]) as t(org, id)
-where o.org = t.org and o.id = t.id
-returning o.status = 'dead'
 """
 _NOTE_TOLD = """
 update outbox set enqueued_through = %(through)s
@@ -250,12 +245,14 @@ class _Event(msgspec.Struct, frozen=True):
     attempts: int
 
 
-class Due(_Event, frozen=True):
-    was_leased: bool
-
-
 class Held(_Event, frozen=True):
     """An event that is ours to settle."""
+
+
+class Due(Held, frozen=True):
+    was_leased: bool
+    is_question: bool
+    is_visitors_webhook: bool
 
 
 class WaitingEvent(Held, frozen=True):
@@ -302,12 +299,6 @@ async def lease(tx: Tx, due: Sequence[Due], name: UUID) -> list[Leased]:
     """Counts an attempt of each; all are locked."""
     keys = key_arrays([(item.org, item.id) for item in due], "ids")
     return await tx.structs(Leased, _LEASE, **keys, lease=name, now=tx.now)
-
-
-async def give_up(tx: Tx, due: Sequence[Due], why: str) -> int:
-    """Returns how many became dead letters."""
-    keys = key_arrays([(item.org, item.id) for item in due], "ids")
-    return sum(is_dead for (is_dead,) in await tx.rows(_GIVE_UP, **keys, why=why, now=tx.now))
 
 
 async def record_notified(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
@@ -372,7 +363,7 @@ async def settle(tx: Tx, settled: Sequence[tuple[Held, DeliveryDecision, str]]) 
     return ready
 
 
-async def set_aside(tx: Tx, dead: Sequence[Held | Due]) -> int:
+async def set_aside(tx: Tx, dead: Sequence[Held]) -> int:
     """What was given up, and is locked, no longer keeps back what belongs to something else; how
     many may go by that. Nothing of an incident does."""
     aside = [item for item in dead if item.stream != item.thread]

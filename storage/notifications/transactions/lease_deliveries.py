@@ -11,9 +11,19 @@ from ...engine.pools import Tx
 from ..queries import delivery_addresses
 from ..queries.delivery_addresses import SubscriberRow
 from ..rows import ChannelRow, Leased, WebhookRow
-from ..rules.delivery_retry import LEASE_LOST, CapacityLimits, allot, is_lost
+from ..rules.delivery_retry import (
+    LEASE_LOST,
+    CapacityLimits,
+    DeliveryStatus,
+    RetryLimit,
+    allot,
+    is_lost,
+    lost_delivery,
+    retry_limit,
+)
 from ..tables import channels, webhooks
 from ..tables import outbox_deliveries as deliveries
+from ..tables.outbox_deliveries import Due
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,10 +61,7 @@ async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> 
     lost = [
         item for item in due if is_lost(item.attempts, max_attempts, was_leased=item.was_leased)
     ]
-    dead = 0
-    if lost:
-        dead = await deliveries.give_up(tx, lost, LEASE_LOST)
-        await deliveries.set_aside(tx, lost)
+    dead = await _give_up(tx, lost, max_attempts) if lost else 0
     kept = [item for item in due if item not in lost]
     if not kept:
         return LeasedDeliveries((), dead)
@@ -62,6 +69,23 @@ async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> 
     failing = {(demand.org, demand.destination) for demand, _ in wanted if demand.is_failing}
     events = await deliveries.lease(tx, kept, name)
     return LeasedDeliveries(await _addressed(tx, events, name, failing), dead)
+
+
+async def _give_up(tx: Tx, lost: Sequence[Due], max_attempts: int) -> int:
+    """Returns how many became dead letters."""
+    decided = [(item, lost_delivery(_limit(item, max_attempts), tx.now)) for item in lost]
+    await deliveries.settle(tx, [(item, decision, LEASE_LOST) for item, decision in decided])
+    dead = [item for item, decision in decided if decision.status is DeliveryStatus.DEAD]
+    await deliveries.set_aside(tx, dead)
+    return len(dead)
+
+
+def _limit(item: Due, max_attempts: int) -> RetryLimit:
+    return retry_limit(
+        max_attempts,
+        is_question=item.is_question,
+        is_visitors_webhook=item.is_visitors_webhook,
+    )
 
 
 async def _addressed(

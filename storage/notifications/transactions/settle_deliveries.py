@@ -58,7 +58,7 @@ async def settle_deliveries(
     held, busy = await deliveries.lock_held(tx, [(one.event, one.lease) for one, _ in ended])
     if not held:
         return Settled(busy=busy)
-    settled: list[tuple[Held, DeliveryDecision, str]] = [
+    sent: list[tuple[Held, DeliveryDecision, str]] = [
         (
             item,
             decide_delivery(outcome, item.attempts, limits[item.org, item.id], tx.now, random()),
@@ -69,12 +69,12 @@ async def settle_deliveries(
     ]
     ended_by = _by_destination(held, outcomes)
     beside, dead_beside = await _count_beside(tx, ended, ended_by, seen, max_attempts, random)
-    settled += beside
+    settled = sent + beside
     readied = await deliveries.settle(tx, settled)
     dead = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DEAD]
     readied += await deliveries.set_aside(tx, dead)
-    delivered = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DELIVERED]
-    named = [(item, outcomes[item.org, item.id].external_id) for item in delivered]
+    # Only of what was sent: an event beside it has no outcome of its own.
+    named = [(item, outcomes[item.org, item.id].external_id) for item in held]
     named = [(item, external_id) for item, external_id in named if external_id]
     if named:
         await deliveries.name_threads(tx, named)
