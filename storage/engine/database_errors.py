@@ -72,11 +72,16 @@ def renamed(error: psycopg.Error, *, lost: bool) -> Exception:
     return Rejected(text, state, error.diag.constraint_name or "")
 
 
+def refuses_for_good(state: str) -> bool:
+    """Whether a server that answers a connection with this SQLSTATE does so again."""
+    return state in _REFUSES_DSN or state[:2] in _REFUSES_DSN
+
+
 def connect_error(error: psycopg.Error) -> Unavailable:
     """What to raise for a connection that could not be made."""
     text = "cannot connect: " + "; ".join(line.strip() for line in str(error).splitlines())
     state = error.sqlstate or ""
-    if state in _REFUSES_DSN or state[:2] in _REFUSES_DSN:
+    if refuses_for_good(state):
         return UnusableDatabase(text)
     if isinstance(error, psycopg.ProgrammingError) and not state:
         return UnusableDatabase(f"database.dsn: {str(error).strip()}")

@@ -14,6 +14,8 @@ from psycopg._cmodule import _psycopg
 from psycopg.abc import PQGenConn
 from psycopg.waiting import Wait
 
+from .database_errors import refuses_for_good
+
 # PGVerbosity of libpq-fe.h.
 _DEFAULT: Final = 1
 _VERBOSE: Final = 2
@@ -35,7 +37,7 @@ def connecting(conninfo: str) -> PQGenConn[pq.abc.PGconn]:
 
     Raises the error class of the server's SQLSTATE, OperationalError if the server sent none, and
     ProgrammingError if libpq does not understand `conninfo`. libpq can try twice, with TLS and
-    without: the last try gives the error.
+    without. Then the error is that of the last try which waiting can repair, or else of the last.
     """
     pgconn = pq.PGconn.connect_start(conninfo.encode())
     pointer = pgconn.pgconn_ptr  # type: ignore[attr-defined]
@@ -59,8 +61,10 @@ def _error_of(text: str) -> errors.Error:
     plain = _STATE.sub("", _LOCATION.sub("", text))
     if text.startswith(_MALFORMED):
         return errors.ProgrammingError(plain)
+    worth_waiting = [state for state in states if not refuses_for_good(state)]
+    deciding = worth_waiting or states
     try:
-        kind = errors.lookup(states[-1]) if states else errors.OperationalError
+        kind = errors.lookup(deciding[-1]) if deciding else errors.OperationalError
     except KeyError:
         kind = errors.OperationalError
     return kind(plain)

@@ -460,6 +460,11 @@ async def test_of_several_hosts_one_that_is_away_is_worth_waiting_for(guarded: s
         ("FATAL:  57P03: das Datenbanksystem startet\n", Unavailable),
         ("FATAL:  ZZZZZ: etwas Neues\n", Unavailable),
         ("FATAL: password authentication failed\n", Unavailable),
+        # With sslmode=prefer: the try with TLS, then the one without.
+        ("FATAL:  53300: no slots\nconnection failed: FATAL:  28000: no pg_hba\n", Unavailable),
+        ("FATAL:  28000: no pg_hba\nconnection failed: FATAL:  53300: no slots\n", Unavailable),
+        ("FATAL:  ZZZZZ: new\nconnection failed: FATAL:  28000: no pg_hba\n", Unavailable),
+        ("FATAL:  28P01: wrong\nconnection failed: FATAL:  28000: no\n", UnusableDatabase),
     ],
 )
 def test_the_state_decides_and_not_the_words(text: str, kind: type[Exception]) -> None:

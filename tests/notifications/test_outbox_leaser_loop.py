@@ -13,6 +13,7 @@ import trio
 import trio.testing
 from standardwebhooks import Webhook
 
+from leadline.daemon.loops import delivery_sender
 from leadline.daemon.loops import outbox_leaser as leaser_module
 from leadline.daemon.loops.janitor import DELIVERED_KEPT_US, Janitor
 from leadline.daemon.loops.outbox_leaser import BACKLOG_FRESH_US
@@ -281,9 +282,8 @@ async def test_a_delivery_that_raises_ends_no_other(
     async def carry(delivery: Any, *given: Any) -> DeliveryOutcome:
         if delivery.event.id == 2:
             raise KeyError("a fault of ours")
-        return await carry_one(delivery, *given)
+        return await delivery_sender.carry(delivery, *given)
 
-    carry_one = leaser_module.carry
     monkeypatch.setattr(leaser_module, "carry", carry)
     async with receiving() as receiver:
         await tell.webhook(receiver.url())
