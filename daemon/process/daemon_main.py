@@ -33,7 +33,7 @@ from ..runtime.sd_notify import notify
 from ..runtime.stop_signal import SIGNALS
 from ..runtime.supervisor import LoopHeartbeats, Supervisor, supervising
 from .children import CHILDREN, STOP_ORDER, Daemon
-from .first_start import InitialAdmin, found, load_keyring
+from .first_start import FirstStart, InitialAdmin, load_keyring
 from .metrics import Metrics
 from .startup import NOT_READY, Startup
 from .startup_message import print_ready
@@ -113,7 +113,9 @@ async def _run_on(
         passwords = Passwords(limits.hashing())
         house = build(process.settings, process.role, Pools(loops, pages), clock, keyring)
         daemon = _daemon_of(house, store, process.listening, passwords, metrics, supervisor)
-        joined = await process.startup.until_available(partial(_join, house, passwords))
+        # Outside of what is repeated: a repetition knows what was written before.
+        first_start = FirstStart(process.settings, process.role, passwords)
+        joined = await process.startup.until_available(partial(_join, house, first_start))
         if joined is None:
             return
         await process.startup.end()
@@ -136,13 +138,13 @@ class _Joined:
     admin: InitialAdmin | None
 
 
-async def _join(house: Components, passwords: Passwords) -> _Joined:
+async def _join(house: Components, first_start: FirstStart) -> _Joined:
     """The first writes of the process. A standby that takes no writes is waited for here."""
     # First, since it fails with the reason of the server.
     await house.attendance.pass_once()
     await house.janitor.make_room()
     # Last, since a password that it generates is shown only if the start continues.
-    return _Joined(await found(house.pools.loops, house.settings, house.role, passwords))
+    return _Joined(await first_start.found(house.pools.loops))
 
 
 def _daemon_of(

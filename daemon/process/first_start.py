@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import trio
+from uuid_utils.compat import uuid7
 
 from ...http.auth.passwords import Passwords
 from ...storage.accounts.transactions.bootstrap_installation import found_installation, is_founded
@@ -31,29 +32,41 @@ class InitialAdmin:
     password: str | None
 
 
-async def found(
-    pool: Pool, settings: Settings, role: ProcessRole, passwords: Passwords
-) -> InitialAdmin | None:
-    """Creates the first user, organization and project; None if a user exists.
+class FirstStart:
+    """Creates the first user, organization and project, if there is no user.
 
-    Only a process that serves the console generates a password, since only it prints one. Another
-    process leaves an installation without `security.admin_password` to it.
+    Every call of `found` uses the same user and password, so that a repeated call recognizes what
+    it wrote before. Only a process that serves the console generates a password, since only it
+    prints one. Another process leaves an installation without `security.admin_password` to it.
     """
-    given = settings.security.admin_password
-    if not given and not serves_console(role):
-        return None
-    async with pool.transaction("is_founded", read_only=True) as tx:
-        if await is_founded(tx):
+
+    def __init__(self, settings: Settings, role: ProcessRole, passwords: Passwords) -> None:
+        security = settings.security
+        self._given = security.admin_password
+        self._creates = bool(self._given) or serves_console(role)
+        self._email = security.admin_email or DEFAULT_EMAIL
+        self._password = self._given or secrets.token_urlsafe(PASSWORD_BYTES)
+        self._passwords = passwords
+        self._user = uuid7()
+        # Empty before the first attempt to write.
+        self._hashed = ""
+
+    async def found(self, pool: Pool) -> InitialAdmin | None:
+        """Returns None if another process created the first user, or may do so."""
+        if not self._creates:
             return None
-    email = settings.security.admin_email or DEFAULT_EMAIL
-    password = given or secrets.token_urlsafe(PASSWORD_BYTES)
-    hashed = await passwords.hash(password)
-    # A stop between the commit and the return would lose the password; the pool bounds the time.
-    with trio.CancelScope(shield=True):
-        async with pool.transaction("found_installation") as tx:
-            if not await found_installation(tx, email, hashed):
-                return None
-    return InitialAdmin(email, None if given else password)
+        if not self._hashed:
+            async with pool.transaction("is_founded", read_only=True) as tx:
+                if await is_founded(tx):
+                    return None
+            self._hashed = await self._passwords.hash(self._password)
+        # A stop between the commit and the return would lose the password; the pool bounds the
+        # time.
+        with trio.CancelScope(shield=True):
+            async with pool.transaction("found_installation") as tx:
+                if not await found_installation(tx, self._user, self._email, self._hashed):
+                    return None
+        return InitialAdmin(self._email, None if self._given else self._password)
 
 
 async def load_keyring(pool: Pool, settings: Settings, data_dir: Path) -> Keyring:

@@ -1,5 +1,7 @@
 """The first start on an empty database: an organization, a project, and someone who may do all."""
 
+from uuid import UUID
+
 from uuid_utils.compat import uuid7
 
 from ...core.refusal import Refused
@@ -14,16 +16,21 @@ async def is_founded(tx: Tx) -> bool:
     return await users.has_users(tx)
 
 
-async def found_installation(tx: Tx, email: str, password: str) -> bool:
-    """`password` is hashed already. False where another process was faster: nothing is written."""
+async def found_installation(tx: Tx, uid: UUID, email: str, password: str) -> bool:
+    """Creates the first user, with this `uid`; `password` is hashed already.
+
+    Returns whether the first user is this one. A repeated call, after a commit of which the outcome
+    is unknown, writes nothing and returns the same. False where another process was faster.
+    """
     await users.lock_bootstrap(tx)
     if await users.has_users(tx):
-        return False
+        known = await users.select_user(tx, uid)
+        return known is not None and known.password == password
     org = await projects.insert_organization(tx, uuid7(), DEFAULT, "Default")
     if org is None:
         raise Refused("slug_taken")
     await projects.insert_project(tx, org, uuid7(), DEFAULT, "Default")
-    user = await users.insert_user(tx, uuid7(), email, "Administrator", password, admin=True)
+    user = await users.insert_user(tx, uid, email, "Administrator", password, admin=True)
     assert user is not None, "nobody was there"
     await users.insert_membership(tx, org, uuid7(), user, None, Role.ORG_ADMIN)
     return True
