@@ -12,7 +12,11 @@ from leadline.storage.notifications.queries.dead_letter_list import count_dead
 from leadline.storage.notifications.rules.delivery_retry import ROOMS
 from leadline.storage.notifications.tables.outbox_deliveries import select_backlog
 from leadline.storage.notifications.transactions.lease_deliveries import lease_deliveries
-from leadline.storage.status_pages.rules.subscription import WEBHOOKS_ASKED_MOST, SubscriberKind
+from leadline.storage.status_pages.rules.subscription import (
+    MAIL_PAUSE_US,
+    WEBHOOKS_ASKED_MOST,
+    SubscriberKind,
+)
 from tests.support.peers.mail_server import Box, Server, serving_mail
 from tests.support.worlds.leasing import means
 from tests.support.worlds.subscribing import Readers, readers_of
@@ -73,3 +77,13 @@ async def test_webhooks_of_a_page_are_asked_a_few_at_a_time(readers: Readers) ->
     await readers.ask(ADA)
     await readers.rows("update outbox set status = 'delivered' returning id")
     await readers.ask("https://example.com/more", SubscriberKind.WEBHOOK)
+
+
+async def test_a_question_that_waits_does_not_keep_the_next_one_back(readers: Readers) -> None:
+    await readers.ask(ADA)
+    readers.world.now = Instant(readers.world.now + MAIL_PAUSE_US)
+    await readers.ask(ADA)
+    assert await readers.rows("select status, ready from outbox order by id") == [
+        ("pending", True),
+        ("pending", True),
+    ]

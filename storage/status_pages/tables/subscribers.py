@@ -33,7 +33,7 @@ values (%(org)s, %(uid)s, %(page)s, %(kind)s, %(address)s, %(address_key)s,
   %(components)s::uuid[], at(%(now)s), %(hashed)s, %(sealed)s, at(%(now)s))
 on conflict (org, page, kind, address_key) do update
   set requested_components = excluded.requested_components, requested_at = excluded.requested_at
-returning id, uid
+returning id
 """
 _ADDRESSED: Final = """
 insert into destinations (org, subscriber) values (%(org)s, %(subscriber)s)
@@ -97,10 +97,10 @@ async def ask_subscriber(
     components: Sequence[UUID] | None,
     hashed: bytes,
     sealed: bytes,
-) -> tuple[UUID, int]:
-    """Its id, which is an older one where the address is known, and where it is written to. What
+) -> int:
+    """Returns the destination of the subscriber, who is an older one if the address is known. What
     is confirmed stays as it was."""
-    found = await tx.row(
+    key = await tx.value(
         _ASK,
         org=org,
         page=page,
@@ -113,10 +113,8 @@ async def ask_subscriber(
         sealed=sealed,
         now=tx.now,
     )
-    assert found is not None, "it is inserted or updated"
-    key, known_uid = found
     destination: int = await tx.value(_ADDRESSED, org=org, subscriber=key)
-    return known_uid, destination
+    return destination
 
 
 async def confirm_subscriber(tx: Tx, token_hash: bytes) -> bool:

@@ -61,7 +61,7 @@ async def subscribe(
         return
     uid = uuid7()
     token = token_from(TokenKind.SUBSCRIPTION, os.urandom(RANDOM_BYTES))
-    subscriber, destination = await subscribers.ask_subscriber(
+    destination = await subscribers.ask_subscriber(
         tx,
         org=row.org,
         page=row.id,
@@ -74,14 +74,15 @@ async def subscribe(
         sealed=keyring.seal(token.encode(), token_place(uid)),
     )
     # A stream of its own: what was asked before and could not be sent keeps nothing back.
+    stream = uuid7()
     await outbox.lock_shared_destinations(tx, row.org, [destination])
     await outbox.insert_events(
         tx,
         row.org,
         row.project,
         Topic.SUBSCRIPTION,
-        uid,
-        subscriber,
+        stream,
+        stream,
         CONFIRM_EVENT,
         msgspec.json.encode({"page": row.title}).decode(),
         [destination],
