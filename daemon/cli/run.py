@@ -61,7 +61,9 @@ def _run_daemon(settings: Settings, role: ProcessRole) -> None:
 
     try:
         trio.run(run_daemon, settings, role)
-    except* (CannotRun, CannotMigrate, Unavailable, config.BadConfig, OSError) as group:
+    except* config.BadConfig as group:
+        raise fail_configuration(str(first_cause(group)).splitlines()) from group
+    except* (CannotRun, CannotMigrate, Unavailable, OSError) as group:
         raise fail(str(first_cause(group))) from group
 
 

@@ -78,9 +78,14 @@ def serves_console(role: ProcessRole) -> bool:
     return DaemonPart.HTTP in PARTS[role]
 
 
-def listen_address(server: ServerConfig, role: ProcessRole) -> str:
-    """The address of the API or of the health routes of `role`; empty if it serves neither."""
-    return server.listen if serves_console(role) else server.ops_listen
+def listen_address(server: ServerConfig, role: ProcessRole) -> tuple[str, str]:
+    """Returns the key and the address of the API or of the health routes of `role`.
+
+    The address is empty if `role` serves neither.
+    """
+    if serves_console(role):
+        return "server.listen", server.listen
+    return "server.ops_listen", server.ops_listen
 
 
 def role_faults(settings: Settings, role: ProcessRole) -> list[str]:

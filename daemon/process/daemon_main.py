@@ -25,7 +25,7 @@ from ...storage.engine.migrate import migrate
 from ...storage.engine.pools import Pool, open_pool
 from ...storage.engine.product_clock import ProductClock
 from ..config.config_schema import Settings, split_address
-from ..config.load import default_data_dir
+from ..config.load import BadConfig, default_data_dir
 from ..config.roles import PARTS, DaemonPart, ProcessRole, listen_address
 from ..runtime import limits
 from ..runtime.gc_tuning import set_aside
@@ -41,11 +41,11 @@ from .wiring import Components, Pools, build, context_of, make_clock
 
 
 async def run_daemon(settings: Settings, role: ProcessRole) -> None:
-    """Runs until SIGTERM or SIGINT."""
+    """Runs until SIGTERM or SIGINT. Raises BadConfig if the address of the process cannot be
+    listened on, or a key is missing."""
     data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
     stopping = trio.Event()
-    address = listen_address(settings.server, role)
-    listening = listen(split_address(address)) if address else None
+    listening = _listen(settings, role)
     # An embedded server that has started answers, or has a fault that no waiting repairs.
     startup = Startup(listening, stopping, waits=bool(settings.database.dsn))
     process = _Process(settings, role, data_dir, listening, startup)
@@ -55,6 +55,18 @@ async def run_daemon(settings: Settings, role: ProcessRole) -> None:
         async with _store(settings, data_dir) as store:
             if await startup.until_available(partial(migrate, store.dsn)) is not None:
                 await _run_on(store, process, supervisor, stopping)
+
+
+def _listen(settings: Settings, role: ProcessRole) -> socket.socket | None:
+    """Returns None if `role` serves no HTTP."""
+    key, address = listen_address(settings.server, role)
+    if not address:
+        return None
+    try:
+        return listen(split_address(address))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadConfig([f"{key}: cannot listen on {address}: {reason}"]) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,14 +69,28 @@ def test_a_second_daemon_on_the_same_data_is_refused_in_one_line(shared: Daemon)
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(shared: Daemon) -> None:
-    environment = {**shared.environment, "LEADLINE_DATABASE__DSN": shared.dsn}
+@pytest.mark.parametrize(
+    ("role", "key"), [("all", "server.listen"), ("worker", "server.ops_listen")]
+)
+def test_an_address_that_is_taken_is_said_in_one_line_with_its_key(
+    shared: Daemon, role: str, key: str
+) -> None:
+    address = shared.url.removeprefix("http://")
+    environment = {
+        **shared.environment,
+        "LEADLINE_DATABASE__DSN": shared.dsn,
+        f"LEADLINE_{key.replace('.', '__').upper()}": address,
+    }
     done = subprocess.run(
-        [LEADLINE, "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
+        [LEADLINE, "run", "--role", role],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
-    assert done.returncode == 1
-    assert "already in use" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert done.stderr == f"leadline: {key}: cannot listen on {address}: Address already in use\n"
 
 
 def test_the_log_holds_templates_and_never_a_token(shared: Daemon) -> None:
