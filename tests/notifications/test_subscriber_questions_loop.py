@@ -87,3 +87,22 @@ async def test_a_question_that_waits_does_not_keep_the_next_one_back(readers: Re
         ("pending", True),
         ("pending", True),
     ]
+
+
+@pytest.mark.parametrize("kind", SubscriberKind)
+async def test_only_a_notice_by_mail_is_a_dead_letter(
+    readers: Readers, kind: SubscriberKind
+) -> None:
+    """The visitor confirmed; the mail server, or the webhook, takes nothing now."""
+    address = {"mail": "later@example.com", "webhook": "https://127.0.0.1:1/hook"}[kind]
+    await readers.ask(address, kind)
+    await readers.rows("delete from outbox returning id")
+    await readers.rows("update subscribers set confirmed_at = created_at returning id")
+    stranger = replace(means().reach, policy=probe_policy())
+    async with readers.delivering(stranger=stranger):
+        for title in ("One", "Two", "Three"):
+            await readers.open_incident(title=title)
+        await readers.until_quiet()
+    async with readers.world.pool.transaction("look", read_only=True) as tx:
+        assert await count_dead(tx) == (3 if kind is SubscriberKind.MAIL else 0)
+    assert not await readers.rows("select id from outbox where status = 'pending'")
