@@ -1,1 +1,1 @@
-"""What is stored of scheduling."""
+"""Storage of scheduling."""

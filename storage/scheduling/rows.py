@@ -13,7 +13,7 @@ class PresenceRow(msgspec.Struct, frozen=True):
     process: UUID
     host: str
     roles: list[str]
-    # Where it probes; the first is the one that a process of the version before would name.
+    # Regions that the process probes in, first the one that the previous version would report.
     regions: list[str]
     version: str
     from_at: Instant
@@ -31,7 +31,7 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class NewTerm(msgspec.Struct, frozen=True):
-    """A term as it is written; it begins no earlier than `from_at`."""
+    """Schedule term to insert. It begins at `from_at` or later."""
 
     org: int
     monitor: int
@@ -80,7 +80,7 @@ class LeasedBatch(msgspec.Struct, frozen=True):
 
 
 class OpenBatch(msgspec.Struct, frozen=True):
-    """Windows, the lists side by side, of which some may still be claimed."""
+    """Windows in parallel lists, some of which may still be claimable."""
 
     id: int
     shard: int

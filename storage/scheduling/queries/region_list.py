@@ -1,7 +1,7 @@
-"""The regions that probing may be asked of, and in which of them something probes just now.
+"""Regions that can be configured, and whether each is live.
 
-A region lives where a process of ours that probes there is present, or where an agent was heard
-within LIVE_SECONDS.
+A region is live if a present process of the server probes in it, or if an agent of it was in
+contact within LIVE_SECONDS.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ _SLUG = "select slug from organizations where id = %(org)s"
 
 
 async def select_regions(tx: Tx, configured: Iterable[str]) -> list[tuple[str, bool]]:
-    """(name, live) of the configured ones and of those that somebody probes in just now."""
+    """Returns (name, live) of the configured regions and of all live regions, by name."""
     live = {
         region
         for presence in await presences.select_live(tx, tx.now)
@@ -34,8 +34,10 @@ async def select_regions(tx: Tx, configured: Iterable[str]) -> list[tuple[str, b
 async def select_usable_regions(
     tx: Tx, org: int, configured: frozenset[str], reserved: Mapping[str, frozenset[str]]
 ) -> frozenset[str]:
-    """Those that monitors of the organization may stand in: all but what is `reserved`, region by
-    region, for the organizations of other slugs."""
+    """Returns the regions that monitors of the organization can use.
+
+    `reserved` limits a region to the organizations with the slugs given.
+    """
     if not reserved:
         return configured
     slug = await tx.value(_SLUG, org=org)

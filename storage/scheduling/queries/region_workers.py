@@ -1,4 +1,4 @@
-"""Whether a process of ours probes in a region, whatever agents do there."""
+"""Presence of probing server processes in a region. Agents do not count."""
 
 from ...engine.pools import Tx
 

@@ -25,7 +25,7 @@ async def select_shards(tx: Tx, regions: Sequence[str] | None = None) -> list[Sh
 
 
 async def select_shards_by_id(tx: Tx, ids: Sequence[int]) -> list[Shard]:
-    """Those that are there."""
+    """Returns the shards that exist among the ids given."""
     return await tx.structs(Shard, _SHARDS_BY_ID, ids=list(ids))
 
 
@@ -37,8 +37,11 @@ async def select_maintenances(
     monitors: Sequence[int] = (),
     apart_from: int = 0,
 ) -> dict[int, list[TimeSpan]]:
-    """What ends after an instant, by monitor and merged; a project's stands at each of its own.
-    `apart_from` is one that is left out."""
+    """Returns merged maintenance spans by monitor that end after an instant.
+
+    A maintenance of a project applies to each of its monitors. The maintenance `apart_from` is
+    omitted.
+    """
     rows = await tx.rows(
         _MAINTENANCES, shard=shard, monitors=list(monitors), after=after, apart_from=apart_from
     )

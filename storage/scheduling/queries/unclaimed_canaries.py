@@ -1,4 +1,4 @@
-"""Windows of canaries that nobody took up while they could be claimed, and what stands there."""
+"""Canary windows that were not claimed in time, and the state of their region."""
 
 import msgspec
 
@@ -25,7 +25,7 @@ _CAPABILITIES = f"""
 select distinct kind from (
   select unnest(workflow_kinds) as kind from agents
   where region = %(region)s and last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds'
-    -- Who says that it can and takes no workflow receives none.
+    -- An agent of an older carrier generation receives no workflows, although it reports kinds.
     and carrier >= {Generation.WORKFLOWS:d}
   union all
   select '{CAPABILITY[MonitorType.ASYNC_CANARY]}' from presences
@@ -50,12 +50,15 @@ class Unclaimed(msgspec.Struct, frozen=True):
 
 
 async def select_unclaimed(tx: Tx, after: Instant, through: Instant, most: int) -> list[Unclaimed]:
-    """Those of monitors that are enabled whose claiming ended in between, in that order."""
+    """Returns unclaimed windows of enabled monitors with claim end in (after, through].
+
+    The order is that of the claim ends.
+    """
     return await tx.structs(Unclaimed, _UNCLAIMED, after=after, through=through, most=most)
 
 
 class RegionCanaries(msgspec.Struct, frozen=True):
-    """Of one region."""
+    """Running canaries and capabilities of one region."""
 
     running: set[MonitorKey]
     capabilities: set[str]

@@ -1,7 +1,8 @@
-"""Whether a canary's window that nobody took up was refused, and why.
+"""Refusal of a canary window that was not claimed.
 
-A refusal is told as a failure of the monitor, so that it is decided late and narrowly: when its
-claiming ends, by what stands then. What merely was not done in time is missed, and no failure.
+A refusal counts as a failure of the monitor. Therefore it is decided only when the claim period
+ends, from the state at that instant. A window that was merely not run in time is missed, which is
+not a failure.
 """
 
 from collections.abc import Collection
@@ -17,8 +18,10 @@ _KIND = NEEDED.partition("@")[0]
 
 @dataclass(frozen=True, slots=True)
 class RefusalInputs:
-    """What stands when a window's claiming ends. `capabilities` are of all runners of the region
-    that are live, as <kind>@<version>."""
+    """State at the end of a window's claim period.
+
+    `capabilities` are those of all live runners of the region, as <kind>@<version>.
+    """
 
     in_flight: bool
     taken: int
@@ -27,7 +30,7 @@ class RefusalInputs:
 
 
 def refusal(ground: RefusalInputs) -> WithheldReason | None:
-    """The reason nearest to the monitor; None where somebody could have run it."""
+    """Returns the reason closest to the monitor, None if a runner was available."""
     if ground.in_flight:
         return WithheldReason.ALREADY_IN_FLIGHT
     if NEEDED not in ground.capabilities:

@@ -1,8 +1,8 @@
-"""Which windows of very many monitors are due next, without asking each monitor each second.
+"""Queue of the windows that are due next, without a scan of all monitors.
 
-What it hands out is what `schedule.windows` says for each monitor over the same range. A heap holds
-the next due instant of each monitor; an entry that an edit made stale is passed over when it
-surfaces.
+It returns the same windows as `run_schedule.windows` for each monitor over the same range. A heap
+contains the next due instant of each monitor. Entries that an edit made stale are skipped when they
+reach the top.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ from .run_schedule import RunWindow, ScheduleTerm, next_window, windows
 
 
 class Timetable:
-    """The schedule of one shard from `after` on: windows of terms in other shards are not its own.
+    """Schedule of one shard after `after`, without windows of terms in other shards.
 
-    A cursor stands where the last `take` ended. Keys are the monitors' numbers.
+    The cursor is the end of the last `take`. Keys are the numbers of the monitors.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Timetable:
         return len(self._terms)
 
     def take(self, through: Instant) -> list[tuple[int, RunWindow]]:
-        """The windows due in (cursor, through] by due instant, then key; moves the cursor there."""
+        """Returns windows due in (cursor, through] by due instant and key, and moves the cursor."""
         taken: list[tuple[int, RunWindow]] = []
         while self._heap and self._heap[0][0] <= through:
             due, key = heappop(self._heap)
@@ -52,7 +52,7 @@ class Timetable:
         return taken
 
     def put(self, key: int, terms: Sequence[ScheduleTerm]) -> None:
-        """A monitor is new, or its terms have changed; what lies behind the cursor stays taken."""
+        """Adds a monitor or replaces its terms. Windows before the cursor remain taken."""
         self._terms[key] = terms
         self._push(key, self._cursor)
 
@@ -61,7 +61,7 @@ class Timetable:
         self._next.pop(key, None)
 
     def seek(self, to: Instant) -> None:
-        """Stands at another cursor: ahead if another scheduler reserved, back if ours failed."""
+        """Moves the cursor: forward if another scheduler reserved, back after a failed commit."""
         if to >= self._cursor:
             self.take(to)
         else:

@@ -1,7 +1,7 @@
-"""What becomes of every run that was due: one verdict a window, and one way to mend it.
+"""Verdicts of the expected-run ledger: one per window.
 
-A row is written once with its verdict. The only change that it may ever see is from `missed` to
-`covered_late`, when a result turns up that our own trouble had held back.
+Invariant: a row is written once, with its verdict. The only later change is from `missed` to
+`covered_late`, when a delayed result arrives.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
 
 class MissedReason(StrEnum):
-    """Where a run stopped."""
+    """Stage that a missed run did not reach."""
 
     NEVER_PUBLISHED = "never_published"
     NEVER_CLAIMED = "never_claimed"
@@ -39,7 +39,7 @@ class MissedReason(StrEnum):
 
 
 class WithheldReason(StrEnum):
-    """Why a run was not to be; the last four are the canary's refusals of a dispatch."""
+    """Reason why a run was not required. The last four are refusals of canary dispatch."""
 
     PAUSED = "paused"
     MAINTENANCE = "maintenance"
@@ -53,7 +53,7 @@ class WithheldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerdictWithReason:
-    """A verdict with its reason; the reason is there exactly for missed and withheld."""
+    """Verdict with its reason. Only `missed` and `withheld` have a reason."""
 
     verdict: Verdict
     reason: MissedReason | WithheldReason | None = None
@@ -73,27 +73,27 @@ def withheld(reason: WithheldReason) -> VerdictWithReason:
 def verdict_of_result(
     in_time_until: Instant, committed_at: Instant, *, history: bool = False, backfill: bool = False
 ) -> Verdict:
-    """What a result makes of its window: covered in time, or covered late.
+    """Returns the verdict of a window that has a result: covered or covered late.
 
-    `in_time_until` is the window's `covered_until`. History and backfill are late whatever the
-    clock says: the figures had to do without them.
+    `in_time_until` is the window's `covered_until`. History and backfill are always late, because
+    the figures were computed without them.
     """
     late = history or backfill or committed_at > in_time_until
     return Verdict.COVERED_LATE if late else Verdict.COVERED
 
 
 def covered_until(window: RunWindow, manner: ResultMode) -> Instant:
-    """The last instant at which a commit still counts as in time."""
+    """Returns the last commit instant that counts as in time."""
     if manner is ResultMode.PUSH:
         return result_expected_by(window, manner)
     return min(Instant(window.due + window.term.interval_us), sealing_at(window, manner))
 
 
 def withheld_at_reservation(window: RunWindow, *, in_maintenance: bool) -> VerdictWithReason | None:
-    """Why a window is not run at all, which is known the moment it is due; None: it is to run.
+    """Returns why a window is withheld at reservation, or None if it will run.
 
-    A pause is the stronger reason: it would have stood without the maintenance too. A push window
-    waits for its end instead, see `push.ruling`.
+    A pause takes precedence over maintenance, because it applies without the maintenance too.
+    Maintenance of a push window is decided at the window's end, see `push_deadline`.
     """
     if not window.term.enabled:
         return withheld(WithheldReason.PAUSED)
@@ -103,15 +103,16 @@ def withheld_at_reservation(window: RunWindow, *, in_maintenance: bool) -> Verdi
 
 
 def lag_us(timeout_us: int, manner: ResultMode) -> int:
-    """How far behind the fence a result may lie and still be live."""
+    """Returns the largest age of a live result before the fence, in µs."""
     return LATE_ARRIVAL_US + (timeout_us if manner is ResultMode.PROBE else 0)
 
 
 def is_history(instant: Instant, fence: Instant, timeout_us: int, manner: ResultMode) -> bool:
-    """Whether a result commits after what it belongs to was sealed: it restates, it moves no state.
+    """Returns whether a result commits after its time was sealed.
 
-    `fence` is where the shard's last sealing fenced, `timeout_us` that of the run itself. A
-    push_missed is never asked: it is folded whenever it is found.
+    Such a result repairs figures and changes no state. `fence` is the fence of the shard's last
+    sealing, and `timeout_us` is the timeout of the run. Not used for `push_missed`, which is always
+    folded.
     """
     return instant < fence - lag_us(timeout_us, manner)
 
@@ -119,12 +120,12 @@ def is_history(instant: Instant, fence: Instant, timeout_us: int, manner: Result
 def watermark(
     terms: Sequence[ScheduleTerm], fences: Mapping[int, Instant], manner: ResultMode
 ) -> Instant | None:
-    """The instant before which all that a monitor measured is sealed; None before any term.
+    """Returns the instant before which a monitor's results are sealed; None before any term.
 
-    Each term counts that may still have unsealed results, under the fence of its own shard: so
-    after a change of region the old region's fence holds the mark back until that term's last
-    results are sealed. A term can hold it back only to its own beginning, which is why a longer
-    time-out never moves it backwards. A shard without a fence has sealed nothing.
+    Each term that may have unsealed results counts, under the fence of its own shard. After a
+    change of region, the old region's fence therefore delays the watermark until that term's last
+    results are sealed. A term delays it at most to the start of the term, so a longer timeout never
+    moves it backwards. A shard without a fence has sealed no results.
     """
     marks: list[Instant] = []
     for term, end in spans(terms):
@@ -137,7 +138,10 @@ def watermark(
 
 
 def least_watermark(watermarks: Iterable[Instant | None]) -> Instant | None:
-    """Of a composite, its children's; None where one has sealed nothing, or there is none."""
+    """Returns the watermark of a composite from those of its children.
+
+    Returns None without children or if a child has no watermark.
+    """
     marks = list(watermarks)
     known = [mark for mark in marks if mark is not None]
     return min(known) if known and len(known) == len(marks) else None

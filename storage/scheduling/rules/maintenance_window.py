@@ -1,7 +1,7 @@
-"""Whether a run falls into maintenance, which is announced time that counts neither way.
+"""Maintenance of runs: announced time that counts neither as up nor as down.
 
-A probed window is judged by its due instant. A push window is a promise that ends later, so it is
-judged by the end of that promise. A maintenance includes its start and excludes its end.
+A probe window is judged by its due instant. A push window ends later and is judged by its end. A
+maintenance includes its start and excludes its end.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .run_schedule import ResultMode, RunWindow, result_expected_by
 LONGEST_US: Final = 366 * DAY
 AHEAD_MOST_US: Final = 2 * 366 * DAY
 REASON_LONGEST: Final = 500
-# How long a preview may be acted on.
+# Validity of a preview.
 PREVIEW_US: Final = 10 * MINUTE
 
 
@@ -23,7 +23,6 @@ def is_in_maintenance(instant: Instant, spans: Sequence[TimeSpan]) -> bool:
 
 
 def withholds(window: RunWindow, manner: ResultMode, spans: Sequence[TimeSpan]) -> bool:
-    """Whether the window is withheld for maintenance."""
     judged_at = result_expected_by(window, manner) if manner is ResultMode.PUSH else window.due
     return is_in_maintenance(judged_at, spans)
 
@@ -31,7 +30,7 @@ def withholds(window: RunWindow, manner: ResultMode, spans: Sequence[TimeSpan]) 
 def plan_fault(
     starts_at: Instant, ends_at: Instant, reason: str, now: Instant
 ) -> tuple[str, str] | None:
-    """The field and the rule that an announcement breaks."""
+    """Returns the field and the rule that an announcement breaks, None if it is valid."""
     if ends_at <= starts_at:
         return "ends_at", "must be after starts_at"
     if ends_at - starts_at > LONGEST_US:

@@ -1,8 +1,8 @@
-"""Were we listening? What the presences of the public processes prove about our own hearing.
+"""Spans in which the server received pushes, computed from the presences of its processes.
 
-A presence's `through` means: this process listened until then, and every push that it received is
-committed. So silence counts against a target only where every process that could have heard it
-says that it did not. Spans of listening include both ends; a gap is what lies strictly between.
+`through` of a presence states that the process listened until then and committed every push that it
+received. Silence counts against a target only if every process that could have received its push
+was listening. Listening spans include both ends; a gap excludes both.
 """
 
 from bisect import bisect_right
@@ -13,33 +13,36 @@ from ...core.instant import SECOND, Instant
 from ...core.time_span import TimeSpan, merged, without
 
 RENEWAL_US = 5 * SECOND
-# A renewal later than this begins a new presence, and an unclean end leaves this much unheard:
-# senders were still being sent to a process that no longer answered.
+# A later renewal begins a new presence. After an unclean end, this much time counts as not
+# listened: senders still sent pushes to the process that no longer answered.
 LATE_RENEWAL_US = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """One process's unbroken hearing; `ended` is a stop that closed it in order."""
+    """Unbroken listening of one process. `ended` marks an orderly stop."""
 
     from_: Instant
     through: Instant
     ended: bool = False
 
     def is_live(self, now: Instant) -> bool:
-        """Whether a renewal at that instant would continue it; a later one begins a new one."""
+        """Returns whether a renewal at `now` continues this presence.
+
+        A later one begins a new one.
+        """
         return not self.ended and now - self.through <= LATE_RENEWAL_US
 
 
 def listened(presences: Iterable[Presence], now: Instant) -> list[TimeSpan]:
-    """When we heard everything that was sent to us, as a set.
+    """Returns the spans in which every push that was sent was received, in order.
 
-    Where a process ended uncleanly the time after is unheard, though others listened: what was
-    sent to the dead one may be lost.
+    After an unclean end of a process, LATE_RENEWAL_US count as not listened although other
+    processes listened: pushes to the dead process may be lost.
     """
     known = list(presences)
-    # Counted in whole microseconds with an open end, so that the first instant of a presence,
-    # which is no length yet, is there already: it is where listening begins again.
+    # The end is exclusive by 1 µs. Otherwise the first instant of a presence, which has length
+    # zero, would be dropped, although listening begins again there.
     heard = merged(TimeSpan(p.from_, Instant(p.through + 1)) for p in known)
     deaf = merged(
         TimeSpan(Instant(p.through + 1), Instant(p.through + LATE_RENEWAL_US))
@@ -50,14 +53,15 @@ def listened(presences: Iterable[Presence], now: Instant) -> list[TimeSpan]:
 
 
 def judged_through(presences: Iterable[Presence], now: Instant) -> Instant | None:
-    """The instant that all live presences have passed: up to it silence is known to be silence.
+    """Returns the instant that all live presences have passed.
 
-    None while nobody listens. A process that died holds it back until it is known to be dead.
+    Up to this instant, silence is known to be silence. Returns None if no process listens. A
+    process that died delays the instant until its presence expires.
     """
     return min((p.through for p in presences if p.is_live(now)), default=None)
 
 
 def is_wholly_listened(heard: Sequence[TimeSpan], from_: Instant, through: Instant) -> bool:
-    """Whether we heard all of it, both ends included."""
+    """Returns whether the span was listened to without a gap, both ends included."""
     index = bisect_right(heard, from_, key=lambda span: span.from_) - 1
     return index >= 0 and through <= heard[index].until

@@ -1,8 +1,8 @@
-"""Windows that are due together, cut into run batches of at most 50 to be handed out and sealed.
+"""Run batches: at most 50 due windows that are claimed and sealed together.
 
-A batch has windows of one kind, in the order they are due. A window that cannot be claimed any more
-when it is reserved is still reserved, in a batch that is never published, so that the ledger shows
-it. Of the windows of one monitor only the newest is run.
+A batch has windows of one kind in due order. A window that can no longer be claimed when it is
+reserved goes into a batch that is never published, so that the ledger shows it. Of the windows of
+one monitor, only the newest is run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from .run_schedule import ResultMode, RunWindow, claimable_until, sealing_at
 MOST_WINDOWS = 50
 
 KIND_OF = {ResultMode.PROBE: "run", ResultMode.PUSH: "push", ResultMode.COMPOSITE: "composite"}
-# Runs that are handed out one by one: see canary.
+# Canary runs are claimed one at a time.
 CANARY = "canary"
 
 
@@ -35,7 +35,7 @@ class DueWindow(msgspec.Struct, frozen=True):
 
 
 class RunBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """At most 50 windows that are handed out and sealed together; the lists run side by side."""
+    """At most 50 windows that are claimed and sealed together, in parallel lists."""
 
     kind: str
     orgs: list[int]
@@ -51,7 +51,7 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WithheldWindow(msgspec.Struct, frozen=True):
-    """A window that is withheld already when it is reserved."""
+    """Window that is already withheld when it is reserved."""
 
     org: int
     monitor: int
@@ -60,12 +60,12 @@ class WithheldWindow(msgspec.Struct, frozen=True):
 
 
 def cut(due: Sequence[DueWindow], now: Instant) -> tuple[list[RunBatch], list[WithheldWindow]]:
-    """Run batches and withheld windows; every window given is in exactly one of the two."""
+    """Returns run batches and withheld windows. Each window is in exactly one of the two."""
     spared: list[WithheldWindow] = []
     waiting: list[DueWindow] = []
     for item in due:
         ruling = withheld_at_reservation(item.window, in_maintenance=item.in_maintenance)
-        # What a push promises is judged at its window's end, so only a pause spares it now.
+        # Maintenance of a push window is judged at its end, so only a pause withholds it here.
         if ruling is None or (item.manner is ResultMode.PUSH and item.window.term.enabled):
             waiting.append(item)
         else:

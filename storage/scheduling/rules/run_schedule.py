@@ -1,11 +1,11 @@
-"""When a monitor's runs are due: every window of every term, none twice, none left out.
+"""Due instants of a monitor: each window of each term exactly once.
 
-A term is what an edit of the schedule began: it governs the due instants in (from, next from].
-The left end is open because a reservation moves a cursor over (reserved_through, new_through], and
-a term begins at that cursor: what was reserved keeps the terms under which it was reserved.
+An edit of the schedule begins a term, which governs the due instants in (from, next from]. The left
+end is open because a reservation moves a cursor over (reserved_through, new_through] and a term
+begins at that cursor. Reserved windows keep their terms.
 
-Due instants are `anchor + k × interval`. They are whole milliseconds, since they travel as RFC 3339
-text with milliseconds and must come back as the same window.
+Due instants are `anchor + k × interval`. They are whole milliseconds, because RFC 3339 text with
+milliseconds must parse to the same window.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from uuid import UUID
 
 from ...core.instant import LATEST, MILLISECOND, SECOND, Instant
 
-# How long after its last chance a result may still arrive before its window is sealed.
+# Time after the last possible end of a run in which its result can arrive before sealing.
 LATE_ARRIVAL_US = 120 * SECOND
-# However long the interval, a run that starts later than this says nothing about its due instant.
+# A run that starts later than this does not measure its due instant, at any interval.
 CLAIMABLE_US = 120 * SECOND
 CONFIRM_LEAST_US = 5 * SECOND
 
 
 class ResultMode(StrEnum):
-    """How a monitor comes by its results, which decides when its windows are settled."""
+    """Source of a monitor's results. It determines when windows are settled."""
 
     PROBE = "probe"
     COMPOSITE = "composite"
@@ -34,10 +34,9 @@ class ResultMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTerm:
-    """One line of a monitor's schedule history; `shard` is the share of work that reserves it.
+    """Entry of a monitor's schedule history. `shard` reserves its windows.
 
-    Terms are kept in the order in which they were written. Of two with the same `from_` the later
-    one governs, and the earlier one governs nothing.
+    Terms are kept in write order. Of two terms with the same `from_` the later one governs.
     """
 
     from_: Instant
@@ -51,24 +50,24 @@ class ScheduleTerm:
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """A run that is due, and the term that made it so."""
+    """Due run with the term that scheduled it."""
 
     due: Instant
     term: ScheduleTerm
 
 
 def anchor_for(monitor_id: UUID, interval_us: int, around: Instant) -> Instant:
-    """The latest instant not after `around` on the grid that this id has at this interval.
+    """Returns the latest instant at or before `around` on the monitor's grid.
 
-    The grid's offset is a hash of the id, so monitors spread evenly over the interval, and going
-    back to an interval goes back to its grid.
+    The offset of the grid is a hash of the id. Monitors are therefore spread evenly over the
+    interval, and a return to an earlier interval restores its grid.
     """
     offset_us = int.from_bytes(sha256(monitor_id.bytes).digest()[:8]) * MILLISECOND
     return Instant(around - (around - offset_us) % interval_us)
 
 
 def spans(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Instant]]:
-    """Each term with the last instant that it governs; the newest governs for good."""
+    """Yields each term with the last instant that it governs. The newest one has no end."""
     for term, following in pairwise(terms):
         yield term, following.from_
     if terms:
@@ -76,7 +75,7 @@ def spans(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Instant
 
 
 def windows(terms: Sequence[ScheduleTerm], after: Instant, through: Instant) -> list[RunWindow]:
-    """Every window due in (after, through], in order, each with the term that governs it."""
+    """Returns the windows due in (after, through], in order, each with its term."""
     found: list[RunWindow] = []
     for term, end in spans(terms):
         due = next_due(term, after)
@@ -87,13 +86,13 @@ def windows(terms: Sequence[ScheduleTerm], after: Instant, through: Instant) -> 
 
 
 def window_at(terms: Sequence[ScheduleTerm], due: Instant) -> RunWindow | None:
-    """The window due exactly then; None where the terms then in force made none."""
+    """Returns the window due exactly at `due`, or None."""
     found = windows(terms, Instant(due - 1), due)
     return found[0] if found else None
 
 
 def next_window(terms: Sequence[ScheduleTerm], after: Instant) -> RunWindow | None:
-    """The first window due after an instant; None only without terms."""
+    """Returns the first window due after an instant. Returns None only without terms."""
     for term, end in spans(terms):
         if end > after:
             due = next_due(term, after)
@@ -103,13 +102,13 @@ def next_window(terms: Sequence[ScheduleTerm], after: Instant) -> RunWindow | No
 
 
 def next_due(term: ScheduleTerm, after: Instant) -> Instant:
-    """The first instant of the term's grid after both `after` and the term's own beginning."""
+    """Returns the first grid instant after both `after` and the start of the term."""
     start = max(after, term.from_)
     return Instant(start + term.interval_us - (start - term.anchor) % term.interval_us)
 
 
 def term_at(terms: Sequence[ScheduleTerm], instant: Instant) -> ScheduleTerm | None:
-    """The term that governs an instant; None before the first one."""
+    """Returns the term that governs an instant, None before the first term."""
     for term in reversed(terms):
         if term.from_ < instant:
             return term
@@ -117,17 +116,17 @@ def term_at(terms: Sequence[ScheduleTerm], instant: Instant) -> ScheduleTerm | N
 
 
 def claimable_until(due: Instant, interval_us: int) -> Instant:
-    """Until when a worker may still take the window up; at this instant it no longer may."""
+    """Returns the exclusive end of the period in which a worker can claim the window."""
     return Instant(due + min(interval_us, CLAIMABLE_US))
 
 
 def sealing_at(window: RunWindow, manner: ResultMode) -> Instant:
-    """When a window without a result is called missed."""
+    """Returns when a window without a result becomes missed."""
     return Instant(result_expected_by(window, manner) + LATE_ARRIVAL_US)
 
 
 def result_expected_by(window: RunWindow, manner: ResultMode) -> Instant:
-    """The end of what the run itself may take; for a push, of the promise that it checks."""
+    """Returns the last instant of the run, or of the period that a push must arrive in."""
     term = window.term
     allowed_us = {
         ResultMode.PROBE: term.timeout_us,
@@ -144,10 +143,11 @@ def confirm_at(
     confirm_interval_us: int,
     term: ScheduleTerm,
 ) -> Instant | None:
-    """When to look again after a failure that does not yet make DOWN; None to wait for the grid.
+    """Returns the instant of the confirm run after a failure, or None.
 
-    `known_at` is when the failure was known and `failures` the count that includes it. An interval
-    of 0 turns confirming off; any other is held between 5 s and the monitor's interval.
+    None means that the next window follows soon enough, that the threshold is reached, or that
+    `confirm_interval_us` is 0 (disabled). Other intervals are limited to between 5 s and the
+    monitor's interval. `failures` includes the failure that was known at `known_at`.
     """
     if not confirm_interval_us or not 0 < failures < failure_threshold:
         return None

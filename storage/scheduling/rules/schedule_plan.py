@@ -1,7 +1,7 @@
-"""The plan of one shard: its monitors, and which of their windows are due next.
+"""Plan of one shard: its monitors and their next windows.
 
-An edit is applied as a delta: the caller reads the monitors that it names again and replaces them.
-An edit can be applied twice, or after a later one.
+An edit is applied as a delta: the caller reads the edited monitors again and replaces them.
+Applying an edit twice, or after a later one, is harmless.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from .run_schedule import ResultMode, ScheduleTerm
 
 @dataclass(frozen=True, slots=True)
 class PlannedMonitor:
-    """`terms` are those from the one in force at the cursor on."""
+    """Monitor of a plan. `terms` begin with the term that is in force at the cursor."""
 
     org: int
     manner: ResultMode
@@ -28,8 +28,11 @@ class PlannedMonitor:
 
 @dataclass(slots=True)
 class SchedulePlan:
-    """`edits_through` is the newest edit up to which all are applied; `applied_early` are later
-    ones that are applied too."""
+    """Monitors and timetable of one shard.
+
+    All edits up to `edits_through` are applied. `applied_early` lists later edits that are applied
+    too.
+    """
 
     shard: int
     region: str
@@ -52,11 +55,11 @@ class SchedulePlan:
 
     @property
     def reserved_through(self) -> Instant:
-        """The cursor of the plan. After a reservation that failed it is ahead of the database's."""
+        """Returns the cursor of the plan, which is ahead of the database after a failed commit."""
         return self.timetable.reserved_through
 
     def replace(self, named: Iterable[int], found: dict[int, PlannedMonitor]) -> None:
-        """Puts the monitors found in place of those named. The others named are gone."""
+        """Replaces the named monitors by those in `found` and removes the others of them."""
         for key in named:
             monitor = found.get(key)
             if monitor is None:
@@ -67,7 +70,7 @@ class SchedulePlan:
                 self.timetable.put(key, monitor.terms)
 
     def take(self, through: Instant) -> list[DueWindow]:
-        """The windows due after the cursor and at or before `through`; moves the cursor there."""
+        """Returns the windows due after the cursor and up to `through`, and moves the cursor."""
         found = []
         for key, window in self.timetable.take(through):
             monitor = self.monitors[key]

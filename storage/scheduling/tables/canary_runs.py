@@ -1,7 +1,7 @@
-"""Canaries that are under way: one of a monitor, and so many of a region.
+"""Running canaries: at most one per monitor, and a limited number per region.
 
-A place is a row, so that nobody counts: who takes a slot that another takes at the same time gets
-none, and comes again.
+Each slot is a row, so no count is needed. If two transactions insert the same slot, one of them
+gets no slot and tries again later.
 """
 
 from collections.abc import Collection
@@ -28,7 +28,7 @@ order by s.slot limit 1
 on conflict do nothing
 returning slot
 """
-# Whose holder is gone: a process without a presence, an agent whose lease ran out.
+# A holder is gone if it is a process without a presence or an agent whose lease expired.
 _FREE = """
 delete from canary_runs r
 where r.region = any(%(regions)s::text[]) and not coalesce(r.lease_until > at(%(now)s), exists (
@@ -71,8 +71,11 @@ async def acquire_slot(
     *,
     leases: bool = False,
 ) -> bool:
-    """False where the monitor has a run already, or the region no place. A holder without a
-    presence `leases` it: until the run's time-out and LEASE_GRACE_SECONDS."""
+    """Returns False if the monitor already has a run or the region has no free slot.
+
+    With `leases`, for a holder without a presence, the slot expires LEASE_GRACE_SECONDS after the
+    run's timeout.
+    """
     slot = await tx.value(
         _TAKE,
         region=region,
@@ -89,7 +92,7 @@ async def acquire_slot(
 
 
 async def release_slots(tx: Tx, regions: Collection[str]) -> int:
-    """Of those that are gone; how many."""
+    """Deletes the runs of holders that are gone. Returns their number."""
     return await tx.execute(_FREE, regions=list(regions), now=tx.now)
 
 
@@ -98,12 +101,12 @@ async def end_run(tx: Tx, key: MonitorKey, holder: UUID) -> None:
 
 
 async def end_all_but(tx: Tx, holder: UUID, keys: Collection[MonitorKey]) -> int:
-    """A holder says what it has in hand: what else stands under its name has ended."""
+    """Deletes the runs of a holder except those that it reports as running."""
     return await tx.execute(_END_ALL_BUT, holder=holder, **key_arrays(keys, "monitors"))
 
 
 async def end_window(tx: Tx, key: MonitorKey, due: Instant) -> None:
-    """The window has its result, whoever brought it."""
+    """Deletes the run of a window that has its result, from any holder."""
     await tx.execute(_END_WINDOW, org=key[0], monitor=key[1], due=due)
 
 

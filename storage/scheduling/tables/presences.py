@@ -1,4 +1,4 @@
-"""Who is there: one row a process and an unbroken stretch of being there."""
+"""Presences: one row per process and unbroken period."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -22,7 +22,7 @@ values (%(process)s, at(%(from_at)s), at(%(from_at)s), %(host)s, %(roles)s::text
 on conflict (process, from_at) do nothing
 """
 
-# On what channel processes ask each other how far they have listened.
+# Notification channel on which processes ask each other to renew their presence.
 ASKED = "leadline_presence"
 _ASK = "select pg_notify(%(channel)s, '')"
 
@@ -31,13 +31,13 @@ update presences set ended = true, through_at = greatest(through_at, at(%(throug
 where process = %(process)s and from_at = at(%(from_at)s)
 """
 
-# One that lies far ahead was written by a clock that somebody set; it is not followed there.
+# A presence far ahead was written by a wrong clock and is ignored.
 _READ_CLOCK = """
 select clock_timestamp(), (select max(through_at) from presences
   where through_at < clock_timestamp() + interval '7 days')
 """
 
-# Overlapping what is asked; an unclean end is judged by the reader, who knows what `ended` means.
+# Selects presences that overlap the range. The reader handles unclean ends.
 _LISTENING = """
 select process, from_at, through_at, ended from presences
 where accepts_pushes and through_at >= at(%(after)s) order by from_at
@@ -69,7 +69,7 @@ async def begin_presence(
     *,
     accepts_pushes: bool,
 ) -> None:
-    """`regions` are those that the process probes in; none for one that does not probe."""
+    """Inserts a presence. `regions` are those that the process probes in, possibly empty."""
     await tx.execute(
         _BEGIN,
         process=process,
@@ -83,12 +83,12 @@ async def begin_presence(
 
 
 async def renew_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant) -> bool:
-    """False where the stretch is broken, and a new one must begin."""
+    """Returns False if the presence has expired and a new one must begin."""
     return bool(await tx.execute(_RENEW, process=process, from_at=from_at, through=through))
 
 
 async def ask_others(tx: Tx) -> None:
-    """With the commit every process that hears ASKED renews its presence at once."""
+    """Asks all processes to renew their presence. The notification is sent on commit."""
     await tx.value(_ASK, channel=ASKED)
 
 
@@ -97,7 +97,7 @@ async def end_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant
 
 
 async def read_clock(tx: Tx) -> tuple[Instant, Instant | None]:
-    """The database's clock, and the latest that any process was there."""
+    """Returns the clock of the database and the latest presence of any process."""
     row = await tx.row(_READ_CLOCK)
     assert row is not None, "a select without a table answers with one row"
     database, latest = row

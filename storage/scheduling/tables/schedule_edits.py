@@ -1,10 +1,10 @@
-"""Edits of schedules: which monitors changed, and the lock between an edit and a reservation.
+"""Schedule edits: the monitors that changed, and the lock between edit and reservation.
 
 An edit takes the lock of a shard in shared mode, as the last lock of its transaction. It then reads
 how far the shard is reserved, begins its terms there, and logs the monitors. A reservation takes
-the lock in exclusive mode. So a reservation sees every edit that was committed before it, and every
-later edit begins its terms at the end of that reservation. PostgreSQL grants the lock in the order
-of the requests: neither side can starve the other.
+the lock in exclusive mode. Therefore a reservation sees every edit that was committed before it,
+and every later edit begins its terms at the end of that reservation. PostgreSQL grants the lock in
+the order of the requests: neither side can starve the other.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ from ...core.instant import Instant
 from ...core.key import MonitorKey
 from ...engine.pools import LockRank, Tx
 
-# The first of the two numbers of the advisory locks; the second is the shard's.
+# First key of the advisory locks. The second key is the id of the shard.
 LOCK_CLASS: Final = 1_279_610_181
 
 _LOCK_SHARED = f"""
@@ -74,7 +74,7 @@ class ScheduleEdit(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EditedShard(msgspec.Struct, frozen=True):
-    """How far a shard is reserved, and the edits after the one that was asked with."""
+    """Reservation cursor of a shard and its edits after the given number."""
 
     reserved_through: Instant
     deleted_through: int
@@ -120,7 +120,7 @@ async def edit_everywhere(
 
 
 async def select_edits_after(tx: Tx, shard: int, seen: int) -> EditedShard | None:
-    """Returns None if there is no such shard."""
+    """Returns the edits after `seen`, or None if the shard does not exist."""
     row = await tx.row(_AFTER, shard=shard, seen=seen)
     if row is None:
         return None
@@ -131,8 +131,10 @@ async def select_edits_after(tx: Tx, shard: int, seen: int) -> EditedShard | Non
 
 
 async def select_newest_edit(tx: Tx, shard: int) -> int:
-    """Returns the number of the newest edit. After `lock_reservation`, every edit up to this number
-    is committed."""
+    """Returns the number of the newest edit.
+
+    After `lock_reservation`, every edit up to this number is committed.
+    """
     newest: int = await tx.value(_NEWEST, shard=shard)
     return newest
 

@@ -1,7 +1,7 @@
-"""Shards and the terms of their monitors: how far reservation has come, and from what.
+"""Shards and the terms of their monitors.
 
-`reserved_through` only moves forward, under a lock that no edit and no other reservation of the
-shard shares (`schedule_edits`): no window is reserved twice and none is passed over.
+Invariant: `reserved_through` only increases, under the exclusive lock of `schedule_edits`. No
+window is reserved twice and none is skipped.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,9 +26,9 @@ on conflict (org, region) do nothing
 
 _SHARD_ID = "select id from shards where org = %(org)s and region = %(region)s"
 
-# New terms begin where reservation stands, and later by `ahead_us`. Never before the term that one
-# follows, which another region's cursor may have put further ahead. Those ahead begin after it, so
-# that they replace no committed term: until the commit, reservation goes by that one.
+# New terms begin at the reservation cursor, or later by `ahead_us`. They never begin before the
+# monitor's previous term, which the cursor of another region may have put further ahead. Terms with
+# `ahead_us` begin after that term: until the commit, reservation still uses it.
 _ADD_TERMS = """
 insert into monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
   timeout_seconds, grace_seconds, enabled)
@@ -58,22 +58,22 @@ _RESERVED_OF = """
 select id, reserved_through from shards where id = any(%(shards)s::int[])
 """
 
-# The hours of a monitor that comes from another region are made here from now on: from the first
-# that was not certainly made there. Making the others' again changes nothing.
+# This shard rolls up the hours of a monitor that moves here, from the first hour that the old shard
+# has not certainly rolled up. Repeating the hours of the other monitors changes no values.
 _TAKE_OVER_FIGURES = """
 update shards set rolled_up_through = least(rolled_up_through,
   (select f.rolled_up_through from shards f where f.id = %(before)s) - interval '1 hour')
 where id = %(shard)s
 """
 
-# Terms still needed: the one in force at the cursor and whatever begins after it.
+# Selects the term in force at the cursor and all later ones.
 _TERMS_AFTER = """
 select t.org, t.monitor,
   case m.type when 'push' then 'push' when 'composite' then 'composite' else 'probe' end,
   m.type = 'async_canary', t.from_at, t.anchor, t.interval_seconds, t.timeout_seconds,
   t.grace_seconds, t.enabled, t.shard
 from monitor_terms t join monitors m on m.org = t.org and m.id = t.monitor
--- Also monitors that have left: the terms they had here are reserved up to the change.
+-- Includes monitors that have moved away: their terms here are reserved up to the change.
 where (t.org, t.monitor) in (select h.org, h.monitor from monitor_terms h
     where h.shard = %(shard)s and (%(all)s or h.monitor = any(%(named)s::int[])))
   and t.from_at >= coalesce(
@@ -128,7 +128,7 @@ select coalesce((select array_agg(id order by id) from sliced), '{}')
 
 
 async def ensure_shard(tx: Tx, org: int, region: str, now: Instant) -> int:
-    """The shard of a region; a new one begins now, as nothing was due there before."""
+    """Returns the shard of a region. A new shard begins now, since it has no earlier windows."""
     tx.lock_rank(LockRank.REGION, "a region that may be new")
     await tx.execute(_FOUND_SHARD, org=org, region=region, now=now)
     shard: int = await tx.value(_SHARD_ID, org=org, region=region)
@@ -141,16 +141,18 @@ async def select_shard_id(tx: Tx, org: int, region: str) -> int | None:
 
 
 async def select_reserved_of(tx: Tx, shards: Collection[int]) -> dict[int, Instant]:
-    """How far each of the shards is reserved."""
+    """Returns the reservation cursor of each shard."""
     return dict(await tx.rows(_RESERVED_OF, shards=sorted(shards)))
 
 
 async def add_terms(
     tx: Tx, terms: Sequence[NewTerm], *, ahead_us: int = 0
 ) -> dict[MonitorKey, Instant]:
-    """Writes new terms and returns the instants from which they govern: where reservation stands,
-    or `ahead_us` later. If the caller does not hold `lock_edits` of the shards, reservation may
-    pass these instants before the commit."""
+    """Writes new terms and returns the instants from which they govern.
+
+    The instant is the reservation cursor, or `ahead_us` later. If the caller has not taken
+    `lock_edits` of the shards, reservation may pass these instants before the commit.
+    """
     if not terms:
         return {}
     items = msgspec.json.encode(terms).decode()
@@ -159,7 +161,7 @@ async def add_terms(
 
 
 async def move_terms(tx: Tx, moved: Mapping[MonitorKey, tuple[Instant, Instant]]) -> None:
-    """Lets terms that this transaction wrote begin later: by monitor, from when and to when."""
+    """Moves the starts of terms of this transaction, from the first to the second instant."""
     items = [
         {"org": org, "monitor": monitor, "from_at": from_at, "to_at": to_at}
         for (org, monitor), (from_at, to_at) in sorted(moved.items())
@@ -169,15 +171,20 @@ async def move_terms(tx: Tx, moved: Mapping[MonitorKey, tuple[Instant, Instant]]
 
 
 async def take_over_figures(tx: Tx, shard: int, before: int) -> None:
-    """A monitor moves here from another shard. The caller holds `lock_edits` of both."""
+    """Moves the rollup cursor back for a monitor that moves here.
+
+    Requires `lock_edits` of both shards.
+    """
     await tx.execute(_TAKE_OVER_FIGURES, shard=shard, before=before)
 
 
 async def select_terms_after(
     tx: Tx, shard: int, after: Instant, named: Collection[int] | None = None
 ) -> list[tuple[int, int, ResultMode, bool, ScheduleTerm]]:
-    """(org, monitor, manner, whether it is a canary, term) of a shard's monitors, or of those named
-    among them, from the term in force at `after` on."""
+    """Returns (org, monitor, mode, is canary, term) of a shard's monitors or of `named`.
+
+    Terms begin with the term in force at `after`.
+    """
     rows = await tx.rows(
         _TERMS_AFTER, shard=shard, after=after, all=named is None, named=sorted(named or ())
     )
@@ -203,7 +210,7 @@ async def select_monitors_of_projects(
 async def select_terms_of(
     tx: Tx, keys: Iterable[MonitorKey]
 ) -> dict[MonitorKey, list[ScheduleTerm]]:
-    """All terms of the monitors named, oldest first; also of those that have departed."""
+    """Returns all terms of the monitors, oldest first, also in shards that they have left."""
     pairs = list(keys)
     rows = await tx.rows(_TERMS_OF, **key_arrays(pairs, "monitors"))
     found: dict[MonitorKey, list[ScheduleTerm]] = {}
@@ -220,8 +227,10 @@ async def reserve(
     spared: Sequence[WithheldWindow],
     holder: UUID | None,
 ) -> list[int]:
-    """Moves the cursor and writes what lies behind it; returns the new batches' ids in the order
-    given. The caller holds `lock_reservation`."""
+    """Moves the cursor and writes the windows before it. Requires `lock_reservation`.
+
+    Returns the ids of the new batches in the order given.
+    """
     ids: list[int] = await tx.value(
         _RESERVE,
         shard=shard,

@@ -1,9 +1,9 @@
-"""Work that waits: batches of windows, and jobs without one. A lease is held by a presence.
+"""Work queues: batches of windows, and jobs without a window.
 
-What a process holds is its own until 15 s after its last presence; then anyone takes it. No lease
-is renewed row by row. Presences are written by the product's clock, and so they are judged by it:
-a host clock that is set back would keep the dead alive. An agent has no presence: what it holds is
-its own until `lease_until`.
+A process keeps its leases until 15 s after its last presence, then other processes can claim the
+work. Leases are not renewed row by row. Presences are written and compared by the product's clock:
+a host clock that is set back would keep dead processes alive. An agent has no presence and keeps
+its lease until `lease_until`.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import LeasedBatch, LeasedJob, NewJob, OpenBatch
 
-# What stands under a process's own name without being in its hands is taken up again after this.
+# Delay until a process claims work again that is leased to it but that it is not running.
 AGAIN_AFTER_SECONDS = 5
-# An agent's lease holds for its run's time-out and this.
+# Time that the lease of an agent lasts beyond the run's timeout.
 LEASE_GRACE_SECONDS = 10
 
-# A process's own lease_until says when it may take its own up again, and ends before its presence
-# does: so one condition serves for both.
+# The `lease_until` of a process states when it may claim its own work again, and ends before its
+# presence. Therefore one condition serves for both.
 _HELD = """
 (exists (select from presences p where p.process = {row}.holder and not p.ended
   and p.through_at > at(%(now)s) - interval '15 seconds')
@@ -61,14 +61,14 @@ values (%(org)s, %(uid)s, %(shard)s, %(monitor)s, %(reason)s, at(%(due)s), at(%(
 on conflict (org, monitor, reason) do {conflict}
 returning uid
 """
-# A newer one replaces the one before under a name of its own: whoever still runs the one before
-# ends that, and not this.
+# A newer job replaces the older one under a new uid. A holder that still runs the older job deletes
+# only that uid.
 _AGAIN = """
 update set uid = excluded.uid, shard = excluded.shard, due_at = excluded.due_at,
   claim_until = excluded.claim_until, holder = null, lease_until = null
 """
 _ADD_JOB_AGAIN = _ADD_JOB.replace("{conflict}", _AGAIN)
-# One whose time has run out without anybody taking it up is in nobody's way.
+# An expired job that was not claimed does not block a new one.
 _ADD_JOB_ONCE = _ADD_JOB.replace("{conflict}", f"{_AGAIN} where jobs.claim_until <= at(%(due)s)")
 
 _ADD_JOBS = f"""
@@ -80,7 +80,7 @@ order by i.org, i.monitor
 on conflict (org, monitor, reason) do {_AGAIN}
 """
 
-# One each, for many at once; which monitor stands in which shard is read as it is now.
+# Inserts one job per monitor. The shard is that of the monitor at the time of the statement.
 _ADD_EXTRA_RUNS = f"""
 insert into jobs (org, uid, shard, monitor, reason, due_at, claim_until)
 select m.org, gen_random_uuid(), m.shard, m.id, 'extra', at(%(due)s), at(%(claim_until)s)
@@ -89,7 +89,7 @@ order by m.id
 on conflict (org, monitor, reason) do {_AGAIN}
 """
 
-# A canary's has a way of its own.
+# Canaries are excluded: they are claimed by `claim_canary_runs`.
 _LEASE_JOBS = f"""
 update jobs set holder = %(process)s
 where (org, id) in (
@@ -111,7 +111,7 @@ order by j.due_at limit %(most)s
 for update of j skip locked
 """
 
-# A run without a window, for an agent that can make it.
+# Leases jobs without a window to an agent that can run them.
 _LEASE_JOBS_OUT = f"""
 update jobs set holder = %(holder)s, revision = m.revision,
   lease_until = at(%(now)s) + make_interval(secs => m.timeout_seconds + %(grace)s)
@@ -126,7 +126,7 @@ where m.org = jobs.org and m.id = jobs.monitor and (jobs.org, jobs.id) in (
   for update of j skip locked)
 returning jobs.org, jobs.id, jobs.uid, jobs.shard, jobs.monitor, jobs.reason, jobs.due_at
 """
-# Run batches with windows that an agent might take, oldest first.
+# Run batches with windows that an agent can claim, oldest first.
 _LOCK_OPEN_BATCHES = f"""
 select s.id, s.shard, s.orgs, s.monitors, s.due_ats, s.seal_ats, s.claim_untils
 from run_batches s
@@ -166,7 +166,7 @@ delete from jobs where (org, id, uid) in (
   select * from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(uids)s::uuid[]))
 """
 _DROP_STALE_JOBS = "delete from jobs where claim_until < at(%(before)s)"
-# What another holds just now is left to end by itself. A canary that has begun is not begun again.
+# Rows that another transaction locks are left to expire. A canary that has begun is not restarted.
 _END_LEASES = """
 with freed as (
   update run_batches set lease_until = at(%(now)s) where id = any(array(
@@ -185,7 +185,7 @@ delete from jobs where (org, monitor) in (
 async def lease_batches(
     tx: Tx, process: UUID, shards: Sequence[int], have: Sequence[int], most: int
 ) -> list[LeasedBatch]:
-    """Takes batches that nobody holds, oldest first; never waits for another's lock."""
+    """Leases batches without a live holder, oldest first. Skips locked rows."""
     return await tx.structs(
         LeasedBatch,
         _LEASE_BATCHES,
@@ -198,7 +198,7 @@ async def lease_batches(
 
 
 async def select_settled(tx: Tx, batches: Sequence[int]) -> set[tuple[int, int, Instant]]:
-    """The windows of these batches that have their row in the ledger already."""
+    """Returns the windows of these batches that have a row in the ledger."""
     return {(o, m, d) for o, m, d in await tx.rows(_SETTLED, ids=list(batches))}
 
 
@@ -218,7 +218,7 @@ async def add_job(
     *,
     replace: bool = True,
 ) -> bool:
-    """False where such a job waits already and is not to be replaced."""
+    """Inserts a job. Returns False if such a job exists and must not be replaced."""
     added = await tx.value(
         _ADD_JOB_AGAIN if replace else _ADD_JOB_ONCE,
         uid=uid,
@@ -233,7 +233,7 @@ async def add_job(
 
 
 async def add_jobs(tx: Tx, jobs: Sequence[NewJob]) -> None:
-    """At most one of a monitor and reason; each replaces one that waits."""
+    """Inserts jobs, at most one per monitor and reason. Each replaces a waiting one."""
     if jobs:
         await tx.execute(_ADD_JOBS, items=msgspec.json.encode(jobs).decode())
 
@@ -241,7 +241,7 @@ async def add_jobs(tx: Tx, jobs: Sequence[NewJob]) -> None:
 async def add_extra_runs(
     tx: Tx, org: int, monitors: Sequence[int], due: Instant, claim_until: Instant
 ) -> int:
-    """For those that are enabled; how many."""
+    """Inserts extra runs of the enabled monitors. Returns their number."""
     return await tx.execute(
         _ADD_EXTRA_RUNS, org=org, monitors=list(monitors), due=due, claim_until=claim_until
     )
@@ -262,8 +262,10 @@ async def lease_jobs_out(
     *,
     plain: bool,
 ) -> list[LeasedJob]:
-    """For an agent: no type that it refused, and where it takes `plain` ones only, none with a
-    secret."""
+    """Leases jobs to an agent, without the types that it refused.
+
+    With `plain`, monitors with secrets are excluded too.
+    """
     return await tx.structs(
         LeasedJob,
         _LEASE_JOBS_OUT,
@@ -278,8 +280,10 @@ async def lease_jobs_out(
 
 
 async def pop_job(tx: Tx, uid: UUID, org: int, monitor: int) -> int | None:
-    """Ends a job that an agent has done: of which revision it was given out, or None where there is
-    no such job any more."""
+    """Deletes a job that an agent has done.
+
+    Returns its revision, None if the job does not exist.
+    """
     revision: int | None = await tx.value(_TAKE_JOB, uid=uid, org=org, monitor=monitor)
     return revision
 
@@ -287,7 +291,7 @@ async def pop_job(tx: Tx, uid: UUID, org: int, monitor: int) -> int | None:
 async def lock_open_batches(
     tx: Tx, shards: Sequence[int], after: int, most: int, kind: str = "run"
 ) -> list[OpenBatch]:
-    """Run batches that nobody holds and in which something can still be claimed, after an id."""
+    """Locks claimable run batches without a live holder, after an id. Skips locked rows."""
     return await tx.structs(
         OpenBatch,
         _LOCK_OPEN_BATCHES,
@@ -300,7 +304,7 @@ async def lock_open_batches(
 
 
 async def lock_canary_jobs(tx: Tx, shards: Sequence[int], most: int) -> list[LeasedJob]:
-    """Runs of canaries without a window that wait; whoever has a place for one ends its job."""
+    """Locks waiting canary jobs without a window. The caller deletes those that get a slot."""
     return await tx.structs(
         LeasedJob, _LOCK_CANARY_JOBS, shards=list(shards), most=most, now=tx.now
     )
@@ -309,7 +313,7 @@ async def lock_canary_jobs(tx: Tx, shards: Sequence[int], most: int) -> list[Lea
 async def split_batch(
     tx: Tx, taken: OpenBatch, left: OpenBatch | None, holder: UUID, lease_until: Instant
 ) -> None:
-    """Writes the taken windows as a new batch, which is claimed. The old one keeps the others."""
+    """Inserts the taken windows as a new claimed batch. The old batch keeps the others."""
     await tx.value(_PUT_BATCH, **_windows(taken), holder=holder, lease_until=lease_until)
     if left is None:
         await delete_batches(tx, [taken.id])
@@ -333,7 +337,7 @@ def _windows(item: OpenBatch) -> dict[str, object]:
 
 
 async def delete_jobs(tx: Tx, jobs: Sequence[LeasedJob]) -> int:
-    """Ends those that were leased; what has replaced one of them since stays."""
+    """Deletes leased jobs. Jobs that have replaced one of them remain."""
     return await tx.execute(
         _DELETE_JOBS,
         orgs=[job.org for job in jobs],
@@ -343,7 +347,7 @@ async def delete_jobs(tx: Tx, jobs: Sequence[LeasedJob]) -> int:
 
 
 async def end_leases(tx: Tx, holders: Sequence[UUID]) -> None:
-    """What these agents hold may be claimed by others at once."""
+    """Ends the leases of these agents, so that other holders can claim the work."""
     await tx.execute(_END_LEASES, holders=list(holders), now=tx.now)
 
 

@@ -1,4 +1,4 @@
-"""Gives runs of canaries to one holder, as far as their region has places."""
+"""Claims canary runs for one holder, within the free slots of the region."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -16,16 +16,16 @@ from ..tables import canary_runs
 from ..tables import work_queues as queues
 from .split_batch import split_batch
 
-# Batches read at a time, and how often: some that cannot be claimed precede those that can.
+# Batches per read and the number of reads. Unclaimable batches can precede claimable ones.
 BATCHES_AT_ONCE: Final = 8
 LOOKS_MOST: Final = 10
 JOBS_AT_ONCE: Final = 20
-# Longer than anything can be claimed: a run that has begun is not begun again by another.
+# Longer than any claim period, so that a run that has begun is not restarted by another holder.
 HELD_US: Final = 2 * CLAIMABLE_US
 
 
 class ClaimedRun(msgspec.Struct, frozen=True):
-    """`due` is None for a run without a window."""
+    """Claimed run. `due` is None for a run without a window."""
 
     key: MonitorKey
     shard: int
@@ -42,8 +42,10 @@ async def claim_canary_runs(
     *,
     by_agent: bool = False,
 ) -> list[ClaimedRun]:
-    """At most so many that are due; each has its place in the region from this commit on. An agent
-    has no presence, and takes windows only."""
+    """Claims at most `most` due runs. Each occupies a slot of the region from this commit.
+
+    An agent has no presence, and claims only windows.
+    """
     await canary_runs.release_slots(tx, [region])
     running = await canary_runs.select_runs(tx, region)
     room = min(most, places - len(running))
@@ -78,7 +80,7 @@ async def claim_canary_runs(
 def _open_windows(
     item: OpenBatch, settled: Collection[tuple[int, int, Instant]], now: Instant
 ) -> list[tuple[int, tuple[MonitorKey, Instant]]]:
-    """With their positions: due, still to be claimed, and without a result."""
+    """Returns positions and windows that are due, claimable and without a result."""
     keys = map(MonitorKey, zip(item.orgs, item.monitors, strict=True))
     return [
         (n, (key, item.due_ats[n]))

@@ -1,7 +1,7 @@
-"""Moves a shard's cursor over what is due, and writes every window that lies behind it.
+"""Reservation: moves a shard's cursor and writes every window that it passes.
 
-It keeps true: the cursor moves over each instant once, under the terms that were committed then,
-however many schedulers and edits run at the same time.
+Invariant: the cursor passes each instant once, under the terms committed at that time, for any
+number of concurrent schedulers and edits.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,16 +19,16 @@ from ..tables import schedule_edits
 from ..tables import shards as schedules
 from ..tables.schedule_edits import ScheduleEdit
 
-# One statement moves at most this much of a schedule: after an outage it takes several.
+# Limit of one statement. After an outage, several are needed.
 STEP_US: Final = MINUTE
-# The number of edited monitors that a reservation reads while edits wait. It reads more of them
-# before it takes the lock.
+# Limit of edited monitors that a reservation reads while edits wait. More of them are read before
+# the lock is taken.
 EDITED_UNDER_LOCK_MOST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ReservedStep:
-    """The result of one transaction; batches with their keys."""
+    """Result of one reservation. Batches have their ids."""
 
     through: Instant
     windows: int
@@ -36,19 +36,20 @@ class ReservedStep:
 
 
 def step_end(reserved_through: Instant, ahead: Instant) -> Instant:
-    """The end of one reservation."""
     return min(ahead, Instant(reserved_through + STEP_US))
 
 
 async def select_newest_edit(tx: Tx, shard: int) -> int:
-    """Returns the newest edit; every edit up to it is committed. If the plan is loaded in a later
-    transaction, it has all of them."""
+    """Returns the newest edit; every edit up to it is committed.
+
+    A plan that is loaded in a later transaction contains all of them.
+    """
     await schedule_edits.lock_reservation(tx, shard)
     return await schedule_edits.select_newest_edit(tx, shard)
 
 
 async def load_plan(tx: Tx, shard: int, edits_through: int) -> SchedulePlan | None:
-    """Returns the plan as the database has it now, or None if the shard is gone."""
+    """Returns the plan as currently committed, or None if the shard is deleted."""
     found = await shards_queries.select_shards_by_id(tx, [shard])
     if not found:
         return None
@@ -58,14 +59,16 @@ async def load_plan(tx: Tx, shard: int, edits_through: int) -> SchedulePlan | No
 
 
 async def apply_edits_early(tx: Tx, plan: SchedulePlan) -> bool:
-    """Applies the edits that are committed now, without a lock. The reservation applies the later
-    ones. Returns False if edits were deleted that the plan does not have."""
+    """Applies the committed edits without a lock. The reservation applies the later ones.
+
+    Returns False if edits were deleted that the plan does not have.
+    """
     seen = await schedule_edits.select_edits_after(tx, plan.shard, plan.edits_through)
     if seen is None or seen.deleted_through > plan.edits_through:
         return False
     edits = _unapplied(plan, seen.edits)
     await _apply(tx, plan, seen.reserved_through, edits)
-    # An open transaction can have an edit with a smaller number: the mark does not move.
+    # An open transaction can have an edit with a smaller number, so `edits_through` does not move.
     plan.applied_early.update(edit.seq for edit in edits)
     return True
 
@@ -73,7 +76,7 @@ async def apply_edits_early(tx: Tx, plan: SchedulePlan) -> bool:
 async def reserve_windows(
     tx: Tx, plan: SchedulePlan, ahead: Instant, holder: UUID | None, *, at_any_cost: bool = True
 ) -> ReservedStep | None:
-    """Reserves one step up to `ahead`. `holder` takes the runnable batches at once.
+    """Reserves one step up to `ahead` and assigns the runnable batches to `holder`.
 
     Returns None if the plan must be updated first: edits were deleted that it does not have, or,
     unless `at_any_cost`, more than EDITED_UNDER_LOCK_MOST monitors were edited.
@@ -91,7 +94,7 @@ async def reserve_windows(
         plan.timetable.seek(seen.reserved_through)
     await _apply(tx, plan, seen.reserved_through, edits)
     if seen.edits:
-        # No edit is open under this lock: all up to this one are committed.
+        # Under this lock no edit is open, so all edits up to this one are committed.
         plan.edits_through = seen.edits[-1].seq
     plan.applied_early.clear()
     through = step_end(seen.reserved_through, ahead)
@@ -108,7 +111,10 @@ def _unapplied(plan: SchedulePlan, edits: Sequence[ScheduleEdit]) -> list[Schedu
 
 
 def _is_long(edits: Sequence[ScheduleEdit]) -> bool:
-    """Whether edits name too many monitors to be read under the lock; a project may have many."""
+    """Returns whether the edits name too many monitors to read under the lock.
+
+    A project counts as too many, since it can have any number of monitors.
+    """
     if any(edit.project is not None for edit in edits):
         return True
     return sum(len(edit.monitors) for edit in edits) > EDITED_UNDER_LOCK_MOST
@@ -122,7 +128,7 @@ async def _apply(tx: Tx, plan: SchedulePlan, after: Instant, edits: Sequence[Sch
         if edit.org is not None and edit.project is not None
     ]
     if projects:
-        # As they are now: also those that were created, or came here, since the edit.
+        # Reads the current monitors, including those created or moved here since the edit.
         named.update(await schedules.select_monitors_of_projects(tx, plan.shard, projects))
     if named:
         plan.replace(named, await _planned(tx, plan.shard, after, named))
@@ -131,7 +137,7 @@ async def _apply(tx: Tx, plan: SchedulePlan, after: Instant, edits: Sequence[Sch
 async def _planned(
     tx: Tx, shard: int, after: Instant, named: Collection[int] | None
 ) -> dict[int, PlannedMonitor]:
-    """Reads the monitors of a shard, or those of them that are named, as they are committed."""
+    """Reads the committed monitors of a shard, or only those in `named`."""
     terms: dict[int, list[ScheduleTerm]] = {}
     kinds: dict[int, tuple[int, ResultMode, bool]] = {}
     found = await schedules.select_terms_after(tx, shard, after, named)

@@ -1,4 +1,4 @@
-"""A run batch in two: what is handed out of it, and what is left."""
+"""Split of a run batch into the claimed windows and the rest."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,7 +6,7 @@ from ..rows import OpenBatch
 
 
 def split_batch(item: OpenBatch, positions: Collection[int]) -> tuple[OpenBatch, OpenBatch | None]:
-    """The windows at these positions, of which there is one at least, and what is left if any."""
+    """Returns the windows at `positions` (at least one) and the remaining batch, if any."""
     inside = frozenset(positions)
     rest = [n for n in range(len(item.due_ats)) if n not in inside]
     return _of(item, sorted(inside)), _of(item, rest) if rest else None
