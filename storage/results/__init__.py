@@ -1,1 +1,1 @@
-"""What is stored of results."""
+"""Storage of results."""

@@ -1,7 +1,7 @@
-"""Fan-out inside this process: whoever listens hears what this process stored, or is cut off.
+"""Fan-out of stored results to the listeners of this process.
 
-A slow listener never slows the recorder. Its queue is bounded; when it is full the listener is
-closed, and knows that it was: a gap that nobody mentions would be a lie.
+A slow listener never slows the recorder. Its queue is bounded; when it is full, the listener is
+closed and marked as cut, so that a gap is always visible.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ LISTENERS_MOST = 5_000
 
 
 class StatusEvent(msgspec.Struct, frozen=True):
-    """One stored live result; `changed` where it changed the monitor's status."""
+    """Stored live result. `changed` states that it changed the monitor's status."""
 
     monitor_uid: UUID
     project_uid: UUID
@@ -53,18 +53,18 @@ def status_event(
 
 
 class TooManyListeners(Exception):
-    """The bound on listeners is reached."""
+    """The limit of listeners is reached."""
 
 
 class BusListener:
-    """What one listener still has to hear. Iterating ends when it was cut or the bus closed."""
+    """Queue of one listener. Iteration ends when the listener is cut or the bus is closed."""
 
     def __init__(self, receive: trio.MemoryReceiveChannel[StatusEvent]) -> None:
         self._receive = receive
         self.cut = False
 
     async def next(self) -> StatusEvent | None:
-        """The next event; None when there will be no more."""
+        """Returns the next event, None at the end."""
         try:
             return await self._receive.receive()
         except trio.EndOfChannel:
@@ -75,7 +75,7 @@ class BusListener:
 
 
 class Bus:
-    """`on_change` is called at each change of a status, whoever listens."""
+    """Event bus. `on_change` is called at each status change, even without listeners."""
 
     def __init__(self) -> None:
         self.on_change: Callable[[], None] = lambda: None
@@ -85,7 +85,7 @@ class Bus:
         return len(self._listeners)
 
     def publish(self, event: StatusEvent) -> None:
-        """Never waits; a listener whose queue is full is closed."""
+        """Sends an event to all listeners without waiting. Closes listeners with a full queue."""
         if event.changed:
             self.on_change()
         full = []
@@ -99,12 +99,16 @@ class Bus:
             self._close(listener)
 
     def close(self) -> None:
-        """Ends every stream, so that a stop waits for none of them."""
+        """Ends every stream, so that shutdown does not wait for them."""
         for listener in list(self._listeners):
             self._close(listener)
 
     def listen(self) -> BusListener:
-        """A new listener; whoever asks for one hands it back to `hang_up`."""
+        """Returns a new listener. The caller must pass it to `hang_up`.
+
+        Raises:
+            TooManyListeners.
+        """
         if len(self._listeners) >= LISTENERS_MOST:
             raise TooManyListeners
         send, receive = trio.open_memory_channel[StatusEvent](QUEUE_MOST)

@@ -6,7 +6,7 @@ from ..core.instant import Instant
 
 
 class RepairRequest(msgspec.Struct, frozen=True):
-    """A stretch whose figures were made before something about it was known."""
+    """Range whose figures were computed before a late result was known."""
 
     org: int
     shard: int

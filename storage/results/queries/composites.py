@@ -1,4 +1,4 @@
-"""Which composites are to be looked at, what each is made of, and what its members are just now."""
+"""Due composites, their definitions and the conditions of their members."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ select s.id, w.org, w.monitor, w.due, w.claim_until
 from run_batches s
   cross join unnest(s.orgs, s.monitors, s.due_ats, s.claim_untils)
     as w(org, monitor, due, claim_until)
-  -- What was deleted meanwhile has nobody to be told to.
+  -- Deleted monitors are omitted.
   join monitors m on m.org = w.org and m.id = w.monitor
 where s.kind = 'composite' and s.published and s.first_due <= at(%(now)s)
   and s.claim_until > at(%(now)s) and w.due <= at(%(now)s) and w.claim_until > at(%(now)s)
@@ -44,7 +44,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 
 
 class DueCompositeWindow(msgspec.Struct, frozen=True):
-    """A composite's window that waits to be answered."""
+    """Due window of a composite without a result."""
 
     batch: int
     org: int
@@ -58,7 +58,7 @@ class DueCompositeWindow(msgspec.Struct, frozen=True):
 
 
 class Composite(msgspec.Struct, frozen=True):
-    """A composite as it is defined now; the lists run side by side."""
+    """Current definition of a composite, with parallel lists."""
 
     org: int
     id: int
@@ -77,14 +77,14 @@ class Composite(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MemberHealth:
-    """What monitors are at an instant."""
+    """Conditions of monitors at one instant."""
 
     now: Instant
     standings: Mapping[MonitorKey, MonitorStatusRow]
     maintenance: Mapping[int, Sequence[TimeSpan]]
 
     def of(self, key: MonitorKey, kind: str) -> SliCondition:
-        """The folded state while a result holds; unknown where none does."""
+        """Returns the folded state while a result is fresh, otherwise unknown."""
         spans = self.maintenance.get(key[1], ())
         if is_in_maintenance(self.now, spans):
             return SliCondition.EXCLUDED
@@ -101,7 +101,7 @@ class MemberHealth:
 
 
 async def select_due_windows(tx: Tx, now: Instant, most: int) -> list[DueCompositeWindow]:
-    """Windows that are due, may still be answered and are not, oldest first."""
+    """Returns due, claimable windows without a row in the ledger, oldest first."""
     return await tx.structs(DueCompositeWindow, _DUE_WINDOWS, now=now, most=most)
 
 
@@ -113,15 +113,15 @@ async def select_due_wakeups(tx: Tx, now: Instant, most: int) -> list[MonitorKey
 
 
 async def select_composites(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Composite]:
-    """Those that are still there."""
+    """Returns the composites that still exist."""
     rows = await tx.structs(Composite, _COMPOSITES, **key_arrays(keys, "monitors"))
     return {row.key: row for row in rows}
 
 
 async def select_health(tx: Tx, keys: Sequence[MonitorKey], now: Instant) -> MemberHealth:
-    """How monitors are at an instant, each looked at once however many ask."""
+    """Returns the conditions of monitors at an instant. Each monitor is read once."""
     standings = await select_standings(tx, keys, counted=False)
-    # Also a maintenance that is over: it ended what was known before it.
+    # Also maintenance that is over: it ended the freshness of earlier results.
     since = min((s.last_at for s in standings.values() if s.last_at is not None), default=now)
     maintenance = await shards.select_maintenances(
         tx, min(since, now), monitors=[monitor for _, monitor in keys]

@@ -1,4 +1,4 @@
-"""How monitors went lately, in even slots: what each slot's results said, and what else was so."""
+"""Results of monitors in even slots, with schedule terms and maintenance."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
 
-# No hold is longer: three times the longest interval, and a day's grace.
+# Upper limit of freshness: three times the longest interval, plus a day of grace.
 LONGEST_HOLD_US = 4 * DAY
 
 _SLOTS = """
@@ -47,7 +47,7 @@ group by 1 order by 1
 
 
 class ResultSlot(msgspec.Struct, frozen=True):
-    """The results of one slot; a slot without any has none of these."""
+    """Results of one slot. A slot without results has no row."""
 
     org: int
     monitor: int
@@ -59,7 +59,7 @@ class ResultSlot(msgspec.Struct, frozen=True):
 
 
 class LatencyBin(msgspec.Struct, frozen=True):
-    """Results of one step; the percentiles are of the good ones, None where there is none."""
+    """Results of one step. The percentiles cover good results, None without any."""
 
     start: Instant
     good: int
@@ -70,7 +70,7 @@ class LatencyBin(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ResultTimeline:
-    """One monitor over a range; `before` is the newest result before it, with what it said."""
+    """Results of one monitor in a range. `before` is the newest earlier result."""
 
     taken: Sequence[ResultSlot] = ()
     before: tuple[Instant, bool] | None = None
@@ -100,7 +100,7 @@ async def select_courses(
 async def select_maintenance(
     tx: Tx, keys: Iterable[MonitorKey], after: Instant
 ) -> Mapping[MonitorKey, Sequence[TimeSpan]]:
-    """What maintenance of the monitors ends after an instant."""
+    """Returns the maintenance of the monitors that ends after an instant."""
     pairs = list(keys)
     found = await shards.select_maintenances(tx, after, monitors=[key[1] for key in pairs])
     return {key: found[key[1]] for key in pairs if key[1] in found}
@@ -109,7 +109,7 @@ async def select_maintenance(
 async def select_latency_bins(
     tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
 ) -> list[LatencyBin]:
-    """By step from `from_at`; a step without any result has no row."""
+    """Returns bins by step from `from_at`. A step without results has no row."""
     return await tx.structs(
         LatencyBin,
         _LATENCY,

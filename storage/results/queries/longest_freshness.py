@@ -1,4 +1,4 @@
-"""Reads of longest freshness."""
+"""Longest freshness that a service gives to results."""
 
 from ...engine.pools import Tx
 
@@ -8,7 +8,6 @@ select max(active_multiplier), max(active_floor_us) from service_revisions where
 
 
 async def select_longest_hold(tx: Tx, org: int) -> tuple[int, int]:
-    """The most intervals and the greatest floor, in microseconds, that any service lets a result
-    speak for; zeros where nothing is declared."""
+    """Returns the largest multiplier and floor (µs) of any service; zeros without services."""
     row = await tx.row(_LONGEST_HOLD, org=org)
     return (row[0] or 0, row[1] or 0) if row is not None else (0, 0)

@@ -1,4 +1,4 @@
-"""When each push monitor was last heard, so that a process can tell when to look at it again."""
+"""Deadlines of push monitors, from which a process schedules its next check."""
 
 from collections.abc import Sequence
 
@@ -19,6 +19,6 @@ where m.type = 'push' and m.enabled and m.shard = any(%(shards)s)
 async def select_push_deadlines(
     tx: Tx, shards: Sequence[int]
 ) -> list[tuple[MonitorKey, int, Instant | None]]:
-    """(key, shard, a time not later than its next deadline); None before the first heartbeat."""
+    """Returns (key, shard, lower bound of the next deadline), None before the first heartbeat."""
     rows = await tx.rows(_SELECT, shards=list(shards))
     return [(MonitorKey((org, monitor)), shard, deadline) for org, monitor, shard, deadline in rows]

@@ -1,4 +1,4 @@
-"""Whose a push token is."""
+"""Lookup of the monitor of a push token."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What was measured: heartbeats newest first, latency by step, the ledger page by page."""
+"""Stored results: heartbeats, latency by step, and the ledger in pages."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ where org = %(org)s and monitor = %(monitor)s and up
 group by 1 order by 1
 """
 
-# Reserved is whatever stands in a run batch and has no row yet: one question answers for both.
+# A window is reserved if it is in a run batch and has no row yet. One query covers both.
 _LEDGER = """
 select due_at, verdict, reason, settled_at from (
   select due_at, verdict::text, reason, settled_at from expected_runs
@@ -83,7 +83,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 async def select_heartbeats(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
-    """The newest, newest first."""
+    """Returns the newest heartbeats, newest first."""
     return await tx.structs(HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], most=most)
 
 
@@ -98,7 +98,7 @@ async def select_last_good(tx: Tx, key: MonitorKey) -> HeartbeatRow | None:
 async def select_latency(
     tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
 ) -> list[LatencyRow]:
-    """Good results by step; a step without one has no row."""
+    """Returns the latency of good results by step. A step without them has no row."""
     return await tx.structs(
         LatencyRow,
         _LATENCY,
@@ -118,7 +118,7 @@ async def select_ledger(
     verdicts: Sequence[str] | None,
     most: int,
 ) -> list[RunRow]:
-    """Windows due in [from, to), newest first."""
+    """Returns windows due in [from, to), newest first."""
     return await tx.structs(
         RunRow,
         _LEDGER,

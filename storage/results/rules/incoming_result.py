@@ -1,8 +1,8 @@
-"""An arrival: one result as it comes to be stored, and what became of it.
+"""Incoming result and the outcome of storing it.
 
-`dues` are the windows it answers. A probe's run answers one, and is stored only if that window
-takes it (`windowed`); a heartbeat that was pushed is stored in any case and covers whatever windows
-it falls into.
+`dues` are the windows that the result covers. The run of a probe covers one window and is stored
+only if the window is free (`windowed`). A pushed heartbeat is always stored and covers any number
+of windows.
 """
 
 from enum import StrEnum
@@ -28,8 +28,10 @@ class ResultSource(StrEnum):
 
 
 class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`reach_us` behind the fence its instant still counts as live: the run's time-out and the
-    late-arrival grace, for a push the grace alone."""
+    """Result to store. Its instant counts as live up to `reach_us` before the fence.
+
+    `reach_us` is the run's timeout plus the late-arrival grace; for a push, only the grace.
+    """
 
     org: int
     monitor: int
@@ -45,16 +47,17 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     first_byte_us: int | None = None
     dues: tuple[Instant, ...] = ()
     windowed: bool = False
-    # Committed by then it covers its window in time; a push judges its windows by themselves.
+    # Last commit instant that covers the window in time. The windows of a push are judged one by
+    # one.
     covered_until: Instant = LATEST
     reach_us: int = LATE_ARRIVAL_US
     source: ResultSource = ResultSource.RUN
-    # The state's version that a steady fold was computed from; see tables/results.
+    # Version of the state that a steady fold was computed from, see tables/results.
     version: int = 0
     late: bool = False
-    # Why its window was not run: a canary's refusal, which is a failure and no run.
+    # Reason why a canary window was refused. A refusal is a failure without a run.
     withheld: str = ""
-    # Of the definition that was run; 0 where nothing was run by one.
+    # Revision of the definition that was run, 0 without one.
     revision: int = 0
 
     @property
@@ -62,40 +65,40 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
         return MonitorKey((self.org, self.monitor))
 
     def is_outdated(self, revision: int, updated_at: Instant) -> bool:
-        """Whether it was begun by an older definition after the monitor had this one."""
+        """Returns whether the run used an older definition after the current one was saved."""
         return 0 < self.revision < revision and self.ts > updated_at
 
     def is_history(self, fence: Instant) -> bool:
-        """Whether what it belongs to was sealed before it could be committed."""
+        """Returns whether the time of the result was sealed before its commit."""
         return self.ts < fence - self.reach_us
 
 
 class StoreOutcome(StrEnum):
-    """What became of an arrival."""
+    """Outcome of storing an incoming result."""
 
     LIVE = "live"
     HISTORY = "history"
     DUPLICATE = "duplicate"
-    # The monitor is gone: acknowledged, counted nowhere.
+    # The monitor is deleted: acknowledged, not counted.
     IGNORED = "ignored"
-    # A push of a paused monitor: acknowledged, recorded nowhere.
+    # The push monitor is paused: acknowledged, not recorded.
     PAUSED = "paused"
-    # The store will not take it; nothing was written.
+    # The storage refuses the result. No row was written.
     REFUSED = "refused"
-    # Begun after an edit by what was true before it: it says nothing, and is to be run again.
+    # The run began after an edit but used the earlier definition. It is discarded and repeated.
     OUTDATED = "outdated"
-    # A push after a deadline that cannot be judged yet; nothing was written, bring it again.
+    # A push after a deadline that cannot be judged yet. No row was written; the caller retries.
     UNDECIDED = "undecided"
     # The database is unavailable: the recorder keeps the result and stores it later.
     DELAYED = "delayed"
 
 
 class CachedState(msgspec.Struct, frozen=True, kw_only=True):
-    """A state as a process last saw it: by it, and only while its version holds, the process can
-    tell that a result changes nothing.
+    """Cached monitor state. Valid only while `version` equals the row's version.
 
-    `quiet_until` is a push's next deadline by the newest heartbeat known here. Another process may
-    have stored a newer one, which only makes the true deadline later: the doubt errs to the lock.
+    It detects results that leave the state unchanged. `quiet_until` is a push monitor's next
+    deadline after the newest heartbeat known here. If another process stored a newer one, the real
+    deadline is later, and the result needlessly uses the locked path.
     """
 
     version: int
@@ -119,18 +122,18 @@ class CachedState(msgspec.Struct, frozen=True, kw_only=True):
         return self.status is MonitorStatus.DOWN and self.failures >= self.failure_threshold
 
     def windows_of(self, arrival: IncomingResult) -> tuple[Instant, ...]:
-        """The windows that a heartbeat covers and the one before it did not."""
+        """Returns the windows that the result covers and the previous heartbeat did not."""
         if arrival.source is not ResultSource.PUSH:
             return arrival.dues
         known = self.quiet_until is not None
         previous = Instant((self.quiet_until or 0) - self.patience_us) if known else None
         if previous is not None and previous >= arrival.ts:
-            # Overtaken by a newer one, which need not cover all that this one does.
+            # A newer heartbeat does not necessarily cover all windows of this one.
             previous = None
         return tuple(window.due for window in newly_covered(self.terms, arrival.ts, previous))
 
     def heard(self, arrival: IncomingResult) -> "CachedState":
-        """The same state after a result that left it unchanged."""
+        """Returns the state after a result that left it unchanged."""
         if arrival.source is not ResultSource.PUSH:
             return self
         deadline = Instant(arrival.ts + self.patience_us)
@@ -139,7 +142,7 @@ class CachedState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreResult(msgspec.Struct, frozen=True):
-    """The answer to whoever brought an arrival. `ts` is the instant it was stored at."""
+    """Outcome for the sender of a result. `ts` is the instant under which it was stored."""
 
     fate: StoreOutcome
     ts: Instant

@@ -1,13 +1,13 @@
-"""The promise of a push monitor, and what silence says about it.
+"""Deadlines of push monitors, and what a missing heartbeat means.
 
-The promise is a heartbeat within interval + grace of the last one. At that deadline one failure
-(`push_missed`) is folded, and one more each interval while the silence lasts. Where we did not
-listen all the while, nothing is known: the deadline moves a whole promise behind the moment from
-which we listened again. So that a daemon restarted daily still raises the alarm of a daily job, it
-never moves past the instant at which two promises were listened to.
+A push monitor expects a heartbeat within interval + grace of the last one. At that deadline one
+failure (`push_missed`) is folded, and one more per interval while no heartbeat arrives. If the
+server did not listen throughout, the result is unknown: the deadline moves to one full period after
+listening resumed. It never moves past the instant at which two periods were listened to, so that a
+daemon that restarts daily still reports a missed daily job.
 
-A resume, the end of a maintenance and a change of interval or grace begin the promise anew; in a
-pause and in maintenance there is none, nor before the first heartbeat.
+A resume, the end of a maintenance and a change of interval or grace restart the period. No deadline
+applies in a pause, in maintenance, or before the first heartbeat.
 """
 
 from bisect import bisect_right
@@ -38,7 +38,7 @@ from ...scheduling.rules.run_schedule import (
 
 @dataclass(frozen=True, slots=True)
 class ExpectationSpan:
-    """Time over which one promise runs unbroken: a deadline in (begin, end) is its own."""
+    """Span with an unbroken expectation. It owns the deadlines in (begin, end)."""
 
     begin: Instant
     end: Instant
@@ -52,7 +52,7 @@ class ExpectationSpan:
 
 @dataclass(frozen=True, slots=True)
 class PushGap:
-    """Since when nothing came: the last heartbeat, and the last `push_missed` after it, if any."""
+    """Time without a push: the last heartbeat and the last `push_missed` after it, if any."""
 
     since: Instant
     missed: Instant | None = None
@@ -65,11 +65,11 @@ def missed_deadlines(
     heard: Sequence[TimeSpan],
     through: Instant,
 ) -> list[Instant]:
-    """The instants of every `push_missed` that is due by then and not yet written, in order.
+    """Returns the instants of unwritten `push_missed` failures due by `through`, in order.
 
-    `heard` is from `presence.listened`, and `through` must not lie past `presence.judged_through`.
-    To fold a heartbeat, ask first with `through` one microsecond before it: a heartbeat exactly at
-    its deadline is in time.
+    `heard` is from `presence.listened`, and `through` must not exceed `presence.judged_through`.
+    Before a heartbeat is folded, call this with `through` one microsecond before it: a heartbeat
+    exactly at its deadline is in time.
     """
     found: list[Instant] = []
     for stretch in stretches(silence.since, terms, maintenance):
@@ -88,7 +88,7 @@ def next_deadline(
     maintenance: Sequence[TimeSpan],
     heard: Sequence[TimeSpan],
 ) -> Instant | None:
-    """When to look again if nothing comes and we go on listening; None without a promise."""
+    """Returns the next deadline if no push arrives and listening goes on, None without one."""
     if heard:
         heard = [*heard[:-1], TimeSpan(heard[-1].from_, LATEST)]
     for stretch in stretches(silence.since, terms, maintenance):
@@ -101,7 +101,7 @@ def next_deadline(
 def stretches(
     since: Instant, terms: Sequence[ScheduleTerm], maintenance: Sequence[TimeSpan]
 ) -> Iterator[ExpectationSpan]:
-    """The promises that run after a heartbeat, cut where a pause, a maintenance or an edit does."""
+    """Yields the expectations after a heartbeat, split at pauses, maintenance and edits."""
     for term, begin, end in _promises(terms):
         if not term.enabled or end <= since:
             continue
@@ -118,7 +118,7 @@ def stretches(
 
 
 def _promises(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Instant, Instant]]:
-    """(term, begin, end) of each promise: an edit of anything else does not begin it anew."""
+    """Yields (term, begin, end) per expectation. Other edits do not restart it."""
     current: tuple[ScheduleTerm, Instant, Instant] | None = None
     for term, end in spans(terms):
         if end <= term.from_:
@@ -140,7 +140,7 @@ def _promised(term: ScheduleTerm) -> tuple[bool, int, int]:
 def _first_after(
     silence: PushGap, stretch: ExpectationSpan, heard: Sequence[TimeSpan]
 ) -> Instant | None:
-    """The first deadline of a stretch that is not yet written."""
+    """Returns the first unwritten deadline of a span."""
     if silence.missed is not None and silence.missed > stretch.begin:
         return _deadline(silence.missed, stretch.interval_us, stretch, heard)
     return _deadline(stretch.begin, stretch.promise_us, stretch, heard)
@@ -149,10 +149,10 @@ def _first_after(
 def _deadline(
     start: Instant, wait_us: int, stretch: ExpectationSpan, heard: Sequence[TimeSpan]
 ) -> Instant | None:
-    """When silence after `start` becomes a failure; None where we have not listened for it yet.
+    """Returns when silence after `start` becomes a failure, None if not yet listened for.
 
-    What follows a failure is judged like the first deadline, from that failure on: each says that
-    we listened for it.
+    A deadline after a failure is judged like the first one, from that failure on. Each requires
+    that the server listened for it.
     """
     due = Instant(start + wait_us)
     left_us = 2 * stretch.promise_us
@@ -162,7 +162,7 @@ def _deadline(
         if span.until < start:
             continue
         if span.from_ > at:
-            # Deaf in between, before the deadline: the wait begins where we listen again.
+            # Listening was interrupted before the deadline: the wait restarts when it resumes.
             due = Instant(span.from_ + stretch.promise_us)
         at = max(span.from_, start)
         found = min(due, Instant(at + left_us))
@@ -174,10 +174,10 @@ def _deadline(
 
 
 def fresh_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
-    """Until when a heartbeat speaks for its target: its deadline, by the terms in force then.
+    """Returns the end of freshness of a heartbeat: its deadline under the current terms.
 
-    An edit of interval or grace in between moves the deadline, and the hold with it. A pause or a
-    maintenance ends the hold by itself, see `sli`. Our own deafness does not lengthen it.
+    A later edit of interval or grace moves the deadline and with it the freshness. A pause or
+    maintenance ends the freshness separately, see `sli`. Time without listening does not extend it.
     """
     until = instant
     for term, begin, _ in _promises(terms):
@@ -189,7 +189,7 @@ def fresh_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
 
 
 def missed_hold_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instant:
-    """A `push_missed` holds one interval."""
+    """Returns the end of freshness of a `push_missed`: one interval."""
     term = term_at(terms, instant)
     return Instant(instant + (term.interval_us if term else 0))
 
@@ -197,9 +197,9 @@ def missed_hold_until(instant: Instant, terms: Sequence[ScheduleTerm]) -> Instan
 def newly_covered(
     terms: Sequence[ScheduleTerm], heartbeat: Instant, previous: Instant | None
 ) -> list[RunWindow]:
-    """The windows that a heartbeat covers and the one before it did not, paused ones left out.
+    """Returns enabled windows that this heartbeat covers and the previous one did not.
 
-    A window is covered by a heartbeat in [due, due + interval + grace], its ends included.
+    A heartbeat in [due, due + interval + grace] covers a window, both ends included.
     """
     furthest_us = max((term.interval_us + term.grace_us for term in terms), default=0)
     after = heartbeat - furthest_us - 1
@@ -219,12 +219,12 @@ def verdict_of_gap(
     maintenance: Sequence[TimeSpan],
     heard: Sequence[TimeSpan],
 ) -> VerdictWithReason:
-    """What becomes of a grid window that stands open when it is sealed.
+    """Returns the verdict of a window that is open when it is sealed.
 
-    `last_heartbeat` is the newest one up to the window's end; one within the window covers it,
-    though whoever stored it did not know. A window in which the promise was
-    interrupted or begun anew is withheld: what it would say was not promised any more. So
-    no_heartbeat never stands without a `push_missed` in the same silence.
+    `last_heartbeat` is the newest one up to the window's end. One within the window covers it, even
+    if it was stored without that knowledge. A window in which the expectation was interrupted or
+    restarted is withheld, because its heartbeat was no longer expected. Invariant: each
+    no_heartbeat has a `push_missed` in the same silence.
     """
     end = result_expected_by(window, ResultMode.PUSH)
     if not window.term.enabled:
@@ -252,5 +252,5 @@ def _interruption(
         return WithheldReason.PAUSED
     if any(span.from_ <= end and span.until > window.due for span in maintenance):
         return WithheldReason.MAINTENANCE
-    # An edit began the promise anew: the window waits for a first heartbeat under it.
+    # An edit restarted the expectation: the window waits for its first heartbeat.
     return WithheldReason.AWAITING_FIRST if begun else None

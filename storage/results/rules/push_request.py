@@ -26,8 +26,10 @@ class PushKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A readable push request. `code` is the exit status, if the path has one. `warnings` name the
-    parameters that were changed or ignored, and never contain their values."""
+    """Readable push request. `code` is the exit status, if the path has one.
+
+    `warnings` name the parameters that were changed or ignored, and never contain their values.
+    """
 
     mark: PushKind
     up: bool
@@ -38,13 +40,13 @@ class Push:
 
     @property
     def covers(self) -> bool:
-        """True for a result. A mark is recorded and covers no window."""
+        """Returns True for a result. A mark is recorded and covers no window."""
         return self.mark is PushKind.HEARTBEAT
 
 
 @dataclass(frozen=True, slots=True)
 class BadPush:
-    """`field` names the faulty parameter; it is empty if the path is unknown (404)."""
+    """Refused push. `field` names the faulty parameter; empty if the path is unknown (404)."""
 
     field: str
     message: str = ""
@@ -91,8 +93,11 @@ def _read_suffix(suffix: str) -> tuple[PushKind, bool, int | None] | None:
 
 
 def _read_status(given: Sequence[str], warnings: list[str]) -> bool | BadPush:
-    """Returns whether the target is up. A guess could report a failure as up, so a status that is
-    neither word, and two that differ, are refused."""
+    """Returns whether the target is up.
+
+    A guess could report a failure as up. Therefore a status that is neither word, and two that
+    differ, are refused.
+    """
     words = {word.strip().lower() for word in given}
     if "" in words:
         warnings.append("status: is empty and counts as not given")
@@ -111,7 +116,10 @@ def _first(name: str, given: Sequence[str], warnings: list[str]) -> str:
 
 
 def _read_message(given: str, warnings: list[str]) -> str:
-    """The output of a job contains line ends, and often escape sequences of a terminal."""
+    """Returns printable text.
+
+    Job output contains line ends and often terminal escape sequences.
+    """
     text = "".join(char if char.isprintable() else " " for char in given).strip()
     if any(not (char.isprintable() or char.isspace()) for char in given):
         warnings.append("msg: characters that cannot be printed were replaced by spaces")
@@ -121,7 +129,7 @@ def _read_message(given: str, warnings: list[str]) -> str:
 
 
 def _read_ping(given: str, warnings: list[str]) -> int | None:
-    """Milliseconds, a fraction rounded; None if it is empty or not valid."""
+    """Returns rounded milliseconds, None if the value is empty or not valid."""
     if not given:
         return None
     whole, dot, fraction = given.partition(".")

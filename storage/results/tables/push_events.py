@@ -1,4 +1,4 @@
-"""What a push says beside its results: that a run began, or a line of its log."""
+"""Push events that are not results: start marks and log lines."""
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
@@ -6,7 +6,7 @@ from ...engine.pools import Tx
 _INSERT = """
 insert into push_events (org, monitor, at, kind, msg)
 select %(org)s, %(monitor)s, at(%(at)s), %(kind)s, %(msg)s
--- Its token may be known here a moment longer than it is there.
+-- The cached token may outlive its monitor briefly.
 from monitors m where m.org = %(org)s and m.id = %(monitor)s
 on conflict do nothing
 """
@@ -17,7 +17,10 @@ _DROP = "delete from push_events where at < at(%(before)s)"
 async def insert_push_event(
     tx: Tx, org: int, monitor: int, kind: str, msg: str, at: Instant
 ) -> bool:
-    """Returns whether it was inserted: not if that instant is taken or the monitor is deleted."""
+    """Returns whether it was inserted.
+
+    False if the instant is taken or the monitor is deleted.
+    """
     return bool(await tx.execute(_INSERT, org=org, monitor=monitor, kind=kind, msg=msg, at=at))
 
 

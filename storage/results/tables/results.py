@@ -1,9 +1,9 @@
-"""Heartbeats, the ledger and the states they fold into: one statement for what changes no state,
-and the pieces of the transaction for everything else.
+"""Heartbeats, ledger rows and monitor states.
 
-The steady statement stores a result only for rows whose state version is still the one that was
-folded from, and holds those rows FOR KEY SHARE until the commit. Whoever changes a state takes it
-FOR UPDATE first. So no two writers can each believe that theirs is the newest result.
+One statement stores steady results; a transaction of several statements stores the others. The
+steady statement stores a result only if the state row still has the version that was folded from,
+and locks that row FOR KEY SHARE until the commit. A writer that changes a state locks it FOR UPDATE
+first. Invariant: two writers never both treat their result as the newest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ _ITEM = """
 
 _STEADY = f"""
 with item as materialized ({_ITEM}),
--- Held until the commit: a sealer that moves the fence waits for us, and then reads what we wrote.
+-- Locked until the commit: a sealer that moves the fence waits, and then reads these rows.
 fence as materialized (
   select id, sealed_through from shards where id = any(%(shards)s) order by id for key share),
 held as materialized (
@@ -47,7 +47,7 @@ ran as (
   returning org, monitor, due_at),
 kept as materialized (
   select h.* from held h
-  -- The "or" keeps this a hashed lookup; as a join of two CTEs it went quadratic.
+  -- The "or" keeps this a hashed lookup. A join of the two CTEs is quadratic.
   where not h.windowed
     or (h.org, h.monitor, at(h.dues[1])) in (select org, monitor, due_at from ran)),
 stored as (
@@ -61,7 +61,7 @@ stored as (
   returning org, monitor, ts)
 select org, monitor, ts from stored
 union all
--- A window that is covered has its result: where an instant was taken, all of it is undone.
+-- A covered window must have its result: if an instant was taken, the statement is undone.
 select null, null, null
 where not or_conflict((select count(*) from stored) = (select count(*) from kept))
 """
@@ -78,8 +78,8 @@ order by s.org, s.monitor
 for update of s
 """
 
-# After the lock and in a statement of its own: who waited for an edit would have the state that it
-# left beside the monitor that it changed.
+# A separate statement after the lock. A single statement that waited for an edit would combine the
+# new state with the monitor as it was before the edit.
 _LOCKED_STATES = """
 select s.org, s.monitor, s.version, s.status, s.failures, s.since, s.silent_since,
   m.type, m.enabled, m.failure_threshold, m.interval_seconds, m.timeout_seconds, m.grace_seconds,
@@ -109,7 +109,7 @@ _FOLLOWING = """
 select min(ts) from heartbeats where org = %(org)s and monitor = %(monitor)s and ts > at(%(ts)s)
 """
 
-# A window is settled once; only what was called missed may still become covered late.
+# A window is settled once. Only a missed one can still become covered late.
 _SETTLE = """
 insert into expected_runs as r (org, monitor, due_at, settled_at, verdict, reason)
 select i.org, i.monitor, at(i.due), at(%(now)s), i.verdict::verdict, i.reason
@@ -153,7 +153,7 @@ from json_to_recordset(%(items)s::json)
 
 
 class LockedState(msgspec.Struct, frozen=True):
-    """A state row held FOR UPDATE, and what of its monitor decides the fold."""
+    """State row locked FOR UPDATE, with the monitor's columns that the fold needs."""
 
     org: int
     monitor: int
@@ -191,19 +191,19 @@ def encode_items(arrivals: Iterable[IncomingResult]) -> str:
 
 
 async def insert_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[int]) -> set[Any]:
-    """Stores what may be stored without changing a state; the (org, monitor, ts) that were."""
+    """Stores results that leave their states unchanged. Returns the stored (org, monitor, ts)."""
     rows = await tx.rows(_STEADY, items=encode_items(arrivals), shards=shards, now=tx.now)
     return set(rows)
 
 
 async def lock_shared_fences(tx: Tx, shards: list[int]) -> dict[int, Instant]:
-    """Fences by shard, held FOR KEY SHARE: none moves before our commit."""
+    """Returns fences by shard, locked FOR KEY SHARE: none moves before the commit."""
     tx.lock_rank(LockRank.SHARD, "fences")
     return dict(await tx.rows(_SHARE_FENCES, shards=shards))
 
 
 async def lock_states(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, LockedState]:
-    """State rows FOR UPDATE in key order; a monitor that is gone is missing from the answer."""
+    """Locks state rows FOR UPDATE in key order. Deleted monitors are absent from the result."""
     tx.lock_rank(LockRank.STATE, "states")
     those = key_arrays(keys, "monitors")
     await tx.rows(_LOCK_STATES, **those)
@@ -214,8 +214,11 @@ async def lock_states(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Lo
 async def select_newest(
     tx: Tx, keys: Sequence[MonitorKey]
 ) -> dict[MonitorKey, tuple[Instant, str | None]]:
-    """The newest stored result of each. Ask after the lock and in a statement of its own, so that
-    its snapshot sees what the former holder of the lock committed."""
+    """Returns the newest stored result of each monitor.
+
+    Call it after the lock, as a separate statement, so that its snapshot includes the commit of the
+    previous lock owner.
+    """
     rows = await tx.rows(_NEWEST, **key_arrays(keys, "monitors"))
     return {MonitorKey((org, monitor)): (ts, msg) for org, monitor, ts, msg in rows}
 
@@ -228,8 +231,10 @@ async def select_following(tx: Tx, key: MonitorKey, ts: Instant) -> Instant | No
 async def settle_windows(
     tx: Tx, windows: Iterable[tuple[int, int, Instant, str, str | None]]
 ) -> set[tuple[int, int, Instant]]:
-    """Gives (org, monitor, due, verdict, reason) windows their row; those that had one are left
-    out, but for a missed one that is covered late."""
+    """Settles (org, monitor, due, verdict, reason) windows and returns the written ones.
+
+    A settled window is skipped, except that a missed one can become covered late.
+    """
     names = ("org", "monitor", "due", "verdict", "reason")
     items = [dict(zip(names, window, strict=True)) for window in windows]
     if not items:
@@ -241,7 +246,7 @@ async def settle_windows(
 async def insert_heartbeats(
     tx: Tx, arrivals: Sequence[IncomingResult]
 ) -> set[tuple[int, int, Instant]]:
-    """The (org, monitor, ts) that were stored; what is missing found its instant taken."""
+    """Returns the (org, monitor, ts) that were stored. The others found their instant taken."""
     if not arrivals:
         return set()
     rows = await tx.rows(_INSERT, items=encode_items(arrivals))
@@ -249,7 +254,7 @@ async def insert_heartbeats(
 
 
 async def is_stored(tx: Tx, arrival: IncomingResult) -> bool:
-    """Whether this very result stands there already: a write whose outcome was not known."""
+    """Returns whether this result is already stored by a write of unknown outcome."""
     found: bool = await tx.value(
         _SAME,
         org=arrival.org,

@@ -1,8 +1,8 @@
-"""Sealing: the fence that only moves forward, and the verdicts of what nobody answered.
+"""Sealing: the fence of a shard and the verdicts of windows without a result.
 
-The fence is moved in a transaction of its own, FOR UPDATE against the recorders' FOR KEY SHARE: so
-every result stored under the old fence is committed before the sealer reads, and every later one
-sees the new fence.
+The fence moves in a separate transaction, FOR UPDATE against the recorders' FOR KEY SHARE.
+Invariant: every result stored under the old fence is committed before the sealer reads, and every
+later one sees the new fence. The fence only moves forward.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _FINISH = """
 update shards set settled_through = greatest(settled_through, at(%(to)s)) where id = %(shard)s
 """
 
-# Windows of a monitor that was deleted have nobody to be told to, and no row.
+# Windows of a deleted monitor get no row.
 _SEAL_RUNS = """
 with due as (
   select s.id, s.published, s.claimed, w.org, w.monitor, w.due
@@ -45,7 +45,7 @@ where shard = %(shard)s and first_seal <= at(%(fence)s) and id > %(after)s
 order by id limit %(most)s
 """
 
-# What a run batch of pushes still has to be judged on: no row yet, and its promise has ended.
+# Windows of push batches that have ended and have no row yet.
 _OPEN_WINDOWS = """
 select w.org, w.monitor, w.due
 from run_batches s cross join unnest(s.orgs, s.monitors, s.due_ats, s.seal_ats)
@@ -57,7 +57,7 @@ where s.id = any(%(ids)s) and s.kind = %(kind)s and w.seal <= at(%(fence)s)
 order by w.org, w.monitor, w.due
 """
 
-# The newest heartbeat up to a window's end; a failure that we folded ourselves is none.
+# Newest heartbeat up to a window's end, without `push_missed` failures.
 _LAST_HEARTBEATS = """
 select w.monitor, at(w.due), (
   select h.ts from heartbeats h
@@ -78,7 +78,7 @@ on conflict do nothing
 
 _DELETE_BATCHES = "delete from run_batches where id = any(%(ids)s)"
 
-# When a term ended: where the next one of its monitor begins.
+# A term ends when the monitor's next term begins.
 _END = """
 coalesce((select min(n.from_at) from monitor_terms n
   where n.org = t.org and n.monitor = t.monitor and n.from_at > t.from_at), 'infinity')
@@ -95,7 +95,7 @@ from monitors m
   join shards s on s.id = t.shard
 where m.shard = %(shard)s and {_END} >= s.settled_through - {_LATE}
 """
-# The same of all that composites of a shard are made of, each from when it is part of them.
+# The same for all children of a shard's composites, each from when it is a child.
 _LEAST_MARK_BENEATH = f"""
 with recursive beneath(org, monitor, since) as (
   select c.org, child, c.from_at
@@ -131,7 +131,7 @@ class VerdictWrite(msgspec.Struct, frozen=True):
 
 
 async def advance_fence(tx: Tx, shard: int, to: Instant) -> Instant:
-    """Moves the fence, never past what is reserved and never back; answers where it stands."""
+    """Moves the fence and returns it. It never passes the reservation and never moves back."""
     tx.lock_rank(LockRank.SHARD, "fence")
     row = await tx.row(_LOCK_FENCE, shard=shard)
     if row is None:
@@ -145,7 +145,7 @@ async def advance_fence(tx: Tx, shard: int, to: Instant) -> Instant:
 async def select_due_batches(
     tx: Tx, shard: int, fence: Instant, after: int, most: int
 ) -> list[DueBatch]:
-    """Run batches with a window to be sealed by this fence, by id."""
+    """Returns run batches with a window to seal by this fence, by id."""
     return await tx.structs(
         DueBatch, _DUE_BATCHES, shard=shard, fence=fence, after=after, most=most
     )
@@ -154,7 +154,7 @@ async def select_due_batches(
 async def seal_runs(
     tx: Tx, batches: Sequence[int], fence: Instant
 ) -> list[tuple[int, int, Instant, str]]:
-    """Calls missed what has no row by now, with the reason where it stopped; what was called so."""
+    """Marks windows without a row as missed, with the stage as reason, and returns them."""
     return [tuple(r) for r in await tx.rows(_SEAL_RUNS, ids=list(batches), fence=fence, now=tx.now)]
 
 
@@ -168,7 +168,10 @@ async def select_open_windows(
 async def select_last_heartbeats(
     tx: Tx, windows: Sequence[tuple[int, int, Instant, Instant]]
 ) -> dict[tuple[int, Instant], Instant]:
-    """By (monitor, due), the newest heartbeat up to the end of each (org, monitor, due, end)."""
+    """Returns the newest heartbeat up to the end of each (org, monitor, due, end).
+
+    The keys are (monitor, due).
+    """
     items = [{"org": o, "monitor": m, "due": d, "until": u} for o, m, d, u in windows]
     rows = await tx.rows(_LAST_HEARTBEATS, items=msgspec.json.encode(items).decode())
     return {(monitor, due): ts for monitor, due, ts in rows if ts is not None}
@@ -186,20 +189,22 @@ async def delete_batches(tx: Tx, batches: Sequence[int]) -> int:
 
 
 async def finish(tx: Tx, shard: int, to: Instant) -> None:
-    """All that this fence settles is settled: the watermark may be told from it."""
+    """Marks everything up to `to` as settled. The watermark is computed from it."""
     tx.lock_rank(LockRank.SHARD, "finished")
     await tx.execute(_FINISH, shard=shard, to=to)
 
 
 async def select_longest_timeout_seconds(tx: Tx, shard: int, fence: Instant) -> int:
-    """The longest time-out of any term that may have unsealed windows behind this fence."""
+    """Returns the longest timeout of any term that may have unsealed windows behind the fence."""
     seconds: int = await tx.value(_LONGEST_TIMEOUT, shard=shard, fence=fence)
     return seconds
 
 
 async def select_least_mark_elsewhere(tx: Tx, shard: int) -> Instant | None:
-    """Before this instant all is sealed that the monitors of a shard were due for in others, or
-    are made of there; None where nothing of that is open."""
+    """Returns the instant before which the shard's monitors are sealed in all other shards.
+
+    Children of composites count too. Returns None if no other shard has open windows of them.
+    """
     marks = [
         await tx.value(query, shard=shard) for query in (_LEAST_MARK_ELSEWHERE, _LEAST_MARK_BENEATH)
     ]

@@ -1,10 +1,10 @@
-"""Looks at composites: what their members' states say now becomes a result of their own.
+"""Evaluation of composites: computes a result from the states of the members.
 
-A window is answered here or not at all: where unknown members leave it open what the composite is,
-or all of them are in maintenance, its row says so at once, and no result is stored. So its verdict
-tells how it was when it was due, and not how it was when somebody looked again.
+A window is answered or withheld immediately. If unknown members leave the condition open, or all
+members are in maintenance, its row is withheld and no result is stored. The verdict therefore
+describes the due instant, not a later evaluation.
 
-Calls are taken before anything is read: a member that changes after that calls again.
+Wakeups are removed before any read: a member that changes later wakes the composite again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,14 +32,14 @@ from ..tables import sealing as seals
 from ..tables.sealing import VerdictWrite
 from .record_results import record_results
 
-# What was seen is dropped: another process had answered the window, from what it saw before; or the
-# composite was edited meanwhile.
+# The result was discarded: another process had answered the window from an earlier state, or the
+# composite was edited in between.
 _UNSEEN = frozenset({StoreOutcome.DUPLICATE, StoreOutcome.OUTDATED})
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeEvaluations:
-    """What was stored of each, with its answer, and the windows that were withheld."""
+    """Stored results with their outcomes, and the number of withheld windows."""
 
     results: Sequence[tuple[IncomingResult, StoreResult]]
     flips: Sequence[StatusChange]
@@ -50,9 +50,9 @@ class CompositeEvaluations:
 async def evaluate_composites(
     tx: Tx, windows: Sequence[DueCompositeWindow], called: Iterable[MonitorKey]
 ) -> CompositeEvaluations:
-    """Answers the windows, of each composite at most one, and looks at those that are called for.
+    """Answers at most one window per composite, and evaluates the composites in `called`.
 
-    Of composites that are made of each other the members must have been evaluated before.
+    If composites are nested, the children must be evaluated first.
     """
     by_key = {window.key: window for window in windows}
     calls = await composite_wakeups.pop_wakeups(tx, sorted({*called, *by_key}))
@@ -73,7 +73,7 @@ async def evaluate_composites(
     recorded, flips = await record_results(tx, arrivals) if arrivals else ([], [])
     for arrival, answer in zip(arrivals, recorded, strict=True):
         if arrival.key in calls and answer.fate in _UNSEEN:
-            # Taking the call ends only with an answer to it.
+            # A wakeup is consumed only if it led to a result.
             await composite_wakeups.wake_composites(tx, arrival.key, now)
     await seals.write_verdicts(tx, withheld)
     await compositions.drop_settled_batches(tx, sorted({window.batch for window in windows}))
@@ -82,7 +82,7 @@ async def evaluate_composites(
 
 
 def condition_of(composite: Composite, health: MemberHealth) -> SliCondition:
-    """What a composite's members say together at an instant."""
+    """Returns the combined condition of a composite's members."""
     members = (
         health.of(MonitorKey((composite.org, child)), kind)
         for child, kind in zip(composite.children, composite.child_types, strict=True)
@@ -104,7 +104,7 @@ def _arrival(
         shard=composite.shard,
         ts=now if window is None else max(now, window.due),
         up=up,
-        # A composite has no host; which of its members are down, their own results say.
+        # A composite has no host. The results of its members show which of them are down.
         msg="" if up else message(FailureClass.CONDITION_FAILED, ""),
         dues=() if window is None else (window.due,),
         windowed=window is not None,

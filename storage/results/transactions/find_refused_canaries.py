@@ -1,7 +1,7 @@
-"""Which windows of canaries were refused a run: arrivals that tell it, one bounded failure each.
+"""Search for canary windows that were refused a run: one bounded failure each.
 
-It keeps true: a window is judged by what stands when its claiming ends, or not at all. What stands
-later says nothing of it: a scheduler that comes back, or a worker that went since, refuses nothing.
+Invariant: a window is judged by the state when its claim period ends, or not at all. Later states
+do not count: a restarted scheduler or a stopped worker refuses no windows.
 """
 
 from typing import Final
@@ -17,27 +17,31 @@ from ...scheduling.tables import canary_runs
 from ..rules.incoming_result import IncomingResult
 
 AT_ONCE: Final = 200
-# A claim that was made in the last moment is committed by then.
+# By then a claim made at the last moment is committed.
 SETTLED_AFTER_US: Final = SECOND
-# Who judges later than this judges nothing: what stands now did not stand then.
+# A later check judges no windows, because the current state differs from the state then.
 JUDGED_WITHIN_US: Final = 30 * SECOND
 
 
 class Refusals(msgspec.Struct, frozen=True):
-    """All windows whose claiming had ended by `through` are judged."""
+    """Refused windows. All windows whose claim period ended by `through` are judged."""
 
     arrivals: list[IncomingResult]
     through: Instant
 
 
 async def find_refused(tx: Tx, places: int, judged_through: Instant) -> Refusals:
-    """Of the windows that were not judged before. What is not told here was missed, and the sealer
-    says so. Telling it twice changes nothing: each answers its window."""
+    """Returns refusals among the windows that were not judged before.
+
+    The sealer marks the other windows as missed. Repeating the call is harmless: each result
+    answers its window.
+    """
     through = Instant(tx.now - SETTLED_AFTER_US)
     after = max(judged_through, Instant(tx.now - JUDGED_WITHIN_US))
     found = await select_unclaimed(tx, after, through, AT_ONCE)
     if len(found) == AT_ONCE:
-        # Others may have ended with the last one. Those that are told now are not found again.
+        # Other windows may have ended at the same instant as the last one. Windows that are
+        # returned now are settled and not found again.
         through = max(after, Instant(found[-1].claim_until - 1))
     regions = sorted({window.region for window in found})
     await canary_runs.release_slots(tx, regions)

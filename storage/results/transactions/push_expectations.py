@@ -1,4 +1,4 @@
-"""What is to be known of push monitors before their silence or their heartbeats are folded."""
+"""Expectations of push monitors, loaded before silence or heartbeats are folded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,30 +22,30 @@ PUSH_MISSED = "push_missed"
 
 @dataclass(frozen=True, slots=True)
 class PushExpectation:
-    """One push monitor's silence so far, and what it is judged by."""
+    """Silence of one push monitor and the data that it is judged by."""
 
     silence: PushGap | None
     terms: Sequence[ScheduleTerm]
     maintenance: Sequence[TimeSpan]
     heard: Sequence[TimeSpan]
-    # Up to here silence is known to be silence; None while nobody listens.
+    # Instant up to which silence is known to be silence, None if no process listens.
     judged: Instant | None
 
     def missed(self, through: Instant) -> list[Instant]:
-        """The deadlines that passed by then and can be judged."""
+        """Returns the deadlines that passed by `through` and can be judged."""
         if self.silence is None or self.judged is None:
             return []
         until = min(through, self.judged)
         return missed_deadlines(self.silence, self.terms, self.maintenance, self.heard, until)
 
     def after(self, missed: Instant) -> "PushExpectation":
-        """The same promise once a missed deadline has been folded."""
+        """Returns the same expectation after a missed deadline has been folded."""
         if self.silence is None:
             return self
         return replace(self, silence=PushGap(self.silence.since, missed))
 
     def is_undecided(self, through: Instant) -> bool:
-        """Whether a deadline passed by then that cannot be judged yet."""
+        """Returns whether a deadline passed by `through` that cannot be judged yet."""
         deadline = self.next_deadline()
         if deadline is None or deadline > through:
             return False
@@ -62,7 +62,7 @@ async def load_promises(
     locked: Mapping[MonitorKey, LockedState],
     newest: Mapping[MonitorKey, tuple[Instant, str | None]],
 ) -> dict[MonitorKey, PushExpectation]:
-    """The promises of the push monitors among those that are locked."""
+    """Returns the expectations of the push monitors among the locked ones."""
     keys = [key for key, row in locked.items() if row.type == PUSH]
     if not keys:
         return {}
@@ -72,7 +72,7 @@ async def load_promises(
     maintenance = await shards.select_maintenances(tx, since, monitors=[k[1] for k in keys])
     known = [
         Presence(row.from_at, row.through_at, row.ended)
-        # An unclean end before the last heartbeat leaves its deafness behind it.
+        # An unclean end before the last heartbeat leaves time without listening after it.
         for row in await presences.select_listening(tx, Instant(since - LATE_RENEWAL_US))
     ]
     heard, judged = listened(known, tx.now), judged_through(known, tx.now)
@@ -85,7 +85,7 @@ async def load_promises(
 
 
 def missed_arrival(row: LockedState, deadline: Instant) -> IncomingResult:
-    """The failure that stands for a deadline nobody kept."""
+    """Returns the failure for a missed deadline."""
     return IncomingResult(
         org=row.org,
         monitor=row.monitor,

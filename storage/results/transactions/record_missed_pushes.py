@@ -1,4 +1,4 @@
-"""Folds a failure for every deadline that push monitors let pass, as soon as it can be judged."""
+"""Recording of missed pushes: folds a failure per missed deadline once it can be judged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,11 @@ from .state_update import StateUpdate, begin_courses, write_courses
 
 @dataclass(frozen=True, slots=True)
 class MissedPushCheck:
-    """`look_again_at` is the next deadline if nothing comes; None without a promise. `undecided`
-    says that a deadline has passed which some listening process has not passed yet."""
+    """Result of one check of a push monitor.
+
+    `look_again_at` is the next deadline if no push arrives, None without one. `undecided` states
+    that a deadline has passed that some listening process has not passed yet.
+    """
 
     look_again_at: Instant | None
     undecided: bool
@@ -28,7 +31,7 @@ async def record_missed_pushes(
 ) -> tuple[
     dict[MonitorKey, MissedPushCheck], list[tuple[IncomingResult, StateUpdate]], list[StatusChange]
 ]:
-    """What became of each monitor, the failures that were stored, and the changes of status."""
+    """Returns the check of each monitor, the stored failures, and the status changes."""
     fences = await results.lock_shared_fences(tx, sorted(shards))
     courses = await begin_courses(tx, keys)
     due = [
@@ -37,7 +40,7 @@ async def record_missed_pushes(
         if course.promise is not None
         for deadline in course.promise.missed(tx.now)
     ]
-    # A heartbeat at the very microsecond of its deadline is in time: there is nothing to fold.
+    # A heartbeat exactly at its deadline is in time, so its instant is skipped.
     stored = await results.insert_heartbeats(tx, [arrival for arrival, _ in due])
     found = [pair for pair in due if (*pair[0].key, pair[0].ts) in stored]
     for arrival, course in sorted(found, key=lambda pair: pair[0].ts):

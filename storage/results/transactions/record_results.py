@@ -1,8 +1,9 @@
-"""Stores results that may change a state, and folds them, under the lock of each state.
+"""Recording of results that may change a state, under the lock of each state.
 
-The order is the promise: fences first (no sealing passes us), then the states FOR UPDATE (no other
-writer folds), then, in a statement of its own, the newest stored result. Only what is newer is
-folded; what the fence has passed is history: it is stored and its figures are made again.
+Locks:
+    first the fences, so that no sealing passes; then the states FOR UPDATE, so that no other writer
+    folds. A separate statement then reads the newest stored result. Only newer results are folded.
+    Results before the fence are history: they are stored and their figures are repaired.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,17 +28,17 @@ from .push_expectations import missed_arrival
 from .request_repairs import passed, request_repairs
 from .state_update import StateUpdate, begin_courses, write_courses
 
-# How often an instant that is taken is moved on by a microsecond.
+# Number of times that a taken instant is moved by a microsecond.
 MOST_MOVES = 1_000
 
 
 async def record_results(
     tx: Tx, arrivals: Sequence[IncomingResult], *, again: bool = False, patient: bool = True
 ) -> tuple[list[StoreResult], list[StatusChange]]:
-    """One answer for each arrival, in their order, and the changes of status they made.
+    """Returns one outcome per result, in order, and the status changes.
 
-    `again` says that an earlier try may have been committed. A `patient` caller is told UNDECIDED
-    where a push comes after a deadline that cannot be judged yet, and brings it again.
+    `again` states that an earlier attempt may have been committed. With `patient`, a push after a
+    deadline that cannot be judged yet gets UNDECIDED, and the caller retries.
     """
     fences = await results.lock_shared_fences(tx, sorted({a.shard for a in arrivals}))
     courses = await begin_courses(tx, sorted({a.key for a in arrivals}))
@@ -87,7 +88,7 @@ def _fate(
 
 
 def _with_windows(arrival: IncomingResult, course: StateUpdate | None) -> IncomingResult:
-    """A push answers the windows it falls into, by the terms as they are under the lock."""
+    """Sets the windows that a push covers, by the terms as read under the lock."""
     if course is None or course.promise is None or arrival.source is not ResultSource.PUSH:
         return arrival
     silence = course.promise.silence
@@ -99,7 +100,7 @@ def _with_windows(arrival: IncomingResult, course: StateUpdate | None) -> Incomi
 async def _settle_windows(
     tx: Tx, arrivals: Sequence[IncomingResult], live: Sequence[int], fates: list[StoreOutcome]
 ) -> None:
-    """Gives each window its row; a probe's result whose window is taken is a duplicate."""
+    """Settles the windows. A probe result whose window is already settled is a duplicate."""
     wanted: dict[tuple[int, int, Instant], tuple[str, str | None]] = {}
     claimed: dict[int, tuple[int, int, Instant]] = {}
     for n in live:
@@ -129,7 +130,7 @@ def _silences_before(
     fates: Sequence[StoreOutcome],
     courses: Mapping[MonitorKey, StateUpdate],
 ) -> list[IncomingResult]:
-    """The deadlines that passed before the first live heartbeat of each push in this batch."""
+    """Returns the deadlines missed before the first live heartbeat of each push monitor."""
     first: dict[MonitorKey, Instant] = {}
     for n in stored:
         arrival = arrivals[n]
@@ -147,7 +148,7 @@ def _silences_before(
 async def _store(
     tx: Tx, arrivals: Sequence[IncomingResult], *, again: bool
 ) -> list[IncomingResult]:
-    """Stores each; one whose instant is taken moves on by a microsecond and is never dropped."""
+    """Stores each result. A result whose instant is taken moves by 1 µs and is never dropped."""
     placed = list(arrivals)
     waiting = list(range(len(placed)))
     for _ in range(MOST_MOVES):
@@ -167,7 +168,7 @@ async def _store(
 
 
 async def _is_ours(tx: Tx, arrival: IncomingResult) -> bool:
-    """Whether an earlier try stored it: not where it has just taken its window."""
+    """Returns whether an earlier attempt stored it. False if it has just claimed its window."""
     return not arrival.windowed and await results.is_stored(tx, arrival)
 
 

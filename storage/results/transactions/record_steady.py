@@ -1,5 +1,4 @@
-"""Stores results that leave their states as they are, in one statement and without a row lock that
-another such result would wait for."""
+"""Recording of steady results: one statement, without a lock that blocks other results."""
 
 from collections.abc import Sequence
 
@@ -10,9 +9,13 @@ from ..tables import results
 
 
 async def record_steady(tx: Tx, arrivals: Sequence[IncomingResult]) -> list[bool]:
-    """Which of them were stored. The others found their state moved on, the fence past them, or
-    their window taken: they are to be recorded under the lock, and so is the second of two with one
-    instant. Conflicted, and nothing stored, where an instant was taken by an earlier result.
+    """Returns for each result whether it was stored.
+
+    The others found a newer state, the fence past them, or their window taken, or they share an
+    instant with an earlier result of the call. They must be recorded under the lock.
+
+    Raises:
+        Conflicted if an instant was taken by an earlier result; no result is stored.
     """
     first: dict[tuple[int, int, Instant], IncomingResult] = {}
     for arrival in arrivals:

@@ -1,4 +1,4 @@
-"""Asks for figures to be made again where a result is stored that they had to do without."""
+"""Requests to repair figures that were computed without a late result."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,14 +17,19 @@ from ..tables import repair_requests, results
 def passed(
     arrivals: Iterable[IncomingResult], fences: Mapping[int, Instant]
 ) -> list[IncomingResult]:
-    """Those that the fences have passed. A deadline that nobody kept may be found so late; it is
-    folded all the same."""
+    """Returns the results before the fences.
+
+    A missed deadline can be found late and is folded.
+    """
     return [arrival for arrival in arrivals if arrival.is_history(fences[arrival.shard])]
 
 
 async def request_repairs(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
-    """What an arrival changes ends with the next result; else where its hold ends, or that of the
-    result before it, which it has cut short."""
+    """Requests the repair of the range that each result affects.
+
+    The range ends at the next result, or when the freshness of this result ends. It covers the
+    freshness of the previous result too, which this one cuts short.
+    """
     if not arrivals:
         return
     holds = await select_longest_holds(tx, {arrival.key for arrival in arrivals})
@@ -38,8 +43,10 @@ async def request_repairs(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
 
 
 async def select_longest_holds(tx: Tx, keys: Iterable[MonitorKey]) -> dict[MonitorKey, int]:
-    """How long a result of each may speak at most, by any term of it and to whoever is made of it:
-    a service may let results speak for longer than they do to their monitor."""
+    """Returns the longest freshness of a result per monitor, over all terms and dependents.
+
+    A service can give results a longer freshness than their monitor does.
+    """
     terms = await schedules.select_terms_of(tx, keys)
     holds = {
         org: await longest_freshness.select_longest_hold(tx, org)

@@ -1,4 +1,4 @@
-"""Gives every window behind the fence its verdict, and drops the batches that are done."""
+"""Sealing of windows: gives each window behind the fence a verdict and drops done batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ BATCHES_AT_ONCE = 200
 
 @dataclass(slots=True)
 class SealPassResult:
-    """What one pass settled. `cursor` is where the next begins; None when nothing is left."""
+    """Result of one pass. `cursor` is the start of the next pass, None at the end."""
 
     cursor: int | None
     missed: int = 0
@@ -32,10 +32,10 @@ class SealPassResult:
 
 
 async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> SealPassResult:
-    """Settles up to BATCHES_AT_ONCE batches after a cursor. Repeating it changes nothing."""
+    """Settles up to BATCHES_AT_ONCE batches after a cursor. Can be repeated."""
     due = await seals.select_due_batches(tx, shard, fence, after, BATCHES_AT_ONCE)
     sealed = SealPassResult(cursor=due[-1].id if len(due) == BATCHES_AT_ONCE else None)
-    # A composite that was looked at has its row already, whatever its members left open.
+    # An evaluated composite already has its row, even if unknown members left it open.
     runs = [item.id for item in due if item.kind != "push"]
     for _, _, _, reason in await seals.seal_runs(tx, runs, fence):
         sealed.count(reason)
@@ -47,7 +47,7 @@ async def seal_windows(tx: Tx, shard: int, fence: Instant, after: int) -> SealPa
 async def _seal_pushes(
     tx: Tx, due: Sequence[DueBatch], fence: Instant, sealed: SealPassResult
 ) -> None:
-    """A push's window that no heartbeat covered is judged by whether we listened."""
+    """Settles push windows without a heartbeat, by whether the server was listening."""
     windows = await seals.select_open_windows(tx, [item.id for item in due], "push", fence)
     if not windows:
         return

@@ -1,4 +1,4 @@
-"""One monitor's way through a batch: its locked state, what is folded into it, what is written."""
+"""State of one monitor in a batch: the locked row, the folded results and the write."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,9 +25,9 @@ from ..tables.results import LockedState, StateWrite
 from .push_expectations import PUSH, PUSH_MISSED, PushExpectation, load_promises
 
 COMPOSITE = "composite"
-# A push is told and cannot be asked; each run of a canary is a transaction of somebody's.
+# A push monitor cannot be probed, and each run of a canary is a real transaction.
 UNCONFIRMED = frozenset({PUSH, "async_canary"})
-# How long after its time a confirming run still tells what it was to tell.
+# Time after its due instant in which a confirm run is still useful.
 CONFIRM_CLAIM_US = 30 * SECOND
 
 
@@ -43,7 +43,7 @@ class StateUpdate:
     failed_last: bool = False
 
     def take(self, arrival: IncomingResult) -> None:
-        """Folds a stored live result, if it is newer than all that were folded before."""
+        """Folds a stored live result. Ignores results older than the newest folded one."""
         missed = arrival.msg == PUSH_MISSED
         if not missed:
             self.last_heartbeat = max(arrival.ts, self.last_heartbeat or arrival.ts)
@@ -98,7 +98,7 @@ class StateUpdate:
 
 
 async def begin_courses(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, StateUpdate]:
-    """Locks the states and reads what they are to be folded with; gone monitors are left out."""
+    """Locks the states and reads the data to fold with. Deleted monitors are omitted."""
     locked = await results.lock_states(tx, keys)
     newest = await results.select_newest(tx, sorted(locked))
     promises = await load_promises(tx, locked, newest)
@@ -119,7 +119,7 @@ async def begin_courses(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, 
 
 
 async def write_courses(tx: Tx, courses: Mapping[MonitorKey, StateUpdate]) -> list[StatusChange]:
-    """Writes what changed and tells of it; the changes of status."""
+    """Writes the changed states, wakes parents and returns the status changes."""
     changed = [course for course in courses.values() if course.is_changed]
     await results.update_states(tx, [_write(course) for course in changed])
     flips = [flip for course in courses.values() for flip in course.flips]
@@ -138,12 +138,12 @@ def _write(course: StateUpdate) -> StateWrite:
 
 
 async def _confirm(tx: Tx, courses: Sequence[StateUpdate]) -> None:
-    """After a failure below the threshold the next run comes soon, where that is sooner."""
+    """Schedules a confirm run after a failure below the threshold, if the next run is later."""
     keys = [MonitorKey((c.locked.org, c.locked.monitor)) for c in courses]
     terms = await schedules.select_terms_of(tx, keys) if keys else {}
     for key, course in zip(keys, courses, strict=True):
         row = course.locked
-        # The newest: an extra run at creation or resume comes a moment before its term begins.
+        # The newest term: an extra run at creation or resume can precede the start of its term.
         term = terms[key][-1]
         if not term.enabled:
             continue
