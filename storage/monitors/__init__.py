@@ -1,1 +1,1 @@
-"""What is stored of monitors."""
+"""Storage of monitors."""

@@ -11,7 +11,7 @@ from .rules.fields import StoredFields
 
 
 class MonitorRow(StoredFields, frozen=True):
-    """A monitor with the names of its place. `config` is JSON text without its secrets."""
+    """Monitor with names of its project and region. `config` is JSON text without secrets."""
 
     org: int
     id: int
@@ -29,15 +29,15 @@ class MonitorRow(StoredFields, frozen=True):
     revision: int
     created_at: Instant
     updated_at: Instant
-    # The key of the escalation policy of its incidents.
+    # Escalation policy of its incidents.
     escalation_policy: int | None = None
-    # The provider whose files it comes from, what they call it and the file's path; empty where
-    # people edit it. `orphaned_at` is since when the files no longer name it.
+    # File provider, id in the bundle and file path; empty if edited by users. `orphaned_at` is the
+    # instant since which the files no longer name it.
     managed_by: str = ""
     bundle_uid: str | None = None
     bundle_path: str = ""
     orphaned_at: Instant | None = None
-    # The service that stands in its place, and since when it is retired for it.
+    # Service that supersedes the monitor, and when the monitor was retired for it.
     superseded_by: int | None = None
     superseded_by_uid: UUID | None = None
     retired_at: Instant | None = None
@@ -48,7 +48,7 @@ class MonitorRow(StoredFields, frozen=True):
 
 
 class ProbeErrorReason(StrEnum):
-    """What keeps a check from being made of a monitor; the words are those of the wire."""
+    """Reason why a monitor could not be probed. The values are those of the API."""
 
     CARRIER_TOO_OLD = "carrier_too_old"
     MISSING_REFERENCE = "missing_reference"
@@ -69,7 +69,7 @@ class CheckTest(msgspec.Struct, frozen=True):
 
 
 class MonitorRef(msgspec.Struct, frozen=True):
-    """A monitor by all it may be referred to."""
+    """Monitor with all names by which it can be referenced."""
 
     id: int
     uid: UUID

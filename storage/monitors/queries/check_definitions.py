@@ -1,4 +1,4 @@
-"""What a prober needs to know of a monitor to run it, the secrets that it refers to sealed."""
+"""Definitions of checks for the probers, with encrypted secrets."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,7 +9,7 @@ from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 
-# The first condition is decided once a monitor: most refer to nothing.
+# The first condition is evaluated once per monitor, and excludes most: few refer to a secret.
 _SELECT = """
 select m.org, m.id, m.uid, m.shard, m.type, m.target, m.method, m.interval_seconds,
   m.timeout_seconds, m.retries, m.conditions, m.config::text, m.config_ciphertext, m.enabled,
@@ -28,7 +28,7 @@ _OF_KEYS = f"""{_SELECT}
 where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
 _CHANGED = f"{_SELECT} where m.shard = any(%(shards)s) and m.updated_at >= at(%(since)s)"
-# Begins at the secrets, which change seldom.
+# Starts from the secrets, which seldom change.
 _REFERRING = """
 select distinct m.org, m.id
 from project_secrets s join monitors m on m.org = s.org and m.project = s.project
@@ -60,14 +60,14 @@ class Definition(msgspec.Struct, frozen=True):
     enabled: bool
     revision: int
     updated_at: Instant
-    # Of the secrets that the config refers to: names, ids and sealed values, in one order.
+    # Secrets that the config refers to: names, ids and encrypted values, in the same order.
     secret_names: list[str]
     secret_uids: list[UUID]
     secret_values: list[bytes]
 
 
 async def select_definitions(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Definition]:
-    """Those of the monitors that are still there."""
+    """Returns the definitions of the monitors that still exist."""
     if not keys:
         return {}
     rows = await tx.structs(Definition, _OF_KEYS, **key_arrays(keys, "monitors"))
@@ -77,7 +77,7 @@ async def select_definitions(tx: Tx, keys: Sequence[MonitorKey]) -> dict[Monitor
 async def select_changed_definitions(
     tx: Tx, shards: Sequence[int], since: Instant
 ) -> list[Definition]:
-    """Those that were edited, and those that refer to a secret that was."""
+    """Returns the definitions that were edited or refer to an edited secret."""
     changed = await tx.structs(Definition, _CHANGED, shards=list(shards), since=since)
     referring = await tx.rows(_REFERRING, shards=list(shards), since=since)
     known = {(row.org, row.id) for row in changed}
@@ -87,7 +87,7 @@ async def select_changed_definitions(
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """What decides who may be given a monitor to run."""
+    """Properties of a monitor that decide which agents can run it."""
 
     org: int
     id: int
@@ -96,6 +96,6 @@ class Carried(msgspec.Struct, frozen=True):
 
 
 async def select_carried(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, Carried]:
-    """Those of the monitors that are still there."""
+    """Returns the rows of the monitors that still exist."""
     rows = await tx.structs(Carried, _CARRIED, **key_arrays(keys, "monitors"))
     return {MonitorKey((row.org, row.id)): row for row in rows}

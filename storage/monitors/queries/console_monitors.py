@@ -1,4 +1,4 @@
-"""The monitor that a page of the console is about."""
+"""Monitors of the console screens."""
 
 from uuid import UUID
 
@@ -17,5 +17,5 @@ async def select_shown_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
 
 
 async def select_names(tx: Tx, org: int, project: int, most: int) -> list[tuple[UUID, str]]:
-    """The project's monitors by name, for choosing among them."""
+    """Returns the monitors of a project by name, for selection lists."""
     return [(uid, name) for uid, name in await tx.rows(_NAMES, org=org, project=project, most=most)]

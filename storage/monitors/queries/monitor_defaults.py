@@ -1,4 +1,4 @@
-"""What new monitors have where nobody says otherwise, as it was set."""
+"""Stored defaults of new monitors."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ NAME: Final = "monitor_defaults"
 
 
 async def select_monitor_defaults(tx: Tx) -> MonitorDefaults | None:
-    """None where nobody ever set them."""
+    """Returns None if no defaults were set."""
     found = await select_setting(tx, NAME)
     return None if found is None else msgspec.json.decode(found, type=MonitorDefaults)
 

@@ -1,4 +1,4 @@
-"""Monitors as people and the API see them: what is configured, how it stands, what came last."""
+"""Reads of monitors for the console and API: configuration, status and newest result."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -22,7 +22,8 @@ from ..rules.monitor_state import (
 )
 from ..tables.monitors import COLUMNS, FROM
 
-# A deadline is judged when all who listen have passed it; one that died is waited for so long.
+# A push deadline is judged when all listening processes have passed it. This is the longest wait
+# for a process that died.
 PUSH_FOLDED_WITHIN_US: Final = 20 * SECOND
 USUAL_HOLD: Final = (ACTIVE_MULTIPLIER, ACTIVE_FLOOR_US)
 
@@ -39,7 +40,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
     where org = k.org and monitor = k.monitor order by from_at desc limit 1) t on true
   left join lateral (select ts, up, latency_ms, code, msg from heartbeats b
     where b.org = k.org and b.monitor = k.monitor
-      -- The partitions made ahead are empty: without this each of them is asked for each monitor.
+      -- Partitions created ahead are empty. Without this bound each is scanned for each monitor.
       and b.ts < at(%(now)s) + interval '1 day'
     order by b.ts desc limit 1) h on true
   left join lateral (select interval_seconds, grace_seconds from monitor_terms
@@ -48,7 +49,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 """
 
 _FAILURES = """case when h.up is false then (
-    -- How many in a row: counted back to the last success, and no further than a page of them.
+    -- Consecutive failures, counted back to the last success, at most 1 000.
     select count(*) from (
       select b.up from heartbeats b
       where b.org = k.org and b.monitor = k.monitor
@@ -67,10 +68,10 @@ select id, uid from monitors where org = %(org)s and id = any(%(ids)s)
 
 
 class MonitorStatusRow(msgspec.Struct, frozen=True):
-    """How a monitor stands, and its newest result with the interval and grace it came under.
+    """Status of a monitor, and its newest result with the interval and grace in force then.
 
-    `paused_since` says that a pause began after it. `failures_in_row` is counted up to 1 000, and
-    only where it was asked for.
+    `paused_since` states that a pause began after the result. `failures_in_row` is at most 1 000,
+    and 0 unless counting was requested.
     """
 
     org: int
@@ -108,7 +109,7 @@ async def select_standings(
 def still_troubled(
     trouble: ProbeErrorRow | None, standing: MonitorStatusRow | None
 ) -> ProbeErrorRow | None:
-    """What kept a check from being made, unless a result came since."""
+    """Returns the probe error unless a newer result exists."""
     last_at = standing.last_at if standing is not None else None
     return trouble if trouble is not None and (last_at is None or trouble.at > last_at) else None
 
@@ -120,8 +121,10 @@ def status_of(
     maintenance: Sequence[TimeSpan] = (),
     hold: tuple[int, int] = USUAL_HOLD,
 ) -> MonitorStatus:
-    """The folded status while a result holds, else pending; `hold` is how many intervals a probed
-    one does, and how long at least."""
+    """Returns the folded status while the newest result is fresh, otherwise pending.
+
+    `hold` is the freshness of a probe result: a multiple of the interval and a minimum in µs.
+    """
     if standing is None:
         return MonitorStatus.PENDING
     state = MonitorState(MonitorStatus(standing.status), standing.failures, standing.since)
@@ -135,8 +138,10 @@ def held_until(
     maintenance: Sequence[TimeSpan] = (),
     hold: tuple[int, int] = USUAL_HOLD,
 ) -> Instant | None:
-    """Until when the newest result speaks. One from before a maintenance that is given does so no
-    more, nor one from before a pause: None."""
+    """Returns the end of freshness of the newest result.
+
+    Returns None if the result is older than one of the given maintenances or than a pause.
+    """
     if standing.last_at is None or not standing.enabled or standing.paused_since:
         return None
     if any(standing.last_at < span.from_ <= now for span in maintenance):
@@ -147,13 +152,13 @@ def held_until(
 
 
 def _push_held_until(standing: MonitorStatusRow, last_at: Instant) -> Instant:
-    """Its deadline, and a moment more: until then the next failure is folded."""
+    """Returns the deadline plus PUSH_FOLDED_WITHIN_US, in which the next failure is folded."""
     came_under = (standing.interval_seconds, standing.grace_seconds)
     promised = (standing.term_interval_seconds, standing.term_grace_seconds)
     if standing.msg == "push_missed":
         held_us = standing.interval_seconds * SECOND
     elif standing.term_from > last_at and promised != came_under:
-        # An edit began the promise anew.
+        # An edit restarted the expectation.
         last_at, held_us = standing.term_from, sum(promised) * SECOND
     else:
         held_us = sum(came_under) * SECOND
@@ -182,7 +187,7 @@ async def select_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
 
 
 async def select_superseded(tx: Tx, org: int, service: int) -> list[MonitorRow]:
-    """The monitors whose place the service has taken, by slug."""
+    """Returns the monitors that the service has superseded, by slug."""
     return await tx.structs(MonitorRow, _SUPERSEDED, org=org, service=service)
 
 

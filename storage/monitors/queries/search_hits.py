@@ -1,4 +1,4 @@
-"""What a few letters may mean, of all that the principal sees and of nothing else."""
+"""Search in monitors, projects and incidents that the principal can see."""
 
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from ...engine.pools import Tx
 
 MOST_OF_A_KIND = 20
 
-# position() and not LIKE: what is searched for is text, and no pattern.
+# position() instead of LIKE: the search text is not a pattern.
 _MONITORS = """
 select 'monitor', m.uid, o.uid, p.uid, m.name, p.name
 from monitors m join projects p on p.org = m.org and p.id = m.project
@@ -41,7 +41,7 @@ limit %(most)s
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """`sub` says where it stands: the project, or a project's organization."""
+    """Search result. `sub` names its project, or the organization of a project."""
 
     type: str
     uid: UUID

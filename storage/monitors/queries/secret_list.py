@@ -1,4 +1,4 @@
-"""A project's secrets as people see them: names, ages, and how many monitors refer to each."""
+"""Secrets of a project as shown: names, ages, and the number of referring monitors."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rules.secret import REFERENCE_SUFFIX
 
-# What refers is read from the settings themselves, so that no count can differ from them.
+# Computed from the settings themselves, so that the count is always correct.
 _REFERRING = f"""
 select c.value as name, count(distinct m.id) as monitors
 from monitors m, jsonb_each(m.config) c

@@ -1,13 +1,13 @@
-"""What a composite says: at every instant a function of its members, and of nothing else.
+"""Status of a composite: at each instant a function of its members only.
 
-A member is up, down, unknown, or in maintenance. Those in maintenance leave; when all have left,
-the composite is in maintenance too. Unknown members are tried as up and as down: where both give
-one answer it is the answer, else the composite is unknown. One function says so for live health,
-which asks for the members' states, and for time, which asks for their lines.
+A member is up, down, unknown, or in maintenance. Members in maintenance are omitted; if all are,
+the composite is in maintenance too. Unknown members are evaluated both as up and as down: if both
+give one status, it is the status, otherwise the composite is unknown. The same function serves
+current health, from states, and history, from timelines.
 
-What a composite was made of is kept, as the composition that governed an instant counts for it.
-At every instant compositions are free of circles, though over time they need not be: so whoever
-follows them down carries the stretch that they are followed for.
+Past compositions are kept, because the composition at an instant determines its status. Invariant:
+at each instant the compositions have no cycle, although over time they can. Therefore a traversal
+carries its time span.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,15 +19,15 @@ from ...core.key import MonitorKey
 from ...core.sli import Sample, SliCondition, timeline
 from ...core.time_span import TimeSpan, clipped, merged, without
 
-# A composite of composites of … so many: what is deeper is a mistake, and dear to follow.
+# Limit of nesting. Deeper composites are probably a mistake, and expensive to traverse.
 DEPTH_MOST = 10
 
-# A stretch of time in order, each piece with its condition, neighbours differing.
+# Time span in order, split into pieces with alternating conditions.
 Line = list[tuple[TimeSpan, SliCondition]]
 
 
 class CompositeMode(StrEnum):
-    """How many of the members that count must be up."""
+    """Rule for the number of counted members that must be up."""
 
     ALL = "all"
     ANY = "any"
@@ -36,7 +36,7 @@ class CompositeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What a composite is made of in [from, until)."""
+    """Children of a composite in [from, until)."""
 
     from_: Instant
     until: Instant
@@ -47,9 +47,9 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class CompositeMember:
-    """What is known of a monitor; one that has compositions is a composite, and has no samples.
+    """Data of a monitor. A composite has compositions and no samples.
 
-    `begun` is when it was first scheduled: before that it is unknown.
+    `begun` is when it was first scheduled. Before that its status is unknown.
     """
 
     begun: Instant
@@ -62,8 +62,10 @@ class CompositeMember:
 def composite_status(
     mode: CompositeMode, quorum: int, members: Iterable[SliCondition]
 ) -> SliCondition:
-    """What the members together say. A quorum is capped at the members that count: maintenance of
-    some is no failure of the others."""
+    """Returns the combined condition of the members.
+
+    A quorum is limited to the counted members: maintenance of some is not a failure of the others.
+    """
     found = list(members)
     up = found.count(SliCondition.GOOD)
     unknown = found.count(SliCondition.UNKNOWN)
@@ -87,17 +89,17 @@ def _status_of(mode: CompositeMode, quorum: int, up: int, down: int, unknown: in
 
 
 class Lines:
-    """The lines of monitors over time, made from what is known of all that lies beneath them."""
+    """Timelines of monitors, computed from the data of all their descendants."""
 
     def __init__(self, members: Mapping[MonitorKey, CompositeMember]) -> None:
         self._members = members
-        # Of a member of many, once for all.
+        # Cached, because a monitor can be a child of several composites.
         self._made: dict[tuple[MonitorKey, TimeSpan], Line] = {}
 
     def of(self, key: MonitorKey, within: TimeSpan) -> Line:
-        """Every instant of a stretch with its condition; a monitor nothing is known of is unknown.
+        """Returns the timeline of a span. A monitor without data is unknown.
 
-        Time before the monitor began is unknown here, though to itself it is no time at all.
+        Time before the monitor began is unknown here, although its own figures omit that time.
         """
         made = self._made.get((key, within))
         if made is None:
@@ -129,7 +131,7 @@ class Lines:
 
 
 def composed(mode: CompositeMode, quorum: int, lines: Sequence[Line]) -> Line:
-    """The line of what is made of these, which all tell of the same stretch."""
+    """Returns the timeline of a composite from timelines of its children over the same span."""
     changes = [
         (instant, condition, step)
         for line in lines
@@ -150,7 +152,7 @@ def composed(mode: CompositeMode, quorum: int, lines: Sequence[Line]) -> Line:
 
 
 def overlaid(line: Line, spans: Sequence[TimeSpan], condition: SliCondition) -> Line:
-    """The line with one condition laid over some of its time."""
+    """Returns the timeline with one condition written over the given spans."""
     if not spans:
         return line
     over = merged(spans)
@@ -173,7 +175,7 @@ def _joined(pieces: Line) -> Line:
 
 
 class MemberWatermarks:
-    """How far everything is sealed that a monitor's line is made of."""
+    """Instants up to which all data of a monitor's timeline is sealed."""
 
     def __init__(
         self,
@@ -185,9 +187,11 @@ class MemberWatermarks:
         self._found: dict[tuple[MonitorKey, TimeSpan], Instant] = {}
 
     def of(self, key: MonitorKey, within: TimeSpan) -> Instant:
-        """How far into a stretch. A composite is sealed as far as the least of the members that
-        governed an instant: so one that is added holds it back to the change at most, and a
-        watermark never moves back."""
+        """Returns the watermark within a span.
+
+        The watermark of a composite is the least one of the children in each composition. An added
+        child therefore delays it at most to the change, and a watermark never moves back.
+        """
         found = self._found.get((key, within))
         if found is None:
             found = self._found[key, within] = self._find(key, within)
@@ -206,9 +210,9 @@ class MemberWatermarks:
 
 
 def height(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]]) -> int:
-    """How many levels lie beneath a monitor; 0 for one that is made of nothing.
+    """Returns the number of levels below a monitor, 0 without children.
 
-    `children` must be free of circles: see `leads_back`.
+    `children` must have no cycle, see `leads_back`.
     """
     heights: dict[MonitorKey, int] = {}
 
@@ -223,7 +227,7 @@ def height(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]])
 def by_height(
     keys: Iterable[MonitorKey], children: Mapping[MonitorKey, Iterable[MonitorKey]]
 ) -> list[list[MonitorKey]]:
-    """Monitors in batches, each of which is made of earlier ones only."""
+    """Returns batches of monitors. The children of each batch are in earlier batches."""
     found: dict[int, list[MonitorKey]] = {}
     for key in sorted(set(keys)):
         found.setdefault(height(key, children), []).append(key)
@@ -231,7 +235,7 @@ def by_height(
 
 
 def leads_back(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]]) -> bool:
-    """Whether a monitor would be made of itself."""
+    """Returns whether a monitor is its own descendant."""
     seen: set[MonitorKey] = set()
     waiting = list(children.get(key, ()))
     while waiting:
@@ -245,7 +249,7 @@ def leads_back(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKe
 
 
 def depth_through(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]]) -> int:
-    """The levels of the deepest composite that a composite is part of, itself included."""
+    """Returns the levels of the deepest composite that contains `key`, itself included."""
     parents: dict[MonitorKey, list[MonitorKey]] = {}
     for parent, made_of in children.items():
         for child in made_of:

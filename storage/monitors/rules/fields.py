@@ -1,9 +1,9 @@
-"""The settings that monitors of every type have: type, default, bounds, and words for people.
+"""Settings that monitors of all types have: type, default, bounds and texts.
 
-This is the only list of them. Derived from it are the bodies of the API, the entry of a bundle and
-its JSON Schema, the row of a monitor with its SQL, the form of the console, the table of settings
-and the reference in docs/checks.md. A new setting needs a line here, a column in a migration, and
-the rule that uses it.
+This is the only list of them. The following are derived from it: the bodies of the API, the entry
+of a bundle and its JSON Schema, the row of a monitor with its SQL, the form of the console, the
+table of settings, and the reference in docs/checks.md. A new setting needs a line here, a column in
+a migration, and the rule that uses it.
 """
 
 from collections.abc import Iterable
@@ -20,13 +20,13 @@ Group = Literal["about", "schedule", "alerts", "more"]
 
 EVERY_TYPE: Final = frozenset(MonitorType)
 PROBED: Final = EVERY_TYPE - {MonitorType.PUSH, MonitorType.COMPOSITE}
-# A failure of a canary is not confirmed: each run of it is a transaction at the service.
+# Failures of a canary are not confirmed, because each run is a transaction at the service.
 CONFIRMED: Final = PROBED - {MonitorType.ASYNC_CANARY}
 
 
 @dataclass(frozen=True, slots=True)
 class FieldBounds:
-    """From `least` to `most`, both allowed; `unit` is part of the messages."""
+    """Inclusive bounds `least` to `most`. `unit` is part of the messages."""
 
     least: int
     most: int
@@ -43,11 +43,11 @@ class FieldBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorField:
-    """What else is known of a field.
+    """Metadata of a field.
 
-    `bounds` are those of a number, of the length of a text, or of each text of a list, whose number
-    `entries` bounds. `is_default_of_installation` says that an administrator can set the default of
-    new monitors. The console shows the field as `label`, in the part `group` of the form.
+    `bounds` are those of a number, of the length of a text, or of each text of a list, whose length
+    `entries` bounds. `is_default_of_installation` states that an administrator can set the default
+    of new monitors. The console shows the field as `label`, in the part `group` of the form.
     """
 
     bounds: FieldBounds | None = None
@@ -57,7 +57,7 @@ class MonitorField:
     label: str = ""
     hint: str = ""
     group: Group = "about"
-    # The sentence of the reference.
+    # Sentence for the reference documentation.
     meaning: str = ""
 
 
@@ -122,7 +122,7 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             meaning="consecutive failures that make it DOWN; one success makes it UP",
         ),
     ] = 1
-    # Clamped to 5 s … interval when it acts, so any other length is accepted.
+    # Limited to 5 s … interval when used, so other values are accepted.
     confirm_interval_seconds: Annotated[
         int,
         MonitorField(
@@ -242,7 +242,7 @@ def default_fields(base: type | None = None, names: Iterable[str] = OF_INSTALLAT
 
 
 def new_fields(base: type) -> Any:
-    """Returns a struct in which what the installation has a default for may be left out (UNSET)."""
+    """Returns a struct in which fields with an installation default are optional (UNSET)."""
     return _struct(
         base,
         (
@@ -255,7 +255,7 @@ def new_fields(base: type) -> Any:
 
 
 def changed_fields(base: type) -> Any:
-    """Returns a struct in which each field may be left out (UNSET)."""
+    """Returns a struct in which each field is optional (UNSET)."""
     return _struct(base, ((name, hint | UnsetType, UNSET) for name, hint in _TYPES.items()))
 
 
@@ -264,7 +264,7 @@ def _struct(base: type | None, fields: Iterable[tuple[Any, ...]], *, kw_only: bo
     return defstruct("Fields", fields, bases=bases, frozen=True, kw_only=kw_only)
 
 
-# A type checker cannot follow the derivation. It sees the declared fields, whose types are the same
+# A type checker cannot follow the derivation. It uses the declared fields, whose types are the same
 # except for UNSET.
 if TYPE_CHECKING:
 

@@ -1,6 +1,6 @@
-"""A monitor as it would be after a write, and the rules that its common fields keep.
+"""Monitor drafts, and the rules of the common fields.
 
-Forms, routes and bundles all call `faults`, which returns every fault and names the field.
+Forms, routes and bundles all call `faults`, which returns every fault with its field.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from .fields import (
 
 
 def manner_of(kind: MonitorType) -> ResultMode:
-    """How a monitor of this type comes by its results."""
+    """Returns the source of results of a monitor type."""
     match kind:
         case MonitorType.PUSH:
             return ResultMode.PUSH
@@ -38,7 +38,7 @@ def manner_of(kind: MonitorType) -> ResultMode:
 CANARY_TIMEOUT = FieldBounds(1, 3_600, "seconds")
 DEPENDS_ON = FieldBounds(0, 50)
 METHODS: Final = get_args(Method)
-# These have no target: they are told, made of their children, or name their own in a document.
+# Types without a target: they receive results, use children, or have addresses in a document.
 TARGETLESS = frozenset(
     {
         MonitorType.PUSH,
@@ -50,10 +50,10 @@ TARGETLESS = frozenset(
 
 
 class MonitorDraft(MonitorFields, frozen=True, kw_only=True):
-    """A monitor as it would be after a write.
+    """Monitor as it would be after a write.
 
-    `slug` None derives it from the name. `escalation_policy_id` names a policy of the project; None
-    or blank for none. Texts are as they were given.
+    `slug` None derives it from the name. `escalation_policy_id` is a policy of the project; None or
+    blank for no policy. Texts are unmodified.
     """
 
     type: str
@@ -68,7 +68,7 @@ class MonitorDraft(MonitorFields, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class MonitorFault:
-    """A field and the rule that its value breaks."""
+    """Field with the rule that its value breaks."""
 
     field: str
     rule: str
@@ -84,7 +84,7 @@ def bounds_of(field: str, kind: str) -> FieldBounds:
 
 
 def faults(draft: MonitorDraft) -> list[MonitorFault]:
-    """Returns everything that is wrong with the common fields; empty if it may be stored."""
+    """Returns all faults of the common fields."""
     return [
         *_slug_faults(draft),
         *_number_faults(draft),

@@ -1,7 +1,7 @@
-"""What a new monitor has where nobody says otherwise, as it is set for the whole installation.
+"""Installation-wide defaults of new monitors.
 
-It keeps true: a default never makes a monitor that could not be. The time-out is never above the
-interval, and what a kind cannot have it is not given.
+Invariant: defaults never produce an invalid monitor. The timeout is at most the interval, and types
+do not get settings that they cannot have.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import msgspec
 from .fields import BOUNDS, DefaultFields
 from .monitor import MonitorType
 
-# These are not run by us again within one check.
+# These types have no further attempts within one run.
 _WITHOUT_RETRIES: Final = frozenset(
     {MonitorType.ASYNC_CANARY, MonitorType.PUSH, MonitorType.COMPOSITE}
 )
@@ -26,7 +26,7 @@ BUILT_IN: Final = MonitorDefaults()
 
 
 def defaults_fault(defaults: MonitorDefaults) -> tuple[str, str] | None:
-    """The first field that no monitor may have, and why."""
+    """Returns the first invalid field and the rule that it breaks."""
     for name, value in msgspec.structs.asdict(defaults).items():
         broken = BOUNDS[name].fault(value) if name in BOUNDS else None
         if broken is not None:
@@ -37,13 +37,13 @@ def defaults_fault(defaults: MonitorDefaults) -> tuple[str, str] | None:
 
 
 def completed(given: Mapping[str, Any], kind: str, defaults: MonitorDefaults) -> dict[str, Any]:
-    """What was given of a monitor of that kind, and the defaults of the rest."""
+    """Returns the given settings completed with the defaults for the type."""
     found = dict(given)
     for name, value in msgspec.structs.asdict(defaults).items():
         found.setdefault(name, value)
     if "retries" not in given and kind in _WITHOUT_RETRIES:
         found["retries"] = 0
     if "timeout_seconds" not in given:
-        # An interval that cannot be is refused by its own rule.
+        # An invalid interval is refused by its own rule.
         found["timeout_seconds"] = max(min(found["timeout_seconds"], found["interval_seconds"]), 1)
     return found

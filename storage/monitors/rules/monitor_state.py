@@ -1,12 +1,11 @@
-"""A monitor's state: what its results say, folded in the order of their instants.
+"""State of a monitor: its results folded in the order of their instants.
 
-`failure_threshold` consecutive failures make DOWN and one success makes UP. The folded state knows
-no clock: a run that is missing neither adds to the count nor resets it. What is shown and what
-pages is the folded state with freshness: while no result holds, nothing is known, and the status
-is pending.
+`failure_threshold` consecutive failures change it to DOWN and one success to UP. The folded state
+has no clock: a missing run neither increments nor resets the count. The console and alerting use
+the folded state with freshness: while no result is fresh, the status is pending.
 
-A changed threshold says nothing about the target, so it changes no state by itself; the next
-result is judged by it, and what is DOWN stays so until a success.
+A changed threshold does not change the state. It applies to the next result, and a DOWN monitor
+stays DOWN until a success.
 """
 
 from collections.abc import Iterable
@@ -29,9 +28,11 @@ class MonitorStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MonitorState:
-    """`failures` is the run of failures so far, at most the threshold, so that a state that goes on
-    as it was is the same value and need not be written. `since` is the instant of the result that
-    made the status."""
+    """State of a monitor.
+
+    `failures` counts consecutive failures up to the threshold, so that an unchanged state is equal
+    and need not be written. `since` is the instant of the result that caused the status.
+    """
 
     status: MonitorStatus = MonitorStatus.PENDING
     failures: int = 0
@@ -42,7 +43,7 @@ NOTHING_YET = MonitorState()
 
 
 def fold(state: MonitorState, up: bool, instant: Instant, failure_threshold: int) -> MonitorState:
-    """The state after one more result, which must be newer than all that were folded before."""
+    """Returns the state after one more result, which must be newer than all folded ones."""
     if up:
         since = state.since if state.status is MonitorStatus.UP else instant
         return _unless_same(state, MonitorState(MonitorStatus.UP, 0, since))
@@ -57,21 +58,21 @@ def fold(state: MonitorState, up: bool, instant: Instant, failure_threshold: int
 def fold_all(
     state: MonitorState, results: Iterable[tuple[Instant, bool]], failure_threshold: int
 ) -> MonitorState:
-    """Folds (instant, up) in the order given, which must be that of the instants."""
+    """Folds (instant, up) results, which must be in order of their instants."""
     for instant, up in results:
         state = fold(state, up, instant, failure_threshold)
     return state
 
 
 def is_foldable(instant: Instant, newest: Instant | None) -> bool:
-    """Whether a live result moves the state: only one newer than the newest stored does."""
+    """Returns whether a live result is newer than the newest stored one."""
     return newest is None or instant > newest
 
 
 def freshness_us(
     interval_us: int, multiplier: int = ACTIVE_MULTIPLIER, floor_us: int = ACTIVE_FLOOR_US
 ) -> int:
-    """How long a probed result may speak for the target after its instant."""
+    """Returns the freshness of a probe result in µs."""
     return max(multiplier * interval_us, floor_us)
 
 
@@ -81,15 +82,18 @@ def fresh_until(
     multiplier: int = ACTIVE_MULTIPLIER,
     floor_us: int = ACTIVE_FLOOR_US,
 ) -> Instant:
-    """The instant from which a result speaks no longer, by the interval in force when it began.
+    """Returns the end of freshness, by the interval in force when the run began.
 
-    A push result holds until its deadline instead, see `push_deadline.fresh_until`.
+    For a push result, see `push_deadline.fresh_until`.
     """
     return Instant(instant + freshness_us(interval_us, multiplier, floor_us))
 
 
 def status_at(state: MonitorState, held_until: Instant | None, now: Instant) -> MonitorStatus:
-    """The status to show and to act on; `held_until` is the end of the newest result's hold."""
+    """Returns the status to show and use.
+
+    `held_until` is the newest result's end of freshness.
+    """
     if held_until is None or now >= held_until:
         return MonitorStatus.PENDING
     return state.status
@@ -100,7 +104,7 @@ def _unless_same(before: MonitorState, after: MonitorState) -> MonitorState:
 
 
 class StatusChange(msgspec.Struct, frozen=True):
-    """A change of status, as the process that stored it tells it on."""
+    """Status change, as the storing process publishes it."""
 
     org: int
     monitor: int

@@ -1,4 +1,4 @@
-"""What a project's secret may be called and hold, and which settings of a monitor name one."""
+"""Names and values of project secrets, and the settings that refer to them."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,10 @@ def secret_name_fault(name: str) -> str | None:
 
 
 def secret_value_fault(value: str) -> str | None:
-    """What it holds is the target's business: line breaks are a key's, and so is a blank."""
+    """Returns the fault of a value.
+
+    Line breaks and blanks are allowed, since keys contain them.
+    """
     if not value:
         return "must not be empty"
     try:
@@ -27,7 +30,7 @@ def secret_value_fault(value: str) -> str | None:
 
 
 def references(config: Mapping[str, object]) -> dict[str, str]:
-    """The settings that name a project secret: setting to name, blank ones left out."""
+    """Returns the settings that name a project secret as {setting: name}, without blank ones."""
     return {
         key: value
         for key, value in config.items()
@@ -36,5 +39,5 @@ def references(config: Mapping[str, object]) -> dict[str, str]:
 
 
 def referred_key(setting: str) -> str:
-    """Under which key a probe finds the value that `setting` refers to."""
+    """Returns the key under which a probe finds the value of the reference."""
     return setting.removesuffix(REFERENCE_SUFFIX)

@@ -1,5 +1,7 @@
-"""Checks that are tried before they are saved: each waits for one worker of its region, and is gone
-once it is answered or nobody waits any more."""
+"""Check tests before saving.
+
+Each waits for one worker of its region, and is deleted when it is answered or has expired.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -49,12 +51,12 @@ async def lease_check_tests(
 
 
 async def answer_check_test(tx: Tx, uid: UUID, answer: str) -> None:
-    """Nothing where nobody waits for it any more."""
+    """Stores the answer. Has no effect if the test was deleted."""
     await tx.execute(_ANSWER, uid=uid, answer=answer)
 
 
 async def pop_answer(tx: Tx, uid: UUID) -> str | None:
-    """The answer, which is gone with that; None while there is none."""
+    """Returns the answer and deletes the test, None without an answer."""
     found: str | None = await tx.value(_TAKE_ANSWER, uid=uid)
     return found
 

@@ -1,4 +1,4 @@
-"""Wake-up calls: which composites must be evaluated again, because a child or they changed."""
+"""Wakeups: composites to evaluate again because they or a child changed."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ on conflict (org, monitor) do update set
   due_at = least(composite_wakeups.due_at, excluded.due_at)
 """
 
-# Never waits: a call that another process holds is that process's to answer.
+# Skips locked rows: the process that locked a wakeup evaluates it.
 _POP_WAKEUPS = """
 delete from composite_wakeups where (org, monitor) in (
   select c.org, c.monitor from composite_wakeups c
@@ -38,12 +38,12 @@ returning org, monitor
 
 
 async def wake_composites(tx: Tx, key: MonitorKey, due: Instant) -> None:
-    """Asks for a composite to be looked at without a window. What locks its state comes later."""
+    """Requests an evaluation without a window. Must precede the lock of the state."""
     await tx.execute(_WAKE, org=key[0], monitor=key[1], due=due)
 
 
 async def wake_parents(tx: Tx, flips: Sequence[StatusChange]) -> None:
-    """Asks for whatever is made of monitors whose status has changed."""
+    """Wakes the composites with children whose status has changed."""
     await wake_parents_of(tx, [MonitorKey((flip.org, flip.monitor)) for flip in flips])
 
 
@@ -55,6 +55,6 @@ async def wake_parents_of(tx: Tx, keys: Sequence[MonitorKey]) -> None:
 
 
 async def pop_wakeups(tx: Tx, keys: Sequence[MonitorKey]) -> set[MonitorKey]:
-    """Of these, whoever is called for by now; a change that is committed after this calls again."""
+    """Deletes the due wakeups among `keys` and returns them. A later change inserts another."""
     rows = await tx.rows(_POP_WAKEUPS, **key_arrays(keys, "monitors"), now=tx.now)
     return {MonitorKey((org, monitor)) for org, monitor in rows}

@@ -1,8 +1,7 @@
-"""What composites are made of, since when and until when; who is to be looked at beside the
-schedule; and what is kept of a member that is gone.
+"""Compositions over time, composites to evaluate, and records of deleted members.
 
-Terms follow each other without a gap: writing one ends the one before. So for every instant of a
-composite's life there is exactly one that governs it.
+Invariant: terms are contiguous, because writing a term ends the previous one. Exactly one
+composition governs each instant of a composite's life.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ _END = """
 update composite_terms set until_at = at(%(at)s)
 where org = %(org)s and monitor = %(monitor)s and until_at = 'infinity' and from_at <= at(%(at)s)
 """
-# Of two that begin together the later one governs, and the earlier one governs nothing.
+# If two terms begin together, the later one replaces the earlier one.
 _ADD = """
 insert into composite_terms (org, monitor, from_at, mode, quorum, children)
 values (%(org)s, %(monitor)s, at(%(at)s), %(mode)s, %(quorum)s, %(children)s::int[])
@@ -41,8 +40,8 @@ select m.slug from composite_terms c join monitors m on m.org = c.org and m.id =
 where c.org = %(org)s and c.children @> array[%(monitor)s]::int[] and c.until_at = 'infinity'
 order by m.slug limit 1
 """
-# Whoever changes what is made of what, or takes a monitor away, does it alone in its project: two
-# edits at once could close a circle that neither of them sees.
+# Changes of compositions and deletions of monitors are serialized per project: two concurrent edits
+# could create a cycle that neither of them detects.
 _HOLD_OF_PROJECT = "select from projects where uid = %(project)s for no key update"
 _HOLD_OF_MONITOR = """
 select from projects p where (p.org, p.id) = (
@@ -51,7 +50,7 @@ select from projects p where (p.org, p.id) = (
 for no key update
 """
 
-# Compositions in force somewhere in [from, to): of those asked for and of all that lie beneath.
+# Compositions in force in [from, to) of the given composites and all their descendants.
 _BENEATH = """
 with recursive beneath(org, monitor) as (
   select * from unnest(%(orgs)s::int[], %(monitors)s::int[])
@@ -65,7 +64,7 @@ from beneath b join composite_terms c on c.org = b.org and c.monitor = b.monitor
   and c.from_at < at(%(to_at)s) and c.until_at > at(%(from_at)s)
 order by c.org, c.monitor, c.from_at
 """
-# All that monitors were part of somewhere in [from, to), directly or through another.
+# All ancestors of the monitors in [from, to).
 _ABOVE = """
 with recursive above(monitor) as (
   select * from unnest(%(monitors)s::int[])
@@ -115,7 +114,7 @@ delete from deleted_monitors d where d.deleted_at < at(%(before)s)
 
 
 class CurrentComposition(msgspec.Struct, frozen=True):
-    """What a composite is made of now."""
+    """Current composition of a composite."""
 
     from_at: Instant
     mode: str
@@ -130,7 +129,10 @@ async def select_current(tx: Tx, key: MonitorKey) -> CurrentComposition | None:
 async def add_composition(
     tx: Tx, key: MonitorKey, mode: str, quorum: int, children: Sequence[int], now: Instant
 ) -> None:
-    """From now on, and never before the one that it follows. The composite is locked, or new."""
+    """Writes a composition from now on, or from the previous one's start if that is later.
+
+    The composite must be locked or new.
+    """
     before = await select_current(tx, key)
     at = now if before is None else max(now, before.from_at)
     await tx.execute(_END, org=key[0], monitor=key[1], at=at)
@@ -146,7 +148,7 @@ async def add_composition(
 
 
 async def lock_compositions_of(tx: Tx, project: object) -> None:
-    """Nobody else changes what is made of what in a project, until we are done."""
+    """Locks the compositions of a project until the transaction ends."""
     tx.lock_rank(LockRank.PROJECT, "compositions of a project")
     await tx.rows(_HOLD_OF_PROJECT, project=project)
 
@@ -154,14 +156,17 @@ async def lock_compositions_of(tx: Tx, project: object) -> None:
 async def lock_compositions_around(
     tx: Tx, monitor: object, *, only_composites: bool = False
 ) -> None:
-    """The same, of the project that a monitor stands in; of another than a composite, which an
-    edit makes of nothing, only where it may be going."""
+    """Locks the compositions of a monitor's project.
+
+    With `only_composites`, locks only if the monitor is a composite, since an edit gives other
+    types no children.
+    """
     tx.lock_rank(LockRank.PROJECT, "compositions around a monitor")
     await tx.rows(_HOLD_OF_MONITOR, monitor=monitor, only_composites=only_composites)
 
 
 async def select_children(tx: Tx, org: int, project: int) -> dict[MonitorKey, list[MonitorKey]]:
-    """What each composite of a project is made of now."""
+    """Returns the current children of each composite of a project."""
     rows = await tx.rows(_OF_PROJECT, org=org, project=project)
     return {
         MonitorKey((org, monitor)): [MonitorKey((org, child)) for child in children]
@@ -170,7 +175,7 @@ async def select_children(tx: Tx, org: int, project: int) -> dict[MonitorKey, li
 
 
 async def select_parent_slug(tx: Tx, key: MonitorKey) -> str | None:
-    """A composite that is made of the monitor now, if any is."""
+    """Returns the slug of a composite that has the monitor as a child, None without one."""
     slug: str | None = await tx.value(_PARENT_SLUG, org=key[0], monitor=key[1])
     return slug
 
@@ -178,7 +183,7 @@ async def select_parent_slug(tx: Tx, key: MonitorKey) -> str | None:
 async def select_beneath(
     tx: Tx, keys: Iterable[MonitorKey], within: TimeSpan
 ) -> dict[MonitorKey, list[Composition]]:
-    """The compositions in force somewhere in a stretch, of these and of all that lie beneath."""
+    """Returns compositions in force in a span, of the given monitors and all descendants."""
     pairs = list(keys)
     rows = await tx.rows(
         _BENEATH,
@@ -197,8 +202,7 @@ async def select_beneath(
 async def select_above(
     tx: Tx, org: int, monitors: Sequence[int], within: TimeSpan
 ) -> list[MonitorKey]:
-    """The composites that one of the monitors was part of somewhere in a stretch, at whatever
-    depth; those given are left out."""
+    """Returns all ancestors of the monitors in a span, at any depth, without the monitors."""
     rows = await tx.rows(
         _ABOVE, org=org, monitors=list(monitors), from_at=within.from_, to_at=within.until
     )
@@ -206,26 +210,26 @@ async def select_above(
 
 
 async def select_types(tx: Tx, keys: Iterable[MonitorKey]) -> dict[MonitorKey, str]:
-    """Also of those that have departed."""
+    """Returns the types of monitors, including deleted ones."""
     pairs = list(keys)
     rows = await tx.rows(_TYPES, **key_arrays(pairs, "monitors"))
     return {MonitorKey((org, monitor)): kind for org, monitor, kind in rows}
 
 
 async def drop_settled_batches(tx: Tx, batches: Sequence[int]) -> int:
-    """Of these, those whose every window has its row in the ledger."""
+    """Deletes the composite batches among `batches` in which each window has a ledger row."""
     return await tx.execute(_DROP_SETTLED, ids=list(batches))
 
 
 async def archive_monitor(tx: Tx, key: MonitorKey, now: Instant) -> None:
-    """Before a monitor is deleted: what is made of it no longer keeps what it was made of."""
+    """Records a monitor before its deletion, for the compositions that had it as a child."""
     await tx.execute(_DEPART, org=key[0], monitor=key[1], now=now)
     await tx.execute(_END, org=key[0], monitor=key[1], at=now)
     await tx.execute(_DROP_WAKEUP, org=key[0], monitor=key[1])
 
 
 async def forget(tx: Tx, before: Instant) -> int:
-    """Drops what governed nothing later, and who departed before and is part of nothing kept."""
+    """Deletes old compositions, and deleted monitors that no remaining composition has."""
     count = await tx.execute(_FORGET_TERMS, before=before)
     return count + await tx.execute(_FORGET_DELETED, before=before)
 
@@ -233,5 +237,5 @@ async def forget(tx: Tx, before: Instant) -> int:
 def children_of(
     made: Mapping[MonitorKey, Sequence[Composition]],
 ) -> dict[MonitorKey, list[MonitorKey]]:
-    """Who is made of whom, of compositions that are in force at one instant."""
+    """Returns the children of each composite, for compositions in force at one instant."""
     return {key: [child for c in found for child in c.children] for key, found in made.items()}

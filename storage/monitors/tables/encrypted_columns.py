@@ -1,7 +1,7 @@
-"""Every column that holds sealed values: whether any does, and how each is sealed anew.
+"""Columns with encrypted values, and their re-encryption.
 
-A new sealed column is added to `SEALED_COLUMNS`; its table has an `uid`, which is part of what
-binds a value to its row.
+A new encrypted column is added to `SEALED_COLUMNS`. Its table has a `uid`, which binds a value to
+its row.
 """
 
 from typing import Final, NamedTuple
@@ -34,7 +34,7 @@ _ANY = "select " + " or ".join(
 _COUNT = "select " + " + ".join(
     f"(select count(*) from {table} where {name} is not null)" for table, name in SEALED_COLUMNS
 )
-# Held, so that no write of another's between the reading and the writing is lost.
+# Locked, so that no concurrent write between the read and the update is lost.
 _LOCK = {
     column: f"""
 select uid, {column.name} from {column.table}
@@ -54,7 +54,10 @@ where t.uid = n.uid
 
 
 async def holds_ciphertext(tx: Tx) -> bool:
-    """Whether anything is sealed: then a key that is missing must not be made anew."""
+    """Returns whether encrypted values exist.
+
+    If so, a missing key must not be replaced by a new one.
+    """
     found: bool = await tx.value(_ANY)
     return found
 
@@ -65,13 +68,13 @@ async def count_sealed(tx: Tx) -> int:
 
 
 async def lock_sealed(tx: Tx, column: Column, after: UUID, most: int) -> list[tuple[UUID, bytes]]:
-    """The next rows with a sealed value, in the order of their ids."""
+    """Locks and returns the next rows with an encrypted value, by id."""
     return [
         (uid, bytes(value)) for uid, value in await tx.rows(_LOCK[column], after=after, most=most)
     ]
 
 
 async def update_sealed(tx: Tx, column: Column, sealed: dict[UUID, bytes]) -> None:
-    """Writes locked rows; nothing else of them changes, since what they hold is the same."""
+    """Writes re-encrypted values of locked rows. Other columns stay unchanged."""
     count = await tx.execute(_UPDATE[column], uids=list(sealed), values=list(sealed.values()))
     assert count == len(sealed), "the rows are locked and there"

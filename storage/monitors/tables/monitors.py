@@ -1,4 +1,4 @@
-"""Monitors as they are configured. What of a config is secret is sealed before it comes here."""
+"""Monitors and their configuration. Secret settings are already encrypted."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final
@@ -10,7 +10,7 @@ from ...engine.pools import LockRank, Tx
 from ..rows import MonitorRef, MonitorRow
 from ..rules.fields import FIELDS, LISTS
 
-# Where a field of MonitorRow has no column of its name in monitors.
+# Fields of MonitorRow without a column of the same name in monitors.
 _EXPRESSIONS: Final = {
     "project_uid": "p.uid",
     "region": "s.region",
@@ -22,7 +22,7 @@ _EXPRESSIONS: Final = {
 COLUMNS: Final = ", ".join(
     _EXPRESSIONS.get(name, f"m.{name}") for name in MonitorRow.__struct_fields__
 )
-# A monitor's region is that of its shard.
+# The region of a monitor is that of its shard.
 WRITTEN: Final = tuple(name for name in FIELDS if name != "region")
 _PARAMETERS: Final = {
     name: f"%({name})s::text[]" if name in LISTS else f"%({name})s" for name in WRITTEN
@@ -33,12 +33,11 @@ from monitors m join projects p on p.org = m.org and p.id = m.project
   join shards s on s.id = m.shard
 """
 
-# Whoever records results for a monitor holds its row FOR KEY SHARE, which an edit does not wait for
-# and a deletion does.
+# Recording of results locks the row FOR KEY SHARE, which blocks a deletion but not an edit.
 _LOCK_BY_UID = "select from monitors where uid = %(uid)s for no key update"
 _LOCK_TO_DELETE = "select from monitors where uid = %(uid)s for update"
-# A statement of its own: of a monitor that has just moved to another region, the statement that
-# waited for the lock would not find the region.
+# A separate statement: the statement that waited for the lock would not find the new region of a
+# monitor that has just moved.
 _BY_UID = f"select {COLUMNS} {FROM} where m.uid = %(uid)s"
 _BY_KEYS = f"""
 select {COLUMNS} {FROM}
@@ -71,7 +70,7 @@ update monitors set {", ".join(f"{name} = {value}" for name, value in _PARAMETER
 where org = %(org)s and id = %(id)s
 """
 
-# The version moves so that no result is folded from what was true before the edit.
+# The new version prevents folds that began before the edit.
 _TOUCH_STATES = """
 update monitor_states s set version = version + 1
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
@@ -114,7 +113,8 @@ select id, uid, slug, type, shard, managed_by, bundle_uid, bundle_path, orphaned
 from monitors where org = %(org)s and project = %(project)s order by id
 """
 
-# By the ids first, whatever is known of the project: it may have been filled in this transaction.
+# Looks up the ids first, regardless of statistics: the project may have been filled in this
+# transaction.
 _IDS = """
 with named as materialized (
   select uid, id, org, project from monitors where uid = any(%(uids)s::uuid[]))
@@ -134,26 +134,26 @@ select id, depends_on from monitors where org = %(org)s and project = %(project)
 async def select_monitors_by_key(
     tx: Tx, keys: Collection[MonitorKey]
 ) -> dict[MonitorKey, MonitorRow]:
-    """Those that are still there."""
+    """Returns the monitors that still exist."""
     rows = await tx.structs(MonitorRow, _BY_KEYS, **key_arrays(keys, "monitors"))
     return {row.key: row for row in rows}
 
 
 async def lock_monitor(tx: Tx, uid: UUID, *, to_delete: bool = False) -> MonitorRow | None:
-    """The monitor for writing. Of its schedule the caller locks nothing before the end."""
+    """Locks a monitor for writing. The caller locks its schedule last."""
     tx.lock_rank(LockRank.MONITOR, "monitor")
     await tx.rows(_LOCK_TO_DELETE if to_delete else _LOCK_BY_UID, uid=uid)
     return await tx.one(MonitorRow, _BY_UID, uid=uid)
 
 
 async def lock_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
-    """For writing."""
+    """Locks monitors for writing."""
     tx.lock_rank(LockRank.MONITOR, "monitors that are written")
     await tx.rows(_LOCK_KEYS, org=org, ids=sorted(keys))
 
 
 async def lock_shared_monitors_of(tx: Tx, org: int, keys: Collection[int]) -> None:
-    """They stay until we are done."""
+    """Locks monitors against deletion."""
     tx.lock_rank(LockRank.MONITOR, "monitors that a bundle counts on")
     await tx.rows(_HOLD_KEYS, org=org, ids=sorted(keys))
 
@@ -164,35 +164,35 @@ async def lock_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
 
 
 async def select_names(tx: Tx, org: int, project: int) -> list[MonitorRef]:
-    """All of a project."""
+    """Returns all monitors of a project."""
     return await tx.structs(MonitorRef, _NAMES, org=org, project=project)
 
 
 async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
-    """The new monitor's key, or None where the slug is taken. Its state is still to come."""
+    """Returns the new monitor's key, None if the slug is taken. The caller inserts the state."""
     monitor: int | None = await tx.value(_INSERT, **values)
     return monitor
 
 
 async def check_shards_exist(tx: Tx) -> None:
-    """Checks the shards of the monitors that were inserted, which else happens at the commit."""
+    """Checks the shards of inserted monitors now instead of at the commit."""
     await tx.execute("set constraints monitors_shard_fkey immediate")
 
 
 async def insert_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
-    """Pending ones, of new monitors."""
+    """Inserts pending states of new monitors."""
     if keys:
         await tx.execute(_INSERT_STATES, **key_arrays(keys, "monitors"), now=tx.now)
 
 
 async def update_monitor(tx: Tx, values: dict[str, Any]) -> None:
-    """Writes a locked monitor; its state is still to be touched."""
+    """Writes a locked monitor. The caller must call `touch_states`."""
     count = await tx.execute(_UPDATE, **values)
     assert count == 1, "the monitor is locked and there"
 
 
 async def touch_states(tx: Tx, keys: Sequence[MonitorKey]) -> None:
-    """Makes every fold that was begun before begin again."""
+    """Increments the versions of states, so that earlier folds start again."""
     if keys:
         await lock_states(tx, keys)
         await tx.execute(_TOUCH_STATES, **key_arrays(keys, "monitors"))
@@ -208,17 +208,17 @@ async def set_push_token(
 
 
 async def set_superseded(tx: Tx, org: int, monitor: int, service: int | None) -> None:
-    """It is locked."""
+    """Sets the superseding service of a locked monitor."""
     await tx.execute(_SET_SUPERSEDED, org=org, id=monitor, service=service, now=tx.now)
 
 
 async def retire_monitor(tx: Tx, org: int, monitor: int) -> None:
-    """Paused as well; it is locked."""
+    """Retires and pauses a locked monitor."""
     await tx.execute(_RETIRE, org=org, id=monitor, now=tx.now)
 
 
 async def reactivate_monitor(tx: Tx, org: int, monitor: int) -> None:
-    """Still paused; it is locked."""
+    """Ends the retirement of a locked monitor, which stays paused."""
     await tx.execute(_REACTIVATE, org=org, id=monitor)
 
 
@@ -227,14 +227,14 @@ async def delete_monitor(tx: Tx, org: int, monitor: int) -> None:
 
 
 async def select_ids(tx: Tx, org: int, project: int, uids: list[UUID]) -> dict[UUID, int]:
-    """The keys of those of the monitors that stand in the project."""
+    """Returns the keys of the monitors that belong to the project."""
     return dict(await tx.rows(_IDS, org=org, project=project, uids=uids))
 
 
 async def lock_shared_monitors(
     tx: Tx, org: int, project: int, uids: Sequence[UUID]
 ) -> dict[UUID, int]:
-    """The same; they stay until we are done."""
+    """Returns the keys of the project's monitors and locks them against deletion."""
     tx.lock_rank(LockRank.MONITOR, "monitors that are counted on")
     return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))
 

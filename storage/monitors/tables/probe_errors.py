@@ -1,7 +1,7 @@
-"""Why monitors could not be made ready to run: the last reason of each, and when that was.
+"""Probe errors: the last reason and instant per monitor.
 
-A repetition is written once a minute at most, so that a broken monitor costs next to nothing; what
-comes back after a result is no repetition.
+A repetition is written at most once per minute to limit the writes. An error after a result is not
+a repetition.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import Tx
 from ..rows import ProbeErrorReason
 
-# Sorted, so that two who write at once lock alike; of monitors that are still there.
+# Sorted, so that concurrent writers lock in the same order. Deleted monitors are skipped.
 _NOTE = """
 insert into probe_errors as t (org, monitor, reason, at)
 select g.org, g.monitor, g.reason, at(g.at)
@@ -21,7 +21,7 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(reasons)s::text[], %(ats)s::
 order by g.org, g.monitor
 on conflict (org, monitor) do update set reason = excluded.reason, at = excluded.at
 where t.reason <> excluded.reason or t.at < excluded.at - interval '1 minute'
-  -- A result came between: nothing is told any more, and the next run may be a day away.
+  -- After a result the earlier error is no longer shown, and the next run can be a day away.
   or exists (select from heartbeats h where h.org = t.org and h.monitor = t.monitor
     and h.ts >= t.at and h.ts <= excluded.at)
 """

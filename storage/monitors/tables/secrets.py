@@ -1,4 +1,4 @@
-"""Secrets of projects, found by their name. A value is sealed before it comes here."""
+"""Secrets of projects by name. Values are already encrypted."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -13,7 +13,7 @@ _OF_NAME = f"""
 select {_COLUMNS} from project_secrets
 where org = %(org)s and project = %(project)s and name = %(name)s
 """
-# Whoever comes to name it waits until it is renamed or gone; whoever names it holds it by its key.
+# A rename or deletion waits for transactions that refer to the secret: these lock it FOR KEY SHARE.
 _LOCK = f"{_OF_NAME} for update"
 _HOLD = """
 select name from project_secrets
@@ -62,19 +62,22 @@ async def select_secret(tx: Tx, org: int, project: int, name: str) -> SecretRow 
 async def select_secrets_named(
     tx: Tx, org: int, project: int, names: Collection[str]
 ) -> dict[str, SecretRow]:
-    """Those of the names that are there."""
+    """Returns the secrets that exist."""
     rows = await tx.structs(SecretRow, _NAMED, org=org, project=project, names=sorted(names))
     return {row.name: row for row in rows}
 
 
 async def lock_secret(tx: Tx, org: int, project: int, name: str) -> SecretRow | None:
-    """The secret for a change of its name or its end: nobody comes to refer to it meanwhile."""
+    """Locks a secret for a rename or deletion.
+
+    No transaction can refer to it until the commit.
+    """
     tx.lock_rank(LockRank.SECRET, "a secret that changes")
     return await tx.one(SecretRow, _LOCK, org=org, project=project, name=name)
 
 
 async def lock_shared_secrets(tx: Tx, org: int, project: int, names: Collection[str]) -> set[str]:
-    """Which of the names are there; they keep their names until we are done."""
+    """Returns the names that exist, and locks them against a rename and deletion."""
     tx.lock_rank(LockRank.SECRET, "secrets that are referred to")
     rows = await tx.rows(_HOLD, org=org, project=project, names=sorted(names))
     return {name for (name,) in rows}
@@ -88,7 +91,7 @@ async def count_secrets(tx: Tx, org: int, project: int) -> int:
 async def insert_secret(
     tx: Tx, org: int, project: int, uid: UUID, name: str, sealed: bytes
 ) -> int | None:
-    """Its key, or None where the name is taken."""
+    """Returns the key of the new secret, None if the name is taken."""
     key: int | None = await tx.value(
         _INSERT, org=org, project=project, uid=uid, name=name, sealed=sealed, now=tx.now
     )
@@ -96,7 +99,7 @@ async def insert_secret(
 
 
 async def rename_secret(tx: Tx, row: SecretRow, name: str) -> bool:
-    """False where the name is taken."""
+    """Returns False if the name is taken."""
     changed = await tx.execute(
         _RENAME, org=row.org, id=row.id, project=row.project, name=name, now=tx.now
     )

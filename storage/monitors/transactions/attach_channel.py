@@ -1,4 +1,4 @@
-"""Transactions of monitors: attach channel."""
+"""Attachment of channels to monitors."""
 
 from uuid import UUID
 
@@ -12,8 +12,11 @@ from .lock_monitor import demand_monitor
 
 
 async def attach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
-    """From now on the monitor tells the channel; twice is once. Refused not_found, forbidden,
-    invalid where it is no channel of the monitor's project."""
+    """Attaches a channel to a monitor. Idempotent.
+
+    Raises:
+        Refused not_found, forbidden, invalid if the project has no such channel.
+    """
     row = await demand_monitor(tx, principal, EDIT, monitor)
     key = await channels.lock_shared_channel(tx, row.org, row.project, channel)
     if key is None:
@@ -24,7 +27,11 @@ async def attach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: U
 
 
 async def detach_channel(tx: Tx, principal: Principal, monitor: UUID, channel: UUID) -> None:
-    """Refused not_found, forbidden."""
+    """Detaches a channel from a monitor.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await demand_monitor(tx, principal, EDIT, monitor)
     if not await channels.detach_channel(tx, row.org, row.id, channel):
         raise Refused(NOT_FOUND)

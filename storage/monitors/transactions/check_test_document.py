@@ -1,4 +1,4 @@
-"""A check on its way to another process, to be tried there: sealed where it holds secrets."""
+"""Check test for another process, encrypted if it contains secrets."""
 
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from .config_secrets import split
 
 
 class CheckTestDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """All that `make_check` takes; `values` are what stands behind references."""
+    """Arguments of `make_check`. `values` are the secrets that the config refers to."""
 
     type: str
     target: str
@@ -46,7 +46,11 @@ def document_of(draft: MonitorDraft, values: dict[str, str]) -> CheckTestDocumen
 def close_document(
     document: CheckTestDocument, keyring: Keyring, trial: UUID
 ) -> tuple[str | None, bytes | None]:
-    """As text, or sealed; Refused encryption_key_missing where it must be and cannot."""
+    """Returns the document as text or encrypted.
+
+    Raises:
+        Refused encryption_key_missing if it must be encrypted and no key exists.
+    """
     data = msgspec.json.encode(document)
     if document.values or split(document.type, document.config)[1]:
         return None, keyring.seal(data, place_of(trial))
@@ -54,7 +58,11 @@ def close_document(
 
 
 def open_document(trial: CheckTest, keyring: Keyring) -> CheckTestDocument:
-    """CannotOpen where the ring does not open it."""
+    """Returns the document of a check test.
+
+    Raises:
+        CannotOpen if no key of the ring decrypts it.
+    """
     data = (
         keyring.open(trial.document_ciphertext, place_of(trial.uid))
         if trial.document_ciphertext is not None

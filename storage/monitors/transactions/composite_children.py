@@ -1,4 +1,4 @@
-"""What a composite is to be made of: monitors of its own project, never itself, never too deep."""
+"""Children of composites: monitors of the same project, without cycles, at limited depth."""
 
 from uuid import UUID
 
@@ -16,8 +16,7 @@ FIELD = "config.children"
 
 
 def with_natural_children(draft: MonitorDraft) -> MonitorDraft:
-    """A composite's config as it is kept and given back: a list of ids, however it was spelt. The
-    draft has been checked."""
+    """Returns the draft with a composite's children as a list of ids. It must be checked."""
     spec = spec_of(draft.type)
     if draft.type != MonitorType.COMPOSITE or spec is None:
         return draft
@@ -25,8 +24,11 @@ def with_natural_children(draft: MonitorDraft) -> MonitorDraft:
 
 
 async def make_of_children(tx: Tx, key: MonitorKey, project: int, draft: MonitorDraft) -> None:
-    """Writes what a composite is made of from now on. Refused where a child is no monitor of the
-    project, where it would be made of itself, or too deep. The project's compositions are held."""
+    """Writes the children of a composite. Requires the lock of the project's compositions.
+
+    Raises:
+        Refused invalid if a child is not in the project, or on a cycle or too deep nesting.
+    """
     children = await _resolve(tx, key, project, draft)
     mode = CompositeMode(str(draft.config["mode"]))
     quorum = int(draft.config.get("quorum") or 0)

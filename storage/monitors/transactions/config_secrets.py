@@ -1,7 +1,7 @@
-"""What of a monitor's config is secret is kept apart from it, sealed, and never given back.
+"""Secrets of a monitor's config: stored separately, encrypted, and never returned.
 
-A blank value on write keeps the stored one; where the target's scheme, host or port changed, it
-is asked for again, so that a stored credential is not sent to another host.
+A blank value on write keeps the stored one. If the target's scheme, host or port changed, the value
+must be given again, so that a stored credential is not sent to another host.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ def place_of(monitor: UUID) -> CipherContext:
 
 
 def split(kind: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The config without its secrets, and the secrets; a secret leaves a blank in its place."""
+    """Returns the config without its secrets, and the secrets. Secrets are replaced by blanks."""
     spec = spec_of(kind)
     fields = {field.name: field for field in spec.fields} if spec else {}
     plain: dict[str, Any] = {}
@@ -44,7 +44,7 @@ def split(kind: str, config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def _text(document: Any) -> Any:
-    """A document is kept as its text, whichever way it was given."""
+    """Returns a document as text, given as text or object."""
     is_object = isinstance(document, Mapping)
     return msgspec.json.encode(document).decode() if is_object else document
 
@@ -52,8 +52,10 @@ def _text(document: Any) -> Any:
 def readable(
     kind: str, config: dict[str, Any], secrets: Callable[[], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The config with its documents as objects, for those who may write the monitor. `secrets` is
-    called only where there is a document: opening is not free."""
+    """Returns the config with documents as objects, for callers that can edit the monitor.
+
+    `secrets` is called only if there is a document, because decryption is expensive.
+    """
     spec = spec_of(kind)
     for field in spec.fields if spec else ():
         if field.type is FieldType.DOCUMENT and field.secret:
@@ -64,7 +66,7 @@ def readable(
 
 
 def join(plain: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
-    """The config as a probe needs it."""
+    """Returns the complete config for a probe."""
     whole = dict(plain)
     for name, value in secret.items():
         if isinstance(value, Mapping):
@@ -77,7 +79,10 @@ def join(plain: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, Any]:
 def keep_blanks(
     secret: Mapping[str, Any], stored: Mapping[str, Any], *, moved: bool
 ) -> dict[str, Any]:
-    """The secrets after a write: a blank takes the stored value, unless the target moved."""
+    """Returns the secrets after a write.
+
+    A blank keeps the stored value unless the target moved.
+    """
     kept: dict[str, Any] = {}
     for name, value in secret.items():
         before = stored.get(name)
@@ -101,14 +106,22 @@ def _kept(field: str, value: Any, stored: Any, *, moved: bool) -> Any:
 
 
 def encrypt(keyring: Keyring, secret: Mapping[str, Any], monitor: UUID) -> bytes | None:
-    """The sealed secrets, None for none; Refused encryption_key_missing without a key."""
+    """Returns the encrypted secrets, None without secrets.
+
+    Raises:
+        Refused encryption_key_missing without a key.
+    """
     if not secret:
         return None
     return keyring.seal(msgspec.json.encode(secret), place_of(monitor))
 
 
 def decrypt(keyring: Keyring, sealed: bytes | None, monitor: UUID) -> dict[str, Any]:
-    """The secrets; CannotOpen where the ring does not open them."""
+    """Returns the decrypted secrets.
+
+    Raises:
+        CannotOpen if no key of the ring decrypts them.
+    """
     if sealed is None:
         return {}
     opened: dict[str, Any] = msgspec.json.decode(keyring.open(sealed, place_of(monitor)))

@@ -1,4 +1,4 @@
-"""A new monitor: its row, its first term, its pending state, and an extra run at once."""
+"""Creation of a monitor: its row, first term, pending state and extra run."""
 
 import os
 from uuid import UUID
@@ -29,8 +29,7 @@ from .monitor_draft import check_draft, lock_dependencies, term_of
 from .write_batch import MonitorWriteBatch
 
 MONITORS_OF_PROJECT_MOST = 20_000
-# Others may take the slug that was derived before this transaction inserts it: so often another one
-# is derived.
+# Number of derived slugs that are tried. A concurrent transaction can take a derived slug first.
 SLUG_ATTEMPTS = 100
 CREATE = Permission(Need.EDITOR)
 
@@ -43,7 +42,11 @@ async def create_monitor(
     keyring: Keyring,
     regions: frozenset[str],
 ) -> MonitorRow:
-    """Refused not_found, forbidden, invalid with its field, slug_taken, encryption_key_missing."""
+    """Creates a monitor.
+
+    Raises:
+        Refused not_found, forbidden, invalid with its field, slug_taken, encryption_key_missing.
+    """
     home = await demand_project(tx, principal, CREATE, project)
     check_draft(draft, regions)
     if draft.type == MonitorType.COMPOSITE:
@@ -67,8 +70,10 @@ async def create_held(
     uid: UUID,
     shard: int,
 ) -> None:
-    """The same of a draft that was checked; for a composite the project's compositions are held.
-    It is done once what is gathered is written."""
+    """Creates a monitor from a checked draft. `together` must be flushed afterwards.
+
+    For a composite, requires the lock of the project's compositions.
+    """
     draft = with_natural_children(draft)
     values = await _values(tx, home, draft, keyring, uid, shard)
     monitor = await _insert(tx, home, draft, values)
@@ -86,7 +91,11 @@ async def create_held(
 
 
 async def _insert(tx: Tx, home: ProjectRow, draft: MonitorDraft, values: dict[str, object]) -> int:
-    """Inserts with the draft's slug, or one that is derived from its name. Refused slug_taken."""
+    """Inserts with the draft's slug or a derived one.
+
+    Raises:
+        Refused slug_taken.
+    """
     for _ in range(1 if draft.slug else SLUG_ATTEMPTS):
         values["slug"] = draft.slug or await _derived_slug(tx, home, draft.name)
         monitor = await monitors.insert_monitor(tx, values)
@@ -96,7 +105,7 @@ async def _insert(tx: Tx, home: ProjectRow, draft: MonitorDraft, values: dict[st
 
 
 def push_token(keyring: Keyring, uid: UUID) -> tuple[str, bytes, bytes]:
-    """A new token, the digest it is found by, and what is stored to show it to editors."""
+    """Returns a new token, its digest for lookups, and its encrypted form for editors."""
     token = token_from(TokenKind.PUSH, os.urandom(RANDOM_BYTES))
     return token, digest(token), keyring.seal(token.encode(), push_token_place(uid))
 
@@ -139,7 +148,7 @@ async def _values(
 
 
 def common_values(draft: MonitorDraft) -> dict[str, object]:
-    """The columns that an insert and an update give alike, straight from the draft."""
+    """Returns the columns that both insert and update take directly from the draft."""
     return {name: getattr(draft, name) for name in monitors.WRITTEN}
 
 

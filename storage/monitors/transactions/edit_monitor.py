@@ -1,7 +1,7 @@
-"""A monitor changes: what is given is merged, held against every rule, and written with its term.
+"""Edit of a monitor: merges the given fields, checks them and writes the row and its term.
 
-A change of schedule begins a new term where reservation stands, so that every window keeps the
-terms it was reserved under. A changed target, and a resume, ask for an extra run.
+A change of schedule begins a new term at the reservation cursor, so that each window keeps the
+terms under which it was reserved. A changed target and a resume request an extra run.
 """
 
 from contextlib import suppress
@@ -43,10 +43,15 @@ async def edit_monitor(
     keyring: Keyring,
     regions: frozenset[str],
 ) -> MonitorRow:
-    """Merges `given` (fields of MonitorDraft but type and slug). It may stay in a region that has
-    been reserved for others since. Refused as create_monitor, and managed_by_file."""
+    """Merges `given` (fields of MonitorDraft except type and slug) into a monitor.
+
+    The monitor can stay in a region that was later reserved for other organizations.
+
+    Raises:
+        Refused as create_monitor, and managed_by_file.
+    """
     if "depends_on" in given:
-        # Two edits at once could close a circle that neither of them sees.
+        # Two concurrent edits could create a cycle that neither of them detects.
         await compositions.lock_compositions_around(tx, monitor)
     elif "config" in given:
         await compositions.lock_compositions_around(tx, monitor, only_composites=True)
@@ -73,8 +78,10 @@ async def edit_held(
     keyring: Keyring,
     regions: frozenset[str],
 ) -> None:
-    """The same of a monitor that is held. It is done once circles were looked for and what is
-    gathered is written. For a plan nothing of the monitor is written but what it is made of."""
+    """Edits a locked monitor. The caller checks for cycles and flushes `together` afterwards.
+
+    In a plan, only the composition of the monitor is written.
+    """
     draft = with_stored_secrets(before, _merged(before, given), keyring)
     if before.retired_at is not None and draft.enabled:
         raise Refused("retired")
@@ -123,7 +130,7 @@ async def _follow_children(
         await make_of_children(tx, before.key, before.project, draft)
     resumed = draft.enabled and not before.enabled
     if changed or resumed:
-        # Before a resume begins, a result would speak for the pause.
+        # A result before the start of a resume would describe the pause.
         together.wake(before.key, with_term=resumed)
 
 
@@ -136,7 +143,7 @@ def _wants_extra_run(before: MonitorRow, draft: MonitorDraft) -> bool:
 async def _follow_schedule(
     tx: Tx, together: MonitorWriteBatch, before: MonitorRow, draft: MonitorDraft, shard: int
 ) -> None:
-    """A term of its own for what changes of when it runs."""
+    """Writes a new term if the schedule or shard changed."""
     changed = any(getattr(before, name) != getattr(draft, name) for name in _SCHEDULE)
     if not changed and shard == before.shard:
         return
@@ -169,9 +176,11 @@ def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
 
 
 def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
-    """The draft with what a blank keeps: what is judged is what will be probed with."""
+    """Returns the draft with stored secrets in place of blanks, so that the effective one is
+    checked.
+    """
     stored: dict[str, Any] = {}
-    # A ring that no longer opens what is stored must not keep anyone from giving it anew.
+    # If the ring no longer decrypts the stored values, they can still be replaced.
     with suppress(CannotOpen):
         stored = secrets_of_config.decrypt(keyring, before.config_ciphertext, before.uid)
     plain, secret = secrets_of_config.split(before.type, draft.config)
@@ -212,7 +221,7 @@ def _audit_target(before: MonitorRow, draft: MonitorDraft) -> str:
 
 
 async def retire_held(tx: Tx, together: MonitorWriteBatch, before: MonitorRow) -> None:
-    """A monitor that is held runs no more, from where reservation stands."""
+    """Retires a locked monitor. Its schedule ends at the reservation cursor."""
     await monitors.retire_monitor(tx, before.org, before.id)
     together.changed(before.key, enabled=False)
     await _follow_schedule(tx, together, before, _merged(before, {"enabled": False}), before.shard)

@@ -1,4 +1,4 @@
-"""Secrets are written and never read back; one that monitors refer to keeps its name and stays."""
+"""Secrets of projects: write-only. A secret in use cannot be renamed or deleted."""
 
 from uuid import UUID
 
@@ -26,8 +26,11 @@ def place_of(secret: UUID) -> CipherContext:
 async def create_secret(
     tx: Tx, principal: Principal, project: UUID, name: str, value: str, keyring: Keyring
 ) -> SecretRow:
-    """Refused not_found, forbidden, invalid, secret_exists, secret_quota,
-    encryption_key_missing."""
+    """Creates a secret.
+
+    Raises:
+        Refused not_found, forbidden, invalid, secret_exists, secret_quota, encryption_key_missing.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     expect("name", secret_name_fault(name))
     expect("value", secret_value_fault(value))
@@ -54,8 +57,12 @@ async def edit_secret(
     value: str | None,
     keyring: Keyring,
 ) -> None:
-    """Refused not_found, forbidden, invalid, secret_exists, secret_renamed_in_use,
-    encryption_key_missing."""
+    """Replaces the value of a secret, renames it, or both.
+
+    Raises:
+        Refused not_found, forbidden, invalid, secret_exists, secret_renamed_in_use,
+        encryption_key_missing.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     if new_name is None and value is None:
         raise Refused("invalid", "value", "or name is required")
@@ -80,7 +87,11 @@ async def edit_secret(
 
 
 async def delete_secret(tx: Tx, principal: Principal, project: UUID, name: str) -> None:
-    """Refused not_found, forbidden, secret_in_use."""
+    """Deletes a secret.
+
+    Raises:
+        Refused not_found, forbidden, secret_in_use.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     row = await _lock(tx, home, name)
     if await is_referred_to(tx, home.org, home.id, name):

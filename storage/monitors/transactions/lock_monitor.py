@@ -1,4 +1,4 @@
-"""Transactions of monitors: lock monitor."""
+"""Locks of monitors with a check of permissions."""
 
 from uuid import UUID
 
@@ -13,11 +13,15 @@ from ..tables.monitors import lock_monitor
 async def demand_monitor(
     tx: Tx, principal: Principal, action: Permission, monitor: UUID, *, to_delete: bool = False
 ) -> MonitorRow:
-    """The monitor, locked for writing or to be deleted, if the principal may do this to it."""
+    """Returns the monitor, locked for writing or deletion, if the principal is permitted."""
     return demand_row(principal, action, await lock_monitor(tx, monitor, to_delete=to_delete))
 
 
 def expect_unmanaged_monitor(principal: Principal, row: MonitorRow) -> None:
-    """Refused managed_by_file: an edit of what a file says would be undone by the file."""
+    """Refuses an edit of a managed monitor, because the file would undo it.
+
+    Raises:
+        Refused managed_by_file.
+    """
     if is_managed(principal, row.managed_by, row.orphaned_at):
         raise Refused("managed_by_file")

@@ -1,4 +1,4 @@
-"""What a monitor's settings refer to is there when it is written, and opened only to be used."""
+"""References of a monitor's settings to secrets: checked on write, decrypted only for use."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,11 @@ from .edit_secrets import place_of
 
 
 async def lock_references(tx: Tx, org: int, project: int, config: Mapping[str, object]) -> None:
-    """Refused where a setting names no secret of the project; the others keep their names until
-    the monitor is written."""
+    """Locks the names of the referenced secrets until the transaction ends.
+
+    Raises:
+        Refused invalid if a setting names no secret of the project.
+    """
     named = references(config)
     if not named:
         return
@@ -25,8 +28,11 @@ async def lock_references(tx: Tx, org: int, project: int, config: Mapping[str, o
 async def open_references(
     tx: Tx, org: int, project: int, config: Mapping[str, object], keyring: Keyring
 ) -> dict[str, str]:
-    """The values that the settings refer to, by the keys a probe finds them under. Refused where
-    one is not there, or no key of the ring opens it."""
+    """Returns the values that the settings refer to, by the keys that a probe uses.
+
+    Raises:
+        Refused invalid if a secret does not exist or no key of the ring decrypts it.
+    """
     named = references(config)
     found = await secrets.select_secrets_named(tx, org, project, set(named.values()))
     values: dict[str, str] = {}

@@ -1,6 +1,6 @@
-"""What the audit says of a monitor that is written, and that what its runs make may stay.
+"""Audit texts of monitors, including the acknowledgement of a missing cleanup.
 
-A canary's workflow is sealed once it is stored, so this is asked of the draft, which holds it.
+A canary's workflow is encrypted when stored, so the draft is used.
 """
 
 from ....probes.check.registry import spec_of
@@ -13,12 +13,12 @@ NO_CLEANUP = "cleanup=none acknowledged"
 
 
 def target_of(row: MonitorRow) -> str:
-    """As the audit names a monitor."""
+    """Returns the audit name of a monitor."""
     return f"monitor:{row.uid} slug={row.slug} type={row.type} region={row.region}"
 
 
 def audited(target: str, draft: MonitorDraft) -> str:
-    """The audit's target, with a clause where somebody acknowledged that nothing is cleaned up."""
+    """Returns the audit target, with a clause if a missing cleanup was acknowledged."""
     return f"{target} {NO_CLEANUP}" if _leaves_what_it_makes(draft) else target
 
 
@@ -27,7 +27,7 @@ def _leaves_what_it_makes(draft: MonitorDraft) -> bool:
     if draft.type != MonitorType.ASYNC_CANARY or spec is None:
         return False
     try:
-        # As text or as an object, a document is read alike.
+        # A document is read in the same way as text and as object.
         workflow = read_workflow(spec.read(draft.config)[0].get("workflow"), FIXTURES)
     except BadWorkflow:
         return False

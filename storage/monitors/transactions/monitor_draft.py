@@ -1,4 +1,4 @@
-"""A monitor as it would be after a write, held against every rule before anything is written."""
+"""Checks of a monitor draft before the write."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -15,7 +15,11 @@ from ..tables import monitors
 
 
 def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
-    """Refused with the first fault, which names its field; nothing is written."""
+    """Checks a draft. Writes no rows.
+
+    Raises:
+        Refused invalid with the first fault and its field.
+    """
     if draft.type not in MonitorType.__members__.values():
         raise Refused("invalid", "type", "is no known type")
     for fault in faults(draft):
@@ -36,7 +40,7 @@ def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
 
 
 def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> ScheduleTerm:
-    """The terms that a draft's schedule runs by; they begin where reservation stands."""
+    """Returns the schedule term of a draft. It begins at the reservation cursor."""
     interval_us = draft.interval_seconds * SECOND
     return ScheduleTerm(
         from_=now,
@@ -50,8 +54,11 @@ def term_of(draft: MonitorDraft, uid: UUID, shard: int, now: Instant) -> Schedul
 
 
 async def lock_dependencies(tx: Tx, org: int, project: int, draft: MonitorDraft) -> list[int]:
-    """The keys of `depends_on`, none of which is deleted before the commit. Refused where one is no
-    monitor of the project."""
+    """Returns the keys of `depends_on`, locked against deletion.
+
+    Raises:
+        Refused invalid if one is not in the project.
+    """
     if not draft.depends_on:
         return []
     known = await monitors.lock_shared_monitors(tx, org, project, draft.depends_on)
@@ -61,7 +68,11 @@ async def lock_dependencies(tx: Tx, org: int, project: int, draft: MonitorDraft)
 
 
 async def expect_no_circle(tx: Tx, row: MonitorRow) -> None:
-    """Refused where what is written now makes the monitor depend on itself."""
+    """Checks that the monitor does not depend on itself.
+
+    Raises:
+        Refused invalid.
+    """
     edges = await monitors.select_dependencies(tx, row.org, row.project)
     if _reaches(edges, row.id):
         raise Refused("invalid", "depends_on", "must not lead back to the monitor itself")
@@ -81,8 +92,9 @@ def _reaches(edges: Mapping[int, list[int]], start: int) -> bool:
 
 
 def has_moved(before: str, after: str) -> bool:
-    """Whether scheme, host or port of the target changed: with https goes what kept a credential
-    from those in between.
+    """Returns whether scheme, host or port of the target changed.
+
+    The scheme counts, because without https a credential is readable in transit.
     """
     return before != after and _address(before) != _address(after)
 

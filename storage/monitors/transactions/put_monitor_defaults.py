@@ -1,5 +1,7 @@
-"""Global admins say what new monitors have where nobody says otherwise; those that are there stay
-as they are."""
+"""Installation-wide defaults of new monitors, set by global admins.
+
+Existing ones keep theirs.
+"""
 
 from typing import Final
 
@@ -18,7 +20,11 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_monitor_defaults(tx: Tx, principal: Principal, defaults: MonitorDefaults) -> None:
-    """Refused forbidden, and invalid with the field that cannot be."""
+    """Writes the defaults.
+
+    Raises:
+        Refused forbidden, invalid with the field.
+    """
     demand(principal, EDIT, None)
     fault = defaults_fault(defaults)
     if fault is not None:

@@ -1,4 +1,4 @@
-"""Opens what a definition keeps sealed: its own secret settings, and the values it refers to."""
+"""Decryption of a definition: its secret settings and the values that it refers to."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +14,11 @@ from .edit_secrets import place_of
 
 @dataclass(frozen=True, slots=True)
 class OpenedConfig:
-    """`plain` and `secret` are the config in two parts; `values` are what stands behind its `_ref`
-    settings, under the key without `_ref`. `missing` are settings whose secret is not there."""
+    """Decrypted config.
+
+    `plain` and `secret` are the two parts of the config. `values` are those of its `_ref` settings,
+    under the key without `_ref`. `missing` are settings whose secret does not exist.
+    """
 
     plain: dict[str, Any] = field(repr=False)
     secret: dict[str, Any] = field(repr=False)
@@ -24,7 +27,11 @@ class OpenedConfig:
 
 
 def open_material(keyring: Keyring, definition: Definition) -> OpenedConfig:
-    """CannotOpen where the ring does not open one of them."""
+    """Decrypts a definition.
+
+    Raises:
+        CannotOpen if no key of the ring decrypts one of the values.
+    """
     plain: dict[str, Any] = msgspec.json.decode(definition.config)
     secret = decrypt(keyring, definition.config_ciphertext, definition.uid)
     sealed = dict(

@@ -1,7 +1,7 @@
-"""All that is sealed is sealed under the current key, a few rows at a time, while work goes on.
+"""Re-encryption of all values under the current key, in batches during operation.
 
-A value that no key of the ring opens stays as it is and is told: it may open again when its key is
-given back, and would be lost if it were touched.
+A value that no key of the ring decrypts stays unchanged and is reported. It can be decrypted again
+when its key is restored.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _FIRST: Final = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far the columns have been walked; the start is `Position()`."""
+    """Progress over the columns. The start is `Position()`."""
 
     column: int = 0
     after: UUID = _FIRST
@@ -27,7 +27,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a pass did. `goes_on` is None when all has been walked; `unopened` names rows."""
+    """Result of one pass. `goes_on` is None at the end; `unopened` names rows."""
 
     seen: int
     resealed: int
@@ -36,7 +36,11 @@ class Pass:
 
 
 async def reencrypt_all(tx: Tx, keyring: Keyring, position: Position) -> Pass:
-    """The next rows, in a transaction of their own. Refused encryption_key_missing."""
+    """Re-encrypts the next rows, in a separate transaction.
+
+    Raises:
+        Refused encryption_key_missing.
+    """
     column = SEALED_COLUMNS[position.column]
     rows = await lock_sealed(tx, column, position.after, ROWS_AT_ONCE)
     resealed: dict[UUID, bytes] = {}

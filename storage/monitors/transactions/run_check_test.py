@@ -1,4 +1,4 @@
-"""Transactions of monitors: run check test."""
+"""Check tests that a request inserts and polls."""
 
 from uuid import UUID
 
@@ -18,5 +18,5 @@ async def insert_check_test(
 
 
 async def pop_answer(tx: Tx, uid: UUID) -> str | None:
-    """The answer, which is gone with that; None while there is none."""
+    """Returns the answer and deletes the test, None without an answer."""
     return await check_tests.pop_answer(tx, uid)

@@ -1,4 +1,4 @@
-"""What a person may ask of a monitor beside its schedule: a run now, a new push token."""
+"""Actions on a monitor outside its schedule: a run now, a new push token."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -24,7 +24,7 @@ EDIT = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True)
 class RequestedRun:
-    """A run that was asked for; of a composite there is no job, but it is called for."""
+    """Requested run. A composite has a wakeup instead of a job."""
 
     key: MonitorKey
     type: str
@@ -32,7 +32,11 @@ class RequestedRun:
 
 
 async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
-    """Refused in_use while one waits, invalid where there is nothing to run."""
+    """Requests a run of a monitor.
+
+    Raises:
+        Refused in_use if a requested run waits, invalid if the monitor cannot run.
+    """
     row = await demand_monitor(tx, principal, EDIT, monitor)
     if row.type == MonitorType.PUSH:
         raise Refused("invalid", "type", f"{row.type} has nothing to run")
@@ -41,7 +45,7 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
     job = uuid7()
     asked = RequestedRun(row.key, row.type, job)
     if row.type == MonitorType.COMPOSITE:
-        # Nothing is in the way of looking once more, so nobody is told to wait.
+        # Another wakeup of a composite is harmless, so in_use does not apply.
         await composite_wakeups.wake_composites(tx, asked.key, tx.now)
         return asked
     until = Instant(tx.now + EXTRA_CLAIM_US)
@@ -54,7 +58,7 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
 
 
 async def renew_push_token(tx: Tx, principal: Principal, monitor: UUID, keyring: Keyring) -> str:
-    """The new token; the old one ends with the commit."""
+    """Returns a new token. The old one expires with the commit."""
     row = await demand_monitor(tx, principal, EDIT, monitor)
     if row.type != MonitorType.PUSH:
         raise Refused("invalid", "type", "only a push monitor has a token")

@@ -1,10 +1,12 @@
-"""Gathers what an edit of one or of thousands of monitors writes at its end: states, the audit,
-wake-ups, terms, extra runs, and the log of edits.
+"""Batch of writes at the end of an edit of one or thousands of monitors.
 
-A row that one transaction writes again and again is passed version by version by each who writes it
-next, and each statement costs a round trip: so these are gathered. Rows that schedulers, recorders
-and sealers wait for are locked last, and for a short time. Wake-ups are locked before states and
-states before jobs, as everywhere; the schedule is locked after all of them.
+It contains states, audit entries, wakeups, terms, extra runs and the log of edits. Repeated updates
+of one row in a transaction leave row versions that each later update must skip, and each statement
+costs a round trip; therefore they are gathered.
+
+Locks:
+    rows that schedulers, recorders and sealers wait for are locked last and briefly: wakeups before
+    states, states before jobs, as in all transactions, and the schedule last.
 """
 
 from collections.abc import Mapping
@@ -25,26 +27,29 @@ from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
 from ..tables import composite_wakeups, monitors
 
-# An extra run that nobody took up by then says nothing any more.
+# An extra run that was not claimed within this time is dropped.
 EXTRA_CLAIM_US: Final = 120 * SECOND
-# The terms of a bundle begin this much after the cursor of their shard, plus a share for each term,
-# so that they can be written before the schedule is locked.
+# Terms of a bundle begin this much after the cursor of their shard, plus an amount per term, so
+# that they can be written before the schedule is locked.
 AHEAD_US: Final = 1 * SECOND
 AHEAD_OF_EACH_US: Final = 2 * MILLISECOND
 # If the cursor is closer than this before the schedule is locked, the terms are moved.
 MARGIN_LEAST_US: Final = SECOND // 2
-# A wake-up that is locked before its instant is known.
+# Provisional delay of a wakeup that is locked before its instant is known.
 _UNKNOWN_YET_US: Final = DAY
 
 
 @dataclass(slots=True)
 class MonitorWriteBatch:
-    """`flush` is the last that an edit of one monitor does. A bundle does `write_ahead`, and
-    `publish` as its last. A plan does neither, and writes no monitor that exists."""
+    """Gathered writes.
+
+    An edit of one monitor ends with `flush`. A bundle calls `write_ahead`, and `publish` last. A
+    plan calls neither, and writes no existing monitors.
+    """
 
     principal: Principal
     is_plan: bool = False
-    # The new dependencies of monitors that a plan does not write.
+    # New dependencies of monitors that a plan does not write.
     planned_dependencies: dict[int, list[int]] = field(default_factory=dict)
     _new: list[MonitorKey] = field(default_factory=list)
     _touched: list[MonitorKey] = field(default_factory=list)
@@ -54,8 +59,8 @@ class MonitorWriteBatch:
     # The shard that a monitor leaves.
     _left: dict[MonitorKey, int] = field(default_factory=dict)
     _edited: dict[int, set[MonitorKey]] = field(default_factory=dict)
-    # With whether they wait for the term that begins: what is asked for is not to wait for the
-    # next window, but what comes from before a resume speaks for the pause, and so for nothing.
+    # The flag states whether to wait for the new term. Requested runs need not wait for the next
+    # window, but a result from before a resume would describe the pause.
     _runs: list[tuple[MonitorKey, int, bool]] = field(default_factory=list)
     _wakes: dict[MonitorKey, bool] = field(default_factory=dict)
     _begins: dict[MonitorKey, Instant] = field(default_factory=dict)
@@ -64,7 +69,7 @@ class MonitorWriteBatch:
         self._new.append(key)
 
     def changed(self, key: MonitorKey, *, enabled: bool) -> None:
-        """Every fold that was begun before begins again."""
+        """Registers a changed monitor, so that earlier folds start again."""
         self._touched.append(key)
         if not enabled:
             self._paused.append(key)
@@ -75,8 +80,10 @@ class MonitorWriteBatch:
     def term(
         self, key: MonitorKey, term: ScheduleTerm, from_at: Instant, *, left: int | None = None
     ) -> None:
-        """The term begins at the cursor of the shard, and not before `from_at`. `left` is the shard
-        that the monitor leaves."""
+        """Registers a term that begins at the shard's cursor, and not before `from_at`.
+
+        `left` is the shard that the monitor leaves.
+        """
         self._terms.append(NewTerm.of(key, term, from_at))
         self._edited.setdefault(term.shard, set()).add(key)
         if left is not None:
@@ -87,11 +94,11 @@ class MonitorWriteBatch:
         self._runs.append((key, shard, with_term))
 
     def wake(self, key: MonitorKey, *, with_term: bool) -> None:
-        """Asks for an evaluation of a composite, now or when its new term begins."""
+        """Requests an evaluation of a composite, now or when its new term begins."""
         self._wakes[key] = with_term
 
     async def flush(self, tx: Tx) -> None:
-        """Writes what was gathered of one monitor."""
+        """Writes the batch of one monitor."""
         await self._write_records(tx)
         await self._write_states(tx)
         await self._write_runs(tx)
@@ -107,14 +114,18 @@ class MonitorWriteBatch:
         self._begins = await self._add_terms(tx, ahead_us=self._ahead_us)
 
     async def publish(self, tx: Tx) -> None:
-        """Writes the rest. Raises Conflicted if reservation has passed the beginning of a term."""
+        """Writes the rest.
+
+        Raises:
+            Conflicted if reservation has passed the beginning of a term.
+        """
         await self._write_states(tx)
         if self._edited:
             await self._keep_ahead(tx)
         await self._write_runs(tx)
         await self._time_followers(tx)
         if self._new:
-            # At the commit the check would take its time under the lock.
+            # At the commit, this check would run under the lock.
             await monitors.check_shards_exist(tx)
         if self._edited:
             await schedule_edits.lock_edits(tx, self._edited)
@@ -139,7 +150,7 @@ class MonitorWriteBatch:
         await queues.delete_jobs_of(tx, self._paused)
 
     async def _add_terms(self, tx: Tx, *, ahead_us: int) -> dict[MonitorKey, Instant]:
-        """The term of a monitor that leaves a shard begins after the cursor of that shard too."""
+        """Writes the terms. If a monitor leaves a shard, its term begins after that cursor too."""
         terms = self._terms
         if self._left:
             reserved = await schedules.select_reserved_of(tx, set(self._left.values()))
@@ -155,11 +166,11 @@ class MonitorWriteBatch:
         return term.not_before(Instant(reserved[left] + ahead_us))
 
     def _least(self, reserved: Mapping[int, Instant], key: MonitorKey) -> Instant:
-        """The first instant at which a term of the monitor may begin."""
+        """Returns the first instant at which a term of the monitor can begin."""
         return max(at for shard, at in reserved.items() if key in self._edited[shard])
 
     async def _keep_ahead(self, tx: Tx) -> None:
-        """Moves the terms that reservation is close to, before the schedule is locked."""
+        """Moves terms that the cursor is close to, before the schedule is locked."""
         reserved = await schedules.select_reserved_of(tx, self._edited)
         moved = {
             key: (begin, Instant(least + self._ahead_us))
@@ -170,11 +181,11 @@ class MonitorWriteBatch:
         self._begins.update({key: to for key, (_, to) in moved.items()})
 
     async def _write_runs(self, tx: Tx) -> None:
-        """Writes the extra runs, and so locks their rows before the schedule."""
+        """Writes the extra runs, which locks their rows before the schedule."""
         await queues.add_jobs(tx, [self._job(tx, *run) for run in self._runs])
 
     async def _time_followers(self, tx: Tx) -> None:
-        """Corrects the instants of wake-ups and extra runs that begin with a term."""
+        """Corrects the instants of wakeups and extra runs that begin with a term."""
         for key, with_term in sorted(self._wakes.items()):
             if with_term:
                 await composite_wakeups.wake_composites(tx, key, self._begin(tx, key))
