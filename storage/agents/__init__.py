@@ -1,1 +1,1 @@
-"""What is stored of agents."""
+"""Storage of agents."""

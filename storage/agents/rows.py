@@ -9,7 +9,7 @@ from ..core.instant import Instant
 
 
 class AgentTokenRow(msgspec.Struct, frozen=True):
-    """`revoked_at` is None for as long as it opens anything."""
+    """Token of an agent. `revoked_at` is None while the token is valid."""
 
     uid: UUID
     name: str
@@ -18,12 +18,12 @@ class AgentTokenRow(msgspec.Struct, frozen=True):
     revoked_at: Instant | None
 
 
-# Of those that do not say who they are.
+# Instance id of agents that send none.
 NOBODY: Final = UUID(int=0)
 
 
 class AgentRow(msgspec.Struct, frozen=True):
-    """`carrier` and `workflow_kinds` are what its last heartbeat declared."""
+    """Agent. `carrier` and `workflow_kinds` are those of its last heartbeat."""
 
     credential: str
     region: str

@@ -1,7 +1,7 @@
-"""What an agent says of a run, held against what was due: an arrival, nothing, or a fault.
+"""Conversion of agent results: an incoming result, None, or a fault.
 
-It keeps true: a window is answered only where the terms then in force made one, by a run that began
-while it could be claimed and by the definition that was in force; an instant is never moved.
+Invariant: a result covers a window only if the terms in force then scheduled it, the run began
+within the claim period, and it used the definition in force. An instant is never moved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,16 +26,16 @@ from ..scheduling.rules.run_schedule import (
     window_at,
 )
 
-# How far the agent's reckoning of our time may be ahead of it.
+# Largest lead of the agent's estimate of server time.
 AHEAD_US: Final = 60 * SECOND
-# So many definitions back a window's job is still known by its id.
+# Number of older definitions whose job ids are still recognized.
 REVISIONS_BACK: Final = 100
 _CLASSES: Final = frozenset(FailureClass) - {FailureClass.PROBE_ERROR, FailureClass.PUSH_MISSED}
 _MESSAGE_MOST: Final = 300
 
 
 class AgentMonitor(msgspec.Struct, frozen=True):
-    """A monitor that results are brought for."""
+    """Monitor that results are reported for."""
 
     org: int
     id: int
@@ -53,7 +53,7 @@ class AgentMonitor(msgspec.Struct, frozen=True):
 
 
 class Unstorable(msgspec.Struct, frozen=True):
-    """A result that is well formed and cannot be stored at its instant."""
+    """Well-formed result that cannot be stored at its instant."""
 
     reason: str
 
@@ -96,7 +96,7 @@ def _message_fault(item: AgentResult) -> tuple[str, str] | None:
 def arrival_of(
     item: AgentResult, monitor: AgentMonitor, terms: Sequence[ScheduleTerm], source: ResultSource
 ) -> IncomingResult | None:
-    """What answers a window; None where it answers none that was due."""
+    """Returns the result for a window, None if it covers no scheduled window."""
     due = from_datetime(item.due_at)
     window = window_at(terms, due)
     if window is None or manner_of(MonitorType(monitor.type)) is not ResultMode.PROBE:
@@ -110,7 +110,7 @@ def arrival_of(
 
 
 def _revision(item: AgentResult, monitor: AgentMonitor, due: Instant) -> int | None:
-    """Of which definition the run was; 0 where the agent does not say, None for no job of ours."""
+    """Returns the revision that was run, 0 without a job id, None for an unknown job id."""
     if isinstance(item.job_id, msgspec.UnsetType):
         return 0
     oldest = max(monitor.revision - REVISIONS_BACK, 0)
@@ -123,7 +123,7 @@ def _revision(item: AgentResult, monitor: AgentMonitor, due: Instant) -> int | N
 def arrival_beside(
     item: AgentResult, monitor: AgentMonitor, revision: int, source: ResultSource
 ) -> IncomingResult:
-    """Of a job without a window, given out by that definition."""
+    """Returns the result of a job without a window, which was issued with `revision`."""
     return _arrival(item, monitor, revision, source, None)
 
 
@@ -150,7 +150,7 @@ def _arrival(
     )
     if window is None:
         return arrival
-    # Backfill is late whatever the clock says: the figures had to do without it.
+    # Backfill is always late, because the figures were computed without it.
     until = (
         Instant(0) if source is ResultSource.BACKFILL else covered_until(window, ResultMode.PROBE)
     )

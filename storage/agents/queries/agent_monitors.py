@@ -1,4 +1,4 @@
-"""The monitors that an agent brings results for, as they are now."""
+"""Monitors that agents report results for."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -15,6 +15,6 @@ where m.uid = any(%(uids)s::uuid[])
 
 
 async def select_watched(tx: Tx, uids: Sequence[UUID]) -> dict[UUID, AgentMonitor]:
-    """Those that are still there."""
+    """Returns the monitors that still exist."""
     rows = await tx.structs(AgentMonitor, _OF, uids=list(uids))
     return {row.uid: row for row in rows}

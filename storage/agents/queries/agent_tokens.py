@@ -23,7 +23,7 @@ select {_COLUMNS} from (
 
 
 async def select_live_agent_token(tx: Tx, token_hash: bytes) -> AgentTokenRow | None:
-    """None for one that is unknown, and from the commit of its revocation on."""
+    """Returns None for an unknown token, and after the commit of its revocation."""
     return await tx.one(AgentTokenRow, _LIVE_BY_HASH, hash=token_hash)
 
 
@@ -32,5 +32,5 @@ async def select_agent_token(tx: Tx, uid: UUID) -> AgentTokenRow | None:
 
 
 async def select_agent_tokens(tx: Tx) -> list[AgentTokenRow]:
-    """Those that hold, newest first, and after them REVOKED_SHOWN of those that do not."""
+    """Returns valid tokens, newest first, then the REVOKED_SHOWN latest revoked ones."""
     return await tx.structs(AgentTokenRow, _ALL)

@@ -1,8 +1,8 @@
-"""What probes where, and what waits there: the figures of each region, just now.
+"""Load of the regions: processes, agents and waiting jobs.
 
-A window waits from when it is due until somebody has claimed it or it may be claimed no longer. One
-that its holder died with waits again, unless it has its row in the ledger already. Canaries are not
-counted: they wait for a place in their region too, and say themselves why they were refused one.
+A window waits from its due instant until it is claimed or can no longer be claimed. If its holder
+died, it waits again, unless it has a row in the ledger. Canaries are not counted: they wait for a
+slot of the region and report refusals themselves.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from ...engine.pools import Tx
 from ...scheduling.rows import PresenceRow
 from ...scheduling.tables import presences
 
-# A run batch that was published holds only what could be claimed then, and a claim ends two minutes
-# after its window was due at the latest: older ones hold nothing that waits, and are not read.
+# A published run batch contains only windows that were claimable then, and the claim period ends at
+# most two minutes after the due instant. Older batches have no waiting windows.
 FIRST_DUE_BACK_MINUTES: Final = 10
 _PROBING: Final = frozenset({"all", "worker"})
 
@@ -57,7 +57,7 @@ select region, count(*) from agents
 where last_seen_at > at(%(now)s) - interval '{LIVE_SECONDS} seconds' group by region
 """
 _REGIONS = "select distinct region from shards"
-# A push is heard and a composite is computed: neither needs anybody in its region.
+# Push monitors and composites need no worker or agent in their region.
 _WATCHED = """
 select h.region, count(*) from monitors m join shards h on h.id = m.shard
 where m.enabled and m.type <> all('{push,composite}'::text[]) group by h.region
@@ -66,8 +66,11 @@ where m.enabled and m.type <> all('{push,composite}'::text[]) group by h.region
 
 @dataclass(frozen=True, slots=True)
 class RegionLoad:
-    """`workers` and `agents` are those that probe there just now; `oldest_due` is of what waits
-    longest, None where nothing does."""
+    """Load of one region.
+
+    `workers` and `agents` count live ones. `oldest_due` is the earliest waiting due instant, None
+    without waiting jobs.
+    """
 
     name: str
     workers: int
@@ -80,13 +83,13 @@ class RegionLoad:
         return self.workers > 0 or self.agents > 0
 
     def lag_us(self, now: Instant) -> int | None:
-        """How long the oldest has waited; None where none waits."""
+        """Returns how long the oldest job has waited in µs, None without waiting jobs."""
         return None if self.oldest_due is None else max(now - self.oldest_due, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """As it was at `at`."""
+    """State of all processes and regions at `at`."""
 
     at: Instant
     processes: list[PresenceRow]
@@ -94,8 +97,10 @@ class Fleet:
 
 
 async def select_fleet(tx: Tx, configured: Iterable[str]) -> Fleet:
-    """The processes that are there, by host, and by name each region that is configured, has
-    monitors, or is probed in."""
+    """Returns the live processes by host, and the regions by name.
+
+    The regions are those that are configured, have shards, or have live workers or agents.
+    """
     processes = await presences.select_live(tx, tx.now)
     waiting = {name: (many, oldest) for name, many, oldest in await tx.rows(_WAITING, now=tx.now)}
     agents: dict[str, int] = dict(await _counts(tx, _AGENTS, now=tx.now))
@@ -113,7 +118,7 @@ async def select_fleet(tx: Tx, configured: Iterable[str]) -> Fleet:
 
 
 async def count_watched(tx: Tx) -> dict[str, int]:
-    """How many monitors that are enabled somebody must probe for, by region; none is left out."""
+    """Returns the number of enabled monitors that must be probed, by region, without zeros."""
     return dict(await _counts(tx, _WATCHED))
 
 

@@ -1,4 +1,4 @@
-"""Agents' tokens: found by the SHA-256 of the secret; one that was revoked opens nothing more."""
+"""Tokens of agents, found by the SHA-256 of the secret. Revoked tokens are not accepted."""
 
 from typing import Final
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from ...engine.pools import Tx
 from ..rows import AgentTokenRow
 
-# Rows of revoked ones stay; so many of them, the latest, are shown beside those that hold.
+# Rows of revoked tokens are kept. This many of the latest are listed after the valid ones.
 REVOKED_SHOWN: Final = 100
 
 _COLUMNS = "uid, name, region, created_at, revoked_at"
@@ -47,5 +47,5 @@ async def insert_agent_token(
 
 
 async def revoke_agent_token(tx: Tx, uid: UUID) -> AgentTokenRow | None:
-    """None where there is no such token, or none that still holds."""
+    """Revokes a token. Returns None if no valid token has this id."""
     return await tx.one(AgentTokenRow, _REVOKE, uid=uid, now=tx.now)

@@ -1,4 +1,4 @@
-"""Agents as they were last heard: one row for a credential, a region and an instance."""
+"""Agents: one row per credential, region and instance, with the last contact."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rows import NOBODY, AgentRow
 
-# Kept so long for the fleet to show who is missing.
+# Retention that lets the fleet show missing agents.
 KEPT_DAYS: Final = 7
 INSTANCES_MOST: Final = 200
 
@@ -38,8 +38,11 @@ _DROP = "delete from agents where last_seen_at < at(%(before)s)"
 
 
 async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) -> AgentRow:
-    """Notes that it was heard just now; what is known of it. Of one credential in one region so
-    many are told apart, and those beyond are one."""
+    """Records a contact of an agent and returns its row.
+
+    Up to INSTANCES_MOST instances of one credential and region have their own rows. Further ones
+    share a row.
+    """
     for one in (instance, NOBODY):
         row = await tx.one(
             AgentRow,
@@ -60,18 +63,18 @@ async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) 
 async def record_heartbeat(
     tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int
 ) -> None:
-    """What a heartbeat declares."""
+    """Records the declarations of a heartbeat."""
     await tx.execute(_TELL, holder=holder, version=version, kinds=list(kinds), carrier=carrier)
 
 
 async def select_newest_carrier(tx: Tx, region: str) -> int | None:
-    """The highest generation that a live agent of the region takes; None where none is live."""
+    """Returns the highest generation of the region's live agents, None without one."""
     newest: int | None = await tx.value(_NEWEST_CARRIER, region=region, now=tx.now)
     return newest
 
 
 async def clear_credential(tx: Tx, credential: str) -> list[UUID]:
-    """The agents that came with it are none any more; the names that they hold leases under."""
+    """Deletes the agents of a credential and returns their lease holder ids."""
     return [holder for (holder,) in await tx.rows(_FORGET, credential=credential)]
 
 

@@ -38,12 +38,15 @@ from ..rules import (
 async def accept_job_results(
     tx: Tx, region: str, items: Sequence[AgentResult], source: ResultSource, kept_days: int
 ) -> list[IncomingResult | Unstorable | None]:
-    """Returns one entry for each item: the incoming result; why it cannot be stored; or None if
-    the monitor, the job or the window is unknown.
+    """Returns one entry for each item.
 
-    `kept_days` is the retention of heartbeats: the one bound on the age of a result.
-    Raises: Refused `forbidden` if an item is of another region, `invalid` (`results[3].ts`) if one
-    is malformed.
+    The entry is the incoming result; or why it cannot be stored; or None if the monitor, the job or
+    the window is unknown. `kept_days` is the retention of heartbeats: the one bound on the age of a
+    result.
+
+    Raises:
+        Refused `forbidden` if an item is of another region, `invalid` (`results[3].ts`) if one is
+        malformed.
     """
     monitors = await select_watched(tx, sorted({item.monitor_id for item in items}))
     if of_other_regions(monitors, region):
@@ -64,8 +67,10 @@ async def accept_job_results(
 async def _holds_of_old(
     tx: Tx, items: Sequence[AgentResult], monitors: dict[UUID, AgentMonitor]
 ) -> dict[UUID, int]:
-    """Returns how long results can apply, in µs, of each monitor with an item near retention. Most
-    batches have no item older than an hour, and need no query."""
+    """Returns how long results can apply, in µs, for monitors with an item near retention.
+
+    Most batches have no item older than an hour, and need no query.
+    """
     old = {item.monitor_id for item in items if from_datetime(item.ts) < tx.now - HOUR}
     keys = {monitors[uid].key: uid for uid in old if uid in monitors}
     return {keys[key]: hold for key, hold in (await select_longest_holds(tx, keys)).items()}
@@ -91,5 +96,5 @@ async def _arrival(
 
 
 async def end_window(tx: Tx, key: MonitorKey, due: Instant) -> None:
-    """The window has its result, whoever brought it."""
+    """Deletes the run of a canary window that has its result, from any holder."""
     await canary_runs_table.end_window(tx, key, due)

@@ -1,7 +1,7 @@
-"""Hands out work to an agent: windows that are due, and runs without one, each to one agent.
+"""Claims of an agent: due windows, and runs without a window, each for one agent.
 
-What an agent cannot run it never receives: that stays for whoever can, and where nobody in the
-region can, the reason is noted at the monitor.
+An agent never receives work that it cannot run. That work stays for other agents and workers. If
+none in the region can run it, the reason is recorded at the monitor.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -32,13 +32,13 @@ from ...scheduling.transactions.split_batch import split_batch
 from ..rows import AgentRow
 from ..tables import agents
 
-# Run batches looked through at a time, and how often in one claim.
+# Run batches per read, and reads per claim.
 BATCHES_AT_ONCE: Final = 4
 LOOKS_MOST: Final = 10
 
 
 class ClaimedJobs(msgspec.Struct, frozen=True):
-    """One run of a monitor. `job` is the id of a run without a window, else None."""
+    """Run of a monitor. `job` is the id of a run without a window, otherwise None."""
 
     definition: Definition
     due: Instant
@@ -61,8 +61,10 @@ async def claim_jobs(
     most: int,
     places: int,
 ) -> list[ClaimedJobs]:
-    """At most so many, leased to the agent with this commit; those that are due first. `places` is
-    how many canaries the region may run at once."""
+    """Leases at most `most` runs to the agent, runs without a window first.
+
+    `places` is the number of canaries that can run concurrently in the region.
+    """
     runs = await _lease_jobs(tx, agent, shards, most)
     if is_capable(MonitorType.ASYNC_CANARY, kinds) and agent.carrier >= Generation.WORKFLOWS:
         runs += await _claim_canaries(tx, agent, shards, most - len(runs), places)
@@ -87,7 +89,7 @@ async def claim_jobs(
 async def _lease_jobs(
     tx: Tx, agent: AgentRow, shards: Sequence[int], most: int
 ) -> list[ClaimedJobs]:
-    # Canaries have a way of their own, whatever the agent can.
+    # Canaries are always claimed by `_claim_canaries`.
     refused = [*CAPABILITY]
     if agent.carrier < Generation.SCENARIOS:
         refused.append(MonitorType.SYNTHETIC)
@@ -134,7 +136,7 @@ def _keys(item: OpenBatch) -> list[MonitorKey]:
 def _open_windows(
     item: OpenBatch, settled: Collection[tuple[int, int, Instant]], now: Instant
 ) -> list[_Window]:
-    """Those that may still be claimed and have no result yet."""
+    """Returns the claimable windows without a result."""
     return [
         _Window(n, key, item.due_ats[n])
         for n, key in enumerate(_keys(item))
@@ -155,7 +157,7 @@ def _fits(carried: Carried | None, carrier: int, kinds: Collection[str]) -> bool
 async def _record_too_old(
     tx: Tx, agent: AgentRow, refused: Sequence[_Window], carried: Mapping[MonitorKey, Carried]
 ) -> None:
-    """Where nobody of the region could run them."""
+    """Records `carrier_too_old` for monitors that no agent or worker of the region can run."""
     old = [
         w.key for w in refused if w.key in carried and _generation(carried[w.key]) > agent.carrier
     ]

@@ -1,7 +1,7 @@
-"""Global admins make tokens of agents, each for one region; none is changed, all can be revoked.
+"""Tokens of agents, created and revoked by global admins. Each is for one region.
 
-A token of the installation belongs to no organization: its rows of the audit stand with those of
-the people.
+A token belongs to the installation and not to an organization, so its audit entries are those of
+the instance.
 """
 
 from typing import Final
@@ -32,8 +32,12 @@ async def create_agent_token(
     token_hash: bytes,
     regions: frozenset[str],
 ) -> AgentTokenRow:
-    """`regions` are those that the configuration knows. Refused forbidden, invalid with its field,
-    agent_token_quota where LIVE_MOST hold already."""
+    """Creates a token. `regions` are those of the configuration.
+
+    Raises:
+        Refused forbidden, invalid with its field, agent_token_quota if LIVE_MOST valid tokens
+        exist.
+    """
     demand(principal, CREATE, None)
     expect("name", name_fault(name))
     if region not in regions:
@@ -47,9 +51,11 @@ async def create_agent_token(
 
 
 async def revoke_agent_token(tx: Tx, principal: Principal, token: UUID) -> None:
-    """It opens nothing from the commit on, and what its agents held is for others. Refused
-    forbidden, not_found also where it was revoked before: there is no token any more, only the
-    word of it."""
+    """Revokes a token from the commit on, and ends the leases of its agents.
+
+    Raises:
+        Refused forbidden; not_found, also if it is already revoked.
+    """
     demand(principal, REVOKE, None)
     row = await agent_tokens.revoke_agent_token(tx, token)
     if row is None:

@@ -1,4 +1,4 @@
-"""Transactions of agents: record agent contact."""
+"""Contacts and heartbeats of agents."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -13,15 +13,14 @@ from ..tables import agents
 
 
 async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) -> AgentRow:
-    """Notes that it was heard just now; what is known of it. Of one credential in one region so
-    many are told apart, and those beyond are one."""
+    """Records a contact of an agent and returns its row, see `agents.hear`."""
     return await agents.hear(tx, credential, region, instance, name)
 
 
 async def record_heartbeat(
     tx: Tx, holder: UUID, version: str, kinds: Sequence[str], carrier: int
 ) -> None:
-    """What a heartbeat declares."""
+    """Records the declarations of a heartbeat."""
     await agents.record_heartbeat(tx, holder, version, kinds, carrier)
 
 
