@@ -176,9 +176,7 @@ def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
 
 
 def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
-    """Returns the draft with stored secrets in place of blanks, so that the effective one is
-    checked.
-    """
+    """Returns the draft with stored secrets in place of blanks, which is what is checked."""
     stored: dict[str, Any] = {}
     # If the ring no longer decrypts the stored values, they can still be replaced.
     with suppress(CannotOpen):
