@@ -1,1 +1,1 @@
-"""What is stored of status pages."""
+"""Storage of status pages."""

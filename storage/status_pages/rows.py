@@ -8,7 +8,7 @@ from ..core.instant import Instant
 
 
 class ComponentBinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a component shows: one of the three, as its source says."""
+    """Binding of a component: the one of the three fields that `source` names."""
 
     source: str
     monitor: int | None = None
@@ -17,7 +17,7 @@ class ComponentBinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComponentRow(msgspec.Struct, frozen=True):
-    """`home` is the project of what it is bound to."""
+    """Component of a status page. `home` is the project of its monitor or service."""
 
     org: int
     id: int
@@ -52,8 +52,10 @@ class ComponentRow(msgspec.Struct, frozen=True):
 
 
 class PageRow(msgspec.Struct, frozen=True):
-    """`project` is None for a page of the whole organization; the token is that of an unlisted
-    one."""
+    """Status page. `project` is None for a page of an organization.
+
+    Only an unlisted page has a token.
+    """
 
     org: int
     id: int

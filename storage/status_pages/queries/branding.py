@@ -1,4 +1,4 @@
-"""What the installation looks like to the public, as it was set."""
+"""Stored public branding of the installation."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ NAME: Final = "branding"
 
 
 async def select_branding(tx: Tx) -> Branding | None:
-    """None where nobody ever set it."""
+    """Returns None if no branding was set."""
     found = await select_setting(tx, NAME)
     return None if found is None else msgspec.json.decode(found, type=Branding)
 

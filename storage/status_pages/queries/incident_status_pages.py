@@ -1,4 +1,4 @@
-"""Which status pages show an incident, if anything public is said of it."""
+"""Status pages that can show an incident."""
 
 from typing import Final
 from uuid import UUID
@@ -7,7 +7,7 @@ from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
 from ...incidents.rules.incident import IncidentSource
 
-# As `rules.page.may_show` has it, which judges what is found.
+# Preselection for `rules.status_page.may_show`, which makes the decision.
 _SHOWING: Final = """
 select g.uid from status_pages g
 where g.org = %(org)s and (exists (
@@ -19,7 +19,7 @@ order by lower(g.title), g.id limit %(most)s
 
 
 async def select_pages_showing(tx: Tx, incident: IncidentRow, most: int) -> list[UUID]:
-    """By title."""
+    """Returns the ids of the pages, by title."""
     is_loose = incident.monitor is None and incident.service is None
     rows = await tx.rows(
         _SHOWING,

@@ -1,4 +1,4 @@
-"""What stands behind the components of a status page: how each is now, and its last 90 days."""
+"""Current status and last 90 days of the components of a status page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -46,7 +46,10 @@ _SERVICES: Final = f"select {COLUMNS} {FROM} where s.org = %(org)s and s.id = an
 
 
 class BoundComponent(msgspec.Struct, frozen=True, kw_only=True):
-    """A component as it is, or as it might be. A source of which nothing is bound is gone."""
+    """Existing or proposed component.
+
+    A monitor or service source without a binding is deleted.
+    """
 
     uid: UUID
     name: str
@@ -70,7 +73,7 @@ class _Monitor(msgspec.Struct, frozen=True):
 async def select_component_facts(
     tx: Tx, org: int, bindings: Sequence[BoundComponent]
 ) -> list[ComponentFacts]:
-    """Of each, in the order given."""
+    """Returns the facts of each component, in the order given."""
     monitors = await _of_monitors(tx, org, {b.monitor for b in bindings if b.monitor is not None})
     services = await _of_services(tx, org, {b.service for b in bindings if b.service is not None})
     return [_facts(binding, monitors, services) for binding in bindings]
@@ -113,7 +116,7 @@ async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
     rows = await tx.structs(_Monitor, _MONITORS, org=org, ids=sorted(ids))
     types = {MonitorKey((row.org, row.id)): row.type for row in rows}
     standings = await select_standings(tx, list(types), counted=False)
-    # Also a maintenance that is over: it ended what was known before it.
+    # Also maintenance that is over: it ended the freshness of earlier results.
     since = min((s.last_at for s in standings.values() if s.last_at is not None), default=tx.now)
     maintenance = await shards.select_maintenances(
         tx, min(since, tx.now), monitors=[row.id for row in rows]
@@ -223,7 +226,7 @@ def _today(now: Instant) -> Instant:
 
 
 def _since(begun: Instant | None, now: Instant) -> Instant | None:
-    """Where it lies within the days that are shown."""
+    """Returns the begin if it is within the days that are shown."""
     return begun if begun is not None and begun > _today(now) - (DAYS - 1) * DAY else None
 
 
@@ -253,5 +256,5 @@ async def select_component(tx: Tx, uid: UUID) -> ComponentRow | None:
 
 
 async def select_components_of(tx: Tx, org: int, page: int) -> list[ComponentRow]:
-    """In the order in which the page shows them."""
+    """Returns the components in the order of the page."""
     return await tx.structs(ComponentRow, _OF_PAGE, org=org, page=page)

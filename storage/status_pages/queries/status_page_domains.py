@@ -1,4 +1,4 @@
-"""Reads of status page domains."""
+"""Reads of the domains of status pages."""
 
 from typing import Final
 
@@ -12,5 +12,5 @@ where g.visibility = 'listed'
 
 
 async def select_domains(tx: Tx) -> dict[str, str]:
-    """Each name with the slug of its page, where anybody may read that."""
+    """Returns the domains of listed pages with the slug of the page."""
     return dict(await tx.rows(_LISTED))

@@ -1,4 +1,4 @@
-"""Incidents that a status page may show, with what was said of them, in one reading of each."""
+"""Incidents that a status page can show, with their updates and postmortem."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,11 +13,11 @@ from ...incidents.rules.incident import IncidentImpact, IncidentSource, Incident
 from ..rules.status_page import RECENT_MOST, Audience, Incident, Postmortem, Update
 
 ACTIVE_MOST: Final = 50
-# Of one incident, the newest.
+# Limit per incident; the newest are kept.
 UPDATES_MOST: Final = 100
 
-# What a component is bound to; or nothing, in the page's own project. What Leadline opened was
-# about something.
+# Incidents of the bound monitors and services, or without either in the page's own project.
+# Automatic incidents always had a monitor or service.
 _ABOUT: Final = """
 select i.org, i.id from incidents i where i.org = %(org)s and i.monitor = any(%(monitors)s::int[])
 union all
@@ -26,7 +26,7 @@ union all
 select i.org, i.id from incidents i where i.org = %(org)s and i.project = %(project)s::int
   and i.monitor is null and i.service is null and i.source <> 'auto'
 """
-# The public reads what is public; of another system's alert what a person said of it.
+# The public sees public updates. Of an alert from another system, it sees only updates by a person.
 _SEEN: Final = """
 (not %(public)s or exists (select from incident_updates u
   where u.org = i.org and u.incident = i.id and u.public
@@ -73,7 +73,7 @@ _LAST: Final = 2**31 - 1
 
 
 class PageScope(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page's components are bound to; `project` is None for a page of the organization."""
+    """Bindings of a page's components. `project` is None for a page of an organization."""
 
     org: int
     project: int | None
@@ -82,7 +82,7 @@ class PageScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncidentCursor(msgspec.Struct, frozen=True):
-    """Where a list goes on: below this one."""
+    """Position in a list: the last incident of the previous part."""
 
     started_at: Instant
     id: int
@@ -117,15 +117,17 @@ class _Row(msgspec.Struct, frozen=True):
 async def select_present_incidents(
     tx: Tx, about: PageScope, audience: Audience, since: Instant
 ) -> list[Incident]:
-    """Those that are open, and of those that are over since then one more than a page shows; the
-    newest of each first."""
+    """Returns the open incidents and those resolved since `since`, newest first in each group.
+
+    The resolved ones are at most RECENT_MOST + 1, one more than a page shows.
+    """
     active = await _select(tx, _ACTIVE, about, audience, ACTIVE_MOST)
     past = await _select(tx, _PAST, about, audience, RECENT_MOST + 1, since=since)
     return await _whole(tx, about, audience, [*active, *past])
 
 
 async def select_page_incident(tx: Tx, about: PageScope, uid: UUID) -> Incident | None:
-    """One of those that the public may be shown, with all that it may read of it."""
+    """Returns one incident as the public can see it, None if it is not public."""
     rows = await _select(tx, _ONE, about, Audience.PUBLIC, 1, uid=uid)
     found = await _whole(tx, about, Audience.PUBLIC, rows)
     return found[0] if found else None
@@ -139,7 +141,7 @@ async def select_incidents_within(
     before: IncidentCursor,
     most: int,
 ) -> tuple[list[Incident], IncidentCursor | None]:
-    """Those that began in a stretch, newest first, and where the rest goes on, if there is any."""
+    """Returns incidents that began in a span, newest first, and the cursor of any rest."""
     rows = await _select(
         tx,
         _OF_MONTH,

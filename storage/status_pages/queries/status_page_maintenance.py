@@ -1,4 +1,4 @@
-"""Maintenance that runs or is announced, as far as it is about a status page's components."""
+"""Current and announced maintenance of a status page's components."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -24,7 +24,7 @@ where x.org = %(org)s and x.archived_at is null
   and least(x.ends_at, x.cancel_effective_at) > at(%(now)s) and x.starts_at < at(%(until)s)
   and (x.monitor = any(%(monitors)s::int[])
     or x.monitor is null and x.project = any(%(projects)s::int[]))
-  -- Of a monitor that is gone it would read as if it were of the whole project.
+  -- Maintenance of a deleted monitor would appear as maintenance of the whole project.
   and (x.monitor is null or m.id is not null)
 order by x.starts_at, x.id limit %(most)s
 """
@@ -36,8 +36,10 @@ select id, project from {table} where org = %(org)s and id = any(%(ids)s::int[])
 async def select_page_maintenance(
     tx: Tx, org: int, bindings: Sequence[BoundComponent]
 ) -> list[Maintenance]:
-    """What is not over and begins within AHEAD_US, the first to begin first; each with the
-    components that it is about."""
+    """Returns maintenance that is not over and begins within AHEAD_US, by start.
+
+    Each has the affected components.
+    """
     members = await _members(tx, org, bindings)
     projects = await _projects(tx, org, bindings)
     rows = await tx.rows(
@@ -80,7 +82,7 @@ def _about(
 
 
 async def _members(tx: Tx, org: int, bindings: Sequence[BoundComponent]) -> dict[UUID, set[int]]:
-    """The monitors that each component is made of just now."""
+    """Returns the monitors that currently determine each component."""
     found = {b.uid: {b.monitor} for b in bindings if b.monitor is not None}
     services = {ServiceKey((org, b.service)) for b in bindings if b.service is not None}
     revisions = await select_revisions(tx, services)
@@ -92,7 +94,7 @@ async def _members(tx: Tx, org: int, bindings: Sequence[BoundComponent]) -> dict
 
 
 async def _projects(tx: Tx, org: int, bindings: Sequence[BoundComponent]) -> dict[UUID, int]:
-    """Where what each component is bound to stands."""
+    """Returns the project of each component's monitor or service."""
     monitors = await _projects_of(tx, "monitors", org, [b.monitor for b in bindings])
     services = await _projects_of(tx, "services", org, [b.service for b in bindings])
     places = {

@@ -1,4 +1,4 @@
-"""What a page's components are bound to by name, and what else a page may show of what is there."""
+"""Names of bound monitors and services, and search for further ones."""
 
 from typing import Final
 from uuid import UUID
@@ -7,7 +7,7 @@ import msgspec
 
 from ...engine.pools import Tx
 
-# position() and not LIKE: what is searched for is text, and no pattern.
+# position() instead of LIKE: the search text is not a pattern.
 _FOUND: Final = """
 select x.kind, x.uid, x.name, p.name, x.shown from (
   select 'monitor' as kind, m.uid, m.name, m.org, m.project, exists (
@@ -33,7 +33,10 @@ where c.org = %(org)s and c.page = %(page)s and (m.id is not null or s.id is not
 
 
 class BindableSource(msgspec.Struct, frozen=True):
-    """`kind` is monitor or service; `is_shown` where the page has a component of it."""
+    """Monitor or service that a component can be bound to.
+
+    `is_shown` states that the page already has a component of it.
+    """
 
     kind: str
     uid: UUID
@@ -45,11 +48,11 @@ class BindableSource(msgspec.Struct, frozen=True):
 async def select_found(
     tx: Tx, org: int, page: int, project: int | None, q: str, most: int
 ) -> list[BindableSource]:
-    """By a part of the name; where the page is a project's, in that project."""
+    """Returns sources with `q` in their name; for a page of a project, those of the project."""
     given = {"org": org, "page": page, "project": project, "q": q, "most": most}
     return await tx.structs(BindableSource, _FOUND, **given)
 
 
 async def select_bound_names(tx: Tx, org: int, page: int) -> dict[UUID, str]:
-    """Of each component that is bound to something, what that is called."""
+    """Returns the name of the monitor or service of each bound component."""
     return dict(await tx.rows(_BOUND, org=org, page=page))

@@ -1,4 +1,4 @@
-"""Who subscribed to a status page: as owners see them, and one as whoever holds its token."""
+"""Subscribers of a status page for its owners, and one subscription by its token."""
 
 from typing import Final
 from uuid import UUID
@@ -35,7 +35,7 @@ where org = %(org)s and page = %(page)s and confirmed_at is not null and suspend
 
 
 class SubscriberItem(msgspec.Struct, frozen=True):
-    """`bounces` are in a row; nothing is sent any more since `suspended_at`."""
+    """Subscriber. `bounces` are consecutive; sending has stopped since `suspended_at`."""
 
     uid: UUID
     page_uid: UUID
@@ -48,7 +48,7 @@ class SubscriberItem(msgspec.Struct, frozen=True):
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """`chosen` are the names of the components that were asked for, none for the whole page."""
+    """Subscription. `chosen` are names of the requested components, empty for the whole page."""
 
     page_title: str
     page_slug: str
@@ -60,14 +60,14 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 async def select_subscribers(tx: Tx, org: int, page: int) -> list[SubscriberItem]:
-    """The longest first."""
+    """Returns the subscribers, oldest first."""
     return await tx.structs(SubscriberItem, _OF_PAGE, org=org, page=page)
 
 
 async def find_subscribers(
     tx: Tx, org: int, page: int, part: str, most: int
 ) -> list[SubscriberItem]:
-    """Those with a part in their address, in any case; an empty one is in all."""
+    """Returns the subscribers with `part` in their address, ignoring case. Empty matches all."""
     return await tx.structs(SubscriberItem, _FOUND, org=org, page=page, part=part, most=most)
 
 
@@ -76,6 +76,6 @@ async def select_subscription(tx: Tx, token: str) -> Subscription | None:
 
 
 async def count_confirmed(tx: Tx, org: int, page: int) -> int:
-    """Who is told of what the page tells."""
+    """Returns the number of subscribers that receive updates."""
     count: int = await tx.value(_COUNT_CONFIRMED, org=org, page=page)
     return count

@@ -1,7 +1,7 @@
-"""Status pages as they are shown: found by their address, told from one snapshot.
+"""Reads of status pages for display, by slug or id.
 
-Whoever calls holds one snapshot (a read-only transaction, REPEATABLE READ): what is told of the
-components and what is told of their incidents is of one instant.
+The caller uses one snapshot (a read-only transaction, REPEATABLE READ), so that components and
+incidents are of one instant.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ async def select_page(tx: Tx, uid: UUID) -> StatusPageRow | None:
 
 
 async def select_bindings(tx: Tx, page: StatusPageRow) -> list[BoundComponent]:
-    """The page's components in their order."""
+    """Returns the components of the page in order."""
     rows = await tx.rows(_BINDINGS, org=page.org, page=page.id)
     names = BoundComponent.__struct_fields__
     return [BoundComponent(**dict(zip(names, row, strict=True))) for row in rows]
@@ -84,7 +84,7 @@ def about_of(page: StatusPageRow, bindings: Sequence[BoundComponent]) -> PageSco
 
 
 async def select_page_facts(tx: Tx, page: StatusPageRow, audience: Audience) -> PageFacts:
-    """What `rules.page.render` makes the page of."""
+    """Returns the facts that `rules.status_page.render` needs."""
     bindings = await select_bindings(tx, page)
     about = about_of(page, bindings)
     return PageFacts(
@@ -100,7 +100,7 @@ async def select_page_facts(tx: Tx, page: StatusPageRow, audience: Audience) -> 
 
 
 async def select_frame(tx: Tx, page: StatusPageRow) -> PageFrame:
-    """What of the page decides on its incidents, where its components are not asked for."""
+    """Returns the data of the page that decides on incidents, without component facts."""
     rows = await tx.rows(_NAMED, org=page.org, page=page.id)
     return PageFrame(page.project_uid, [Named(anchor, name) for anchor, name in rows])
 
@@ -115,5 +115,5 @@ async def select_status_page(tx: Tx, uid: UUID) -> PageRow | None:
 
 
 async def select_status_pages_of(tx: Tx, org: int) -> list[PageRow]:
-    """By slug."""
+    """Returns the pages of an organization by slug."""
     return await tx.structs(PageRow, _OF_ORG, org=org)

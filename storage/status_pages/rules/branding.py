@@ -1,4 +1,4 @@
-"""What an installation looks like to the public: a name, a colour, a logo, an announcement."""
+"""Public branding of an installation: name, colour, logo, announcement."""
 
 import re
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branding:
-    """What is empty is as Leadline has it."""
+    """Branding. Empty fields have the default of Leadline."""
 
     product_name: str = ""
     accent_color: str = ""
@@ -45,7 +45,7 @@ NO_BRANDING: Final = Branding()
 
 
 def branding_fault(branding: Branding) -> tuple[str, str] | None:
-    """The field and the rule that it breaks."""
+    """Returns the field and the rule that it breaks, None if the branding is valid."""
     announcement = branding.announcement
     texts = (
         ("product_name", branding.product_name, NAME_LONGEST, False),
@@ -77,7 +77,8 @@ def _url_fault(url: str) -> str | None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return "must be an https URL"
-    # It stands in a policy of the page, in which spaces, commas and semicolons mean something.
+    # The URL becomes part of the Content-Security-Policy, in which spaces, commas and semicolons
+    # are separators.
     if parts.scheme != "https" or not host or not url.isascii() or re.search(r"[\s;,'\"<>\\]", url):
         return "must be an https URL"
     if parts.username is not None or parts.password is not None:
@@ -86,6 +87,6 @@ def _url_fault(url: str) -> str | None:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a URL that was taken."""
+    """Returns scheme, host and port of a valid URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"

@@ -1,8 +1,10 @@
-"""What a status page says, made of one snapshot of facts: the one place that decides what leaves.
+"""Content of a status page, computed from one snapshot of facts.
 
-Whoever shows a page (JSON, HTML, feeds, mail) shows what `render` returns, so they cannot disagree.
-What is not known is `no_data` and never operational. To the public no id leaves but those of
-components and incidents, no person's name, and nothing that a check or another system wrote.
+This is the only module that decides what is published. All outputs (JSON, HTML, feeds, mail) use
+`render`, so they are consistent.
+
+Invariant: unknown is `no_data` and never operational. The public sees only the ids of components
+and incidents, no names of persons, and no text by a check or another system.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,12 +30,12 @@ from ...services.rules.service_health import Health
 RECENT_MOST: Final = 10
 COMPONENTS_MOST: Final = 200
 DAYS: Final = 90
-# To the public, of what another system told us.
+# Public title of an incident from another system.
 TITLE_OF_ALERT: Final = "Incident"
 
 
 class ComponentStatus(StrEnum):
-    """Of a component and of a page, from the best that was measured to the worst."""
+    """Status of a component or page, in ascending severity."""
 
     NO_DATA = "no_data"
     OPERATIONAL = "operational"
@@ -44,7 +46,7 @@ class ComponentStatus(StrEnum):
 
 
 class PageSummaryState(StrEnum):
-    """Impaired is all that is not wholly operational, planned maintenance included."""
+    """State of a page. Impaired is any known status except operational, including maintenance."""
 
     OPERATIONAL = "operational"
     IMPAIRED = "impaired"
@@ -65,14 +67,14 @@ class ComponentSource(StrEnum):
 
 
 class Audience(StrEnum):
-    """Who reads it: anybody, or those who may see the page's organization."""
+    """Audience of a page: the public, or members who can see its organization."""
 
     PUBLIC = "public"
     MEMBER = "member"
 
 
 class NoDataReason(StrEnum):
-    """Why a component has no data."""
+    """Reason why a component has no data."""
 
     NOT_BOUND = "not_bound"
     PAUSED = "paused"
@@ -85,7 +87,7 @@ class NoDataReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """How a component stands; the reason is there exactly where there is no data."""
+    """Current status of a component. `reason` is set if and only if it has no data."""
 
     status: ComponentStatus
     reason: NoDataReason | None = None
@@ -95,8 +97,11 @@ class Now:
 
 
 class ComponentDay(msgspec.Struct, frozen=True, gc=False):
-    """A day in UTC by its midnight, with its time by condition; `degraded_us` lies within the good
-    time. `total` counts results, or sealed minutes of a service."""
+    """Day in UTC with the time by condition.
+
+    `day` is its midnight. `degraded_us` is part of the good time. `total` counts results, or sealed
+    minutes of a service.
+    """
 
     day: Instant
     split: Split
@@ -106,8 +111,11 @@ class ComponentDay(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentMeasurement:
-    """What was measured of a component over DAYS. `since` is where its time begins, if that is
-    later than the first of the days; `sample` is how many results the figure is made of."""
+    """Measurements of a component over DAYS.
+
+    `since` is the begin of its time, if later than the first day. `sample` is the number of results
+    in the figure.
+    """
 
     figure: Availability
     split: Split = NOTHING
@@ -118,8 +126,11 @@ class ComponentMeasurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentFacts:
-    """`anchor` is the monitor or service that it is bound to; None for a manual one, and where what
-    it was bound to is gone. A manual one is not measured."""
+    """Facts of a component.
+
+    `anchor` is its monitor or service; None for a manual component and if the source is deleted. A
+    manual component is not measured.
+    """
 
     uid: UUID
     name: str
@@ -134,7 +145,7 @@ class ComponentFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What was said of an incident. `by_person` is false where a machine wrote it, or a token."""
+    """Update of an incident. `by_person` is false for a machine or token."""
 
     uid: UUID | None
     seq: int
@@ -159,7 +170,7 @@ class Postmortem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """As members see it; what is None or empty is not shown. `updates` are in their order."""
+    """Incident as members see it. Empty fields and None are not shown. `updates` are in order."""
 
     uid: UUID
     project: UUID | None
@@ -186,8 +197,11 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """Announced time. `monitor` None is the whole project; `components` are those of the page that
-    it is about. `over_at` is where it ends, or was ended."""
+    """Announced maintenance.
+
+    `monitor` None means the whole project. `components` are the affected components of the page.
+    `over_at` is the planned or actual end.
+    """
 
     uid: UUID | None
     project: UUID | None
@@ -201,8 +215,11 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFacts:
-    """One snapshot. `project` is None for a page of the whole organization; the incidents are those
-    that `may_show` may be asked of, newest first."""
+    """Snapshot of a page.
+
+    `project` is None for a page of an organization. The incidents are candidates for `may_show`,
+    newest first.
+    """
 
     slug: str
     title: str
@@ -240,7 +257,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What is shown. `updated_at` is when it was so."""
+    """Rendered page. `updated_at` is the instant of the snapshot."""
 
     slug: str
     title: str
@@ -255,7 +272,7 @@ class Page:
 
 
 def render(facts: PageFacts, audience: Audience) -> Page:
-    """The page for an audience."""
+    """Returns the page for an audience."""
     incidents = shown_incidents(facts, facts.incidents, audience)
     past = [one for one in incidents if one.status is IncidentStatus.RESOLVED]
     past.sort(key=lambda one: (one.started_at, one.uid), reverse=True)
@@ -276,7 +293,7 @@ def render(facts: PageFacts, audience: Audience) -> Page:
 
 
 def summary_of(components: Iterable[Now]) -> Summary:
-    """The worst of what is known, and how many are not known."""
+    """Returns the worst known status and the number of components without data."""
     found = [one.status for one in components]
     known = [status for status in found if status is not ComponentStatus.NO_DATA]
     worst = max(known, key=_ORDER.index, default=ComponentStatus.NO_DATA)
@@ -295,7 +312,7 @@ _ORDER: Final = list(ComponentStatus)
 
 
 def of_health(health: Health | None) -> Now:
-    """How a service's component stands; None is all of it in maintenance."""
+    """Returns the status of a service component. None means all members in maintenance."""
     match health:
         case Health.HEALTHY:
             return Now(ComponentStatus.OPERATIONAL)
@@ -311,7 +328,7 @@ def of_health(health: Health | None) -> Now:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A component by what it is bound to, and what the page calls that."""
+    """Component with its monitor or service and its name on the page."""
 
     anchor: UUID | None
     name: str
@@ -319,7 +336,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class PageFrame:
-    """What of a page decides on its incidents."""
+    """Data of a page that decides on its incidents."""
 
     project: UUID | None
     components: Sequence[Named]
@@ -328,7 +345,7 @@ class PageFrame:
 def shown_incidents(
     facts: PageFacts | PageFrame, incidents: Iterable[Incident], audience: Audience
 ) -> list[Incident]:
-    """Those of the incidents that this audience may see, as it may see them, in the order given."""
+    """Returns the incidents visible to the audience, redacted for it, in the order given."""
     found = [one for one in incidents if may_show(facts, one)]
     if audience is Audience.MEMBER:
         return found
@@ -337,8 +354,12 @@ def shown_incidents(
 
 
 def may_show(facts: PageFacts | PageFrame, incident: Incident) -> bool:
-    """A component is bound to what it is about; or it is about nothing, and both stand in one
-    project. One that Leadline opened was about something that may be gone."""
+    """Returns whether a page can show an incident.
+
+    True if a component is bound to its monitor or service. Without either, true if both are in the
+    same project and Leadline did not open it: an automatic incident had a source, which may be
+    deleted.
+    """
     anchors = {one.anchor for one in facts.components if one.anchor is not None}
     if incident.monitor is None and incident.service is None:
         is_ours = incident.source is IncidentSource.AUTO
@@ -347,7 +368,7 @@ def may_show(facts: PageFacts | PageFrame, incident: Incident) -> bool:
 
 
 def _public(facts: PageFacts | PageFrame, incident: Incident) -> Incident | None:
-    """Without what the public must not see; None where nothing public was said."""
+    """Returns the incident without private data, None if it has no public update."""
     updates = [_public_update(one) for one in incident.updates if _is_public(incident, one)]
     if not updates:
         return None
@@ -371,8 +392,11 @@ def _public(facts: PageFacts | PageFrame, incident: Incident) -> Incident | None
 
 
 def _is_public(incident: Incident, update: Update) -> bool:
-    """What another system's alert says is for whoever runs it: a person says what the public
-    reads."""
+    """Returns whether the public sees an update.
+
+    Texts of alerts from other systems are for operators. Of such incidents the public sees only
+    updates by a person.
+    """
     return update.public and (incident.external_key is None or update.by_person)
 
 
@@ -385,8 +409,11 @@ def _public_postmortem(postmortem: Postmortem | None) -> Postmortem | None:
 
 
 def _public_title(facts: PageFacts | PageFrame, incident: Incident) -> str:
-    """What Leadline opened is called after what it is about; the page has a name of its own for
-    that. What another system opened is called what that system says."""
+    """Returns the public title.
+
+    An automatic incident is named after its component on this page. An alert from another system
+    has a fixed title, because its own title is private.
+    """
     if incident.external_key is not None:
         return TITLE_OF_ALERT
     if incident.source is not IncidentSource.AUTO:
@@ -397,7 +424,7 @@ def _public_title(facts: PageFacts | PageFrame, incident: Incident) -> str:
     return clipped_title(names[0], tail)
 
 
-# What Leadline says of a thing after its name; of what it cannot see it says no more to the public.
+# Tails of automatic titles. Any other tail is replaced for the public.
 _TAILS: Final = (DOWN_TAIL, " is degraded")
 _TAIL_OTHERWISE: Final = " may be affected"
 
@@ -417,11 +444,11 @@ def _component(facts: ComponentFacts) -> Component:
 
 
 def _maintenance(facts: PageFacts, audience: Audience) -> list[Maintenance]:
-    """What runs or is to come and is about a component, the first to begin first."""
+    """Returns current and future maintenance that affects components, by start."""
     found = [one for one in facts.maintenance if one.over_at > facts.as_of and one.components]
     found.sort(key=lambda one: (one.starts_at, one.over_at, one.reason))
     if audience is Audience.MEMBER:
         return found
     hidden = [replace(one, uid=None, project=None, monitor=None, created_at=None) for one in found]
-    # One announcement for each of several monitors of a component reads as one.
+    # Equal announcements for several monitors of a component are merged.
     return list(dict.fromkeys(replace(one, components=tuple(one.components)) for one in hidden))

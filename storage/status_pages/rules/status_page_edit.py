@@ -1,7 +1,7 @@
-"""What people may call a status page and its components, and what a component may be bound to.
+"""Texts of status pages and components, and the bindings of components.
 
-A component has exactly one source; what names another, or none, is refused with its field. Whether
-what it names is there is not asked here.
+A component has exactly one source. A different number is refused with its field. Existence of the
+source is not checked here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,10 +16,10 @@ from .status_page import ComponentSource, ComponentStatus, Visibility
 COMPONENT_NAME_LONGEST: Final = 100
 DESCRIPTION_LONGEST: Final = 500
 GROUP_LONGEST: Final = 100
-# Whoever orders components leaves gaps; no page needs more than this.
+# Positions can have gaps; this limit is sufficient.
 POSITION_MOST: Final = 1_000_000
 PAGES_OF_ORGANIZATION_MOST: Final = 200
-# What stands below /status/ and is no page.
+# Paths below /status/ that are not pages.
 SLUGS_RESERVED: Final = frozenset({"confirm", "unsubscribe"})
 DOMAIN_LONGEST: Final = 253
 LABEL_LONGEST: Final = 63
@@ -37,14 +37,14 @@ class PageDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingTarget:
-    """What a body names as a source; None is what it leaves out."""
+    """Source named in a request body. None means absent."""
 
     monitor: UUID | None = None
     service: UUID | None = None
     manual_status: ComponentStatus | None = None
 
     def named(self) -> list[tuple[str, ComponentSource]]:
-        """Which of the fields are there, with what each stands for."""
+        """Returns the fields that are present, with their sources."""
         fields = (
             ("monitor_id", ComponentSource.MONITOR, self.monitor),
             ("service_id", ComponentSource.SERVICE, self.service),
@@ -55,7 +55,7 @@ class BindingTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentDraft:
-    """`position` None is behind the last."""
+    """New component. `position` None means last."""
 
     name: str
     target: BindingTarget
@@ -66,7 +66,7 @@ class ComponentDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentEdit:
-    """What is None stays as it is."""
+    """Edit of a component. None leaves a field unchanged."""
 
     name: str | None = None
     description: str | None = None
@@ -95,7 +95,7 @@ def page_faults(draft: PageDraft) -> Iterator[Fault]:
 
 
 def domain_fault(domain: str, own_host: str) -> str | None:
-    """Of a host name in small letters; `own_host` is where the console is reached."""
+    """Returns the fault of a lower-case host name. `own_host` is that of the console."""
     labels = domain.split(".")
     is_name = (
         len(domain) <= DOMAIN_LONGEST
@@ -110,7 +110,7 @@ def domain_fault(domain: str, own_host: str) -> str | None:
 
 
 def component_faults(edit: ComponentEdit | ComponentDraft) -> Iterator[Fault]:
-    """Of its texts and its place."""
+    """Yields the faults of texts and position."""
     if edit.name is not None:
         blank = "must not be blank" if not edit.name.strip() else None
         fault = blank or _text_fault(edit.name, COMPONENT_NAME_LONGEST)
@@ -135,7 +135,7 @@ def _text_fault(text: str, longest: int, *, multiline: bool = False) -> str | No
 
 
 def source_of(target: BindingTarget) -> ComponentSource | Fault:
-    """The one source that is named."""
+    """Returns the source that is named, or the fault."""
     named = target.named()
     if not named:
         return "monitor_id", "or service_id or manual_status is required"
@@ -145,7 +145,7 @@ def source_of(target: BindingTarget) -> ComponentSource | Fault:
 
 
 def conversion_fault(source: ComponentSource, target: BindingTarget) -> Fault | None:
-    """Why this is not what a component of that source is bound to."""
+    """Returns why a target does not match the source, None if it does."""
     field = _FIELD_OF[source]
     named = [name for name, _ in target.named()]
     if field not in named:
@@ -155,13 +155,16 @@ def conversion_fault(source: ComponentSource, target: BindingTarget) -> Fault | 
 
 
 def next_position(positions: list[int]) -> int:
-    """Behind the last; among those at the very end the newest is the last."""
+    """Returns the position after the last, at most POSITION_MOST, where the newest is last."""
     return min(max(positions, default=-1) + 1, POSITION_MOST)
 
 
 def moved_positions(positions: Sequence[int], at: int, by: int) -> list[int]:
-    """What stands in the places of the page, once what is at one place has gone by so many others;
-    it stays within the page. The positions are in order, and are kept where they differ."""
+    """Returns the positions after the component at index `at` moves by `by` places.
+
+    The target is limited to the page. The positions are in order, and are kept if they are
+    distinct.
+    """
     to = min(max(at + by, 0), len(positions) - 1)
     is_strict = len(set(positions)) == len(positions)
     places = list(positions) if is_strict else list(range(len(positions)))
@@ -173,8 +176,10 @@ def moved_positions(positions: Sequence[int], at: int, by: int) -> list[int]:
 def conversion_notes(
     before: ComponentSource, after: ComponentSource, *, is_bound: bool
 ) -> list[str]:
-    """What people should know before they bind a component to something else; `is_bound` is whether
-    what it has been bound to is still there."""
+    """Returns the notes that are shown before a component is bound to another source.
+
+    `is_bound` states that its old monitor or service still exists.
+    """
     notes = []
     if after is ComponentSource.MANUAL:
         notes.append("Its status is what is set by hand, and it has no uptime.")

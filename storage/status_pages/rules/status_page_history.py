@@ -1,7 +1,7 @@
-"""The past of a status page by calendar months in UTC: the last 90 days, a month at a time.
+"""History of a status page by calendar months in UTC, over the last 90 days.
 
-The days are those of the page's bars: 90 with today, which is not over. A month of which a part
-lies before the first of them, or is still to come, is shown without that part.
+The days are those of the bars: 90 including today, which is not over. A month is shown without the
+part before the first day or in the future.
 """
 
 import re
@@ -14,7 +14,7 @@ from ...core.instant import DAY, Instant, from_datetime, to_datetime
 from ...core.time_span import TimeSpan
 from .status_page import DAYS
 
-# Incidents that one request is answered with.
+# Limit of incidents per response.
 PAGE_MOST: Final = 50
 
 _MONTH: Final = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
@@ -27,19 +27,19 @@ class MonthRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """`name` is YYYY-MM; `shown` is what of it may be shown, its end not within."""
+    """Month of the history. `name` is YYYY-MM; `shown` is the visible part, its end exclusive."""
 
     name: str
     shown: TimeSpan
 
 
 def earliest_shown(now: Instant) -> Instant:
-    """The midnight with which the history begins."""
+    """Returns the midnight at which the history begins."""
     return Instant(now - now % DAY - (DAYS - 1) * DAY)
 
 
 def month_of(name: str | None, now: Instant) -> Month | MonthRefusal:
-    """The month that was asked for; the present one where none was."""
+    """Returns the requested month, by default the current one."""
     if name is None:
         name = _name(now)
     if not _MONTH.fullmatch(name):
@@ -53,7 +53,7 @@ def month_of(name: str | None, now: Instant) -> Month | MonthRefusal:
 
 
 def months_shown(now: Instant) -> list[str]:
-    """All that may be asked for, the latest first."""
+    """Returns the months of the history, latest first."""
     names = [_name(now)]
     while (begins := _begin(names[-1])) > earliest_shown(now):
         names.append(_name(Instant(begins - 1)))

@@ -1,7 +1,7 @@
-"""Who may be told of a status page, and what they are told: the words that the page has itself.
+"""Rules of subscriptions to a status page, and the content of notices.
 
-Somebody who names an address is not taken for its owner: nothing but what confirms is sent until
-the owner has confirmed it, and never more often than MAIL_PAUSE_US.
+An address may belong to another person than the requester. Until its owner confirms, only the
+confirmation request is sent, at most once per MAIL_PAUSE_US.
 """
 
 from collections.abc import Collection, Sequence
@@ -20,15 +20,15 @@ from .status_page import Audience, Incident, PageFrame, shown_incidents
 
 CONFIRM_US: Final = 24 * HOUR
 MAIL_PAUSE_US: Final = 10 * MINUTE
-# Refusals for good, in a row, after which an address is left alone until it is confirmed anew.
+# Consecutive permanent refusals after which an address is suspended until it is confirmed again.
 BOUNCES_MOST: Final = 3
 SUBSCRIBERS_OF_PAGE_MOST: Final = 20_000
-# Webhooks of a page that are asked and have not answered. A visitor can name any number of them.
+# Limit of unanswered requests to webhooks per page. A visitor can name any number of them.
 WEBHOOKS_ASKED_MOST: Final = 50
 COMPONENTS_CHOSEN_MOST: Final = 200
 ADDRESS_LONGEST: Final = 254
 URL_LONGEST: Final = 2_000
-# Written for in one transaction.
+# Subscribers per transaction.
 TOLD_AT_ONCE: Final = 500
 
 CONFIRM_EVENT: Final = "subscription.confirm"
@@ -46,7 +46,7 @@ class SubscriberKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionRequest:
-    """`components` None is the whole page, with what it will have."""
+    """Requested subscription. `components` None is the whole page, with future components."""
 
     kind: SubscriberKind
     address: str
@@ -54,8 +54,11 @@ class SubscriptionRequest:
 
 
 class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """One public update of an incident, as a page shows it; a note has no status. `components` are
-    the page's names for what it is about, empty where it is about nothing in particular."""
+    """Public update of an incident as the page shows it.
+
+    A note has no status. `components` are the affected component names, empty if the incident has
+    no source.
+    """
 
     incident: UUID
     seq: int
@@ -69,7 +72,7 @@ class SubscriberNotice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def asked_faults(asked: SubscriptionRequest) -> list[tuple[str, str]]:
-    """The fields that are wrong, each with why."""
+    """Returns the faulty fields with their faults."""
     faults = []
     if asked.kind is SubscriberKind.MAIL and not is_mail_address(asked.address):
         faults.append(("email", "is not an e-mail address"))
@@ -83,8 +86,10 @@ def asked_faults(asked: SubscriptionRequest) -> list[tuple[str, str]]:
 
 
 def is_mail_address(text: str) -> bool:
-    """Of what every mail server takes: a dotted ASCII domain, a local part without quotes
-    (RFC 5321, 4.1.2)."""
+    """Returns whether all mail servers accept the address.
+
+    It needs a dotted ASCII domain and a local part without quotes (RFC 5321, 4.1.2).
+    """
     local, _, domain = text.rpartition("@")
     labels = domain.lower().split(".")
     return (
@@ -99,7 +104,7 @@ def is_mail_address(text: str) -> bool:
 
 
 def is_public_url(text: str) -> bool:
-    """Where it leads is looked at when it is dialled; here only how it is written."""
+    """Returns whether the URL is well formed. Its address is checked when it is dialled."""
     if len(text) > URL_LONGEST or not text.isascii() or any(c <= " " or c == "\x7f" for c in text):
         return False
     try:
@@ -112,17 +117,17 @@ def is_public_url(text: str) -> bool:
 
 
 def address_key(kind: SubscriberKind, address: str) -> str:
-    """Who spells an address otherwise is the same: no server that anybody uses tells them apart."""
+    """Returns the key of an address. Mail addresses ignore case, as common servers do."""
     return address.lower() if kind is SubscriberKind.MAIL else address
 
 
 def address_hash(kind: SubscriberKind, address: str) -> bytes:
-    """By which an address is remembered that may be nobody's."""
+    """Returns the hash of an address, which is stored without consent of its owner."""
     return sha256(f"{kind} {address_key(kind, address)}".encode()).digest()
 
 
 def notice_of(frame: PageFrame, incident: Incident, seq: int) -> SubscriberNotice | None:
-    """What the public reads of that update; None where it reads nothing of it."""
+    """Returns the public notice of an update, None if the public sees no such update."""
     shown = shown_incidents(frame, [incident], Audience.PUBLIC)
     updates = [one for one in shown[0].updates if one.seq == seq] if shown else []
     if not updates:
@@ -142,8 +147,11 @@ def notice_of(frame: PageFrame, incident: Incident, seq: int) -> SubscriberNotic
 
 
 def concerned(frame: PageFrame, uids: Sequence[UUID], incident: Incident) -> frozenset[UUID]:
-    """The page's components that the incident is about; `uids` are theirs, in the frame's order.
-    All of them where it is about nothing in particular."""
+    """Returns the page's components that the incident affects.
+
+    `uids` are those of the components, in the order of the frame. Without a source, an incident
+    affects all of them.
+    """
     about = _about(incident)
     if not about:
         return frozenset(uids)
@@ -152,7 +160,7 @@ def concerned(frame: PageFrame, uids: Sequence[UUID], incident: Incident) -> fro
 
 
 def wants(chosen: Collection[UUID] | None, concerned: Collection[UUID]) -> bool:
-    """Whether somebody who chose these components is told of what concerns those."""
+    """Returns whether a subscriber of `chosen` components receives an update on `concerned`."""
     return chosen is None or any(uid in concerned for uid in chosen)
 
 

@@ -1,6 +1,7 @@
-"""Components of status pages. Whoever writes them holds their page.
+"""Components of status pages. Writers lock the page.
 
-What a component is bound to may go: the database takes the binding away, and the component stays.
+If the monitor or service of a component is deleted, the database clears the binding and keeps the
+component.
 """
 
 from uuid import UUID
@@ -42,7 +43,7 @@ async def insert_component(
     group: str,
     position: int,
 ) -> None:
-    """The page is held, and so is what it is bound to."""
+    """Inserts a component. The page and its source are locked."""
     await tx.execute(
         _INSERT,
         org=org,
@@ -67,7 +68,7 @@ async def update_component(
     position: int,
     manual_status: str | None,
 ) -> None:
-    """The page is held, and the source stays what it is."""
+    """Updates a component except its source. The page is locked."""
     count = await tx.execute(
         _UPDATE,
         org=row.org,
@@ -83,7 +84,7 @@ async def update_component(
 
 
 async def bind_component(tx: Tx, row: ComponentRow, bound: ComponentBinding) -> None:
-    """The page is held, and so is what it is bound to from now on."""
+    """Binds a component to another source. The page and the source are locked."""
     values = msgspec.structs.asdict(bound)
     count = await tx.execute(_BIND, org=row.org, id=row.id, now=tx.now, **values)
     assert count == 1, "the page is held, and so its components stay"

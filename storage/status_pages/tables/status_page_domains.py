@@ -1,4 +1,4 @@
-"""Host names of status pages: one of a page, and one page of a name in the whole installation."""
+"""Domains of status pages: at most one per page, unique in the installation."""
 
 from typing import Final
 
@@ -16,8 +16,10 @@ select domain from status_page_domains where org = %(org)s and page = %(page)s
 
 
 async def set_domain(tx: Tx, org: int, page: int, domain: str) -> bool:
-    """The page, which is held, is read at that name from now on, and at no other; at none where it
-    is empty. False where another page has the name."""
+    """Replaces the domain of a locked page; empty removes it.
+
+    Returns False if another page has the domain.
+    """
     await tx.execute(_CLEAR, org=org, page=page)
     if not domain:
         return True

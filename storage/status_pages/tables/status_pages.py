@@ -1,7 +1,7 @@
-"""Status pages. The token of an unlisted one is sealed before it comes here.
+"""Status pages. The token of an unlisted page is already encrypted.
 
-Whoever edits a page or its components holds the page, and raises its generation: so a page that
-goes takes all of its components, and who saw a generation knows whether anything was edited since.
+An edit of a page or its components locks the page and increments its generation. Therefore a
+deletion removes all components, and a reader of a generation can detect later edits.
 """
 
 from uuid import UUID
@@ -21,7 +21,7 @@ from status_pages g join organizations o on o.id = g.org
   left join status_page_domains n on n.org = g.org and n.page = g.id
 """
 _BY_UID = f"select {_COLUMNS} {_FROM} where g.uid = %(uid)s"
-# One edit at a time, of the page and of its components.
+# Edits of a page and of its components are serialized.
 _LOCK = f"{_BY_UID} for no key update of g"
 _HOLD_BY_KEY = "select uid from status_pages where org = %(org)s and id = %(id)s for key share"
 _COUNT = "select count(*) from status_pages where org = %(org)s"
@@ -51,7 +51,7 @@ _DELETE = "delete from status_pages where org = %(org)s and id = %(id)s"
 
 
 class Token(msgspec.Struct, frozen=True):
-    """What opens an unlisted page: as it is looked up, and as it is shown again."""
+    """Token of an unlisted page: its hash for lookups and its encrypted form for display."""
 
     hashed: bytes
     sealed: bytes
@@ -63,7 +63,10 @@ async def lock_status_page(tx: Tx, uid: UUID) -> PageRow | None:
 
 
 async def lock_shared_page(tx: Tx, org: int, page: int) -> UUID | None:
-    """Its id, if it is there: then it stays until we are done, and may be edited."""
+    """Locks a page against deletion, not against edits.
+
+    Returns its id, None if it does not exist.
+    """
     tx.lock_rank(LockRank.PAGE, "a status page that tells")
     uid: UUID | None = await tx.value(_HOLD_BY_KEY, org=org, id=page)
     return uid
@@ -84,7 +87,7 @@ async def insert_status_page(
     visibility: str,
     token: Token | None,
 ) -> bool:
-    """False where the slug is taken, in the whole installation."""
+    """Inserts a page. Returns False if the slug is taken in the installation."""
     key = await tx.value(
         _INSERT,
         org=org,
@@ -101,7 +104,7 @@ async def insert_status_page(
 
 
 async def update_status_page(tx: Tx, row: PageRow, title: str, visibility: str) -> None:
-    """The page is held, and its token stays what it is."""
+    """Updates a locked page without a change of its token."""
     values = {"title": title, "visibility": visibility, "now": tx.now}
     count = await tx.execute(_UPDATE, org=row.org, id=row.id, **values)
     assert count == 1, "the page is held"
@@ -110,7 +113,7 @@ async def update_status_page(tx: Tx, row: PageRow, title: str, visibility: str) 
 async def change_visibility(
     tx: Tx, row: PageRow, title: str, visibility: str, token: Token | None
 ) -> None:
-    """The page is held, and is opened by this token from now on, or by none."""
+    """Updates a locked page and replaces its token, or removes it."""
     count = await tx.execute(
         _UPDATE_WITH_TOKEN,
         org=row.org,
@@ -125,11 +128,11 @@ async def change_visibility(
 
 
 async def raise_generation(tx: Tx, row: PageRow) -> None:
-    """A component of it was edited. The page is held."""
+    """Increments the generation of a locked page after an edit of a component."""
     count = await tx.execute(_RAISE, org=row.org, id=row.id, now=tx.now)
     assert count == 1, "the page is held"
 
 
 async def delete_status_page(tx: Tx, row: PageRow) -> None:
-    """Its components go with it."""
+    """Deletes a page with its components."""
     await tx.execute(_DELETE, org=row.org, id=row.id)

@@ -1,6 +1,6 @@
-"""Who subscribed to a status page. The token is sealed before it comes here.
+"""Subscribers of status pages. The token is already encrypted.
 
-A subscriber goes with the page; what was still to be sent to one that went goes too.
+Deletion of a page deletes its subscribers; deletion of a subscriber deletes its unsent events.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from uuid import UUID
 from ...engine.pools import Tx
 from ..rules.subscription import BOUNCES_MOST, CONFIRM_US, MAIL_PAUSE_US
 
-# Whoever wrote to an address lately writes nothing; the statement decides for all who ask at once.
+# A recent request blocks another. The single statement decides also for concurrent requests.
 _MAY_WRITE: Final = f"""
 insert into subscription_requests (address_hash, requested_at) values (%(hashed)s, at(%(now)s))
 on conflict (address_hash) do update set requested_at = excluded.requested_at
@@ -69,8 +69,10 @@ delete from subscription_requests where requested_at <= at(%(now)s - {MAIL_PAUSE
 
 
 async def may_write_to(tx: Tx, address_hash: bytes) -> bool:
-    """Whether an address may be written to because somebody names it; then it may not be for
-    MAIL_PAUSE_US, if this is committed."""
+    """Returns whether a request may be sent to an address.
+
+    If so, and if this is committed, further ones are blocked for MAIL_PAUSE_US.
+    """
     return await tx.value(_MAY_WRITE, hashed=address_hash, now=tx.now) is not None
 
 
@@ -80,7 +82,7 @@ async def count_subscribers(tx: Tx, org: int, page: int) -> int:
 
 
 async def count_asked_webhooks(tx: Tx, org: int, page: int, most: int) -> int:
-    """The questions to webhooks of the page that wait for an answer or an attempt, up to `most`."""
+    """Returns the unanswered or unsent requests to webhooks of the page, up to `most`."""
     count: int = await tx.value(_COUNT_ASKED, org=org, page=page, most=most)
     return count
 
@@ -98,8 +100,10 @@ async def ask_subscriber(
     hashed: bytes,
     sealed: bytes,
 ) -> int:
-    """Returns the destination of the subscriber, who is an older one if the address is known. What
-    is confirmed stays as it was."""
+    """Inserts or updates a subscriber and returns its destination.
+
+    A known address keeps its id and its confirmed components.
+    """
     key = await tx.value(
         _ASK,
         org=org,
@@ -118,7 +122,7 @@ async def ask_subscriber(
 
 
 async def confirm_subscriber(tx: Tx, token_hash: bytes) -> bool:
-    """False where nothing was asked for by that token within CONFIRM_US."""
+    """Confirms a subscriber. Returns False without a request of that token within CONFIRM_US."""
     return await tx.value(_CONFIRM, hashed=token_hash, now=tx.now) is not None
 
 
@@ -127,13 +131,13 @@ async def delete_by_token(tx: Tx, token_hash: bytes) -> None:
 
 
 async def delete_subscriber(tx: Tx, org: int, page: int, uid: UUID) -> str | None:
-    """Its kind; None where it is not the page's."""
+    """Deletes a subscriber of the page. Returns its kind, None if it does not exist."""
     kind: str | None = await tx.value(_DELETE, org=org, page=page, uid=uid)
     return kind
 
 
 async def record_bounce(tx: Tx, org: int, subscriber: int) -> tuple[int, bool] | None:
-    """How many it is in a row, and whether nothing more is sent; None where it has gone."""
+    """Returns the consecutive bounces and whether sending is suspended, None if deleted."""
     found = await tx.row(_BOUNCE, org=org, id=subscriber, now=tx.now)
     return None if found is None else (found[0], found[1])
 
@@ -143,6 +147,6 @@ async def record_reached(tx: Tx, org: int, subscriber: int) -> None:
 
 
 async def purge_unconfirmed(tx: Tx) -> None:
-    """Who was asked and said nothing, and when addresses were written to longer ago than counts."""
+    """Deletes expired unconfirmed subscribers and expired request records."""
     await tx.execute(_DROP_UNCONFIRMED, now=tx.now)
     await tx.execute(_DROP_REQUESTS, now=tx.now)

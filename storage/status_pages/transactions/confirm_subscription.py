@@ -1,4 +1,4 @@
-"""Whoever holds the token that was sent to an address says that it wants to be told."""
+"""Confirmation of a subscription by the token that was sent to the address."""
 
 from ...core.token import TokenKind, digest, kind_of
 from ...engine.pools import Tx
@@ -6,8 +6,10 @@ from ..tables import subscribers
 
 
 async def confirm(tx: Tx, token: str) -> bool:
-    """False where nothing was asked for by that token within a day. What was asked for counts from
-    now on; confirming once more changes nothing."""
+    """Confirms the requested subscription. Idempotent.
+
+    Returns False without a request of that token within CONFIRM_US.
+    """
     if kind_of(token) is not TokenKind.SUBSCRIPTION:
         return False
     return await subscribers.confirm_subscriber(tx, digest(token))

@@ -1,8 +1,8 @@
-"""A component is bound to something else, by people who saw what that changes.
+"""Conversion of a component to another source, after a preview.
 
-The preview is made of one snapshot, as the page would show it, and names what it was made of: the
-component's revision and the page's generation. Where either is another by then, the conversion is
-refused, since it would not be the one that was looked at.
+The preview is rendered from one snapshot and names the component's revision and the page's
+generation. If either has changed, the conversion is refused, because the result would differ from
+the preview.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,10 @@ from .lock_bindings import find_bound, lock_bindings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionPreview:
-    """How the component and the page's summary are, and how they would be; `reverts_to` is the
-    source that it has, None where nothing would change."""
+    """Current and proposed component with the page's summaries.
+
+    `reverts_to` is the current source, None if nothing would change.
+    """
 
     component: Component
     proposed: Component
@@ -54,7 +56,7 @@ class ConversionPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionBase:
-    """What a conversion was decided on."""
+    """Revision and generation that a conversion was decided on."""
 
     revision: int
     generation: int
@@ -63,8 +65,13 @@ class ConversionBase:
 async def preview_conversion(
     tx: Tx, principal: Principal, component: UUID, source: ComponentSource, target: BindingTarget
 ) -> ConversionPreview:
-    """Writes nothing, and reads one snapshot where the transaction is one. Refused not_found,
-    forbidden, invalid, binding not found."""
+    """Returns the preview. Writes no rows.
+
+    The transaction must have one snapshot for a consistent preview.
+
+    Raises:
+        Refused not_found, forbidden, invalid, binding not found.
+    """
     row = await find_component(tx, component)
     page = await demand_page(tx, principal, row.page_uid)
     _expect_target(source, target)
@@ -90,7 +97,7 @@ async def preview_conversion(
 async def _facts_with(
     tx: Tx, page: PageRow, row: ComponentRow, bound: ComponentBinding
 ) -> tuple[Sequence[ComponentFacts], ComponentFacts]:
-    """Of the page's components as they are, and of the one as it would be, in one look."""
+    """Returns the facts of the current components and of the proposed one, read together."""
     rows = await status_page_components.select_components_of(tx, page.org, page.id)
     bindings = [_binding(each, each.bound) for each in rows]
     *facts, proposed = await select_component_facts(tx, page.org, [*bindings, _binding(row, bound)])
@@ -109,7 +116,7 @@ def _binding(row: ComponentRow, bound: ComponentBinding) -> BoundComponent:
 
 
 def _rendered(page: PageRow, components: Sequence[ComponentFacts], tx: Tx) -> Page:
-    """By what makes the page itself, so that the preview says what the page will."""
+    """Renders with the function of the page itself, so that the preview is accurate."""
     facts = PageFacts(
         slug=page.slug,
         title=page.title,
@@ -135,8 +142,11 @@ async def convert_component(
     target: BindingTarget,
     seen: ConversionBase,
 ) -> ComponentRow:
-    """What it is bound to already is not written again. Refused not_found, forbidden, invalid,
-    binding not found, page_configuration_stale."""
+    """Binds a component to another source. The current source is not written again.
+
+    Raises:
+        Refused not_found, forbidden, invalid, binding not found, page_configuration_stale.
+    """
     found = await find_component(tx, component)
     page = await find_page(tx, principal, found.page_uid)
     _expect_target(source, target)
@@ -162,6 +172,6 @@ def _expect_target(source: ComponentSource, target: BindingTarget) -> None:
 
 
 def _end(row: ComponentRow) -> str:
-    """What a component is bound to, by ids only; a source whose thing is gone stands alone."""
+    """Returns source and id of a binding; only the source if the object is deleted."""
     uid = row.monitor_uid or row.service_uid
     return row.source if uid is None else f"{row.source}:{uid}"

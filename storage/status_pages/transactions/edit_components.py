@@ -1,4 +1,4 @@
-"""Components of a status page are made, edited and taken away while their page is held."""
+"""Creation, edit, move and deletion of components, under the lock of their page."""
 
 from typing import Any
 from uuid import UUID
@@ -29,7 +29,11 @@ from .lock_bindings import lock_bindings
 async def create_component(
     tx: Tx, principal: Principal, page: UUID, draft: ComponentDraft
 ) -> ComponentRow:
-    """Refused not_found, forbidden, invalid, binding not found, component_quota."""
+    """Creates a component.
+
+    Raises:
+        Refused not_found, forbidden, invalid, binding not found, component_quota.
+    """
     found = await find_page(tx, principal, page)
     for field, fault in component_faults(draft):
         raise Refused("invalid", field, fault)
@@ -65,7 +69,11 @@ async def create_component(
 async def update_component(
     tx: Tx, principal: Principal, component: UUID, edit: ComponentEdit
 ) -> ComponentRow:
-    """What changes nothing is not written. Refused not_found, forbidden, invalid."""
+    """Edits a component. An edit without changes is not written.
+
+    Raises:
+        Refused not_found, forbidden, invalid.
+    """
     home, before = await lock_component(tx, principal, component)
     for field, fault in component_faults(edit):
         raise Refused("invalid", field, fault)
@@ -92,8 +100,11 @@ def _after(before: ComponentRow, edit: ComponentEdit) -> dict[str, Any]:
 
 
 async def move_component(tx: Tx, principal: Principal, component: UUID, by: int) -> None:
-    """Past so many others of its page, to the front where that is below nought; at the end of the
-    page it stays. Refused not_found, forbidden."""
+    """Moves a component by `by` places, towards the front if negative, limited to the page.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     home, row = await lock_component(tx, principal, component)
     rows = await status_page_components.select_components_of(tx, home.org, home.id)
     before = [one.position for one in rows]
@@ -110,7 +121,11 @@ async def move_component(tx: Tx, principal: Principal, component: UUID, by: int)
 
 
 async def delete_component(tx: Tx, principal: Principal, component: UUID) -> None:
-    """Refused not_found, forbidden."""
+    """Deletes a component.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     home, row = await lock_component(tx, principal, component)
     await status_components.delete_component(tx, row)
     await status_pages.raise_generation(tx, home)
@@ -120,7 +135,11 @@ async def delete_component(tx: Tx, principal: Principal, component: UUID) -> Non
 async def lock_component(
     tx: Tx, principal: Principal, component: UUID
 ) -> tuple[PageRow, ComponentRow]:
-    """The page, held, and the component as it is since then. Refused not_found, forbidden."""
+    """Locks the page and returns it with the component as read under the lock.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     found = await find_component(tx, component)
     page = await lock_page(tx, await find_page(tx, principal, found.page_uid))
     return page, await find_component(tx, component)
@@ -140,5 +159,5 @@ async def written(tx: Tx, component: UUID) -> ComponentRow:
 
 
 def component_target(row: ComponentRow) -> str:
-    """As the audit log names a component."""
+    """Returns the audit name of a component."""
     return f"status_component:{row.uid} status_page:{row.page_uid}"

@@ -1,7 +1,7 @@
-"""Status pages are an organization's, or one project's of it; their address is the installation's.
+"""Status pages of an organization or project. The slug is unique in the installation.
 
-An unlisted page is opened by a token that is made anew each time the page becomes unlisted, and is
-forgotten when it no longer is: so a link that was handed on ends with that.
+An unlisted page is opened by a token. It is generated whenever the page becomes unlisted, and
+deleted when it no longer is, so that shared links expire.
 """
 
 import os
@@ -32,8 +32,12 @@ EDIT = Permission(Need.ORG_ADMIN)
 async def create_page(
     tx: Tx, principal: Principal, organization: UUID, draft: PageDraft, keyring: Keyring
 ) -> PageRow:
-    """Refused not_found, forbidden, invalid, page_quota, slug_taken, encryption_key_missing."""
-    # One at a time in an organization, so that the quota is one.
+    """Creates a page.
+
+    Raises:
+        Refused not_found, forbidden, invalid, page_quota, slug_taken, encryption_key_missing.
+    """
+    # Serialized per organization, so that the quota is exact.
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
     home = await projects_queries.select_organization(tx, organization)
@@ -58,7 +62,7 @@ async def create_page(
 async def _lock_project(tx: Tx, org: int, project: UUID | None) -> int | None:
     key = await project_of(tx, org, project)
     if key is not None and not await removals.lock_shared_project(tx, org, key):
-        # It went since it was found.
+        # The project was deleted after the lookup.
         return await project_of(tx, org, project)
     return key
 
@@ -71,8 +75,11 @@ async def update_page(
     visibility: Visibility | None,
     keyring: Keyring,
 ) -> PageRow:
-    """What is None stays; what changes nothing is not written. Refused not_found, forbidden,
-    invalid, encryption_key_missing."""
+    """Edits a page. None leaves a field unchanged; an edit without changes is not written.
+
+    Raises:
+        Refused not_found, forbidden, invalid, encryption_key_missing.
+    """
     before = await lock_page(tx, await find_page(tx, principal, page))
     if title is not None:
         expect("title", title_fault(title))
@@ -92,29 +99,46 @@ async def update_page(
 
 
 async def delete_page(tx: Tx, principal: Principal, page: UUID) -> None:
-    """Its components go with it. Refused not_found, forbidden."""
+    """Deletes a page with its components.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await lock_page(tx, await find_page(tx, principal, page))
     await status_pages.delete_status_page(tx, row)
     await audit(tx, principal, row.org, "status_page.delete", page_target(row))
 
 
 async def demand_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
-    """The page, if the principal may edit it. Refused not_found, forbidden."""
+    """Returns the page if the principal can edit it.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     return demand_row(principal, EDIT, await status_pages_queries.select_status_page(tx, page))
 
 
 async def find_page(tx: Tx, principal: Principal, page: UUID) -> PageRow:
-    """The same, whose project stays; it may itself be going. What is held before pages is held
-    after this."""
+    """Returns the page as `demand_page` and locks its project against deletion.
+
+    The page itself is not locked. Locks that precede pages are taken after this.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await demand_page(tx, principal, page)
-    # A project that goes takes services and pages along in whatever order: held, it takes neither.
+    # Deletion of a project deletes services and pages in any order. The lock prevents both.
     if row.project is not None and not await removals.lock_shared_project(tx, row.org, row.project):
         raise Refused(NOT_FOUND)
     return row
 
 
 async def lock_page(tx: Tx, found: PageRow) -> PageRow:
-    """The page as it is once nobody else edits it. Refused not_found where it went meanwhile."""
+    """Locks the page and returns its current row.
+
+    Raises:
+        Refused not_found if it was deleted.
+    """
     row = await status_pages.lock_status_page(tx, found.uid)
     if row is None:
         raise Refused(NOT_FOUND)
@@ -128,8 +152,10 @@ async def written(tx: Tx, page: UUID) -> PageRow:
 
 
 def page_token(row: PageRow, keyring: Keyring) -> str | None:
-    """What opens an unlisted page; None where it is not one, and where the ring does not open
-    it."""
+    """Returns the token of an unlisted page.
+
+    Returns None if the page is not unlisted or if the ring does not decrypt the token.
+    """
     if row.token_ciphertext is None:
         return None
     try:
@@ -139,7 +165,7 @@ def page_token(row: PageRow, keyring: Keyring) -> str | None:
 
 
 def page_target(row: PageRow) -> str:
-    """As the audit log names a page."""
+    """Returns the audit name of a page."""
     return f"status_page:{row.uid}" + (f" project:{row.project_uid}" if row.project_uid else "")
 
 

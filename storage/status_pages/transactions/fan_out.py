@@ -1,7 +1,7 @@
-"""What a page is told is passed on to its subscribers: a row for each, so many in a transaction.
+"""Fan-out of a page's event to its subscribers: one row each, in batches.
 
-How far it came is kept with the page's event, in the transaction that writes the rows: whoever goes
-on after a crash writes for nobody twice. What the page does not show by then is told to nobody.
+The progress is stored in the page's event, in the transaction that writes the rows. After a crash,
+no subscriber gets a second row. An incident that the page no longer shows is not sent.
 """
 
 from uuid import UUID
@@ -21,12 +21,17 @@ from ..tables import status_pages
 
 
 class LeaseLost(Exception):
-    """Somebody else has the event by now; nothing was written."""
+    """Another process has leased the event. No rows were written."""
 
 
 async def pass_on(tx: Tx, event: Leased, lease: UUID, after: int) -> int | None:
-    """To the next subscribers after that one; where they end, None where there are no more.
-    LeaseLost, BadPayload."""
+    """Writes rows for the next subscribers after `after`.
+
+    Returns the last subscriber of the batch, None at the end.
+
+    Raises:
+        LeaseLost, BadPayload.
+    """
     assert event.page is not None, "it is a page's"
     seq = _seq_of(event.payload)
     held = await status_pages.lock_shared_page(tx, event.org, event.page)

@@ -1,7 +1,7 @@
-"""What a component is to show is found where its page may look, and held so that it stays.
+"""Bindings of components: looked up within the scope of the page, and locked.
 
-A page looks in its organization, and one of a project in that project. What is elsewhere and what
-is nowhere are refused alike.
+The scope is the organization, for a page of a project the project. A source outside of it is
+refused in the same way as one that does not exist.
 """
 
 from typing import Final
@@ -22,7 +22,11 @@ BINDING_NOT_FOUND: Final = "binding not found"
 
 
 async def find_bound(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentBinding:
-    """It may be going. Refused binding not found."""
+    """Returns the binding without a lock.
+
+    Raises:
+        Refused binding not found.
+    """
     if target.monitor is not None:
         monitor = await _monitor_of(tx, page, target.monitor)
         return ComponentBinding(source=ComponentSource.MONITOR, monitor=monitor.id)
@@ -34,7 +38,11 @@ async def find_bound(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentB
 
 
 async def lock_bindings(tx: Tx, page: PageRow, target: BindingTarget) -> ComponentBinding:
-    """It stays until we are done. Refused binding not found."""
+    """Returns the binding and locks its source against deletion.
+
+    Raises:
+        Refused binding not found.
+    """
     bound = await find_bound(tx, page, target)
     if (
         target.service is not None

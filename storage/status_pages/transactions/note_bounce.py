@@ -1,4 +1,4 @@
-"""An address that refuses for good is counted, and after too many refusals left alone."""
+"""Bounces: permanent refusals of an address, which suspend it after a number of them."""
 
 from ...engine.pools import Tx
 from ...notifications.queries.delivery_addresses import SubscriberRow
@@ -6,11 +6,11 @@ from ..tables import subscribers
 
 
 async def record_bounce(tx: Tx, subscriber: SubscriberRow) -> bool:
-    """Whether nothing more is sent to it from now on, until it is confirmed anew."""
+    """Returns whether sending stops until the address is confirmed again."""
     found = await subscribers.record_bounce(tx, subscriber.org, subscriber.id)
     return found is not None and found[1]
 
 
 async def record_reached(tx: Tx, subscriber: SubscriberRow) -> None:
-    """Refusals before this one were not for good."""
+    """Resets the bounces after a successful delivery."""
     await subscribers.record_reached(tx, subscriber.org, subscriber.id)

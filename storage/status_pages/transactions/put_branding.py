@@ -1,4 +1,4 @@
-"""Global admins say what the installation looks like to the public."""
+"""Public branding of the installation, set by global admins."""
 
 from typing import Final
 
@@ -17,7 +17,11 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_branding(tx: Tx, principal: Principal, branding: Branding) -> None:
-    """Refused forbidden, and invalid with the field that cannot be."""
+    """Writes the branding.
+
+    Raises:
+        Refused forbidden, invalid with the field.
+    """
     demand(principal, EDIT, None)
     fault = branding_fault(branding)
     if fault is not None:

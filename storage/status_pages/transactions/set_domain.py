@@ -1,4 +1,4 @@
-"""A status page gets a host name of its own, or gives it up."""
+"""Domain of a status page."""
 
 from uuid import UUID
 
@@ -16,8 +16,11 @@ from .edit_pages import find_page, lock_page, page_target, written
 async def set_domain(
     tx: Tx, principal: Principal, page: UUID, domain: str, own_host: str
 ) -> PageRow:
-    """`domain` is empty for none; `own_host` is where the console is reached. Refused not_found,
-    forbidden, invalid, domain_taken."""
+    """Sets the domain of a page; empty removes it. `own_host` is that of the console.
+
+    Raises:
+        Refused not_found, forbidden, invalid, domain_taken.
+    """
     row = await lock_page(tx, await find_page(tx, principal, page))
     name = domain.strip().lower()
     expect("domain", domain_fault(name, own_host) if name else None)

@@ -1,7 +1,8 @@
-"""Somebody names an address that is to be told of a page: the address is asked whether it wants it.
+"""Request of a subscription: asks the address to confirm it.
 
-Nothing that is answered tells whether it is known. What is asked is written for delivery in the
-same transaction, at most once in a while for an address, whichever page it is named at.
+The response does not reveal whether the address is known. The confirmation request is written to
+the outbox in the same transaction, at most once per MAIL_PAUSE_US and address, for all pages
+together.
 """
 
 import os
@@ -35,12 +36,16 @@ from .subscription_tokens import token_place
 async def subscribe(
     tx: Tx, page: StatusPageRow, asked: SubscriptionRequest, keyring: Keyring
 ) -> None:
-    """Refused not_found where the page went or is internal; invalid, with the field;
-    subscriber_quota; rate_limited, where too many webhooks of the page are asked already;
-    encryption_key_missing."""
+    """Requests a subscription.
+
+    Raises:
+        Refused not_found if the page is deleted or internal; invalid with the field;
+        subscriber_quota; rate_limited if too many webhooks of the page have an unanswered request;
+        encryption_key_missing.
+    """
     for field, fault in asked_faults(asked):
         raise Refused("invalid", field, fault)
-    # Held, so that it does not go meanwhile, and counts one after the other.
+    # The lock prevents deletion and serializes the counts.
     row = await status_pages.lock_status_page(tx, page.uid)
     if row is None or row.visibility == Visibility.INTERNAL:
         raise Refused(NOT_FOUND)
@@ -48,7 +53,7 @@ async def subscribe(
         known = {binding.uid for binding in await select_bindings(tx, page)}
         if not asked.components <= known:
             raise Refused("invalid", "components", "must be components of the page")
-    # Whoever is known already is refused too: else that would tell who is.
+    # A known address is refused too, otherwise the response would reveal it.
     if await subscribers.count_subscribers(tx, row.org, row.id) >= SUBSCRIBERS_OF_PAGE_MOST:
         raise Refused("subscriber_quota")
     if (
@@ -73,7 +78,7 @@ async def subscribe(
         hashed=digest(token),
         sealed=keyring.seal(token.encode(), token_place(uid)),
     )
-    # A stream of its own: what was asked before and could not be sent keeps nothing back.
+    # A separate thread: an earlier request that could not be sent does not delay it.
     stream = uuid7()
     await outbox.lock_shared_destinations(tx, row.org, [destination])
     await outbox.insert_events(

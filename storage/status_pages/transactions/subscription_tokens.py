@@ -1,4 +1,4 @@
-"""What of a subscription is sealed, and where it belongs."""
+"""Encryption of subscription tokens."""
 
 from uuid import UUID
 
@@ -12,12 +12,20 @@ def token_place(subscriber: UUID) -> CipherContext:
 
 
 def opened_token(row: SubscriberRow, keyring: Keyring) -> str:
-    """CannotOpen where the ring does not open it."""
+    """Returns the token of a subscription.
+
+    Raises:
+        CannotOpen if the ring does not decrypt it.
+    """
     return keyring.open(row.token_ciphertext, token_place(row.uid)).decode()
 
 
 def opened_page_token(row: SubscriberRow, keyring: Keyring) -> str | None:
-    """What opens the page, None where it is not unlisted. CannotOpen."""
+    """Returns the token of the page, None if the page is not unlisted.
+
+    Raises:
+        CannotOpen.
+    """
     if row.page_token_ciphertext is None:
         return None
     return keyring.open(row.page_token_ciphertext, page_place(row.page_uid)).decode()

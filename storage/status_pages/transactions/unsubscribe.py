@@ -1,4 +1,4 @@
-"""A subscription ends, by its token or by an owner of the page; what it was to be sent goes too."""
+"""End of a subscription, by its token or by an owner of the page, with its unsent events."""
 
 from uuid import UUID
 
@@ -12,13 +12,17 @@ from .edit_pages import demand_page, page_target
 
 
 async def unsubscribe(tx: Tx, token: str) -> None:
-    """One that is not there has ended already."""
+    """Deletes a subscription. Idempotent."""
     if kind_of(token) is TokenKind.SUBSCRIPTION:
         await subscribers.delete_by_token(tx, digest(token))
 
 
 async def remove_subscriber(tx: Tx, principal: Principal, page: UUID, subscriber: UUID) -> None:
-    """Refused not_found, forbidden. The audit log keeps no address of who wants to be gone."""
+    """Deletes a subscriber. The audit log does not contain the address.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await demand_page(tx, principal, page)
     if await subscribers.delete_subscriber(tx, row.org, row.id, subscriber) is None:
         raise Refused(NOT_FOUND)
