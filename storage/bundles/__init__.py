@@ -1,1 +1,1 @@
-"""What is stored of bundles."""
+"""Storage of bundles."""

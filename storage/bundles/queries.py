@@ -32,6 +32,9 @@ async def select_providers(tx: Tx, provider: str = "") -> list[ProviderRow]:
 async def select_files(
     tx: Tx, provider: str = "", organizations: Sequence[str] | None = None
 ) -> list[FileRow]:
-    """By provider and path; of any where none is given. Organizations by what files call them."""
+    """Returns files by provider and path; of all providers if `provider` is empty.
+
+    `organizations` are names as given in the files.
+    """
     names = None if organizations is None else list(organizations)
     return await tx.structs(FileRow, _FILES, provider=provider, organizations=names)

@@ -8,8 +8,11 @@ from ..core.instant import Instant
 
 
 class FileRow(msgspec.Struct, frozen=True):
-    """`organization` and `project_slug` are those that the file names; `project` is where it was
-    applied last."""
+    """File of a provider.
+
+    `organization` and `project_slug` are those named in the file. `project` is where it was last
+    applied.
+    """
 
     provider: str
     path: str
@@ -18,7 +21,7 @@ class FileRow(msgspec.Struct, frozen=True):
     project: UUID | None
     digest: bytes
     generation: int
-    # A word of Status, as the database has it.
+    # Value of FileStatus.
     status: str
     last_error: str
     scanned_at: Instant
@@ -26,7 +29,7 @@ class FileRow(msgspec.Struct, frozen=True):
 
 
 class ProviderRow(msgspec.Struct, frozen=True):
-    """`is_held` while a process watches its directory."""
+    """File provider. `is_held` states that a process has the lease on its directory."""
 
     provider: str
     scope: str

@@ -1,7 +1,7 @@
-"""A bundle: what a project's monitors and services are to be, as one document.
+"""Bundle: the desired monitors and services of a project, in one document.
 
-It keeps true: what is not known is refused and named; no secret stands in it; what is given of an
-entry is told from what is left out. What an entry means beside the others is for who applies it.
+Invariant: unknown fields are refused by name; a bundle has no secrets; given settings are
+distinguished from absent ones. References between entries are resolved when the bundle is applied.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ from ...services.rules.service_policy import ServicePolicies
 MONITORS_MOST: Final = 5_000
 SERVICES_MOST: Final = 1_000
 DEPTH_MOST: Final = 32
-# Below what any body may have, so that it is ours to refuse.
+# Below the limit of request bodies, so that this module refuses larger bundles.
 BYTES_MOST: Final = 3 << 19
 REFERENCES_MOST: Final = 200
 
@@ -47,8 +47,11 @@ else:
 
 
 class MonitorEntry(_NewFields, frozen=True, kw_only=True):
-    """As a monitor is created; what it refers to is named by its uid in the bundle, or by the slug
-    or id of a monitor of the project. `escalation_policy` is a name or an id."""
+    """Monitor of a bundle.
+
+    References are uids in the bundle, or slugs or ids of monitors of the project.
+    `escalation_policy` is a name or an id.
+    """
 
     type: MonitorType
     slug: str | UnsetType = UNSET
@@ -58,7 +61,7 @@ class MonitorEntry(_NewFields, frozen=True, kw_only=True):
 
 
 class AlertingEntry(BundleEntry, frozen=True, kw_only=True):
-    """How the service speaks for its members."""
+    """Service paging of a bundle entry."""
 
     owns_paging: bool = False
     page_on: tuple[Literal["down", "degraded"], ...] = ("down",)
@@ -75,7 +78,7 @@ class BurnRuleEntry(BundleEntry, frozen=True, kw_only=True):
 
 
 class TargetEntry(BundleEntry, frozen=True, kw_only=True):
-    """Without `burn_rules` there are none."""
+    """SLO of a bundle entry. Without `burn_rules` it has no rules."""
 
     objective: float
     burn_alert_enabled: bool = False
@@ -83,8 +86,11 @@ class TargetEntry(BundleEntry, frozen=True, kw_only=True):
 
 
 class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
-    """`monitors` and `sli` as in a declaration; without them nothing is declared. `depends_on`
-    names services as a monitor's does monitors."""
+    """Service of a bundle.
+
+    `monitors` and `sli` are those of a declaration; without them the service is not declared.
+    `depends_on` names services by uid, slug or id.
+    """
 
     name: str | UnsetType = UNSET
     slug: str | UnsetType = UNSET
@@ -100,7 +106,7 @@ class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """`organization` and `project` are slugs or ids."""
+    """Parsed bundle. `organization` and `project` are slugs or ids."""
 
     format: int
     organization: str
@@ -116,7 +122,11 @@ _KNOWN: Final = {
 
 
 def read_bundle(document: object) -> Bundle:
-    """Refused invalid, with the field, for the first thing to mend."""
+    """Parses a bundle.
+
+    Raises:
+        Refused invalid with the field of the first fault.
+    """
     if not isinstance(document, Mapping):
         raise _wrong("", "must be a mapping of format, organization, project and monitors")
     given = cast("Mapping[object, object]", document)
@@ -229,7 +239,7 @@ def _convert(path: str, entry: object, shape: type[T]) -> T:
 
 
 def _read_durations(path: str, given: dict[str, Any], names: Any) -> None:
-    """Where seconds are asked for they may be written `30s` or `1h30m`."""
+    """Converts durations such as `30s` or `1h30m` in fields of seconds."""
     for name in list(names):
         value = given.get(name)
         if not str(name).endswith("_seconds") or not isinstance(value, str):
@@ -242,7 +252,7 @@ def _read_durations(path: str, given: dict[str, Any], names: Any) -> None:
 
 
 def _read_nested_durations(path: str, entry: dict[str, Any]) -> None:
-    """Of a service: nothing in it is free text by a key of the author's."""
+    """Converts durations of a service at all levels, since it has no free-form keys."""
     _read_durations(path, entry, entry.keys())
     for name, value in entry.items():
         if isinstance(value, Mapping):
@@ -256,7 +266,7 @@ def _read_nested_durations(path: str, entry: dict[str, Any]) -> None:
 
 
 def _secret_faults(entry: MonitorEntry) -> Iterator[tuple[str, str]]:
-    """What must not be written into a file. A blank keeps what is stored."""
+    """Yields secrets, which a bundle must not contain. A blank keeps the stored value."""
     spec = spec_of(entry.type)
     for field in spec.fields if spec else ():
         value = entry.config.get(field.name)

@@ -1,6 +1,6 @@
-"""What of an entry's settings is worth saying: the rest is what an entry has that leaves it out.
+"""Default values of bundle entries, which are omitted on export.
 
-What the installation decides where nobody says it is always said, as it may be decided otherwise.
+Settings with an installation default are always written, because that default can change.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a bundle changes of what is there, entry by entry and setting by setting."""
+"""Changes of a bundle compared with the project, by entry and setting."""
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
@@ -10,15 +10,15 @@ from msgspec import UNSET, UnsetType
 
 from ...core.instant import Instant
 
-# The provider of what is applied over the API; no file provider is called so.
+# Provider of bundles applied over the API. File providers cannot have this name.
 API: Final = "api"
 Kind = Literal["monitor", "service"]
-# What an entry takes over that people edited, where its settings are told.
+# Pseudo-setting that reports the takeover of an entry that users edited.
 MANAGED_BY: Final = "managed_by"
 
 
 class FromBundle(Protocol):
-    """What may come from a bundle: a monitor or a service."""
+    """Object that can belong to a bundle: a monitor or a service."""
 
     @property
     def managed_by(self) -> str: ...
@@ -38,7 +38,7 @@ class BundleAction(StrEnum):
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """Without `from` there was none, without `to` there is none any more."""
+    """Change of a setting. Without `from` it is new, without `to` it is removed."""
 
     name: str
     from_: Any | UnsetType = UNSET
@@ -53,7 +53,7 @@ class BundleChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class OwnershipMark(msgspec.Struct, frozen=True):
-    """From which bundle a monitor or a service comes, by the provider, the uid and the file."""
+    """Mark of a monitor or service that belongs to a bundle: provider, uid and file."""
 
     uid: UUID
     managed_by: str
@@ -69,9 +69,11 @@ def change_of(
     after: Mapping[str, Any],
     taken_over: FieldChange | None,
 ) -> BundleChange:
-    """Of an entry, in the words of a bundle; `before` None where nothing stands there yet, and
-    then `after` needs say only what is worth it. What is only taken over as it is counts as
-    unchanged, and is told."""
+    """Returns the change of an entry, with settings as in a bundle.
+
+    `before` is None for a new entry; then `after` can omit defaults. An entry that is only taken
+    over counts as unchanged, with the takeover in its fields.
+    """
     if before is None:
         fields = [FieldChange(name=name, to=value) for name, value in after.items()]
         return BundleChange(kind=kind, uid=uid, action=BundleAction.CREATE, fields=fields)
@@ -82,7 +84,7 @@ def change_of(
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:
-    """In the order of what is to be; a mapping is told key by key."""
+    """Returns the changed settings in the order of `after`. Mappings are compared by key."""
     return list(_differences("", before, after))
 
 
@@ -100,8 +102,10 @@ def _differences(
 
 
 def in_order(wanted: Mapping[str, Collection[str]]) -> tuple[list[str], str | None]:
-    """The uids, each after all of those it refers to, and one that leads back to itself if there
-    is any. What is referred to and is no uid of the mapping is passed over."""
+    """Returns the uids, each after those it refers to, and one uid on a cycle, if any.
+
+    References to unknown uids are ignored.
+    """
     done: dict[str, bool] = {}
     found: list[str] = []
     for start in wanted:

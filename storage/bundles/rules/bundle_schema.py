@@ -1,4 +1,4 @@
-"""The JSON Schema of bundles, for editors: made of the same types and tables that read them."""
+"""JSON Schema of bundles for editors, generated from the types and tables of the parser."""
 
 import json
 from typing import Any, Final
@@ -77,7 +77,7 @@ def _allow_durations(definition: dict[str, Any]) -> None:
 
 
 def _of_kind(kind: MonitorType) -> dict[str, Any]:
-    """What the config of a monitor of the type may hold."""
+    """Returns the condition on the config of a monitor type."""
     spec = spec_of(kind)
     config: dict[str, Any] = {} if spec is None else _config(spec)
     return {

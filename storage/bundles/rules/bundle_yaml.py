@@ -1,8 +1,8 @@
-"""A bundle's YAML, read with the place of everything in it, so that what is wrong is pointed at.
+"""YAML parser of bundles that records the position of each value for error messages.
 
-The JSON-like core of YAML 1.2 and nothing beyond: a plain scalar is null, true, false, a number or
-else text (`no` is text), and anchors, aliases, tags, merges, a second document, keys given twice,
-keys that are no text and depth over 32 are refused. JSON is read alike.
+It accepts the JSON-like core of YAML 1.2: a plain scalar is null, true, false, a number or text
+(`no` is text). Refused: anchors, aliases, tags, merges, a second document, duplicate keys, keys
+that are not text, and depth over 32. JSON is accepted too.
 """
 
 import re
@@ -15,7 +15,7 @@ import yaml
 from .bundle import BYTES_MOST, DEPTH_MOST
 
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
-# Of bounded length, so that each is finite.
+# Of limited length, so that each is finite.
 _FLOAT: Final = re.compile(
     r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,2})?", re.ASCII
 )
@@ -24,7 +24,7 @@ _WORDS: Final[dict[str, Any]] = {"": None, "~": None, "null": None, "true": True
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """Both count from one."""
+    """Position in a text. Line and column begin at 1."""
 
     line: int
     column: int
@@ -34,7 +34,7 @@ class SourcePosition:
 
 
 class BadText(ValueError):
-    """It is no bundle's text; `place` is where."""
+    """The text is not a valid bundle. `place` is the position of the fault."""
 
     def __init__(self, rule: str, place: SourcePosition) -> None:
         super().__init__(f"{place}: {rule}")
@@ -44,13 +44,13 @@ class BadText(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """`places` are found by dotted path, `monitors.web.config.url`, `sli[1]`."""
+    """Parsed text. The keys of `places` are dotted paths, `monitors.web.config.url`, `sli[1]`."""
 
     document: Any
     places: dict[str, SourcePosition] = field(repr=False)
 
     def place_of(self, path: str) -> SourcePosition:
-        """The place of what is nearest to the path: of an entry where a field is missing in it."""
+        """Returns the nearest position, which is that of the entry if a field is absent."""
         while path not in self.places:
             cut = max(path.rfind("."), path.rfind("["))
             if cut <= 0:
@@ -60,7 +60,11 @@ class Text:
 
 
 def read_text(text: str) -> Text:
-    """Raises BadText."""
+    """Parses a text.
+
+    Raises:
+        BadText.
+    """
     if len(text) > BYTES_MOST or len(text.encode()) > BYTES_MOST:
         raise BadText(f"is larger than {BYTES_MOST} bytes", SourcePosition(1, 1))
     reader = _Reader(_events(text))
@@ -137,7 +141,7 @@ class _Reader:
         return found
 
     def _key(self, event: yaml.Event) -> str:
-        """Numbers, and words such as `true`, are texts where a name is asked for."""
+        """Returns a key as text, also if it is a number or a word such as `true`."""
         place = _place(event.start_mark)
         if not isinstance(event, yaml.ScalarEvent):
             raise BadText("is no name, as a key must be", place)
@@ -164,7 +168,7 @@ class _Writer(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _written(writer: Any, text: str) -> Any:
-    """What would be read as something else is quoted."""
+    """Quotes texts that would be parsed as another type."""
     style = None if isinstance(_plain(text), str) and text != "<<" else "'"
     return writer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -173,6 +177,6 @@ _Writer.add_representer(str, _written)
 
 
 def write_text(document: Any) -> str:
-    """YAML that is read as the document again."""
+    """Returns YAML that is parsed as the same document."""
     found: str = yaml.dump(document, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=100)
     return found

@@ -1,8 +1,8 @@
-"""A directory of bundles that is watched: whose they may be, and how each of its files stands.
+"""Watched directories of bundles: their scope and the status of each file.
 
-It keeps true: a file that is wrong changes nothing of what was applied of it last; one that has
-vanished is believed only when it is still gone at the next look, and a directory that holds nothing
-any more is not believed at all, as a mount that is away looks the same.
+Invariant: a faulty file does not change what was applied before. A missing file counts as removed
+only if the next scan confirms it. An empty directory is ignored, because a missing mount is
+indistinguishable from it.
 """
 
 import re
@@ -16,8 +16,11 @@ EMPTY_NOW: Final = "holds no bundle any more, so that what was applied stays"
 
 
 class FileStatus(StrEnum):
-    """`pending` waits for the next look, `degraded` is wrong while what it said before stands,
-    `rejected` is wrong and never was applied, `error` is our trouble."""
+    """Status of a file.
+
+    `pending` waits for the next scan. `degraded` is faulty, and its previous content stays applied.
+    `rejected` is faulty and was never applied. `error` is a failure of the server.
+    """
 
     PENDING = "pending"
     APPLIED = "applied"
@@ -27,7 +30,7 @@ class FileStatus(StrEnum):
 
 
 def may_name(scope: str, organization: str, project: str) -> bool:
-    """Whether a provider of the scope may hold a bundle of that project, by slugs."""
+    """Returns whether a provider of this scope can have a bundle of the project, by slugs."""
     if not scope:
         return True
     named = _SCOPE.fullmatch(scope)
@@ -35,7 +38,7 @@ def may_name(scope: str, organization: str, project: str) -> bool:
 
 
 def scope_of(scope: str) -> tuple[str, str, str]:
-    """instance, organization or project; and the slugs of the latter two, empty for none."""
+    """Returns instance, organization or project, and the slugs of the latter two or empty."""
     organization, _, project = scope.partition("/")
     if not organization:
         return "instance", "", ""
@@ -45,5 +48,5 @@ def scope_of(scope: str) -> tuple[str, str, str]:
 
 
 def wrong(generation: int) -> FileStatus:
-    """How a file stands whose newest content is refused, by how often it was applied."""
+    """Returns the status of a file whose newest content is refused, by its generation."""
     return FileStatus.DEGRADED if generation else FileStatus.REJECTED

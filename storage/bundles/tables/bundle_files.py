@@ -1,4 +1,4 @@
-"""File providers and their files, as they were last looked at."""
+"""File providers and their files, as of the last scan."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 from ...engine.pools import Tx
 from ..rules.file_provider import FileStatus
 
-# By the database's clock alone, as whoever else asks for it reads no other.
+# Measured by the clock of the database, which all processes share.
 LEASE_SECONDS = 30
 
 _CLAIM = """
@@ -51,7 +51,7 @@ order by p.uid
 
 
 async def claim_provider(tx: Tx, provider: str, scope: str, holder: UUID) -> bool:
-    """Whether the directory is the holder's to look at, for LEASE_SECONDS from now."""
+    """Returns whether the holder has the lease on the directory, for LEASE_SECONDS from now."""
     return (
         await tx.value(_CLAIM, provider=provider, scope=scope, holder=holder, lease=LEASE_SECONDS)
         is not None
@@ -72,7 +72,7 @@ async def put_file(
     status: FileStatus,
     error: str = "",
 ) -> None:
-    """What was found of it; `named` are the organization and the project that it names."""
+    """Writes the state of a file. `named` are its organization and project."""
     await tx.execute(
         _PUT,
         provider=provider,
@@ -87,7 +87,7 @@ async def put_file(
 
 
 async def record_applied(tx: Tx, provider: str, path: str, project: UUID) -> None:
-    """The file is there, and its project as it says."""
+    """Records an application. The file and its project exist."""
     await tx.execute(_APPLIED, provider=provider, path=path, project=project, now=tx.now)
 
 
@@ -98,12 +98,12 @@ async def delete_file(tx: Tx, provider: str, path: str) -> None:
 async def select_left_behind(
     tx: Tx, provider: str, path: str, project: UUID | None
 ) -> Iterable[UUID]:
-    """Other projects in which something still comes from the file."""
+    """Returns other projects with objects that still belong to the file."""
     nowhere = UUID(int=0)
     rows = await tx.rows(_ORPHAN_PLACES, provider=provider, path=path, project=project or nowhere)
     return [uid for (uid,) in rows]
 
 
 async def delete_provider(tx: Tx, provider: str) -> bool:
-    """With what is known of its files; whether there was one."""
+    """Deletes a provider with its files. Returns whether it existed."""
     return await tx.execute(_DROP_PROVIDER, provider=provider) == 1

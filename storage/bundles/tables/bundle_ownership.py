@@ -1,4 +1,4 @@
-"""From which bundle a monitor or a service comes: the same four columns of both tables."""
+"""Bundle marks of monitors and services: the same four columns in both tables."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,13 +25,13 @@ _RANKS: Final = {"monitor": LockRank.MONITOR, "service": LockRank.SERVICE}
 
 
 async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[OwnershipMark]) -> None:
-    """What is marked is held, or new."""
+    """Writes the marks. The objects are locked or new."""
     if marks:
         items = msgspec.json.encode(marks).decode()
         await tx.execute(_MARK.format(table=f"{kind}s"), org=org, items=items)
 
 
 async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:
-    """How many of them nobody's files speak of any more."""
+    """Removes the marks of a provider. Returns their number."""
     tx.lock_rank(_RANKS[kind], "what a provider lets go of")
     return await tx.execute(_RELEASE.format(table=f"{kind}s"), provider=provider)

@@ -1,10 +1,14 @@
-"""A bundle is applied as a whole, or nothing of it is: its project's monitors and services become
-what it says, and what its file named before and no longer names is an orphan.
+"""Application of a bundle: all or nothing.
 
-It keeps true: what is applied twice changes nothing the second time; nothing is deleted, and
-nothing moves to another project; a plan is an application that is not kept, so it says what would
-be done. An application locks the monitors and services that are there first, in the order that
-everyone locks in, and what schedulers and recorders wait for last. A plan locks neither.
+The monitors and services of the project become those of the bundle. Objects that its file no longer
+names become orphans.
+
+Invariant: a second application changes no data. No object is deleted or moved to another project. A
+plan is an application that is rolled back, so it reports exactly the changes.
+
+Locks:
+    an application locks existing monitors and services first, in the common order, and rows that
+    schedulers and recorders wait for last. A plan locks neither.
 """
 
 from dataclasses import dataclass
@@ -48,7 +52,7 @@ APPLY: Final = Permission(Need.PROJECT_ADMIN)
 
 @dataclass
 class _NotKept(Exception):
-    """Carries a plan out of the transaction that it is rolled back with."""
+    """Rolls back a plan and returns its changes."""
 
     changes: list[BundleChange]
 
@@ -56,7 +60,11 @@ class _NotKept(Exception):
 async def plan_bundle(
     pool: Pool, project: UUID, bundle: Bundle, applied: ApplySource, terms: EntryContext
 ) -> list[BundleChange]:
-    """What applying it now would change. Refused as apply_bundle."""
+    """Returns the changes that an application would make now.
+
+    Raises:
+        Refused as apply_bundle.
+    """
 
     async def work(tx: Tx) -> None:
         together = MonitorWriteBatch(applied.principal, is_plan=True)
@@ -72,8 +80,13 @@ async def plan_bundle(
 async def apply_bundle(
     tx: Tx, project: UUID, bundle: Bundle, applied: ApplySource, terms: EntryContext
 ) -> list[BundleChange]:
-    """What it changes, entry by entry. Refused as write_bundle. Nothing follows in its transaction,
-    which schedulers wait for at the end."""
+    """Applies a bundle and returns the changes by entry. Must be last in its transaction.
+
+    Schedulers wait for the end of the transaction.
+
+    Raises:
+        Refused as write_bundle.
+    """
     together = MonitorWriteBatch(applied.principal)
     changes = await write_bundle(tx, together, project, bundle, applied, terms)
     await together.write_ahead(tx)
@@ -89,9 +102,12 @@ async def write_bundle(
     applied: ApplySource,
     terms: EntryContext,
 ) -> list[BundleChange]:
-    """The same, which is done once what is gathered is written. Refused not_found, forbidden,
-    invalid with the entry and its field, bundle_conflict with the entry that another owns or
-    edits."""
+    """Writes a bundle. `together` must be flushed afterwards.
+
+    Raises:
+        Refused not_found, forbidden, invalid with the entry and its field, bundle_conflict with the
+        entry that another owner has.
+    """
     is_plan = together.is_plan
     home = await demand_project(tx, applied.principal, APPLY, project)
     if await lock_graph(tx, home.org, home.id) is None:
@@ -125,14 +141,14 @@ def _own_keys(place: BundleContext, applied: ApplySource) -> set[int]:
 
 
 async def _shard_of(tx: Tx, region: str, *, is_plan: bool) -> int:
-    """A plan makes no shard, for which others would wait, and refers to none that is not there."""
+    """Returns the shard. A plan creates no shard, since other transactions would wait for it."""
     if is_plan:
         return await schedules.select_shard_id(tx, 0, region) or 0
     return await schedules.ensure_shard(tx, 0, region, tx.now)
 
 
 async def _lock(tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource) -> None:
-    """Services with how they speak, and monitors."""
+    """Locks services, their alerting, and monitors."""
     home = place.home
     keys = _own_keys(place, applied)
     held = [
@@ -142,7 +158,7 @@ async def _lock(tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySour
     ]
     await lock_services(tx, held)
     await lock_alertings(tx, held)
-    # As they are now that they are held.
+    # Read again under the lock.
     place.services = await select_services_of_project(tx, home.org, home.id)
     place.my_services = match_services(place, bundle.services, applied.provider)
     await monitors.lock_monitors_of(tx, home.org, keys)
@@ -151,7 +167,7 @@ async def _lock(tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySour
 
 
 def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
-    """Monitors that are not the bundle's and that it counts on."""
+    """Returns the keys of referenced monitors. The caller removes those of the bundle."""
     ids = monitor_ids(place)
     by_uid = {one.uid: one.id for one in place.names}
     words: set[str] = set()
@@ -163,7 +179,7 @@ def _referred(bundle: Bundle, place: BundleContext) -> set[int]:
 
 
 async def _lock_references(tx: Tx, place: BundleContext, wanted: Wanted) -> None:
-    """Secrets, ladders and schedules."""
+    """Locks the referenced secrets, escalation policies and on-call schedules."""
     home = place.home
     drafts = wanted.drafts.values()
     names = {name for draft in drafts for name in references(draft.config).values()}

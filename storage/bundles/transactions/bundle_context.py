@@ -1,5 +1,6 @@
-"""Where a bundle is applied, and what it may refer to there: monitors and services of the project,
-ladders and schedules by name.
+"""Context of an application: the project, and the objects that a bundle can refer to.
+
+These are monitors, services, escalation policies and on-call schedules.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from ..rules.bundle import Bundle, MonitorEntry, ServiceEntry
 from ..rules.bundle_diff import MANAGED_BY, FieldChange, FromBundle, Kind, OwnershipMark
 
 CONFLICT: Final = "bundle_conflict"
-# What another writer's doing refuses, beside what is wrong with the bundle itself.
+# Refusals caused by another writer, not by a fault of the bundle.
 _CONFLICTS: Final = frozenset(
     {"slug_taken", "managed_by_file", "in_use", "revision_conflict", "service_quota", "retired"}
 )
@@ -34,8 +35,10 @@ _CONFLICTS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryContext:
-    """By what else an entry is read: the defaults of what it leaves out, the regions there are,
-    and for how many days results are kept."""
+    """Settings for the interpretation of entries.
+
+    They are the defaults, the regions of the installation, and the retention of results in days.
+    """
 
     keyring: Keyring
     regions: frozenset[str]
@@ -45,8 +48,7 @@ class EntryContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplySource:
-    """In whose name and from which file a bundle is applied; `kept` are uids that other files of
-    the provider name, which are no orphans."""
+    """Principal and file of an application. `kept` are uids in the provider's other files."""
 
     principal: Principal
     path: str = ""
@@ -59,7 +61,7 @@ class ApplySource:
 
 @dataclass(slots=True)
 class BundleContext:
-    """The project as it is, and which of its things are those of the bundle."""
+    """Current project and the objects in it that belong to the bundle."""
 
     home: ProjectRow
     names: list[MonitorRef]
@@ -69,17 +71,17 @@ class BundleContext:
     policies: dict[UUID, str]
     policy_uids: dict[int, UUID]
     schedules: dict[UUID, str]
-    # By the bundle's uid: what stands there already.
+    # Existing objects by uid in the bundle.
     mine: dict[str, MonitorRef] = field(default_factory=dict)
     my_services: dict[str, ServiceRow] = field(default_factory=dict)
-    # What the bundle names and is not there, by the id that it will have.
+    # Ids of new objects by uid in the bundle.
     coming: dict[str, UUID] = field(default_factory=dict)
-    # The shard of each region that monitors come to.
+    # Shards by region of the bundle's monitors.
     shards: dict[str, int] = field(default_factory=dict)
 
 
 async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
-    """The project is held."""
+    """Reads the project, which must be locked."""
     policies = await select_policies_of(tx, home.org, home.id)
     schedules = await select_schedules_of(tx, home.org, home.id)
     names = await select_names(tx, home.org, home.id)
@@ -95,7 +97,11 @@ async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
 
 
 async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
-    """Refused where the bundle says that it is of another project."""
+    """Checks that the bundle is for this project.
+
+    Raises:
+        Refused invalid.
+    """
     organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the project stands in it"
     if bundle.organization not in (organization.slug, str(home.org_uid)):
@@ -105,7 +111,7 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
 
 
 class ManagedObject(FromBundle, Protocol):
-    """What a bundle may name: a monitor or a service."""
+    """Object that a bundle can name: a monitor or a service."""
 
     @property
     def id(self) -> int: ...
@@ -120,7 +126,11 @@ T = TypeVar("T")
 def match_monitors(
     place: BundleContext, entries: Mapping[str, MonitorEntry], provider: str
 ) -> dict[str, MonitorRef]:
-    """Refused where the slug is another's, or the type is not that."""
+    """Returns existing monitors by uid.
+
+    Raises:
+        Refused if another owner has the slug, or the type differs.
+    """
     found = _match("monitors", place.names, entries, provider)
     for uid, one in found.items():
         if entries[uid].type != one.type:
@@ -132,7 +142,11 @@ def match_monitors(
 def match_services(
     place: BundleContext, entries: Mapping[str, ServiceEntry], provider: str
 ) -> dict[str, ServiceRow]:
-    """Refused where the slug is another's."""
+    """Returns existing services by uid.
+
+    Raises:
+        Refused if another owner has the slug.
+    """
     return _match("services", place.services, entries, provider)
 
 
@@ -142,8 +156,7 @@ def _match(
     entries: Mapping[str, MonitorEntry] | Mapping[str, ServiceEntry],
     provider: str,
 ) -> dict[str, M]:
-    """What each uid stands for already: what the provider calls so, else what people edit under
-    its slug."""
+    """Returns existing objects: by uid of the provider, otherwise by slug."""
     by_uid = {one.bundle_uid: one for one in rows if one.managed_by == provider}
     by_slug = {one.slug: one for one in rows}
     found: dict[str, M] = {}
@@ -164,7 +177,7 @@ def _match(
 def left_out(
     kind: Kind, rows: Sequence[M], entries: Collection[str], applied: ApplySource
 ) -> dict[str, M]:
-    """What the file named before and no longer names, and no other file of the provider does."""
+    """Returns objects that the file named before, and that no file of the provider names now."""
     return {
         one.bundle_uid: one
         for one in rows
@@ -178,7 +191,7 @@ def left_out(
 
 
 def taken_over(row: ManagedObject, applied: ApplySource) -> FieldChange | None:
-    """What is told where the bundle takes it from people, or back from among the orphans."""
+    """Returns the change to report if the bundle takes over an object of users or an orphan."""
     if row.managed_by == applied.provider and row.orphaned_at is None:
         return None
     was = "" if row.managed_by == "" else "orphaned"
@@ -192,7 +205,7 @@ def marks_of(
     applied: ApplySource,
     now: Instant,
 ) -> list[OwnershipMark]:
-    """Of what does not bear its mark yet: `entries` and `orphans` are ids by the bundle's uid."""
+    """Returns the marks to write. `entries` and `orphans` are ids by uid in the bundle."""
     marks: list[OwnershipMark] = []
     for uid, own in entries.items():
         row = standing.get(uid)
@@ -206,7 +219,7 @@ def marks_of(
 
 @contextmanager
 def under(path: str) -> Iterator[None]:
-    """What is refused within is said of the entry: its field, or the entry as a whole."""
+    """Converts refusals inside the block to refusals of the entry and its field."""
     try:
         yield
     except Refused as refused:
@@ -236,8 +249,7 @@ def _expect_apart(kind: str, keys: Mapping[str, int]) -> None:
 
 
 def monitor_ids(place: BundleContext) -> dict[str, UUID]:
-    """What may be written where a monitor is referred to: a uid of the bundle, before a slug or an
-    id of the project's."""
+    """Returns the ids by reference: a uid of the bundle precedes a slug or id of the project."""
     found = {str(one.uid): one.uid for one in place.names}
     found.update({one.slug: one.uid for one in place.names})
     found.update({uid: one.uid for uid, one in place.mine.items()})
@@ -246,8 +258,10 @@ def monitor_ids(place: BundleContext) -> dict[str, UUID]:
 
 
 def monitor_words(place: BundleContext) -> dict[UUID, str]:
-    """How a monitor is referred to: by its uid in the bundle, else by its slug, or its id where
-    the bundle means another by that."""
+    """Returns the reference of each monitor.
+
+    It is the uid in the bundle, otherwise the slug, or the id if the bundle uses the slug as a uid.
+    """
     taken = {*place.mine, *place.coming}
     found = {one.uid: str(one.uid) if one.slug in taken else one.slug for one in place.names}
     found.update({one.uid: uid for uid, one in place.mine.items()})
@@ -256,7 +270,11 @@ def monitor_words(place: BundleContext) -> dict[UUID, str]:
 
 
 def resolve(field_: str, words: Sequence[str], known: Mapping[str, T]) -> list[T]:
-    """Refused for the first that names nothing."""
+    """Resolves references.
+
+    Raises:
+        Refused invalid for the first unknown one.
+    """
     for word in words:
         if word not in known:
             rule = f"names {word[:64]!r}, which is neither in the bundle nor in the project"
@@ -265,8 +283,11 @@ def resolve(field_: str, words: Sequence[str], known: Mapping[str, T]) -> list[T
 
 
 def resolve_named(field_: str, word: str, named: Mapping[UUID, str]) -> str:
-    """The id, as text, of what has the name or the id; blank for blank. Refused where there is
-    none, or two have the name."""
+    """Returns the id, as text, for a name or id; blank for blank.
+
+    Raises:
+        Refused invalid if the name is unknown or ambiguous.
+    """
     if not word:
         return ""
     if word in {str(uid) for uid in named}:
@@ -281,7 +302,7 @@ def resolve_named(field_: str, word: str, named: Mapping[UUID, str]) -> str:
 
 
 def word_for(uid: UUID | str | None, named: Mapping[UUID, str]) -> str:
-    """The name, where it is the only one; else the id."""
+    """Returns the name if it is unique, otherwise the id."""
     if not uid:
         return ""
     key = UUID(str(uid))

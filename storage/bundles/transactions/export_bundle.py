@@ -1,5 +1,7 @@
-"""A project's monitors and services as a bundle: applied to the project as it is, it changes
-nothing. What file providers manage stands in their files, and what no file names any more in none.
+"""Export of a project's monitors and services as a bundle.
+
+Its application to the unchanged project changes no data. Objects of file providers and orphans are
+omitted.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,11 @@ EXPORT: Final = Permission(Need.EDITOR)
 async def export_bundle(
     tx: Tx, principal: Principal, project: UUID, keyring: Keyring
 ) -> dict[str, Any]:
-    """Refused not_found, forbidden."""
+    """Returns the bundle document.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     home = await demand_project(tx, principal, EXPORT, project)
     organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the project stands in it"
@@ -45,7 +51,7 @@ async def export_bundle(
 
 
 def _take(place: BundleContext) -> None:
-    """What is exported, by the uid that it has or comes to have: its slug, if that is free."""
+    """Selects the exported objects by uid. Without a uid, it is the slug if that is free."""
     place.mine = _by_uid([one for one in place.names if _is_exported(one)])
     place.my_services = _by_uid([row for row in place.services if _is_exported(row)])
 

@@ -1,5 +1,6 @@
-"""A monitor of a bundle beside the one that is there: as drafts, which are written, and as words,
-which are compared, told and exported.
+"""Monitor entries: drafts, which are written, and settings as in a bundle.
+
+The settings are compared, reported and exported.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from ...monitors.transactions.monitor_draft import check_draft
 from ..rules.bundle import MonitorEntry
 from .bundle_context import BundleContext, EntryContext, resolve, resolve_named, under, word_for
 
-# As the wire and the bundle call them, in the order of an entry.
+# Names as in the API and in bundles, in the order of an entry.
 SETTINGS: Final = (*FIELDS, "depends_on", "config")
 POLICY: Final = "escalation_policy"
 
@@ -36,7 +37,11 @@ def wanted_draft(
     policies: Mapping[UUID, str],
     terms: EntryContext,
 ) -> MonitorDraft:
-    """Refused invalid where it refers to nothing."""
+    """Returns the draft of an entry.
+
+    Raises:
+        Refused invalid with an unknown reference.
+    """
     given = {
         name: value for name in (*SETTINGS, "slug") if (value := getattr(entry, name)) is not UNSET
     }
@@ -49,7 +54,7 @@ def wanted_draft(
     draft = MonitorDraft(**completed(given, entry.type.value, terms.defaults))
     if entry.type != MonitorType.COMPOSITE:
         return draft
-    # It is compared as it would be kept, and only what is right is kept whole.
+    # Compared in stored form, which exists only for a valid draft.
     with under(path):
         check_draft(draft, terms.regions)
     return with_natural_children(draft)
@@ -64,7 +69,11 @@ def _with_children(path: str, entry: MonitorEntry, ids: Mapping[str, UUID]) -> d
 
 
 def children_of(path: str, entry: MonitorEntry) -> list[str]:
-    """What a composite is to be made of, as it is written. Refused where it is no list of words."""
+    """Returns the children of a composite entry.
+
+    Raises:
+        Refused invalid if they are not a list of strings.
+    """
     children = entry.config.get("children", []) if entry.type == MonitorType.COMPOSITE else []
     if not isinstance(children, list) or not all(isinstance(one, str) for one in children):
         raise Refused("invalid", f"{path}.config.children", "must be a list of names")
@@ -72,7 +81,7 @@ def children_of(path: str, entry: MonitorEntry) -> list[str]:
 
 
 def present_draft(row: MonitorRow, place: BundleContext, keyring: Keyring) -> MonitorDraft:
-    """The monitor as it is, its secrets left blank and its documents open."""
+    """Returns the draft of an existing monitor with blank secrets and decrypted documents."""
     values: dict[str, Any] = {name: getattr(row, name) for name in SETTINGS}
     config: dict[str, Any] = msgspec.json.decode(row.config)
     values["config"] = readable(row.type, config, lambda: _unsealed(row, keyring))
@@ -83,7 +92,7 @@ def present_draft(row: MonitorRow, place: BundleContext, keyring: Keyring) -> Mo
 
 
 def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
-    """Empty where the ring does not open them: a document is then a blank, as any secret is."""
+    """Returns no secrets if the ring does not decrypt them. A document is then blank."""
     try:
         return decrypt(keyring, row.config_ciphertext, row.uid)
     except CannotOpen:
@@ -93,7 +102,7 @@ def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
 def in_words(
     draft: MonitorDraft, words: Mapping[UUID, str], policies: Mapping[UUID, str]
 ) -> dict[str, Any]:
-    """Every setting as a bundle writes it."""
+    """Returns the settings of a draft as in a bundle."""
     found = {name: getattr(draft, name) for name in SETTINGS}
     found["depends_on"] = [words.get(uid, str(uid)) for uid in draft.depends_on]
     found["config"] = _config_in_words(draft, words)

@@ -1,5 +1,6 @@
-"""What a provider manages becomes everybody's again: for one that is no longer configured, as its
-files cannot let go of it any more.
+"""Release of a provider's objects to users.
+
+For a provider that is no longer configured, whose files cannot release them.
 """
 
 from typing import Final
@@ -16,8 +17,11 @@ ADMIN: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def release_provider(tx: Tx, principal: Principal, provider: str) -> tuple[int, int]:
-    """How many monitors and services it managed. Refused forbidden, and invalid where nothing is
-    known of it."""
+    """Releases the objects of a provider and returns the numbers of monitors and services.
+
+    Raises:
+        Refused forbidden, invalid if the provider is unknown.
+    """
     demand(principal, ADMIN, None)
     services = await release_marks(tx, "service", provider)
     monitors = await release_marks(tx, "monitor", provider)

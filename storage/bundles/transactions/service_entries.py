@@ -1,5 +1,6 @@
-"""A service of a bundle beside the one that is there, as words, which are compared, told and
-exported, and as what is written.
+"""Service entries: settings as in a bundle, and values to write.
+
+The settings are compared, reported and exported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from .bundle_context import BundleContext, resolve, resolve_named, word_for
 
 
 class StoredService(msgspec.Struct, frozen=True, kw_only=True):
-    """A service as it is. `revision` is what is declared of it, None for nothing."""
+    """Existing service. `revision` is the newest declaration, None without one."""
 
     row: ServiceRow
     alerting: AlertingRow
@@ -42,7 +43,11 @@ def entry_in_words(
     service_words: Mapping[str, str],
     place: BundleContext,
 ) -> dict[str, Any]:
-    """Refused invalid where it refers to nothing."""
+    """Returns the settings of an entry.
+
+    Raises:
+        Refused invalid with an unknown reference.
+    """
     path = f"services.{uid}"
     policy = resolve_named(f"{path}.escalation_policy", entry.escalation_policy, place.policies)
     schedule = resolve_named(f"{path}.oncall_schedule", entry.oncall_schedule, place.schedules)
@@ -112,7 +117,11 @@ def standing_in_words(
 
 
 def policies_of(path: str, entry: ServiceEntry) -> Policies:
-    """Refused invalid where the floor is no floor."""
+    """Returns the policies of an entry.
+
+    Raises:
+        Refused invalid if the freshness floor is not whole microseconds.
+    """
     policies = read_policies(entry.policies)
     if policies is None:
         rule = "must be whole microseconds"

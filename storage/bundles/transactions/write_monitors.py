@@ -1,7 +1,7 @@
-"""Writes a bundle's monitors: what comes, what changes, and what its files no longer name.
+"""Write of a bundle's monitors: new, changed and orphaned ones.
 
-The project is held, and but for a plan the monitors that exist. Each is written after what it
-refers to, so that no circle is seen which the bundle does not make.
+The project is locked, and so are the existing monitors unless in a plan. Each monitor is written
+after those it refers to, so that no intermediate cycle occurs.
 """
 
 from dataclasses import dataclass, field, replace
@@ -45,13 +45,13 @@ from .bundle_context import (
 )
 from .monitor_entries import POLICY, children_of, in_words, present_draft, wanted_draft
 
-# The loop is let go between so many entries.
+# The event loop runs other tasks after this many entries.
 _BREATH = 50
 
 
 @dataclass(slots=True)
 class Wanted:
-    """The bundle's monitors, each with the draft that it is to be and what that changes."""
+    """Monitors of the bundle with their drafts and changes."""
 
     drafts: dict[str, MonitorDraft]
     rows: dict[str, MonitorRow]
@@ -66,7 +66,11 @@ class Wanted:
 async def compare_monitors(
     tx: Tx, bundle: Bundle, place: BundleContext, applied: ApplySource, terms: EntryContext
 ) -> Wanted:
-    """Nothing is written. Refused with the entry that cannot be."""
+    """Compares the monitors. Writes no rows.
+
+    Raises:
+        Refused with the faulty entry.
+    """
     ids, words = monitor_ids(place), monitor_words(place)
     orphans = left_out("monitor", place.names, bundle.monitors, applied)
     keys = {one.id for one in (*place.mine.values(), *orphans.values())}
@@ -107,7 +111,11 @@ async def write_monitors(
     applied: ApplySource,
     terms: EntryContext,
 ) -> None:
-    """It is done once what is gathered is written. Refused with the entry that cannot be."""
+    """Writes the monitors. `together` must be flushed afterwards.
+
+    Raises:
+        Refused with the faulty entry.
+    """
     new = [uid for uid in wanted.drafts if uid not in wanted.rows]
     if new and len(place.names) + len(new) > MONITORS_OF_PROJECT_MOST:
         rule = f"would make more than {MONITORS_OF_PROJECT_MOST} monitors of the project"
@@ -154,12 +162,12 @@ async def _edit(
 
 
 def _terms_of(row: MonitorRow | None, terms: EntryContext) -> EntryContext:
-    """One may stay in a region that has been reserved for others since."""
+    """Returns the context in which a monitor can stay in its region."""
     return terms if row is None else replace(terms, regions=terms.regions | {row.region})
 
 
 async def _expect_no_circle(tx: Tx, together: MonitorWriteBatch, place: BundleContext) -> None:
-    """Of what depends on what in the whole project, as it is now, or as it is planned."""
+    """Checks the written or planned dependencies of the whole project for cycles."""
     edges = await select_dependencies(tx, place.home.org, place.home.id)
     edges.update(together.planned_dependencies)
     words = monitor_words(place)
@@ -171,7 +179,7 @@ async def _expect_no_circle(tx: Tx, together: MonitorWriteBatch, place: BundleCo
 
 
 def _ordered(bundle: Bundle, wanted: Wanted) -> list[str]:
-    """Each after what it refers to among those that are written."""
+    """Returns the written uids, each after those it refers to."""
     edges: dict[str, list[str]] = {}
     for uid in wanted.changed():
         entry = bundle.monitors[uid]
@@ -183,7 +191,7 @@ def _ordered(bundle: Bundle, wanted: Wanted) -> list[str]:
 
 
 def _changed_fields(draft: MonitorDraft, change: BundleChange) -> dict[str, Any]:
-    """The settings that are other than they were, each whole."""
+    """Returns the complete values of the changed settings."""
     names = {one.name.partition(".")[0] for one in change.fields} - {MANAGED_BY}
     values = msgspec.structs.asdict(draft)
     given = {name: values[name] for name in names - {POLICY}}

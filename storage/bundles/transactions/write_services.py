@@ -1,7 +1,7 @@
-"""Writes a bundle's services, after its monitors: what comes, what changes, and what its files no
-longer name, which falls silent and keeps its time.
+"""Write of a bundle's services after its monitors: new, changed and orphaned ones.
 
-All that exists is held before, with how it speaks and with the project's graph.
+An orphan no longer pages and keeps its history. Existing services, their alerting and the project's
+graph are locked before.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class WantedServices:
 async def select_standing(
     tx: Tx, place: BundleContext, rows: Mapping[str, ServiceRow]
 ) -> dict[str, StoredService]:
-    """The services as they are, by the same names."""
+    """Returns the existing services under the same uids."""
     keys = [row.key for row in rows.values()]
     revisions = await select_revisions(tx, keys)
     alertings = await select_alertings(tx, keys)
@@ -85,7 +85,7 @@ async def select_standing(
 
 
 def words_of_members(place: BundleContext, standing: Mapping[str, StoredService]) -> dict[int, str]:
-    """By key, how each monitor that a service is declared of is called; those that are gone too."""
+    """Returns the references of all member monitors by key, including deleted ones."""
     words = monitor_words(place)
     by_key = {one.id: words[one.uid] for one in place.names}
     for one in standing.values():
@@ -95,7 +95,7 @@ def words_of_members(place: BundleContext, standing: Mapping[str, StoredService]
 
 
 def service_words(place: BundleContext) -> dict[int, str]:
-    """By key: the uid in the bundle, else the slug, or the id where the bundle means another."""
+    """Returns the reference of each service by key, see `monitor_words`."""
     found = {
         row.id: str(row.uid) if row.slug in place.my_services else row.slug
         for row in place.services
@@ -105,7 +105,7 @@ def service_words(place: BundleContext) -> dict[int, str]:
 
 
 def _words_given(place: BundleContext, bundle: Bundle) -> dict[str, str]:
-    """What may be written for a service, and how it is called: a uid of the bundle first."""
+    """Returns the references of services by uid, slug and id. A uid takes precedence."""
     words = service_words(place)
     found = {str(row.uid): words[row.id] for row in place.services}
     found.update({row.slug: words[row.id] for row in place.services})
@@ -144,7 +144,7 @@ async def compare_services(
 
 
 def _silenced(standing: StoredService) -> list[FieldChange]:
-    """What an orphan no longer does."""
+    """Returns the alerting settings that an orphan loses."""
     names = ["alerting.owns_paging"] if standing.alerting.owns_paging else []
     names += [
         f"sla_targets.{window}.burn_alert_enabled"
@@ -163,7 +163,11 @@ async def write_services(
     *,
     is_plan: bool,
 ) -> None:
-    """Refused with the entry that cannot be written."""
+    """Writes the services.
+
+    Raises:
+        Refused with the faulty entry.
+    """
     acts = {
         one.uid: one
         for one in wanted.changes
@@ -199,7 +203,7 @@ async def write_services(
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """`ids` are the services', by all they may be called; `monitors` the monitors'."""
+    """Writer of services. `ids` and `monitors` map references to ids."""
 
     tx: Tx
     place: BundleContext
@@ -249,8 +253,13 @@ class _Write:
     async def plan_update(
         self, uid: str, entry: ServiceEntry, standing: StoredService, change: BundleChange
     ) -> None:
-        """Refused as update. Others wait for the service only meanwhile: what is written is undone,
-        but for what it depends on, which circles are looked for with."""
+        """Applies the update and rolls it back, so that other transactions wait only briefly.
+
+        Only the dependencies are kept for the check of cycles.
+
+        Raises:
+            Refused as update.
+        """
         row, home = standing.row, self.place.home
         async with self.tx.undone():
             await self.update(uid, entry, standing, change)
@@ -260,7 +269,7 @@ class _Write:
             await put_edges(self.tx, row.key, [known[one] for one in upstreams])
 
     async def silence(self, standing: StoredService) -> None:
-        """It speaks for nobody any more; what it tells of its time goes on."""
+        """Disables paging and burn alerts of an orphan. Its figures continue."""
         row = standing.row
         who, project = self.applied.principal, self.place.home.uid
         if standing.alerting.owns_paging:
