@@ -1,1 +1,1 @@
-"""What is stored of accounts."""
+"""Storage of accounts."""

@@ -14,7 +14,10 @@ FLOW_US: Final = 10 * MINUTE
 
 
 class FlowRow(msgspec.Struct, frozen=True):
-    """`redirect` is a path of ours; `link_user` whose identity it is to become."""
+    """Sign-on in progress.
+
+    `redirect` is a path of this server. `link_user` is the account that gets the identity.
+    """
 
     issuer: str
     nonce: str
@@ -83,7 +86,7 @@ class UserRow(msgspec.Struct, frozen=True):
 
 
 class MembershipRow(msgspec.Struct, frozen=True):
-    """With the names and ids of those it ties together."""
+    """Membership with names and ids of its user, organization and project."""
 
     org: int
     id: int
@@ -101,7 +104,7 @@ class MembershipRow(msgspec.Struct, frozen=True):
 
 
 class SettingRow(msgspec.Struct, frozen=True):
-    """`value` is JSON text, `secret_ciphertext` bound to `uid`."""
+    """Setting. `value` is JSON text, `secret_ciphertext` is bound to `uid`."""
 
     uid: UUID
     value: str
@@ -109,7 +112,7 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 class ResetRequestRow(msgspec.Struct, frozen=True):
-    """`attempts` counts this one."""
+    """Request of a password reset. `attempts` includes the current one."""
 
     address: str
     attempts: int

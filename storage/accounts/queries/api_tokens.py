@@ -1,4 +1,4 @@
-"""Reads of api tokens."""
+"""Reads of API tokens."""
 
 from ...engine.pools import Tx
 from ..rows import TokenRow

@@ -1,4 +1,4 @@
-"""Who wrote what: of one organization, or of the installation itself; the newest first."""
+"""Audit entries of an organization or of the installation, newest first."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ where a.org = %(org)s order by a.id desc limit %(most)s
 
 
 class AuditRow(msgspec.Struct, frozen=True):
-    """`actor_uid` and `actor_email` are None where the person is gone, or none is known."""
+    """Audit entry. `actor_uid` and `actor_email` are None if the user is deleted or unknown."""
 
     uid: UUID
     org_uid: UUID | None
@@ -32,5 +32,5 @@ class AuditRow(msgspec.Struct, frozen=True):
 
 
 async def select_audit(tx: Tx, org: int, most: int) -> list[AuditRow]:
-    """`org` is the table's INSTANCE for the installation's own; never more than MOST."""
+    """Returns at most MOST entries. `org` INSTANCE selects those of the installation."""
     return await tx.structs(AuditRow, _SELECT, org=org, most=min(most, MOST))

@@ -1,4 +1,4 @@
-"""How people sign in: as it was set, else as it is configured."""
+"""Sign-in policy: the stored one, otherwise the configured one."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ NAME: Final = "auth_policy"
 
 
 async def select_auth_policy(tx: Tx) -> AuthPolicy | None:
-    """None where nobody ever set it."""
+    """Returns None if no policy was stored."""
     found = await select_setting(tx, NAME)
     return None if found is None else msgspec.json.decode(found, type=AuthPolicy)
 

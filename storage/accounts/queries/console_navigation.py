@@ -1,4 +1,4 @@
-"""Where a person is on a page of the console: the projects that they may go to, by name."""
+"""Navigation of the console: the projects that the user can open."""
 
 from uuid import UUID
 
@@ -37,13 +37,13 @@ class NavProject(msgspec.Struct, frozen=True):
     organization: str
     organization_uid: UUID
     monitors: int
-    # Those that are open.
+    # Open incidents.
     incidents: int
     services: int
 
 
 async def select_places(tx: Tx, principal: Principal) -> list[NavProject]:
-    """Those that the principal sees, the first PLACES_MOST of them by slug."""
+    """Returns the visible projects by slug, at most PLACES_MOST."""
     return await tx.structs(NavProject, _PLACES, most=PLACES_MOST, **sight_values(principal))
 
 

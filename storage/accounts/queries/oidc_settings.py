@@ -1,4 +1,4 @@
-"""How people sign in elsewhere: as it was set, else as it is configured."""
+"""Single sign-on settings: the stored ones, otherwise the configured ones."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ NAME: Final = "oidc"
 
 
 class OidcSettingsView(msgspec.Struct, frozen=True):
-    """Without the secret, and whether there is one."""
+    """Settings without the secret. `has_secret` states whether one exists."""
 
     settings: OidcSettings
     has_secret: bool
@@ -21,7 +21,11 @@ class OidcSettingsView(msgspec.Struct, frozen=True):
 
 
 async def select_sign_on(tx: Tx, keyring: Keyring, configured: OidcSettings) -> OidcSettings:
-    """With the secret. CannotOpen where no key opens it."""
+    """Returns the settings with the secret.
+
+    Raises:
+        CannotOpen if no key decrypts the secret.
+    """
     row = await select_whole_setting(tx, NAME)
     if row is None:
         return configured

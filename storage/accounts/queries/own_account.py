@@ -1,4 +1,4 @@
-"""What a principal may know of itself: its person, its memberships, its sessions."""
+"""Reads of the principal's own user, memberships and sessions."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ where o.id = %(org)s
 
 
 class OwnMembership(msgspec.Struct, frozen=True):
-    """A token's has no id of its own, no user and no beginning."""
+    """Membership of a user or token. That of a token has no id, user or creation instant."""
 
     org_uid: UUID
     project_uid: UUID | None
@@ -29,7 +29,7 @@ class OwnMembership(msgspec.Struct, frozen=True):
 
 
 async def select_own_user(tx: Tx, principal: Principal) -> UserRow | None:
-    """None for a token: who made it is not who asks."""
+    """Returns None for a token, whose creator is not the principal."""
     if principal.via_token or not isinstance(principal.user, UUID):
         return None
     return await users.select_user(tx, principal.user)
@@ -54,7 +54,7 @@ async def select_own_memberships(
 async def select_own_sessions(
     tx: Tx, principal: Principal, current: bytes
 ) -> tuple[list[SessionRow], UUID | None]:
-    """The newest first, and the id of the one whose digest is `current`."""
+    """Returns the sessions, newest first, and the id of the one with digest `current`."""
     user = await select_own_user(tx, principal)
     if user is None:
         return [], None

@@ -1,4 +1,4 @@
-"""Who a credential belongs to, and what it may: one read a request."""
+"""Principals of credentials, read once per request."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ from .auth_policy import NAME as AUTH_POLICY
 
 
 class SessionPrincipal(msgspec.Struct, frozen=True):
-    """A session with its person. `stale` says that it was last noted over a minute ago."""
+    """Session with its user. `stale` states that its last use was recorded over a minute ago."""
 
     principal: Principal
     user: UserRow
@@ -36,7 +36,7 @@ select (select value ->> 'require_totp' from settings where name = '{AUTH_POLICY
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """Whom a second factor is asked of, and whether this account has one."""
+    """Policy for second factors, and whether the account has one."""
 
     require: str | None
     has_factor: bool
@@ -78,7 +78,7 @@ async def select_user_by_identity(tx: Tx, issuer: str, subject: str) -> UserRow 
 
 
 async def select_by_identity(tx: Tx, user: UserRow) -> Principal:
-    """Of a client that its provider vouches for: no more than its memberships."""
+    """Returns the principal of a client with a provider token, limited to its memberships."""
     memberships = await users.select_memberships(tx, user.id)
     return Principal(
         CredentialKind.JWT,

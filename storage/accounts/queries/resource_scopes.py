@@ -1,4 +1,4 @@
-"""Where a thing stands, so that it can be asked whether the principal may see it at all."""
+"""Scopes of objects, for checks of visibility."""
 
 from uuid import UUID
 
@@ -32,6 +32,6 @@ KINDS = frozenset(_OF)
 
 
 async def select_scope(tx: Tx, kind: str, uid: UUID) -> Scope | None:
-    """The scope of one of KINDS; None where there is no such thing."""
+    """Returns the scope of an object of one of KINDS, None if it does not exist."""
     row = await tx.row(_OF[kind], uid=uid)
     return Scope(row[0], row[1]) if row else None

@@ -1,4 +1,4 @@
-"""The people of the installation, with what each is a member of."""
+"""Users of the installation with their memberships."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -10,7 +10,7 @@ from ..rows import MembershipRow, UserRow
 from ..tables import users
 from ..tables.users import _COLUMNS, _MEMBER_COLUMNS, _MEMBER_FROM
 
-# As many as a person would read through; more are found by a narrower question.
+# Sufficient for a listing. A more specific search finds the others.
 MOST = 1_000
 
 _MEMBERSHIPS = """
@@ -37,7 +37,10 @@ class UserWithRoles(msgspec.Struct, frozen=True):
 
 
 async def search_people(tx: Tx, q: str) -> list[UserWithRoles]:
-    """Those with `q` in their e-mail address or name, in any case; all for an empty one."""
+    """Returns users with `q` in their e-mail address or name, ignoring case.
+
+    Empty matches all.
+    """
     return await with_memberships(tx, await users.search_users(tx, q, MOST))
 
 
@@ -49,7 +52,7 @@ async def with_memberships(tx: Tx, rows: Sequence[UserRow]) -> list[UserWithRole
     return [UserWithRoles(row, of_user.get(row.id, [])) for row in rows]
 
 
-# What a provider merely claims finds nobody.
+# Unverified addresses are not used for lookups.
 _BY_EMAIL = f"""
 select {_COLUMNS} from users u
 where lower(u.email) = lower(%(email)s) and u.email_verified and u.email <> ''

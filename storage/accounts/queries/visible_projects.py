@@ -1,4 +1,4 @@
-"""Organizations and projects that a principal may see; whoever is in a project sees both."""
+"""Visible organizations and projects. A member of a project sees its organization."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ async def select_visible_projects(tx: Tx, principal: Principal, org: int) -> lis
 
 
 def sight_values(principal: Principal) -> dict[str, Any]:
-    """What a principal sees, as the parameters `everything`, `orgs` and `projects`."""
+    """Returns the visible scopes as the parameters `everything`, `orgs` and `projects`."""
     seen = sight(principal)
     return {
         "everything": seen.everything,

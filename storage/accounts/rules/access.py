@@ -1,15 +1,14 @@
-"""Who may do what: one function that every view and transaction asks before it answers.
+"""Access decisions: one function that all views and transactions call.
 
-Its three answers are the edges' 200, 404 and 403: whoever is no member learns nothing, not even
-that the thing exists; a member whose role is too low learns that. Whether there is a principal at
-all (401) is settled before.
+Its three results become 200, 404 and 403. A caller without membership cannot learn that the object
+exists; a member with an insufficient role can. Authentication (401) is checked before.
 """
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from uuid import UUID
 
-# Ids may be the database's numbers or the wire's UUIDs, as long as one comparison never mixes them.
+# Ids can be database numbers or API UUIDs, if one comparison never mixes them.
 Key = int | UUID
 
 
@@ -21,7 +20,7 @@ class Role(StrEnum):
 
 
 class Rank(IntEnum):
-    """How far a role reaches, so that roles can be compared."""
+    """Order of roles."""
 
     NONE = 0
     VIEWER = 1
@@ -31,7 +30,7 @@ class Rank(IntEnum):
 
 
 class CredentialKind(StrEnum):
-    """By what a principal proved itself."""
+    """Type of credential of a principal."""
 
     SESSION = "session"
     TOKEN = "token"
@@ -40,14 +39,14 @@ class CredentialKind(StrEnum):
 
 
 class Grant(StrEnum):
-    """What an API token's `actions` may name; such a list only narrows its role."""
+    """Values of an API token's `actions`. Such a list only narrows its role."""
 
     GATE_EVALUATE = "gate:evaluate"
     CHANGE_RECORD = "change:record"
 
 
 class Need(StrEnum):
-    """Who may call a route, in the letters of the route table."""
+    """Access requirement of a route, with the letters of the route table."""
 
     NOBODY = "-"
     ANYONE = "*"
@@ -68,7 +67,7 @@ class AccessDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A role in an organization, or in one project of it."""
+    """Role in an organization or in one of its projects."""
 
     organization: Key
     project: Key | None
@@ -77,7 +76,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a request is about: a project of an organization, or the organization itself."""
+    """Scope of a request: a project of an organization, or the organization itself."""
 
     organization: Key
     project: Key | None = None
@@ -85,7 +84,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who did something, as it is kept beside it: whoever they are by then."""
+    """Actor of a change, stored with it independently of later changes of the account."""
 
     label: str
     user: UUID | None
@@ -94,10 +93,11 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks. A token has exactly one membership, and `user` is then who made it or None.
+    """Authenticated caller.
 
-    `actions` is None where the role alone decides. `owes_second_factor` is a session of an account
-    for which TOTP is required and missing.
+    A token has exactly one membership, and `user` is its creator or None. `actions` is None if only
+    the role decides. `owes_second_factor` marks a session of an account that must enrol TOTP and
+    has not.
     """
 
     kind: CredentialKind
@@ -107,9 +107,9 @@ class Principal:
     actions: frozenset[Grant] | None = None
     owes_second_factor: bool = False
     label: str = ""
-    # What it is told apart by where it is counted: a person's id, or a token's own.
+    # Id for counters such as rate limits: that of the user or of the token.
     uid: UUID | None = None
-    # In whose name it writes what bundles manage; blank for whoever writes by hand.
+    # File provider on whose behalf the principal writes; blank for users.
     provider: str = ""
 
     @property
@@ -123,17 +123,17 @@ class Principal:
 
     @property
     def is_everywhere_org_admin(self) -> bool:
-        """Only a person signed in is ever a global admin: no token and no JWT is."""
+        """Returns whether this is a global admin. Only a session can be, not a token or JWT."""
         return self.is_global_admin and self.kind is CredentialKind.SESSION
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What a route asks for beyond its need.
+    """Permission of a route beyond its need.
 
-    `grant` opens it to tokens narrowed to that; `basic` is open to every token, however narrow
-    (`/me`, `/version`); `tokenless` refuses tokens whatever their role, as making tokens does;
-    `enrolling` stays open to a session that owes its second factor.
+    `grant` allows tokens narrowed to it. `basic` allows every token (`/me`, `/version`).
+    `tokenless` refuses all tokens, for example for the creation of tokens. `enrolling` allows a
+    session that owes its second factor.
     """
 
     need: Need
@@ -158,10 +158,10 @@ _RANKS = {
 
 
 def may(principal: Principal, action: Permission, scope: Scope | None = None) -> AccessDecision:
-    """Whether the principal may do this there.
+    """Returns whether the principal can perform the action in the scope.
 
-    Without a scope (settings, search, one's own account) nothing can be hidden, only refused. A
-    role that a route needs is always judged in a scope; asking for one without is a fault of ours.
+    Without a scope (settings, search, own account), the result is never hidden, only refused. A
+    role always needs a scope; a call without one is a programming error.
     """
     if action.need is Need.NOBODY:
         return AccessDecision.ALLOWED
@@ -172,7 +172,7 @@ def may(principal: Principal, action: Permission, scope: Scope | None = None) ->
 
 
 def sees(principal: Principal, scope: Scope) -> bool:
-    """Whether the principal is a member there at all; one of a project sees its organization."""
+    """Returns whether the principal is a member. A member of a project sees its organization."""
     if principal.is_everywhere_org_admin:
         return True
     return any(
@@ -183,11 +183,11 @@ def sees(principal: Principal, scope: Scope) -> bool:
 
 
 def rank_in(principal: Principal, scope: Scope) -> Rank:
-    """The highest of what the principal's memberships give it there.
+    """Returns the highest rank from the principal's memberships in the scope.
 
-    On the organization itself only its org_admin is more than a viewer. An organization's role
-    holds in all its projects; an org_admin of a single project cannot be, and counts as admin of
-    that project if one is found.
+    On the organization itself every role except org_admin counts as viewer. A role in an
+    organization applies to all its projects. An org_admin of a project is invalid; if found, it
+    counts as project admin.
     """
     if principal.is_everywhere_org_admin:
         return Rank.ORG_ADMIN
@@ -232,17 +232,17 @@ def _role_fits(principal: Principal, need: Need, scope: Scope | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a list may show: everything, whole organizations, and single projects."""
+    """Visible objects of a list: everything, whole organizations, and single projects."""
 
     everything: bool
     organizations: frozenset[Key]
     projects: frozenset[Key]
-    # Those of the single projects too: whoever is in a project sees its organization.
+    # Includes the organizations of single projects.
     visible_organizations: frozenset[Key]
 
 
 def sight(principal: Principal) -> Sight:
-    """The filter for lists that no single scope names: search, events, organizations, projects."""
+    """Returns the filter of lists with several scopes, such as search and projects."""
     return Sight(
         everything=principal.is_everywhere_org_admin,
         organizations=frozenset(m.organization for m in principal.memberships if m.project is None),
@@ -252,19 +252,19 @@ def sight(principal: Principal) -> Sight:
 
 
 def may_see_secrets_of_a_monitor(principal: Principal, scope: Scope) -> bool:
-    """Scenarios, workflows, push tokens: for those who could write them, and for no viewer."""
+    """Returns whether the principal can see scenarios, workflows and push tokens: editors can."""
     return may(principal, Permission(Need.EDITOR), scope) is AccessDecision.ALLOWED
 
 
 def membership_fault(role: Role, project: Key | None) -> str | None:
-    """Why a membership or a token of this kind cannot be; None where it can."""
+    """Returns why a membership or token with this role is invalid, None if it is valid."""
     if role is Role.ORG_ADMIN and project is not None:
         return "project_id: an org_admin is one of the whole organization"
     return None
 
 
 def actions_fault(actions: list[str] | None, role: Role) -> str | None:
-    """The code with which a token's action list is refused; None where it is good."""
+    """Returns the refusal code of a token's action list, None if it is valid."""
     if actions is None:
         return None
     known = {grant.value for grant in Grant}

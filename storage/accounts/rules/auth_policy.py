@@ -1,5 +1,7 @@
-"""How people sign in, as it is set for the whole installation: how long a password and a session
-are, who needs a second factor, and where addresses of accounts may be.
+"""Installation-wide sign-in policy.
+
+It sets the length of passwords, the lifetime of sessions, the required second factors, and the
+allowed e-mail domains.
 """
 
 import re
@@ -14,7 +16,7 @@ TTL_LEAST: Final = 300
 TTL_MOST: Final = 31_536_000
 DOMAINS_MOST: Final = 100
 DOMAIN_LONGEST: Final = 253
-# A name as mail is addressed to, in lower case; its own labels may be of any letters (IDNA).
+# Mail domain in lower case. Its labels can have any letters (IDNA).
 _DOMAIN = re.compile(r"[^\s@.,:/\\]+(\.[^\s@.,:/\\]+)*")
 
 
@@ -25,7 +27,7 @@ class RequireTotp(StrEnum):
 
 
 class AuthPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds, and characters. No domain is named where any may be."""
+    """Sign-in policy in seconds and characters. No domains means that all are allowed."""
 
     min_password_len: int
     session_ttl_seconds: int
@@ -34,7 +36,7 @@ class AuthPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def policy_fault(policy: AuthPolicy) -> tuple[str, str] | None:
-    """The first field that cannot be, and why."""
+    """Returns the first invalid field and the rule that it breaks."""
     if not PASSWORD_LEAST <= policy.min_password_len <= PASSWORD_MOST:
         return "min_password_len", f"must be {PASSWORD_LEAST} to {PASSWORD_MOST} characters"
     if not TTL_LEAST <= policy.session_ttl_seconds <= TTL_MOST:
@@ -48,12 +50,12 @@ def policy_fault(policy: AuthPolicy) -> tuple[str, str] | None:
 
 
 def plain_domains(domains: list[str]) -> tuple[str, ...]:
-    """As they are kept: in lower case, each once, in the order given."""
+    """Returns the stored form: lower case, without duplicates, in the order given."""
     return tuple(dict.fromkeys(domain.strip().lower() for domain in domains))
 
 
 def is_allowed(email: str, policy: AuthPolicy) -> bool:
-    """Whether an account may have the address. A domain stands for itself, not for those below."""
+    """Returns whether an account can have the address. Subdomains need their own entry."""
     domains = policy.allowed_email_domains
     return not domains or email.rpartition("@")[2].lower() in domains
 
@@ -61,7 +63,7 @@ def is_allowed(email: str, policy: AuthPolicy) -> bool:
 def owes_second_factor(
     require: RequireTotp, *, is_admin: bool, has_password: bool, has_factor: bool
 ) -> bool:
-    """Who signs in elsewhere only gives a second factor there."""
+    """Returns whether a second factor is missing. Accounts without a password need none here."""
     if has_factor or not has_password:
         return False
     return require is RequireTotp.ALL or (require is RequireTotp.ADMINS and is_admin)

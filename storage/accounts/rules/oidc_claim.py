@@ -1,7 +1,6 @@
-"""Which claims of a provider of single sign-on are believed, and of whom they speak.
+"""Validation of the claims of single sign-on providers.
 
-Signatures are somebody else's business; here a token is what it says. All instants are seconds, as
-in the tokens.
+Signatures are checked elsewhere. All instants are seconds, as in the tokens.
 """
 
 import math
@@ -12,12 +11,12 @@ import msgspec
 
 # OpenID Connect Core 1.0, section 2.
 SUBJECT_LONGEST: Final = 255
-# How far the clocks of two servers may be apart.
+# Allowed difference between the clocks of two servers.
 SKEW_SECONDS: Final = 60
 
 
 class OidcPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a provider says somebody is; `email` is empty where it tells none."""
+    """Identity of a user at a provider. `email` is empty if the provider sends none."""
 
     issuer: str
     subject: str
@@ -29,8 +28,10 @@ class OidcPerson(msgspec.Struct, frozen=True, kw_only=True):
 def id_token_fault(
     claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str, now: float
 ) -> str | None:
-    """Why an ID token that is signed by the issuer is not believed, in a word (OpenID Connect Core
-    1.0, section 3.1.3.7); None where it is."""
+    """Returns why a signed ID token is invalid, None if it is valid.
+
+    Source: OpenID Connect Core 1.0, section 3.1.3.7.
+    """
     fault = _common_fault(claims, issuer, now)
     if fault is not None:
         return fault
@@ -48,8 +49,11 @@ def id_token_fault(
 def access_token_fault(
     claims: Mapping[str, Any], *, issuer: str, audience: str, now: float
 ) -> str | None:
-    """Why a token that a client brings is not believed. What was meant for a browser's sign-in, an
-    ID token with its nonce, opens no API. `audience` is asked for only where it is not empty."""
+    """Returns why an access token is invalid, None if it is valid.
+
+    An ID token with a nonce belongs to a browser sign-in and is refused. An empty `audience` is not
+    checked.
+    """
     fault = _common_fault(claims, issuer, now)
     if fault is not None:
         return fault
@@ -59,8 +63,10 @@ def access_token_fault(
 
 
 def person_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
-    """Of claims that are believed. An address is verified only where it is told to be, in so many
-    words."""
+    """Returns the person of valid claims.
+
+    The address is verified only if `email_verified` is true.
+    """
     email = _claim_line(claims.get("email"), 254)
     if not len(email) >= 3 or email.count("@") != 1 or any(char.isspace() for char in email):
         email = ""
@@ -77,7 +83,7 @@ def person_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
 
 
 def client_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
-    """Who brings a token by itself: it is never found by an address."""
+    """Returns the client of a token. It has no address, so it is never found by one."""
     name = (
         _claim_line(claims.get("name"), 200)
         or _claim_line(claims.get("client_id"), 200)
@@ -88,7 +94,7 @@ def client_of(claims: Mapping[str, Any], *, issuer: str) -> OidcPerson:
 
 
 def is_bootstrap_admin(person: OidcPerson, admins: Sequence[str]) -> bool:
-    """By a verified address only."""
+    """Returns whether the verified address is one of `admins`."""
     return person.email_verified and person.email.lower() in {one.lower() for one in admins}
 
 

@@ -1,7 +1,7 @@
-"""Time-based one-time passwords (RFC 6238) as a second factor, and what stands in for a lost one.
+"""Time-based one-time passwords (RFC 6238) as a second factor, and recovery codes.
 
-It keeps true: a code is good once, in its own time step and the one before and after it; whoever
-guesses has ten tries in a quarter of an hour, and then none for as long.
+Invariant: a code is accepted once, in its own time step and the ones before and after it. After ten
+wrong codes in 15 minutes, all codes are refused for 15 minutes.
 """
 
 import base64
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from ...core.instant import MINUTE, SECOND, Instant
 
-# What every generator knows: it reads no other values from the address (Key Uri Format).
+# Values that all authenticator apps support; many ignore others (Key Uri Format).
 STEP_SECONDS: Final = 30
 DIGITS: Final = 6
 # RFC 4226, section 4: 160 bits.
@@ -29,12 +29,12 @@ WRONG_WITHIN_US: Final = 15 * MINUTE
 CLOSED_US: Final = 15 * MINUTE
 RECOVERY_CODES: Final = 10
 RECOVERY_BYTES: Final = 10
-# Of what is typed as a code, of either kind, with its spaces and dashes.
+# Limit of the input for both kinds of codes, including spaces and dashes.
 CODE_LONGEST: Final = 64
 
 
 class TotpOutcome(StrEnum):
-    """Of what was given for a second factor."""
+    """Result of a second factor check."""
 
     PASSED = "passed"
     REQUIRED = "required"
@@ -43,7 +43,7 @@ class TotpOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """When wrong codes came lately, in order."""
+    """Instants of recent wrong codes, in order."""
 
     wrong_at: tuple[Instant, ...] = ()
 
@@ -52,13 +52,13 @@ class Tries:
         return last is not None and now < last + CLOSED_US
 
     def after_wrong(self, now: Instant) -> "Tries":
-        """With one more; what no longer matters is left out."""
+        """Returns the tries with one more, without those that no longer count."""
         kept = () if self._closed_at() is not None else self.wrong_at
         recent = [at for at in kept if at > now - WRONG_WITHIN_US]
         return Tries((*recent, now))
 
     def _closed_at(self) -> Instant | None:
-        """The try that was one too many. After the time that follows it one begins anew."""
+        """Returns the instant of the last allowed try. The count restarts after the lock time."""
         return self.wrong_at[-1] if len(self.wrong_at) >= WRONG_MOST else None
 
 
@@ -67,14 +67,16 @@ def step_at(now: Instant) -> int:
 
 
 def code_of(secret: bytes, step: int) -> str:
-    # The standard has no other hash that generators know, and HMAC does not lean on collisions.
+    # Authenticator apps support only SHA-1, and HMAC does not depend on collision resistance.
     generator = TOTP(secret, DIGITS, SHA1(), STEP_SECONDS, enforce_key_length=False)  # noqa: S303
     return generator.generate(step * STEP_SECONDS).decode()
 
 
 def matching_step(secret: bytes, code: str, now: Instant, after: int) -> int | None:
-    """The step that a code is of, where that is near and after the last one that was taken. All of
-    them are compared, so that the time of an answer tells nothing."""
+    """Returns the step of a code, None unless it is near and later than `after`.
+
+    All steps are compared, so that the response time reveals no information.
+    """
     given = plain_code(code)
     here = step_at(now)
     found = None
@@ -85,12 +87,12 @@ def matching_step(secret: bytes, code: str, now: Instant, after: int) -> int | N
 
 
 def plain_code(text: str) -> str:
-    """As it is compared: generators and people group it by spaces and dashes."""
+    """Returns a code without the spaces and dashes by which apps and users group it."""
     return "".join(char for char in text if char not in " -\t").lower()
 
 
 def enrolment_uri(secret: bytes, issuer: str, account: str) -> str:
-    """What a generator reads from a QR code (Key Uri Format)."""
+    """Returns the URI for the QR code of an authenticator app (Key Uri Format)."""
     label = quote(f"{issuer}:{account}", safe="")
     return f"otpauth://totp/{label}?" + urlencode(
         {
@@ -105,18 +107,18 @@ def enrolment_uri(secret: bytes, issuer: str, account: str) -> str:
 
 
 def spelt_secret(secret: bytes) -> str:
-    """As people type it where nothing can read a QR code (RFC 4648, section 6, without padding)."""
+    """Returns the secret for manual entry (RFC 4648, section 6, without padding)."""
     return base64.b32encode(secret).decode().rstrip("=")
 
 
 def recovery_code(random: bytes) -> str:
-    """Of RECOVERY_BYTES random bytes, in groups of four."""
+    """Returns a recovery code from RECOVERY_BYTES random bytes, in groups of four."""
     text = base64.b32encode(random).decode().lower()
     return "-".join(text[n : n + 4] for n in range(0, len(text), 4))
 
 
 def recovery_hash(code: str) -> bytes:
-    """As it is stored: 80 random bits need no salt."""
+    """Returns the stored hash. 80 random bits need no salt."""
     return hashlib.sha256(plain_code(code).encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""API tokens: found by the SHA-256 of the secret, which is shown once and stored nowhere."""
+"""API tokens, found by the SHA-256 of the secret. The secret is shown once and not stored."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -1,4 +1,7 @@
-"""Who wrote what, in the transaction of the write: identifiers and transition ends, no bodies."""
+"""Audit entries, written in the transaction of the change.
+
+They contain identifiers and the states of transitions, and no bodies.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -25,8 +28,10 @@ async def insert_audits(
     *,
     via_token: bool,
 ) -> None:
-    """(org, action, target) each, in that order; the organization is INSTANCE for what belongs to
-    none."""
+    """Inserts entries of (org, action, target) in order.
+
+    `org` is INSTANCE without organization.
+    """
     if writes:
         await tx.execute(
             _INSERT,

@@ -1,4 +1,4 @@
-"""What people have set for the whole installation, a JSON document by name, and a secret beside."""
+"""Settings of the installation: a JSON document per name, with an optional secret."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ _PUT_SECRET = "update settings set secret_ciphertext = %(sealed)s where name = %
 
 
 async def select_setting(tx: Tx, name: str) -> str | None:
-    """As JSON text; None where it was never set."""
+    """Returns the setting as JSON text, None if it was never stored."""
     value: str | None = await tx.value(_SELECT, name=name)
     return value
 
@@ -29,11 +29,11 @@ async def select_whole_setting(tx: Tx, name: str) -> SettingRow | None:
 
 
 async def put_setting(tx: Tx, name: str, value: str) -> UUID:
-    """The setting's uid, which stays as long as it does."""
+    """Writes a setting and returns its uid, which later writes keep."""
     uid: UUID = await tx.value(_PUT, name=name, value=value, now=tx.now)
     return uid
 
 
 async def put_secret(tx: Tx, name: str, sealed: bytes | None) -> None:
-    """Beside a setting that is there."""
+    """Writes the secret of an existing setting."""
     await tx.execute(_PUT_SECRET, name=name, sealed=sealed)

@@ -1,4 +1,4 @@
-"""Who asked for a new password, and what the letters that answer may be answered with."""
+"""Requests of password resets, and the tokens that were sent."""
 
 from typing import Final
 from uuid import UUID
@@ -10,7 +10,7 @@ from ...engine.pools import Tx
 from ..rows import ResetRequestRow
 from ..rules.password_reset import LEASE_US, TTL_US
 
-# The same work for whatever address.
+# The same work for all addresses, so that timing reveals no account.
 _ASK: Final = """
 insert into reset_requests (address, due_at) values (lower(%(address)s), at(%(now)s))
 on conflict (address) do nothing
@@ -24,8 +24,8 @@ returning address, attempts
 """
 _PUT_OFF: Final = "update reset_requests set due_at = at(%(at)s) where address = %(address)s"
 _DROP_REQUEST: Final = "delete from reset_requests where address = %(address)s"
-# The account, with when it was last written to. One that signs in elsewhere only has no password
-# that could be replaced; one that never signed in at all is given its first.
+# Account with the instant of its last mail. An account that uses only single sign-on has no
+# password to replace. One that never signed in gets its first password.
 _RECIPIENT: Final = """
 select u.id, u.uid, u.email, r.created_at from users u
   left join password_resets r on r.user_id = u.id
@@ -51,7 +51,7 @@ _DROP_EXPIRED: Final = "delete from password_resets where expires_at <= at(%(now
 
 
 class Recipient(msgspec.Struct, frozen=True):
-    """`written_at` is when the account was last sent a letter that is not spent."""
+    """Recipient of a reset mail. `written_at` is the instant of its unused token."""
 
     id: int
     uid: UUID
@@ -80,7 +80,7 @@ async def select_recipient(tx: Tx, address: str) -> Recipient | None:
 
 
 async def put_reset(tx: Tx, user: int, token_hash: bytes) -> None:
-    """An older one of the account ends."""
+    """Writes the token of an account and replaces an earlier one."""
     await tx.execute(_PUT, user=user, hash=token_hash, now=tx.now, expires=tx.now + TTL_US)
 
 
@@ -89,7 +89,7 @@ async def is_good(tx: Tx, token_hash: bytes) -> bool:
 
 
 async def spend_reset(tx: Tx, token_hash: bytes) -> int | None:
-    """Whose it was; None where it is not good any more, or somebody else was faster."""
+    """Deletes a valid token and returns its account, None if it is expired or already used."""
     user: int | None = await tx.value(_SPEND, hash=token_hash, now=tx.now)
     return user
 

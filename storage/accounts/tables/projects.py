@@ -1,4 +1,4 @@
-"""Organizations and projects: the ground that everything tenant-owned stands on."""
+"""Organizations and projects, the scopes of all tenant data."""
 
 from uuid import UUID
 
@@ -39,12 +39,12 @@ _DELETE_ORGANIZATION = "delete from organizations where id = %(org)s"
 
 
 async def select_project_named(tx: Tx, organization: str, project: str) -> ProjectRow | None:
-    """By slugs or ids."""
+    """Returns a project by slugs or ids."""
     return await tx.one(ProjectRow, _PROJECT_BY_NAMES, organization=organization, project=project)
 
 
 async def insert_organization(tx: Tx, uid: UUID, slug: str, name: str) -> int | None:
-    """The new key, or None where the slug is taken."""
+    """Returns the key of the new organization, None if the slug is taken."""
     key: int | None = await tx.value(
         _INSERT_ORGANIZATION, uid=uid, slug=slug, name=name, now=tx.now
     )
@@ -52,7 +52,7 @@ async def insert_organization(tx: Tx, uid: UUID, slug: str, name: str) -> int | 
 
 
 async def insert_project(tx: Tx, org: int, uid: UUID, slug: str, name: str) -> int | None:
-    """The new key, or None where the slug is taken."""
+    """Returns the key of the new project, None if the slug is taken."""
     key: int | None = await tx.value(
         _INSERT_PROJECT, org=org, uid=uid, slug=slug, name=name, now=tx.now
     )
@@ -60,7 +60,7 @@ async def insert_project(tx: Tx, org: int, uid: UUID, slug: str, name: str) -> i
 
 
 async def select_project_name(tx: Tx, org: int, project: int) -> str:
-    """Empty where it is gone."""
+    """Returns the name of a project, empty if it is deleted."""
     return await tx.value(_NAME_OF_PROJECT, org=org, project=project) or ""
 
 

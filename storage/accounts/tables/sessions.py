@@ -1,4 +1,4 @@
-"""Sessions of people: found by the SHA-256 of what the cookie holds, and by nothing else."""
+"""Sessions of users, found only by the SHA-256 of the cookie."""
 
 from uuid import UUID
 
@@ -20,7 +20,7 @@ _OF_USER = """
 select uid, user_id, created_at, last_seen_at, expires_at, client from sessions
 where user_id = %(user)s and expires_at > at(%(now)s) order by created_at desc
 """
-# Once a minute is often enough to tell when somebody was last here.
+# One write per minute is sufficient for the last use.
 _SEEN = """
 update sessions set last_seen_at = at(%(now)s)
 where token_hash = %(hash)s and last_seen_at < at(%(now)s) - interval '1 minute'
@@ -40,7 +40,7 @@ async def insert_session(
     expires: Instant,
     issuer: str | None = None,
 ) -> None:
-    """`issuer` is the provider by whose word it begins."""
+    """Inserts a session. `issuer` is the provider of a single sign-on."""
     await tx.execute(
         _INSERT,
         hash=token_hash,
@@ -54,7 +54,7 @@ async def insert_session(
 
 
 async def select_session(tx: Tx, token_hash: bytes) -> SessionRow | None:
-    """None where it is unknown or has run out."""
+    """Returns None if the session is unknown or expired."""
     return await tx.one(SessionRow, _FIND, hash=token_hash, now=tx.now)
 
 
@@ -67,7 +67,7 @@ async def record_seen(tx: Tx, token_hash: bytes) -> None:
 
 
 async def delete_session(tx: Tx, token_hash: bytes) -> tuple[bool, str | None]:
-    """Whether it was there, and by whose word it began."""
+    """Deletes a session. Returns whether it existed, and its provider."""
     rows = await tx.rows(_DELETE, hash=token_hash)
     return bool(rows), rows[0][0] if rows else None
 

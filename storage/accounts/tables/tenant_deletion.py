@@ -1,7 +1,7 @@
-"""What must be held while an organization or a project is added to or goes, and what goes with it.
+"""Deletion of organizations and projects, with its locks.
 
-Whoever adds to one holds it FOR KEY SHARE, whoever removes it FOR UPDATE: so nothing is added to
-what is going, and nothing goes while something is being added.
+Transactions that add to one lock it FOR KEY SHARE, and a deletion locks it FOR UPDATE. Therefore
+additions and the deletion exclude each other.
 """
 
 from uuid import UUID
@@ -26,19 +26,19 @@ _DELETE_PAGES = "delete from status_pages where org = %(org)s"
 
 
 async def lock_shared_organization(tx: Tx, uid: UUID) -> bool:
-    """Nobody removes it until we are done. False where there is none."""
+    """Locks an organization against deletion. Returns False if it does not exist."""
     tx.lock_rank(LockRank.ORGANIZATION, "an organization that is added to")
     return await tx.value(_HOLD_ORGANIZATION, uid=uid) is not None
 
 
 async def lock_organization(tx: Tx, uid: UUID) -> bool:
-    """Nobody adds to it until we are done. False where there is none."""
+    """Locks an organization against additions. Returns False if it does not exist."""
     tx.lock_rank(LockRank.ORGANIZATION, "an organization that goes")
     return await tx.value(_LOCK_ORGANIZATION, uid=uid) is not None
 
 
 async def lock_shared_project(tx: Tx, org: int, project: int) -> bool:
-    """Nobody removes it until we are done. False where there is none."""
+    """Locks a project against deletion. Returns False if it does not exist."""
     tx.lock_rank(LockRank.PROJECT, "a project that is added to")
     return await tx.value(_HOLD_PROJECT, org=org, project=project) is not None
 
@@ -59,7 +59,7 @@ async def has_monitors(tx: Tx, org: int, project: int) -> bool:
 
 
 async def delete_what_stays_within(tx: Tx, org: int) -> None:
-    """What an organization without projects still has: it goes with it."""
+    """Deletes the remaining rows of an organization without projects."""
     await tx.execute(_DELETE_MEMBERSHIPS, org=org)
     await tx.execute(_DELETE_TOKENS, org=org)
     tx.lock_rank(LockRank.PAGE, "an organization's pages that go with it")

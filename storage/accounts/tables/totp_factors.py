@@ -1,4 +1,4 @@
-"""Second factors of accounts: columns of the person's row, and codes for a lost generator."""
+"""Second factors: columns of the user's row, and recovery codes."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +8,7 @@ import msgspec
 from ...core.instant import Instant
 from ...engine.pools import Tx
 
-# Held, so that of two who give the same code one is the first.
+# Locked, so that a code that is sent twice concurrently is accepted once.
 _HOLD: Final = """
 select password, totp_ciphertext, totp_enabled_at, totp_step, totp_wrong_at
 from users where id = %(user)s for no key update
@@ -40,7 +40,7 @@ _DELETE_CODES: Final = "delete from recovery_codes where user_id = %(user)s"
 
 
 class TotpRow(msgspec.Struct, frozen=True):
-    """`password` is the account's, as it stands while this is held."""
+    """Second factor of an account. `password` is its current hash, read under the lock."""
 
     password: str | None
     totp_ciphertext: bytes | None
@@ -64,12 +64,12 @@ async def enable(tx: Tx, user: int, step: int, recovery_hashes: Sequence[bytes])
 
 
 async def use_step(tx: Tx, user: int, step: int) -> None:
-    """A right code; wrong ones before it count no more."""
+    """Records an accepted code and clears the wrong ones."""
     await tx.execute(_TAKE, user=user, step=step)
 
 
 async def spend_recovery_code(tx: Tx, user: int, code_hash: bytes) -> bool:
-    """Whether there was such a code; there is not any more."""
+    """Deletes a recovery code. Returns whether it existed."""
     return bool(await tx.execute(_SPEND_CODE, user=user, hash=code_hash))
 
 

@@ -1,4 +1,4 @@
-"""Who an account is at providers of single sign-on, and the sign-ins that are under way there."""
+"""Identities of accounts at single sign-on providers, and sign-ons in progress."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ insert into sign_on_flows (state_hash, browser_hash, issuer, nonce, verifier, re
 values (%(state)s, %(browser)s, %(issuer)s, %(nonce)s, %(verifier)s, %(redirect)s, %(link_user)s,
   at(%(expires)s))
 """
-# By another browser it is not taken: so nobody can use up who knows the state alone.
+# Another browser cannot use up the flow with the state alone.
 _TAKE: Final = """
 delete from sign_on_flows
 where state_hash = %(state)s and browser_hash = %(browser)s and expires_at > at(%(now)s)
@@ -30,13 +30,13 @@ _DROP: Final = "delete from sign_on_flows where expires_at <= at(%(now)s)"
 
 
 async def select_identity(tx: Tx, issuer: str, subject: str) -> int | None:
-    """Whose it is."""
+    """Returns the account of an identity."""
     user: int | None = await tx.value(_FIND, issuer=issuer, subject=subject)
     return user
 
 
 async def insert_identity(tx: Tx, issuer: str, subject: str, user: int) -> bool:
-    """False where it is somebody's already."""
+    """Returns False if the identity belongs to an account."""
     row = await tx.value(_INSERT, issuer=issuer, subject=subject, user=user, now=tx.now)
     return row is not None
 
@@ -62,7 +62,7 @@ async def begin_flow(
 
 
 async def pop_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
-    """Once; None where it is unknown, another browser's, or too long ago."""
+    """Deletes a flow and returns it, None if unknown, expired or of another browser."""
     return await tx.one(FlowRow, _TAKE, state=state_hash, browser=browser_hash, now=tx.now)
 
 

@@ -1,4 +1,4 @@
-"""People, and what they are members of."""
+"""Users and memberships."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ u.last_active_at, u.email_verified,
 _BY_UID = f"select {_COLUMNS} from users u where u.uid = %(uid)s"
 _BY_ID = f"select {_COLUMNS} from users u where u.id = %(id)s"
 _ANY = "select exists (select from users)"
-# Of several processes that start on an empty database one founds the installation.
+# Of several processes that start on an empty database, one creates the first account.
 _LOCK_FOUNDING = "lock table users in share row exclusive mode"
 _SEARCH = f"""
 select {_COLUMNS} from users u
@@ -69,7 +69,7 @@ _SET_ROLE = """
 update memberships set role = %(role)s::role where org = %(org)s and id = %(id)s
 """
 _DELETE_MEMBERSHIP = "delete from memberships where org = %(org)s and id = %(id)s"
-# Held while one of them is taken away, so that two cannot both believe the other remains.
+# Locked during a removal, so that concurrent removals cannot remove the last two.
 _LOCK_ORG_ADMINS = """
 select id from memberships where org = %(org)s and role = 'org_admin' order by id for update
 """
@@ -106,7 +106,10 @@ async def insert_user(
     admin: bool,
     verified: bool = True,
 ) -> int | None:
-    """The new key, or None where the address is taken: one that is not `verified` never is."""
+    """Returns the new key, None if the verified address is taken.
+
+    Unverified ones never conflict.
+    """
     key: int | None = await tx.value(
         _INSERT,
         uid=uid,
@@ -125,7 +128,7 @@ async def set_password(tx: Tx, user: int, password: str) -> None:
 
 
 async def enqueue_user_event(tx: Tx, user: int, email: str, name: str, *, verified: bool) -> None:
-    """What a provider says of the person by now."""
+    """Writes the provider's current data of a user."""
     await tx.execute(_TELL, id=user, email=email, verified=verified, name=name, now=tx.now)
 
 
@@ -156,7 +159,7 @@ async def lock_membership(tx: Tx, org: int, uid: UUID) -> MembershipRow | None:
 async def insert_membership(
     tx: Tx, org: int, uid: UUID, user: int, project: int | None, role: str
 ) -> int | None:
-    """The new key, or None where there is such a membership already."""
+    """Returns the new key, None if the membership exists."""
     key: int | None = await tx.value(
         _INSERT_MEMBERSHIP, org=org, uid=uid, user=user, project=project, role=role, now=tx.now
     )

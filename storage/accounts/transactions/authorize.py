@@ -1,4 +1,4 @@
-"""Asks whether the principal may, and says no in the one way that reveals nothing it should not."""
+"""Authorization in transactions: refusals that do not reveal hidden objects."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -17,7 +17,11 @@ FORBIDDEN = "forbidden"
 
 
 def demand(principal: Principal, action: Permission, scope: Scope | None) -> None:
-    """Refused not_found or forbidden where the principal may not."""
+    """Checks a permission.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     match may(principal, action, scope):
         case AccessDecision.HIDDEN:
             raise Refused(NOT_FOUND)
@@ -30,7 +34,11 @@ def demand(principal: Principal, action: Permission, scope: Scope | None) -> Non
 async def demand_project(
     tx: Tx, principal: Principal, action: Permission, project: UUID
 ) -> ProjectRow:
-    """The project, if the principal may do this there."""
+    """Returns the project if the principal has the permission.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await select_project(tx, project)
     if row is None:
         raise Refused(NOT_FOUND)
@@ -39,7 +47,7 @@ async def demand_project(
 
 
 class ProjectObject(Protocol):
-    """A row of a project: a monitor, a channel, an incident and so on."""
+    """Row of a project, such as a monitor, channel or incident."""
 
     @property
     def org(self) -> int: ...
@@ -51,8 +59,12 @@ R = TypeVar("R", bound=ProjectObject)
 
 
 def demand_row(principal: Principal, action: Permission, row: R | None) -> R:
-    """Returns the row. Refused not_found if there is none, and if the principal may not see it;
-    forbidden if the principal may see it and may not do this."""
+    """Returns the row.
+
+    Raises:
+        Refused not_found if it does not exist or is not visible to the principal; forbidden if it
+        is visible and the action is not permitted.
+    """
     if row is None:
         raise Refused(NOT_FOUND)
     demand(principal, action, Scope(row.org, row.project))
@@ -60,17 +72,19 @@ def demand_row(principal: Principal, action: Permission, row: R | None) -> R:
 
 
 def is_managed(principal: Principal, managed_by: str, orphaned_at: Instant | None) -> bool:
-    """Whether files say what it is, and not those in whose name the principal writes. What its
-    files no longer name is anyone's."""
+    """Returns whether an object belongs to files of another provider than the principal's.
+
+    An orphan is editable by all.
+    """
     return managed_by not in ("", principal.provider) and orphaned_at is None
 
 
 async def audit(tx: Tx, principal: Principal, org: int, action: str, target: str) -> None:
-    """One row for a principal's write, in its transaction."""
+    """Writes an audit entry for a write of the principal, in the same transaction."""
     await audit_many(tx, principal, [(org, action, target)])
 
 
 async def audit_many(tx: Tx, principal: Principal, writes: Sequence[tuple[int, str, str]]) -> None:
-    """The same of (organization, action, target) each."""
+    """Writes audit entries of (organization, action, target)."""
     actor = principal.user if isinstance(principal.user, UUID) else None
     await insert_audits(tx, writes, actor, principal.label, via_token=principal.via_token)

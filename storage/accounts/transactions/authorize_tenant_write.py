@@ -1,4 +1,4 @@
-"""What every write to an organization or a project begins with."""
+"""Authorization and locks at the start of writes to an organization or project."""
 
 from uuid import UUID
 
@@ -14,7 +14,11 @@ from .authorize import NOT_FOUND, demand
 async def demand_organization(
     tx: Tx, principal: Principal, action: Permission, organization: UUID
 ) -> OrganizationRow:
-    """The organization, held until the commit, if the principal may do this there."""
+    """Returns the organization, locked until the commit, if the principal has the permission.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     if not await removals.lock_shared_organization(tx, organization):
         raise Refused(NOT_FOUND)
     row = await projects_queries.select_organization(tx, organization)
@@ -24,7 +28,11 @@ async def demand_organization(
 
 
 async def project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
-    """The key of a project that a body names, None for none; Refused where it is another's."""
+    """Returns the key of a project named in a body, None for None.
+
+    Raises:
+        Refused invalid if it is not in the organization.
+    """
     if project is None:
         return None
     row = await projects_queries.select_project(tx, project)
@@ -34,7 +42,10 @@ async def project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
 
 
 async def lock_project(tx: Tx, project: ProjectRow) -> None:
-    """Locks a project, so that its quotas are counted and its rows deleted by one transaction at a
-    time. Raises Refused not_found if it is gone."""
+    """Locks a project, so that quota counts and deletions are serialized.
+
+    Raises:
+        Refused not_found if it is deleted.
+    """
     if not await removals.lock_project(tx, project.org, project.id):
         raise Refused(NOT_FOUND)

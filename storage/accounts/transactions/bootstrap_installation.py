@@ -1,4 +1,4 @@
-"""The first start on an empty database: an organization, a project, and someone who may do all."""
+"""First start on an empty database: an organization, a project and a first admin."""
 
 from uuid import UUID
 
@@ -17,10 +17,10 @@ async def is_founded(tx: Tx) -> bool:
 
 
 async def found_installation(tx: Tx, uid: UUID, email: str, password: str) -> bool:
-    """Creates the first user, with this `uid`; `password` is hashed already.
+    """Creates the first rows. `password` is a hash, `uid` is that of the first user.
 
-    Returns whether the first user is this one. A repeated call, after a commit of which the outcome
-    is unknown, writes nothing and returns the same. False where another process was faster.
+    Returns whether the first user is this one: a repeated call after a commit with an unknown
+    outcome writes nothing and returns the same. False if another process was first.
     """
     await users.lock_bootstrap(tx)
     if await users.has_users(tx):

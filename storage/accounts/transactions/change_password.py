@@ -1,5 +1,4 @@
-"""A new password ends every other session, and the letter for another: whoever knew the old one is
-shown out."""
+"""Change of a password. Ends the other sessions and any reset token."""
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
@@ -15,8 +14,14 @@ CHANGE_PASSWORD = Permission(Need.SESSION)
 async def change_password(
     tx: Tx, principal: Principal, user: UserRow, password: str, keep: bytes
 ) -> None:
-    """`password` is hashed already, `user` the account as the old one was checked against, `keep`
-    the digest of the session that stays. Refused revision_conflict where another was faster."""
+    """Writes a new password hash.
+
+    `user` is the account whose old password was verified. `keep` is the digest of the session that
+    stays.
+
+    Raises:
+        Refused revision_conflict if the password was changed concurrently.
+    """
     demand(principal, CHANGE_PASSWORD, None)
     now = await users.select_user_by_id(tx, user.id)
     if now is None or now.password != user.password:

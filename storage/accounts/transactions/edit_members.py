@@ -1,4 +1,4 @@
-"""Who is a member of an organization, in which role; its last org_admin stays."""
+"""Members of an organization. The last org_admin cannot be removed."""
 
 from uuid import UUID
 
@@ -27,7 +27,11 @@ async def add_member(
     project: UUID | None,
     role: Role,
 ) -> MembershipRow:
-    """One of `user` and `email`. Refused not_found, forbidden, invalid, member_exists."""
+    """Adds a member by `user` or `email`.
+
+    Raises:
+        Refused not_found, forbidden, invalid, member_exists.
+    """
     home = await demand_organization(tx, principal, EDIT, organization)
     person = await _person(tx, user, email)
     key = await project_of(tx, home.id, project)
@@ -44,9 +48,13 @@ async def add_member(
 async def update_member(
     tx: Tx, principal: Principal, organization: UUID, membership: UUID, role: Role
 ) -> MembershipRow:
-    """Refused not_found, forbidden, invalid, last_org_admin."""
+    """Changes the role of a member.
+
+    Raises:
+        Refused not_found, forbidden, invalid, last_org_admin.
+    """
     home = await demand_organization(tx, principal, EDIT, organization)
-    # Before the membership itself: all who take one away queue up here, so no two wait crosswise.
+    # Locked before the membership: concurrent removals wait here, which prevents a deadlock.
     admins = await users.lock_org_admins(tx, home.id)
     before = await _locked(tx, home.id, membership)
     _expect_fit(role, before.project)
@@ -59,7 +67,11 @@ async def update_member(
 
 
 async def remove_member(tx: Tx, principal: Principal, organization: UUID, membership: UUID) -> None:
-    """Refused not_found, forbidden, last_org_admin."""
+    """Removes a member.
+
+    Raises:
+        Refused not_found, forbidden, last_org_admin.
+    """
     home = await demand_organization(tx, principal, EDIT, organization)
     admins = await users.lock_org_admins(tx, home.id)
     before = await _locked(tx, home.id, membership)

@@ -1,4 +1,4 @@
-"""Organizations come with someone who may run them, and go only when nothing is in them."""
+"""Organizations: created with a first org_admin, deleted only without projects."""
 
 from uuid import UUID
 
@@ -22,7 +22,11 @@ RENAME = Permission(Need.ORG_ADMIN)
 async def create_organization(
     tx: Tx, principal: Principal, slug: str, name: str
 ) -> OrganizationRow:
-    """Its maker is its first org_admin. Refused forbidden, invalid, slug_taken."""
+    """Creates an organization with its creator as org_admin.
+
+    Raises:
+        Refused forbidden, invalid, slug_taken.
+    """
     demand(principal, CREATE, None)
     expect("slug", slug_fault(slug))
     expect("name", name_fault(name))
@@ -44,7 +48,11 @@ async def create_organization(
 async def rename_organization(
     tx: Tx, principal: Principal, organization: UUID, name: str
 ) -> OrganizationRow:
-    """Refused not_found, forbidden, invalid."""
+    """Renames an organization.
+
+    Raises:
+        Refused not_found, forbidden, invalid.
+    """
     before = await demand_organization(tx, principal, RENAME, organization)
     expect("name", name_fault(name))
     await projects.rename_organization(tx, before.id, name)
@@ -56,8 +64,11 @@ async def rename_organization(
 
 
 async def delete_organization(tx: Tx, principal: Principal, organization: UUID) -> None:
-    """Its memberships, tokens and status pages go with it. Refused not_found, forbidden, in_use
-    while it has projects."""
+    """Deletes an organization with its memberships, tokens and status pages.
+
+    Raises:
+        Refused not_found, forbidden, in_use if it has projects.
+    """
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
     row = await projects_queries.select_organization(tx, organization)

@@ -1,4 +1,4 @@
-"""Projects stand in their organization for good, and go only when no monitor is in them."""
+"""Projects: never moved between organizations, deleted only without monitors."""
 
 from uuid import UUID
 
@@ -21,7 +21,11 @@ EDIT = Permission(Need.ORG_ADMIN)
 async def create_project(
     tx: Tx, principal: Principal, organization: UUID, slug: str, name: str
 ) -> ProjectRow:
-    """Refused not_found, forbidden, invalid, slug_taken."""
+    """Creates a project.
+
+    Raises:
+        Refused not_found, forbidden, invalid, slug_taken.
+    """
     home = await demand_organization(tx, principal, EDIT, organization)
     expect("slug", slug_fault(slug))
     expect("name", name_fault(name))
@@ -33,7 +37,11 @@ async def create_project(
 
 
 async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str) -> ProjectRow:
-    """Refused not_found, forbidden, invalid."""
+    """Renames a project.
+
+    Raises:
+        Refused not_found, forbidden, invalid.
+    """
     before = await demand_project(tx, principal, EDIT, project)
     expect("name", name_fault(name))
     await lock_project(tx, before)
@@ -44,8 +52,11 @@ async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str)
 
 
 async def delete_project(tx: Tx, principal: Principal, project: UUID) -> None:
-    """Memberships, tokens, maintenance and status pages of it go with it. Refused not_found,
-    forbidden, in_use while it has monitors."""
+    """Deletes a project with its memberships, tokens, maintenance and status pages.
+
+    Raises:
+        Refused not_found, forbidden, in_use if it has monitors.
+    """
     row = await demand_project(tx, principal, EDIT, project)
     await lock_project(tx, row)
     if await removals.has_monitors(tx, row.org, row.id):

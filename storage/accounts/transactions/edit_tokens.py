@@ -1,4 +1,4 @@
-"""API tokens are made by people, for an organization or one project of it, and never changed."""
+"""API tokens: created by users for an organization or project, and never changed."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -28,7 +28,11 @@ async def create_token(
     actions: Sequence[str] | None,
     token_hash: bytes,
 ) -> TokenRow:
-    """Refused not_found, forbidden, invalid, action_unknown, action_not_granted."""
+    """Creates a token.
+
+    Raises:
+        Refused not_found, forbidden, invalid, action_unknown, action_not_granted.
+    """
     home = await demand_organization(tx, principal, CREATE, organization)
     expect("name", name_fault(name))
     key = await project_of(tx, home.id, project)
@@ -48,7 +52,11 @@ async def create_token(
 
 
 async def delete_token(tx: Tx, principal: Principal, token: UUID) -> None:
-    """It is refused from the commit on. Refused not_found, forbidden."""
+    """Deletes a token, which is invalid from the commit on.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
     row = await tokens.select_token(tx, token)
     if row is None:
         raise Refused(NOT_FOUND)

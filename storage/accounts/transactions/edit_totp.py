@@ -1,7 +1,7 @@
-"""A person's second factor: enrolled, enabled by a first code, asked for at sign-in, given up.
+"""Second factor of a user: enrolment, activation, check at sign-in, and removal.
 
-It keeps true: what was given once passes once, whoever else gives it at the same moment; a wrong
-code is remembered also though nothing else comes of it.
+Invariant: a code is accepted once, also for concurrent requests. A wrong code is recorded although
+the sign-in fails.
 """
 
 import os
@@ -34,8 +34,11 @@ OWN: Final = Permission(Need.SESSION, enrolling=True)
 
 
 async def enrol(tx: Tx, principal: Principal, keyring: Keyring) -> tuple[UserRow, bytes]:
-    """A new secret, pending; one that was pending is gone. Refused totp_enabled where one is
-    enabled, encryption_key_missing."""
+    """Returns a new pending secret, which replaces an earlier pending one.
+
+    Raises:
+        Refused totp_enabled if a factor is enabled, encryption_key_missing.
+    """
     user = await _own(tx, principal)
     row = await _held(tx, user)
     if row.totp_enabled_at is not None:
@@ -46,8 +49,11 @@ async def enrol(tx: Tx, principal: Principal, keyring: Keyring) -> tuple[UserRow
 
 
 async def enable(tx: Tx, principal: Principal, code: str, keyring: Keyring) -> list[str]:
-    """The recovery codes, told once. Refused totp_enabled, and invalid where nothing is pending or
-    the code is not of it."""
+    """Enables the pending factor and returns the recovery codes, which are shown once.
+
+    Raises:
+        Refused totp_enabled, invalid if no factor is pending or the code is wrong.
+    """
     user = await _own(tx, principal)
     row = await _held(tx, user)
     if row.totp_enabled_at is not None:
@@ -64,8 +70,13 @@ async def enable(tx: Tx, principal: Principal, code: str, keyring: Keyring) -> l
 
 
 async def disable(tx: Tx, principal: Principal, checked: UserRow) -> None:
-    """`checked` is the account as its password was checked against. What is pending goes too.
-    Refused revision_conflict where the password is another by now."""
+    """Removes an enabled or pending factor.
+
+    `checked` is the account whose password was verified.
+
+    Raises:
+        Refused revision_conflict if the password was changed concurrently.
+    """
     user = await _own(tx, principal)
     row = await _held(tx, user)
     if row.password != checked.password:
@@ -76,7 +87,11 @@ async def disable(tx: Tx, principal: Principal, checked: UserRow) -> None:
 
 
 async def remove_factor(tx: Tx, principal: Principal, email: str) -> None:
-    """By whoever runs the machine, for who lost generator and codes. Refused not_found."""
+    """Removes a factor by order of the server's operator, after a loss of app and codes.
+
+    Raises:
+        Refused not_found.
+    """
     user = await users_queries.select_user_by_email(tx, email)
     if user is None:
         raise Refused(NOT_FOUND, "email", "nobody here has this address")
@@ -87,8 +102,11 @@ async def remove_factor(tx: Tx, principal: Principal, email: str) -> None:
 async def pass_second_factor(
     tx: Tx, user: UserRow, code: str | None, keyring: Keyring
 ) -> TotpOutcome:
-    """Whether who knows the password may come in; `user` is the account as that was checked
-    against. It takes the code, or remembers that it was wrong: commit it either way."""
+    """Returns the result of the second factor check.
+
+    `user` is the account whose password was verified. An accepted code is used up and a wrong one
+    is recorded, so the caller must commit in both cases.
+    """
     row = await second_factors.lock_factor(tx, user.id)
     if row is None or row.password != user.password:
         return TotpOutcome.REFUSED
@@ -115,8 +133,13 @@ def _place(user: UUID) -> CipherContext:
 
 
 def _secret(row: TotpRow, user: UUID, keyring: Keyring) -> bytes:
-    """Refused encryption_key_missing where no key of the ring opens it: that is our trouble, and
-    never a way past it."""
+    """Returns the decrypted secret.
+
+    An undecryptable secret is a failure of the server and never skips the check.
+
+    Raises:
+        Refused encryption_key_missing.
+    """
     assert row.totp_ciphertext is not None, "one is enrolled"
     try:
         return keyring.open(row.totp_ciphertext, _place(user))

@@ -1,5 +1,7 @@
-"""Who has an account on this installation; its last global admin stays, and so does the last
-org_admin of every organization."""
+"""Accounts of the installation.
+
+The last global admin and the last org_admin of each organization cannot be removed.
+"""
 
 from uuid import UUID
 
@@ -28,8 +30,11 @@ async def create_user(
     *,
     admin: bool,
 ) -> UserRow:
-    """`password` is hashed already; None: they cannot sign in by one. Refused forbidden, invalid,
-    email_taken."""
+    """Creates an account. `password` is a hash, None for an account without one.
+
+    Raises:
+        Refused forbidden, invalid, email_taken.
+    """
     demand(principal, EDIT, None)
     expect("email", email_fault(email))
     expect("display_name", words_fault(display_name))
@@ -42,7 +47,11 @@ async def create_user(
 
 
 async def set_global_admin(tx: Tx, principal: Principal, user: UUID, *, admin: bool) -> UserRow:
-    """Refused forbidden, not_found, last_global_admin, own_account."""
+    """Grants or revokes the global admin right.
+
+    Raises:
+        Refused forbidden, not_found, last_global_admin, own_account.
+    """
     demand(principal, EDIT, None)
     admins = await users.lock_global_admins(tx)
     before = await _person(tx, user)
@@ -56,8 +65,11 @@ async def set_global_admin(tx: Tx, principal: Principal, user: UUID, *, admin: b
 
 
 async def delete_user(tx: Tx, principal: Principal, user: UUID) -> None:
-    """Their sessions and memberships go with them; tokens that they made stay. Refused forbidden,
-    not_found, last_global_admin, own_account, last_org_admin."""
+    """Deletes an account with its sessions and memberships. Tokens that it created remain.
+
+    Raises:
+        Refused forbidden, not_found, last_global_admin, own_account, last_org_admin.
+    """
     demand(principal, EDIT, None)
     admins = await users.lock_global_admins(tx)
     row = await _person(tx, user)
@@ -74,7 +86,7 @@ async def delete_user(tx: Tx, principal: Principal, user: UUID) -> None:
 
 
 def _expect_another(principal: Principal, user: UUID) -> None:
-    """Nobody locks themselves out by mistake: another global admin does it to them."""
+    """Checks that the account is not the principal's own, to prevent an accidental lockout."""
     if principal.user == user:
         raise Refused(OWN_ACCOUNT)
 

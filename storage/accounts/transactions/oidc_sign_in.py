@@ -1,7 +1,7 @@
-"""Who a provider vouches for comes in: as the account that has that identity, or as a new one.
+"""Sign-in by single sign-on, as the account of the identity or as a new account.
 
-An account is found by issuer and subject and by nothing else: an address finds nobody, whoever
-says it. A local account gets an identity from its own session only.
+An account is found only by issuer and subject and never by an address. A local account gets an
+identity only from its own session.
 """
 
 from typing import Final
@@ -36,8 +36,11 @@ async def enter(
     token_hash: bytes,
     client: str,
 ) -> None:
-    """A session of the person's account, which is made where there is none yet. Refused
-    domain_not_allowed where no new account may have the address."""
+    """Creates a session, and an account if the identity has none.
+
+    Raises:
+        Refused domain_not_allowed if a new account cannot have the address.
+    """
     user = await select_user_by_identity(tx, person.issuer, person.subject)
     if user is None:
         verified = person.email if person.email_verified else ""
@@ -58,14 +61,18 @@ async def enter(
 
 
 async def provision(tx: Tx, person: OidcPerson) -> UserRow:
-    """Of who brings a token: a new account has no membership, so it sees nothing yet."""
+    """Returns the account of a token's identity. A new account has no memberships."""
     found = await select_user_by_identity(tx, person.issuer, person.subject)
     return found or await _made(tx, person)
 
 
 async def link(tx: Tx, principal: Principal, user: int, person: OidcPerson) -> None:
-    """The identity becomes the principal's own, whose key is `user`. Refused identity_taken where
-    it is another's, not_found where the session is another's by now."""
+    """Links the identity to the principal's account with key `user`.
+
+    Raises:
+        Refused identity_taken if another account has it, not_found if the session belongs to
+        another account.
+    """
     demand(principal, OWN, None)
     assert isinstance(principal.user, UUID), "a session has a person"
     own = await users.select_user(tx, principal.user)
@@ -81,11 +88,11 @@ async def link(tx: Tx, principal: Principal, user: int, person: OidcPerson) -> N
 
 
 async def _made(tx: Tx, person: OidcPerson) -> UserRow:
-    """A new account; the one that somebody else made of the identity just then, where one did."""
+    """Returns a new account, or that of a concurrent request with the same identity."""
     uid = uuid7()
     key = await _inserted(tx, uid, person, verified=person.email_verified)
     if key is None:
-        # The address is another account's: it is shown, and finds nobody.
+        # Another account has the address: it is stored unverified and not used for lookups.
         key = await _inserted(tx, uid, person, verified=False)
     assert key is not None, "an address that is not verified is nobody's"
     if not await identities.insert_identity(tx, person.issuer, person.subject, key):
@@ -107,7 +114,7 @@ async def _inserted(tx: Tx, uid: UUID, person: OidcPerson, *, verified: bool) ->
 
 
 async def _told(tx: Tx, user: UserRow, person: OidcPerson) -> None:
-    """What the provider says by now of an account that it alone vouches for."""
+    """Updates an account without a password with the current data of the provider."""
     if user.password is not None or not person.email:
         return
     verified = person.email_verified
@@ -134,5 +141,5 @@ async def begin_flow(
 
 
 async def pop_flow(tx: Tx, state_hash: bytes, browser_hash: bytes) -> FlowRow | None:
-    """Once; None where it is unknown, another browser's, or too long ago."""
+    """Deletes a flow and returns it, None if unknown, expired or of another browser."""
     return await user_identities.pop_flow(tx, state_hash, browser_hash)

@@ -1,5 +1,7 @@
-"""Global admins say how people sign in. Sessions that are there keep their end; who owes a second
-factor from now on owes it at the next request."""
+"""Sign-in policy, set by global admins.
+
+Existing sessions keep their expiry. A newly required second factor applies from the next request.
+"""
 
 from typing import Final
 
@@ -20,8 +22,12 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 async def put_auth_policy(
     tx: Tx, principal: Principal, policy: AuthPolicy, *, can_seal: bool
 ) -> None:
-    """Refused forbidden, and invalid with the field that cannot be. A second factor that nobody
-    could set up is asked of nobody: then encryption_key_missing."""
+    """Writes the policy.
+
+    Raises:
+        Refused forbidden, invalid with the field; encryption_key_missing if second factors are
+        required but could not be encrypted.
+    """
     demand(principal, EDIT, None)
     fault = policy_fault(policy)
     if fault is not None:

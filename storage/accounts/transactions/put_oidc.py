@@ -1,4 +1,4 @@
-"""Global admins say how people sign in elsewhere."""
+"""Single sign-on settings, set by global admins."""
 
 from typing import Final
 
@@ -25,13 +25,16 @@ async def merged_sign_on(
     configured: OidcSettings,
     keyring: Keyring,
 ) -> OidcSettings:
-    """What is to be set, with its secret: a blank one stays the one in force. Refused forbidden,
-    and invalid with the field that cannot be."""
+    """Returns the settings to store. A blank secret keeps the current one.
+
+    Raises:
+        Refused forbidden, invalid with the field.
+    """
     demand(principal, EDIT, None)
     try:
         before = await select_sign_on(tx, keyring, configured)
     except CannotOpen:
-        # No key opens the one that is stored. Without it the client would be another.
+        # No key decrypts the stored secret, so it must be given again.
         if not secret:
             fault = "must be given again, as no configured key opens it"
             raise Refused("invalid", "client_secret", fault) from None
@@ -46,7 +49,11 @@ async def merged_sign_on(
 
 
 async def put_sign_on(tx: Tx, principal: Principal, whole: OidcSettings, keyring: Keyring) -> None:
-    """As it was merged. Refused forbidden, encryption_key_missing."""
+    """Writes merged settings.
+
+    Raises:
+        Refused forbidden, encryption_key_missing.
+    """
     demand(principal, EDIT, None)
     plain = msgspec.structs.replace(whole, client_secret="")
     uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())

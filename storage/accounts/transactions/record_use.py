@@ -1,4 +1,4 @@
-"""Transactions of accounts: record use."""
+"""Recording of the last use of sessions, tokens and users."""
 
 from ...engine.pools import Tx
 from ..tables import api_tokens, sessions, users

@@ -1,4 +1,4 @@
-"""A new password for somebody who cannot sign in any more, given by whoever runs the machine."""
+"""Password reset by the operator of the server."""
 
 from ...core.refusal import Refused
 from ...engine.pools import Tx
@@ -11,7 +11,11 @@ from .authorize import NOT_FOUND, audit
 
 
 async def reset_password(tx: Tx, principal: Principal, email: str, password: str) -> None:
-    """`password` is hashed already. All sessions of the account end. Refused not_found."""
+    """Replaces a password and ends all sessions. `password` is a hash.
+
+    Raises:
+        Refused not_found.
+    """
     user = await users_queries.select_user_by_email(tx, email)
     if user is None:
         raise Refused(NOT_FOUND, "email", "nobody here has this address")

@@ -1,7 +1,7 @@
-"""A new password for who can read the account's mail: asked for by anybody, given once.
+"""Password reset by mail for the owner of an account's address.
 
-What an answer to a request tells is the same for every address: who asked is found out later, by
-whoever sends the letter.
+The response to a request is the same for all addresses. The account is looked up later by the
+process that sends the mail.
 """
 
 import os
@@ -21,8 +21,10 @@ NOT_GOOD = "is not good any more, or never was"
 
 
 async def begin_reset(tx: Tx, request: ResetRequestRow) -> tuple[Recipient, str] | None:
-    """Whom to write to, and the token of the letter; None where nobody is to be written to, and
-    then the request is over."""
+    """Returns the recipient and token of the mail, None if no mail is due.
+
+    Without a recipient the request is deleted.
+    """
     found = await password_resets.select_recipient(tx, request.address)
     if found is None or is_passed_over(request.attempts, found.written_at, tx.now):
         await password_resets.delete_request(tx, request.address)
@@ -33,7 +35,11 @@ async def begin_reset(tx: Tx, request: ResetRequestRow) -> tuple[Recipient, str]
 
 
 async def expect_good(tx: Tx, token: str) -> None:
-    """Before a password is hashed. Refused invalid."""
+    """Checks a token before a password is hashed.
+
+    Raises:
+        Refused invalid.
+    """
     if kind_of(token) is not TokenKind.RESET or not await password_resets.is_good(
         tx, digest(token)
     ):
@@ -41,8 +47,13 @@ async def expect_good(tx: Tx, token: str) -> None:
 
 
 async def finish_reset(tx: Tx, token: str, password: str) -> None:
-    """`password` is hashed already. All sessions of the account end; its second factor stays.
-    Refused invalid."""
+    """Replaces the password and ends all sessions. The second factor remains.
+
+    `password` is a hash.
+
+    Raises:
+        Refused invalid.
+    """
     key = await password_resets.spend_reset(tx, digest(token))
     user = None if key is None else await users.select_user_by_id(tx, key)
     if user is None:

@@ -1,4 +1,4 @@
-"""Sessions begin with a password that was right and still is, and end when their person says so."""
+"""Sessions of users: sign-in by password, and sign-out."""
 
 from uuid import UUID
 
@@ -17,8 +17,13 @@ END_SESSION = Permission(Need.SESSION)
 
 
 async def sign_in(tx: Tx, user: UserRow, token_hash: bytes, client: str, ttl_seconds: int) -> None:
-    """`user` is the account as its password was checked against, outside of any transaction;
-    Refused unauthorized where it is gone or has another password by now."""
+    """Creates a session.
+
+    `user` is the account whose password was verified outside of a transaction.
+
+    Raises:
+        Refused unauthorized if the account is deleted or the password was changed.
+    """
     now = await users.select_user_by_id(tx, user.id)
     if now is None or now.password != user.password:
         raise Refused(UNAUTHORIZED)
@@ -28,13 +33,17 @@ async def sign_in(tx: Tx, user: UserRow, token_hash: bytes, client: str, ttl_sec
 
 
 async def sign_out(tx: Tx, token_hash: bytes) -> str | None:
-    """The provider by whose word the session began, if there was such a session and such a one."""
+    """Deletes a session. Returns its single sign-on provider, None without one."""
     _, issuer = await sessions.delete_session(tx, token_hash)
     return issuer
 
 
 async def end_session(tx: Tx, principal: Principal, session: UUID) -> None:
-    """One of the principal's own; Refused not_found for any other."""
+    """Ends one of the principal's own sessions.
+
+    Raises:
+        Refused not_found.
+    """
     demand(principal, END_SESSION, None)
     assert isinstance(principal.user, UUID), "a session has a person"
     user = await users.select_user(tx, principal.user)
