@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from ...core.instant import MINUTE, SECOND, Instant
 
-# Values that all authenticator apps support; many ignore others (Key Uri Format).
+# Values that all authenticator apps support. They ignore others in the URI (Key Uri Format).
 STEP_SECONDS: Final = 30
 DIGITS: Final = 6
 # RFC 4226, section 4: 160 bits.

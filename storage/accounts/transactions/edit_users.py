@@ -86,7 +86,10 @@ async def delete_user(tx: Tx, principal: Principal, user: UUID) -> None:
 
 
 def _expect_another(principal: Principal, user: UUID) -> None:
-    """Checks that the account is not the principal's own, to prevent an accidental lockout."""
+    """Checks that the account is not the principal's own, against an accidental lockout.
+
+    Another global admin can make the change.
+    """
     if principal.user == user:
         raise Refused(OWN_ACCOUNT)
 

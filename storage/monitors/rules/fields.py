@@ -1,9 +1,9 @@
 """Settings that monitors of all types have: type, default, bounds and texts.
 
-This is the only list of them. The following are derived from it: the bodies of the API, the entry
-of a bundle and its JSON Schema, the row of a monitor with its SQL, the form of the console, the
-table of settings, and the reference in docs/checks.md. A new setting needs a line here, a column in
-a migration, and the rule that uses it.
+This is the only list of them. The bodies of the API, the entry of a bundle and its JSON Schema are
+derived from it. So are the row of a monitor with its SQL, the form of the console, the table of
+settings, and the reference in docs/checks.md. A new setting needs a line here, a column in a
+migration, and the rule that uses it.
 """
 
 from collections.abc import Iterable

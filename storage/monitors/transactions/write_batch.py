@@ -5,8 +5,8 @@ of one row in a transaction leave row versions that each later update must skip,
 costs a round trip; therefore they are gathered.
 
 Locks:
-    rows that schedulers, recorders and sealers wait for are locked last and briefly: wakeups before
-    states, states before jobs, as in all transactions, and the schedule last.
+    Rows that schedulers, recorders and sealers wait for are locked late and briefly. Wakeups are
+    locked before states and states before jobs, as in all transactions. The schedule is last.
 """
 
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ from ..tables import composite_wakeups, monitors
 
 # An extra run that was not claimed within this time is dropped.
 EXTRA_CLAIM_US: Final = 120 * SECOND
-# Terms of a bundle begin this much after the cursor of their shard, plus an amount per term, so
-# that they can be written before the schedule is locked.
+# Terms of a bundle begin this much after the cursor of their shard, plus an amount per term. So
+# they can be written before the schedule is locked.
 AHEAD_US: Final = 1 * SECOND
 AHEAD_OF_EACH_US: Final = 2 * MILLISECOND
 # If the cursor is closer than this before the schedule is locked, the terms are moved.

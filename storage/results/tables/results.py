@@ -1,9 +1,11 @@
 """Heartbeats, ledger rows and monitor states.
 
 One statement stores steady results; a transaction of several statements stores the others. The
-steady statement stores a result only if the state row still has the version that was folded from,
-and locks that row FOR KEY SHARE until the commit. A writer that changes a state locks it FOR UPDATE
-first. Invariant: two writers never both treat their result as the newest.
+steady statement stores a result only if the state row still has the version that was folded from.
+It locks that row FOR KEY SHARE until the commit. A writer that changes a state locks it FOR UPDATE
+first.
+
+Invariant: two writers never both treat their result as the newest.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """Recording of results that may change a state, under the lock of each state.
 
 Locks:
-    first the fences, so that no sealing passes; then the states FOR UPDATE, so that no other writer
+    First the fences, so that no sealing passes; then the states FOR UPDATE, so that no other writer
     folds. A separate statement then reads the newest stored result. Only newer results are folded.
     Results before the fence are history: they are stored and their figures are repaired.
 """

@@ -27,8 +27,8 @@ def passed(
 async def request_repairs(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
     """Requests the repair of the range that each result affects.
 
-    The range ends at the next result, or when the freshness of this result ends. It covers the
-    freshness of the previous result too, which this one cuts short.
+    The range ends at the next result. Without one, it ends when both this result and the previous
+    one, which this one cuts short, are stale.
     """
     if not arrivals:
         return

@@ -2,7 +2,7 @@
 
 `through` of a presence states that the process listened until then and committed every push that it
 received. Silence counts against a target only if every process that could have received its push
-was listening. Listening spans include both ends; a gap excludes both.
+states that it received none. Listening spans include both ends; a gap excludes both.
 """
 
 from bisect import bisect_right

@@ -48,7 +48,8 @@ _SERVICES: Final = f"select {COLUMNS} {FROM} where s.org = %(org)s and s.id = an
 class BoundComponent(msgspec.Struct, frozen=True, kw_only=True):
     """Existing or proposed component.
 
-    A monitor or service source without a binding is deleted.
+    A monitor or service source without a binding means that the object was deleted.
+
     """
 
     uid: UUID
