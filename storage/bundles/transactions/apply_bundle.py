@@ -7,7 +7,7 @@ Invariant: a second application changes no data. No object is deleted or moved t
 plan is an application that is rolled back, so it reports exactly the changes.
 
 Locks:
-    an application locks existing monitors and services first, in the common order, and rows that
+    An application locks existing monitors and services first, in the common order, and rows that
     schedulers and recorders wait for last. A plan locks neither.
 """
 

@@ -27,7 +27,7 @@ from .push_expectations import PUSH, PUSH_MISSED, PushExpectation, load_promises
 COMPOSITE = "composite"
 # A push monitor cannot be probed, and each run of a canary is a real transaction.
 UNCONFIRMED = frozenset({PUSH, "async_canary"})
-# Time after its due instant in which a confirm run is still useful.
+# Time after its due instant in which a confirming run is still useful.
 CONFIRM_CLAIM_US = 30 * SECOND
 
 
@@ -138,7 +138,7 @@ def _write(course: StateUpdate) -> StateWrite:
 
 
 async def _confirm(tx: Tx, courses: Sequence[StateUpdate]) -> None:
-    """Schedules a confirm run after a failure below the threshold, if the next run is later."""
+    """Schedules a confirming run after a failure below the threshold, if the next run is later."""
     keys = [MonitorKey((c.locked.org, c.locked.monitor)) for c in courses]
     terms = await schedules.select_terms_of(tx, keys) if keys else {}
     for key, course in zip(keys, courses, strict=True):

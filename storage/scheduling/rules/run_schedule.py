@@ -143,7 +143,7 @@ def confirm_at(
     confirm_interval_us: int,
     term: ScheduleTerm,
 ) -> Instant | None:
-    """Returns the instant of the confirm run after a failure, or None.
+    """Returns the instant of the confirming run after a failure, or None.
 
     None means that the next window follows soon enough, that the threshold is reached, or that
     `confirm_interval_us` is 0 (disabled). Other intervals are limited to between 5 s and the
