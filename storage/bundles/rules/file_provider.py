@@ -1,8 +1,8 @@
 """Watched directories of bundles: their scope and the status of each file.
 
 Invariant: a faulty file does not change what was applied before. A missing file counts as removed
-only if the next scan confirms it. An empty directory is ignored, because a missing mount is
-indistinguishable from it.
+only if the next scan confirms it. A directory without bundles is an error and removes no objects,
+because a missing mount is indistinguishable from it.
 """
 
 import re
