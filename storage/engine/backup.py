@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
+from uuid import uuid4
 
 import psycopg
 import trio
@@ -31,7 +32,14 @@ from .backup_file import (
     read_manifest,
 )
 from .backup_key import KeySet, seal_keys
-from .backup_snapshot import Content, Snapshot, exported_snapshot, read_content_of, rows_of
+from .backup_snapshot import (
+    Content,
+    Snapshot,
+    content_script,
+    exported_snapshot,
+    parse_content,
+    rows_of,
+)
 from .client_programs import EXCLUDES_EXTENSIONS, ClientPrograms, find_client_programs, target_of
 from .connect import connect
 from .database_errors import renamed
@@ -43,6 +51,8 @@ from .trio_postgres import Connection
 Progress = Callable[[int], None]
 
 SCRATCH_PREFIX: Final = "leadline-verify-"
+# The status with which psql ends if the server refused a statement: then the server rolls back.
+_PSQL_SCRIPT_ERROR: Final = 3
 # Of the error output of a client program.
 _ERROR_BYTES: Final = 4096
 # pg_restore sets this parameter at the beginning, whatever the server.
@@ -101,7 +111,7 @@ async def write_backup(
         async with exported_snapshot(dsn) as snapshot:
             if snapshot.schema is None:
                 raise BackupFailed("the database contains no leadline: there is nothing to back up")
-            programs = find_client_programs(snapshot.server_major)
+            programs = find_client_programs(snapshot.server_major, dsn)
             await _dump(dsn, snapshot, programs, writer, progress)
         if key is not None:
             sealed = seal_keys(key.keys, key.passphrase, writer.parts[DUMP].sha256)
@@ -130,26 +140,33 @@ async def restore_backup(
     progress: Progress,
     before_load: Callable[[], None] = lambda: None,
 ) -> None:
-    """Restores a backup into an empty database, in one transaction, and counts its rows.
+    """Restores a backup into an empty database, in one transaction that also counts its rows.
 
     Args: `before_load` is called once the target is known to be empty.
-    Raises: NotEmpty, BackupFailed, BadBackup, Unavailable, OSError.
+    Raises: NotEmpty, BackupFailed, BadBackup, Unavailable, OSError. The target is empty then,
+    except after a BackupFailed that calls the outcome unknown.
     Locks: migrations, so that a starting daemon waits for the end of the restore.
     """
     check_dump(path, manifest)
     connection = await connect(dsn, name="leadline restore")
+    is_loaded = False
     try:
         async with connection.transaction(_BEGIN):
             await _refuse_target(connection, manifest)
             server_major = connection.info.server_version // 10_000
-            programs = find_client_programs(max(server_major, manifest.client_major))
+            loaders = _Loaders(
+                find_client_programs(max(server_major, manifest.client_major)).pg_restore,
+                find_client_programs(server_major, dsn).psql,
+            )
             before_load()
-            await _load(dsn, path, programs, server_major, progress)
+            await _load(dsn, path, loaders, server_major, manifest, progress)
+            is_loaded = True
     except psycopg.Error as error:
-        raise renamed(error, lost=connection.closed) from error
+        # This transaction holds only a lock: what is loaded is committed.
+        if not is_loaded:
+            raise renamed(error, lost=connection.closed) from error
     finally:
         connection.discard()
-    _compare(manifest, await read_content_of(dsn))
 
 
 async def verify_backup(path: Path, *, progress: Progress, scratch: Path | None = None) -> Manifest:
@@ -226,39 +243,100 @@ async def _dump(
     writer.end_part(DUMP)
 
 
+class _Loaders(NamedTuple):
+    """The programs of a restore. Only psql connects, so they may be of different packages."""
+
+    pg_restore: str
+    psql: str
+
+
 async def _load(
-    dsn: str, path: Path, programs: ClientPrograms, server_major: int, progress: Progress
+    dsn: str,
+    path: Path,
+    loaders: _Loaders,
+    server_major: int,
+    manifest: Manifest,
+    progress: Progress,
 ) -> None:
-    """Makes SQL of the dump, and runs it in one transaction.
+    """Makes SQL of the dump, runs it in one transaction, and commits if the counts are right.
 
     pg_restore does not connect itself, since it sets a parameter that older servers lack.
     """
     target = target_of(dsn)
-    to_sql = [programs.pg_restore, "--file=-", "--no-owner", "--no-privileges"]
-    to_server = [programs.psql, "--no-psqlrc", "--quiet", "--no-password"]
-    to_server += ["--set=ON_ERROR_STOP=1", f"--dbname={target.dsn}"]
+    to_sql = [loaders.pg_restore, "--file=-", "--no-owner", "--no-privileges"]
+    to_server = [loaders.psql, "--no-psqlrc", "--quiet", "--no-password", "--no-align"]
+    to_server += ["--tuples-only", "--set=ON_ERROR_STOP=1", f"--dbname={target.dsn}"]
+    output = _Output(uuid4().hex)
+    differences = ""
+    is_commit_sent = False
     with tempfile.TemporaryFile() as errors:
         async with (
             _program(to_sql, target.environment, errors.fileno()) as reader,
             _program(to_server, target.environment, errors.fileno()) as psql,
             trio.open_nursery() as nursery,
         ):
-            nursery.start_soon(_discard, psql)
+            nursery.start_soon(output.read, psql)
             nursery.start_soon(_feed, path, reader, progress)
             # A program that fails ends early; its exit status is checked below.
             with suppress(trio.BrokenResourceError):
                 await _send(psql, b"BEGIN;\n")
                 await _pass_on(reader, psql, server_major)
-                # Without it psql ends, and the server rolls back.
+                # Without COMMIT psql ends, and the server rolls back.
                 if await reader.wait() == 0:
+                    await _send(psql, content_script(output.mark))
+                    await output.done.wait()
+                    if output.content is not None:
+                        differences = _differences(manifest, output.content)
+                        is_commit_sent = not differences
+                if is_commit_sent:
                     await _send(psql, b"COMMIT;\n")
             assert psql.stdin is not None
             await psql.stdin.aclose()
-            failed = await psql.wait() != 0
-            if failed:
+            status = await psql.wait()
+            if status != 0:
                 nursery.cancel_scope.cancel()
-        if failed or reader.returncode != 0:
+        if is_commit_sent and status not in (0, _PSQL_SCRIPT_ERROR):
+            raise BackupFailed(
+                f"the connection was lost during COMMIT ({_tail(errors)}), so the outcome is"
+                " unknown: if the target contains tables, everything was restored, else nothing"
+            )
+        if differences:
+            raise BackupFailed(
+                f"nothing was restored: the content differs from the manifest: {differences}"
+            )
+        if status != 0 or not is_commit_sent:
             raise BackupFailed(f"nothing was restored: {_tail(errors)}")
+
+
+class _Output:
+    """Reads what psql prints, so that it never waits for a full pipe.
+
+    `content` is set if psql printed all of `content_script`; `done` also if psql ended before.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
+        self.content: Content | None = None
+        self.done = trio.Event()
+        self._lines: list[str] | None = None
+
+    async def read(self, psql: trio.Process) -> None:
+        assert psql.stdout is not None
+        rest = b""
+        while chunk := await psql.stdout.receive_some(CHUNK_BYTES):
+            *lines, rest = (rest + bytes(chunk)).split(b"\n")
+            for line in lines:
+                self._take(line.decode())
+        self.done.set()
+
+    def _take(self, line: str) -> None:
+        if self._lines is None:
+            self._lines = [] if line == self.mark else None
+        elif line == self.mark:
+            self.content = parse_content(self._lines)
+            self.done.set()
+        elif self.content is None:
+            self._lines.append(line)
 
 
 async def _feed(path: Path, reader: trio.Process, progress: Progress) -> None:
@@ -286,13 +364,6 @@ async def _pass_on(reader: trio.Process, psql: trio.Process, server_major: int) 
 async def _send(psql: trio.Process, data: bytes) -> None:
     assert psql.stdin is not None
     await psql.stdin.send_all(data)
-
-
-async def _discard(psql: trio.Process) -> None:
-    """Reads what psql prints, so that it never waits for a full pipe."""
-    assert psql.stdout is not None
-    while await psql.stdout.receive_some(CHUNK_BYTES):
-        pass
 
 
 @asynccontextmanager
@@ -327,19 +398,16 @@ async def _refuse_target(connection: Connection, manifest: Manifest) -> None:
         raise NotEmpty(relations, in_use=in_use)
 
 
-def _compare(manifest: Manifest, found: Content) -> None:
-    """Raises BackupFailed with the first differences between a restore and its manifest."""
+def _differences(manifest: Manifest, found: Content) -> str:
+    """Returns the first differences between a restore and its manifest; empty without any."""
     differences = [
         f"{name} has {got.get(name, 0)} instead of {wanted.get(name, 0)}"
         for wanted, got in ((manifest.tables, found.tables), (manifest.objects, found.objects))
         for name in sorted({*wanted, *got})
         if got.get(name) != wanted.get(name)
     ]
-    if differences:
-        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise BackupFailed(
-            f"what was restored differs from the manifest: {'; '.join(differences[:3])}{more}"
-        )
+    more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
+    return "; ".join(differences[:3]) + more
 
 
 def _tail(errors: BinaryIO) -> str:

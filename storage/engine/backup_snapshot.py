@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import psycopg
 from psycopg import sql
 
@@ -117,15 +118,31 @@ async def read_content(connection: Connection) -> Content:
     )
 
 
-async def read_content_of(dsn: str) -> Content:
-    connection = await connect(dsn, name="leadline backup")
-    try:
-        async with connection.transaction(_BEGIN):
-            return await read_content(connection)
-    except psycopg.Error as error:
-        raise renamed(error, lost=connection.closed) from error
-    finally:
-        connection.discard()
+def content_script(mark: str) -> bytes:
+    """Returns statements for psql that print the content of its transaction between two lines with
+    `mark`, for `parse_content`."""
+    one = "select json_build_array(%L, %L, count(*)) from only %I.%I"
+    tables = f"select format('{one}', nspname, relname, nspname, relname) from ("
+    return b"".join(
+        (
+            f"select '{mark}';\n{tables}".encode(),
+            _TABLES,
+            b") tables\n\\gexec\nselect json_build_array(kind, count) from (",
+            _OBJECTS,
+            f") objects (kind, count);\nselect '{mark}';\n".encode(),
+        )
+    )
+
+
+def parse_content(lines: list[str]) -> Content:
+    tables: dict[str, int] = {}
+    objects: dict[str, int] = {}
+    for *name, count in (msgspec.json.decode(line) for line in lines):
+        if len(name) == 1:
+            objects[name[0]] = count
+        else:
+            tables[_label(*name)] = count
+    return Content(tables, {kind: count for kind, count in objects.items() if count})
 
 
 async def rows_of(connection: Connection, query: bytes, *values: object) -> list[tuple[Any, ...]]:

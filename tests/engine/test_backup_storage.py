@@ -36,9 +36,9 @@ from leadline.storage.engine.backup_file import (
 )
 from leadline.storage.engine.backup_key import KeySet, open_keys
 from leadline.storage.engine.backup_snapshot import (
+    Content,
     Snapshot,
     exported_snapshot,
-    read_content_of,
 )
 from leadline.storage.engine.client_programs import (
     ClientPrograms,
@@ -68,6 +68,11 @@ async def backed_up(dsn: str, path: Path, key: KeyPart | None = None) -> Manifes
     return await write_backup(
         dsn, path, product_version="0", key=key, key_state=state, progress=ignore
     )
+
+
+async def read_content_of(dsn: str) -> Content:
+    async with exported_snapshot(dsn) as snapshot:
+        return snapshot.content
 
 
 def ignore(_count: int) -> None:
@@ -141,10 +146,10 @@ async def test_the_counts_and_the_dump_are_one_snapshot(dsn: str) -> None:
 async def test_rows_that_are_written_before_the_dump_are_in_neither_count_nor_dump(
     dsn: str, empty_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write_and_find(major: int) -> ClientPrograms:
+    def write_and_find(major: int, dsn: str) -> ClientPrograms:
         """Runs between the counts and the dump."""
         look(dsn, INSERT_USER)
-        return find_client_programs(major)
+        return find_client_programs(major, dsn)
 
     monkeypatch.setattr(backup, "find_client_programs", write_and_find)
     manifest = await backed_up(dsn, tmp_path / "b")
@@ -282,6 +287,30 @@ async def test_rows_that_differ_from_the_manifest_fail_the_restore(
     other = msgspec.structs.replace(manifest, tables={**manifest.tables, "users": count + 1})
     with pytest.raises(BackupFailed, match=f"users has {count} instead of {count + 1}"):
         await restore_backup(empty_dsn, tmp_path / "b", other, progress=ignore)
+    assert (await read_content_of(empty_dsn)).tables == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(2, "the outcome is unknown"), (3, "nothing was restored")]
+)
+async def test_a_connection_that_is_lost_during_the_commit_is_an_unknown_outcome(
+    dsn: str,
+    empty_dsn: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    words: str,
+) -> None:
+    """psql ends with 2 if it loses its connection, and with 3 if the server refuses the COMMIT."""
+    manifest = await backed_up(dsn, tmp_path / "b")
+    psql = find_client_programs(manifest.server_major).psql
+    stand_in = tmp_path / "psql"
+    stand_in.write_text(f"#!/bin/sh\nsed -u '/^COMMIT;$/,$d' | '{psql}' \"$@\"\nexit {status}\n")
+    stand_in.chmod(0o755)
+    monkeypatch.setattr(client_programs.ClientPrograms, "psql", str(stand_in))
+    with pytest.raises(BackupFailed, match=words) as failed:
+        await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore)
+    assert ("nothing was restored" in str(failed.value)) == (status == 3)
 
 
 async def test_a_database_without_leadline_has_no_backup(empty_dsn: str, tmp_path: Path) -> None:
@@ -330,6 +359,73 @@ async def test_the_password_of_a_dsn_is_not_in_the_process_list() -> None:
     assert "hunter2" not in target.dsn
     assert target.environment["PGPASSWORD"] == "hunter2"
     assert conninfo_to_dict(target.dsn)["host"] == "db.example"
+
+
+def program_folder(parent: Path, name: str, major: int) -> Path:
+    folder = parent / name / "bin"
+    folder.mkdir(parents=True)
+    for program in ("pg_dump", "pg_restore", "psql"):
+        (folder / program).write_text(f"#!/bin/sh\necho '{program} (PostgreSQL) {major}.1'\n")
+        (folder / program).chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """15, 16 and 18 on the host, and 18 of the package."""
+    debian = tmp_path / "postgresql"
+    found = {str(major): program_folder(debian, str(major), major) for major in (15, 16, 18)}
+    found["bundled"] = program_folder(tmp_path, "bundled", 18)
+    monkeypatch.setattr(client_programs, "_DEBIAN", debian)
+    monkeypatch.setattr(client_programs, "_bundled", lambda: [found["bundled"]])
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("major", "host_has", "chosen"),
+    [
+        (15, "15 16 18", "15"),
+        (16, "15 16 18", "16"),
+        (17, "15 16 18", "18"),
+        (18, "15 16 18", "18"),
+        (18, "15 16", "bundled"),
+        (17, "15 16", "bundled"),
+        (15, "16", "16"),
+    ],
+)
+def test_programs_of_the_version_of_the_server_come_first_and_those_of_the_host(
+    programs: dict[str, Path], major: int, host_has: str, chosen: str
+) -> None:
+    for name in {"15", "16", "18"}.difference(host_has.split()):
+        (programs[name] / "psql").unlink()
+    assert find_client_programs(major, "host=/run dbname=x").folder == programs[chosen]
+
+
+@pytest.mark.parametrize(
+    ("dsn", "is_refused"),
+    [
+        ("host=db.example", True),
+        ("host=/run,db.example", True),
+        ("host=/run hostaddr=127.0.0.1", True),
+        ("host=db.example sslmode=allow", True),
+        ("service=leadline", True),
+        ("host=db.example sslmode=disable", False),
+        ("host=/run,/tmp", False),
+        ("dbname=x", False),
+        ("", False),
+    ],
+)
+def test_programs_without_tls_are_not_used_over_a_network(
+    programs: dict[str, Path], dsn: str, is_refused: bool
+) -> None:
+    (programs["18"] / "psql").unlink()
+    if is_refused:
+        with pytest.raises(NoClientPrograms, match=r"no TLS.*postgresql-client-18, or set sslmode"):
+            find_client_programs(18, dsn)
+    else:
+        assert find_client_programs(18, dsn).folder == programs["bundled"]
+    assert find_client_programs(15, dsn).folder == programs["15"]
 
 
 def test_programs_that_are_too_old_are_named_with_the_package() -> None:
