@@ -236,8 +236,8 @@ async def test_what_waits_for_a_destination_that_recovers_is_due_at_once(world: 
     assert delivered == 20
 
 
-async def test_what_a_visitors_webhook_lets_fail_stops_nothing(world: World) -> None:
-    """Two incidents wait for the webhook of a subscriber that answers nothing."""
+async def test_notices_that_a_visitors_webhook_refuses_are_dropped(world: World) -> None:
+    """Two incidents wait for the webhook of a subscriber, which does not answer."""
     tell, destination = Telling(world), await subscriber(world, SubscriberKind.WEBHOOK)
     for _ in range(2):
         await notify(world, uuid4(), destination)
@@ -251,10 +251,10 @@ async def test_what_a_visitors_webhook_lets_fail_stops_nothing(world: World) -> 
 
 
 @pytest.mark.parametrize("kind", SubscriberKind)
-async def test_a_lost_lease_is_no_dead_letter_of_a_visitors_webhook(
+async def test_a_lost_lease_drops_the_notice_to_a_visitors_webhook(
     world: World, kind: SubscriberKind
 ) -> None:
-    """What follows in the incident goes on, since nobody replays what is no dead letter."""
+    """What follows in the incident goes on, since a dropped notice cannot be replayed."""
     tell, destination, stream = Telling(world), await subscriber(world, kind), uuid4()
     for _ in range(2):
         await notify(world, stream, destination)

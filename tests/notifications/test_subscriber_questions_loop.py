@@ -93,7 +93,7 @@ async def test_a_question_that_waits_does_not_keep_the_next_one_back(readers: Re
 async def test_only_a_notice_by_mail_is_a_dead_letter(
     readers: Readers, kind: SubscriberKind
 ) -> None:
-    """The visitor confirmed; the mail server, or the webhook, takes nothing now."""
+    """The visitor confirmed; the mail server or the webhook refuses for now."""
     address = {"mail": "later@example.com", "webhook": "https://127.0.0.1:1/hook"}[kind]
     await readers.ask(address, kind)
     await readers.rows("delete from outbox returning id")

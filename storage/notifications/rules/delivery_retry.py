@@ -100,8 +100,8 @@ def retry_limit(
 ) -> RetryLimit:
     """Returns the last attempt of an event, and what follows it.
 
-    A dead letter is work for the operator, so a server or an address of a visitor of a status page
-    can cause none. A notice by mail goes to the mail server of the operator and can be one.
+    A dead letter is work for the operator, so the server of a visitor of a status page cannot cause
+    one. A notice by mail goes to the mail server of the operator, and can become one.
 
     `is_question` is the question whether an address subscribes. `is_visitors_webhook` is a webhook
     that a visitor named, confirmed or not. `is_ours` is a failure that says nothing of it.
