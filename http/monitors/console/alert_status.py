@@ -1,4 +1,4 @@
-"""One sentence on whether people know that the monitor is down, and why not where they do not."""
+"""Alert status of a down monitor: whether it was notified, else the reason."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ _NAMES_MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class AlertStatus:
-    """`link` is the incident's page, empty where there is none."""
+    """`link` is the path of the incident, empty without an incident."""
 
     text: str
     link: str = ""

@@ -1,7 +1,8 @@
-"""The last check beside the last good one: which phases were finished, and where it stopped.
+"""Comparison of the last check with the last good check, by phase.
 
-What is stored of a check is a class, a host and the finished phases: where a phase has no figure,
-it was not reached, was not needed, or is the one in which the check ended. The class decides.
+A stored check has a failure class, a host and the finished phases. A phase without a figure was not
+reached, was not needed, or is the phase in which the check ended. The failure class decides between
+them.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ from ...ui.plots.phase_bars import Part, phases
 
 NAMES = ("dns", "connect", "tls", "first byte")
 REST = "rest"
-# The phase in which a check of this class ended; for others it is the first one without a figure.
+# Phase in which a check of the class ended. A check of another class ended in the first phase
+# without a figure.
 _ENDED_IN = {
     FailureClass.DNS_ERROR: "dns",
     FailureClass.CONNECT_REFUSED: "connect",
@@ -26,7 +28,7 @@ _ENDED_IN = {
     FailureClass.CONNECT_ERROR: "connect",
     FailureClass.TLS_ERROR: "tls",
 }
-# Here the target answered, and the answer was not what was asked for.
+# The target answered, but not as the check requires.
 _ANSWERED = frozenset(
     {
         FailureClass.HTTP_STATUS,
@@ -50,7 +52,7 @@ class PhaseBar:
 class CheckView:
     good: bool
     verdict: str
-    # Of a failure, what its class means.
+    # Explanation of the failure class, empty after a success.
     explained: str
     bars: list[PhaseBar]
     # name, last check, last good
@@ -59,7 +61,7 @@ class CheckView:
 
 def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) -> CheckView:
     if not last.up and is_refusal(class_of(last)):
-        # There is no time of which a part could be told.
+        # A refused run has no duration to divide into phases.
         return CheckView(False, verdict_text(last, kind), explain_failure(class_of(last)), [], [])
     bars = [_bar("Last check", last)]
     compared = last_good if last_good is not None and last_good.ts != last.ts else None
@@ -91,7 +93,7 @@ def _number(code: int, kind: str) -> str:
 
 
 def ended_in(beat: HeartbeatRow) -> str:
-    """The phase that did not finish; empty where all did."""
+    """Returns the phase that did not finish, empty if all phases finished."""
     if beat.up:
         return ""
     failure = class_of(beat)
@@ -107,14 +109,14 @@ def class_of(beat: HeartbeatRow) -> str:
 
 
 def where_of(beat: HeartbeatRow, kind: str) -> str:
-    """The host, and the number where the protocol gave one."""
+    """Returns the host, and the code if the protocol has one."""
     host = beat.msg.partition(" ")[2]
     code = f"{number_name(kind) or 'code'} {beat.code}" if beat.code is not None else ""
     return ", ".join(part for part in (host, code) if part)
 
 
 def parts_of(beat: HeartbeatRow) -> list[Part]:
-    """What adds up to the whole of the check's time."""
+    """Returns the phases and the remainder. Their sum is the duration of the check."""
     spent = _spent(beat)
     ended = ended_in(beat)
     total_us = max(beat.latency_ms * MILLISECOND, sum(us for _, us in spent), 1)
@@ -137,7 +139,7 @@ def _spent(beat: HeartbeatRow) -> Sequence[tuple[str, int]]:
 
 
 def _rest(beat: HeartbeatRow) -> str:
-    """What no phase accounts for: sending, reading the answer, judging it."""
+    """Returns the time outside the phases: sending, reading the answer, evaluating it."""
     left = [part.us for part in parts_of(beat) if part.name == REST]
     return _short(left[0]) if left else NOTHING
 
@@ -152,7 +154,7 @@ def _cell(beat: HeartbeatRow, name: str) -> str:
 
 
 def _short(us: int) -> str:
-    """Tenths of a millisecond while they matter."""
+    """Returns milliseconds, with tenths below 10 ms."""
     if us < 100:
         return f"< 0.1{GAP}ms"
     return f"{us / 1000:.1f}{GAP}ms" if us < 10_000 else f"{number(us // 1000)}{GAP}ms"

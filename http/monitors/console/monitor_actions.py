@@ -1,4 +1,4 @@
-"""What buttons do to a monitor, by the very handlers of the API: its rules are the only ones."""
+"""Buttons of the monitor screen. They call the handlers of the API."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ _IN_USE = "Another monitor waits for it, or a service is declared with it. Chang
 
 
 async def submit_monitor(ask: Request) -> Response:
-    """One of the buttons; a form that names none changes nothing."""
+    """Executes the action of the button. Raises Problem if the form has no known action."""
     here = f"/monitors/{ask.ids['monitorID']}"
     match ask.form.get("act"):
         case ["pause"]:

@@ -1,4 +1,4 @@
-"""Everything that a monitor's page shows, read in one transaction."""
+"""Data of the monitor screen, read in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,9 +47,9 @@ from ...wire.route import Request
 DAYS = 90
 FAILURES = 10
 SLOTS_MOST = 240
-# A row of the ledger a slot, and what stands a moment ahead.
+# One ledger row per slot, and the windows that are reserved ahead.
 RUNS_MOST = 2_000
-# Range → (length, the finest step worth drawing).
+# Range → (length, smallest step).
 RANGES = {
     "1h": (HOUR, MINUTE),
     "24h": (DAY, 5 * MINUTE),
@@ -83,10 +83,10 @@ class MonitorFacts:
     failures: Sequence[HeartbeatRow]
     waits_for: Sequence[UUID]
     heartbeat_days: int
-    # Why no check could be made of it since the last result.
+    # Reason why no check was possible since the last result, empty if checks were possible.
     trouble: str
     outage: OpenOutage | None
-    # Who pages for it.
+    # Owner of the monitor's paging.
     delegation: Delegation
 
 
@@ -142,9 +142,9 @@ async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> Moni
 
 
 def course_axis(row: MonitorRow, now: Instant) -> Axis:
-    """Slots of one run each, or of as few as fit, over a range that holds several of them.
+    """Returns slots of one run each, or of the fewest runs that SLOTS_MOST allows.
 
-    They begin where runs are due, so that a run and its result stand in the same slot.
+    The slots begin at due instants, so that a run and its result are in the same slot.
     """
     interval_us = row.interval_seconds * SECOND
     length_us = next(length for length, least in _COURSES if interval_us <= least or not least)
@@ -160,7 +160,7 @@ def _anchor(row: MonitorRow, now: Instant) -> Instant:
 
 
 def axis_of_latency(row: MonitorRow, range_name: str, now: Instant) -> Axis:
-    """Steps that hold two runs at least, so that an empty one is a gap and no accident."""
+    """Returns steps of at least two runs, so that an empty step is a real gap."""
     length_us, finest_us = RANGES[range_name]
     least_us = max(finest_us, 2 * row.interval_seconds * SECOND)
     step_us = next((step for step in _STEPS if step >= least_us), _STEPS[-1])
@@ -174,7 +174,7 @@ def is_probed(row: MonitorRow) -> bool:
 
 
 def held_us(row: MonitorRow) -> int:
-    """How long a result of the monitor speaks for its target."""
+    """Returns for how long a result of the monitor is fresh, in microseconds."""
     interval_us = row.interval_seconds * SECOND
     if row.type == MonitorType.PUSH:
         return interval_us + row.grace_seconds * SECOND

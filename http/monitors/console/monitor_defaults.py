@@ -1,4 +1,4 @@
-"""What new monitors have where nobody says otherwise."""
+"""Screen of the defaults of new monitors."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The plots of a monitor's page, each with the table that stands behind it."""
+"""Plots of the monitor screen, each with a table of its data."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class PlotTable:
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    # How many further rows were left out.
+    # Number of rows that were left out.
     further: int = 0
 
 
@@ -69,7 +69,7 @@ class ResultsPlot:
     times: Sequence[str]
     totals: Sequence[tuple[RunSlot, str]]
     table: PlotTable
-    # Of the runs that were refused: the reason, and what it means.
+    # (reason, explanation) of the refused runs.
     refused: Sequence[tuple[str, str]]
 
 
@@ -154,7 +154,7 @@ def _times(axis: Axis) -> list[str]:
 
 
 def _course_table(facts: MonitorFacts) -> PlotTable:
-    """Runs that were not simply covered come first; equal ones in a row are one line."""
+    """Returns the runs, with covered runs last. Equal consecutive runs are merged."""
     lines: list[tuple[bool, Instant, list[str]]] = []
     order = sorted(facts.runs, key=lambda row: row.due_at)
     at = 0
@@ -208,7 +208,7 @@ def _long(name: str) -> str:
 
 
 def _ticks(axis: Axis) -> list[Tick]:
-    """On round times, so many that neighbours do not touch; every third stays on a phone."""
+    """Returns ticks at round times, without overlap. Two of three are minor: hidden on a phone."""
     length_us = axis.many * axis.step_us
     apart_us = next(
         (us for us in (10 * MINUTE, 2 * HOUR, 3 * HOUR, DAY, 3 * DAY) if length_us <= 12 * us),

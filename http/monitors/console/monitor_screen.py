@@ -1,4 +1,4 @@
-"""A monitor's page: its first line says whether it is fine, the one under it since when and why."""
+"""Monitor screen: status in the first line, its duration and reason in the second."""
 
 from typing import Any, Final, Literal
 
@@ -93,7 +93,7 @@ def _since(facts: MonitorFacts) -> Moment | None:
 
 
 def why(facts: MonitorFacts) -> str:
-    """What follows on "since": for a fine monitor the newest figure, else the reason."""
+    """Returns the text after "since": the newest figure of an up monitor, else the reason."""
     standing = facts.standing
     if facts.trouble and facts.state not in (
         MonitorStatusText.PAUSED,
@@ -147,7 +147,7 @@ def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
 
 
 def _replaced(facts: MonitorFacts) -> str:
-    """Whether a service stands in its place, and since when it is retired for it."""
+    """Returns whether a service supersedes the monitor, and since when it is retired."""
     row = facts.row
     if row.retired_at is not None:
         return f"It is retired since {moment(row.retired_at, facts.now).text}."
@@ -155,7 +155,10 @@ def _replaced(facts: MonitorFacts) -> str:
 
 
 def _push_url(ask: Request, facts: MonitorFacts) -> str:
-    """For those who could write the monitor; whoever has it can speak for the target."""
+    """Returns the push URL if the user may write the monitor, else an empty string.
+
+    The URL contains the push token, which authorizes reports for the target.
+    """
     token = push_token_of(ask, facts.row) if facts.frame.may_write else None
     return push_url(ask, token) if token else ""
 

@@ -1,4 +1,4 @@
-"""The figures of a monitor's page: each with its coverage, or withheld with the reason."""
+"""Figures of the monitor screen, each with its coverage or withheld with a reason."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def figures(
 
 
 def total(days: Days, many: int) -> MonitorTime:
-    """The last so many days, today so far included."""
+    """Returns the sum of the last `many` days, including today."""
     summed = NOTHING
     for _, measured in days.days[-many:]:
         summed = add(summed, measured)
@@ -47,7 +47,7 @@ def total(days: Days, many: int) -> MonitorTime:
 
 
 def sealed(days: Days) -> bool:
-    """Whether anything is settled for good; before that there is no figure."""
+    """Returns whether any time is sealed. Before that, all figures are withheld."""
     return days.watermark is not None and days.begun is not None and days.watermark > days.begun
 
 

@@ -1,4 +1,4 @@
-"""Who pages for a monitor: itself, or a service that it is a part of, and why that one does not."""
+"""Owner of a monitor's paging: the monitor, or a service, and why the service cannot page."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -10,14 +10,14 @@ from ...ui.failure_help import reason_words
 
 @dataclass(frozen=True, slots=True)
 class PagingOwner:
-    """`owners` are linked before the text, each by id and name."""
+    """`owners` are (id, name) pairs, linked before the text."""
 
     owners: list[tuple[UUID, str]]
     text: str
 
 
 def voices(found: Delegation) -> PagingOwner | None:
-    """None where no service owns its paging: that it speaks for itself is how it always is."""
+    """Returns None if no service owns the paging, as the monitor then pages by default."""
     live = found.live
     if live.delegated:
         owners = [(owner.uid, owner.name) for owner in live.owners]

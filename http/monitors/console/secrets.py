@@ -1,6 +1,6 @@
-"""A project's secrets: their names and who refers to them, for everybody; writing, for editors.
+"""Secrets screen of a project. Members see names and uses; editors write secrets.
 
-What is typed as a value is never shown again, not even when the rest of the form is.
+A submitted value is never rendered again, also not with the rest of the form.
 """
 
 from collections.abc import Sequence
@@ -47,8 +47,8 @@ async def render_secrets(ask: Request) -> Response:
 
 
 async def submit_secrets(ask: Request) -> Response:
-    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
-    # A browser sends line breaks of its own, whatever was typed.
+    """Calls the API handler of the button."""
+    # Browsers send line breaks as CRLF.
     name, value = stripped(ask, "name"), value_of(ask, "value").replace("\r\n", "\n")
     try:
         match value_of(ask, "act"):

@@ -1,4 +1,4 @@
-"""How a monitor is set, for reading: what is secret is not there, whoever looks."""
+"""Read-only table of a monitor's settings, without secrets for every user."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from ....storage.monitors.rules.monitor import MonitorType
 from ...ui.formatting import count, label, setting
 
 Line = tuple[str, str, bool]
-# Fields that have a sentence of their own, here or beside the status.
+# Fields that have their own line, here or next to the status.
 _SHOWN = {
     "interval_seconds",
     "grace_seconds",
@@ -27,7 +27,10 @@ _SHOWN = {
 
 
 def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
-    """(name, value, whether a machine reads it). `names` are those of the project's monitors."""
+    """Returns lines of (name, value, whether the value is code).
+
+    `names` maps ids to names for the monitors of the project.
+    """
     found: list[Line] = [("Kind", row.type, True)]
     if row.target:
         found.append(("Target", row.target, True))
@@ -77,7 +80,7 @@ def _schedule(row: MonitorRow) -> list[Line]:
 
 
 def _others(row: MonitorRow) -> list[Line]:
-    """Returns the fields that no line above names, if they are not as usual."""
+    """Returns the fields that have no line above, if they differ from the default."""
     return [
         (FIELDS[name].label, _text(getattr(row, name)), False)
         for name in (*NUMBERS, *FLAGS, *TEXTS)

@@ -1,6 +1,6 @@
-"""A document of a kind that a person can start from: it may be saved as it is, and names nobody.
+"""Example documents of monitor types. They can be saved unchanged.
 
-It stands beside no field: a button puts it into one that is empty.
+The examples are not shown next to the fields. A button inserts them into empty fields.
 """
 
 import json
@@ -40,17 +40,20 @@ _WORKFLOW: Final = {
     },
     "cleanup": {"kind": "lifecycle_prefix", "prefix": "canary-"},
 }
-# As long as the example may take.
+# Longest duration of the example.
 _TIMEOUT_SECONDS: Final = 60
-# By the kind, and the setting that holds the document.
+# By monitor type and by the setting that contains the document.
 EXAMPLES: Final[Mapping[tuple[str, str], str]] = {
     (MonitorType.ASYNC_CANARY, "workflow"): json.dumps(_WORKFLOW, indent=2),
 }
 
 
 def with_examples(kind: str, typed: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """What was typed, with examples where a document is still empty; where the time-out is still
-    the default, it becomes one in which the example can end."""
+    """Returns the form values with examples in empty documents.
+
+    A timeout that has the default value becomes long enough for the example, if the interval
+    permits.
+    """
     filled = dict(typed)
     for (of, name), text in EXAMPLES.items():
         key = f"config.{name}"

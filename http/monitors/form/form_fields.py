@@ -1,7 +1,7 @@
-"""Rows of the form: label, unit, default and bound of each field, with what was typed in it.
+"""Rows of the form: label, unit, default, bounds and submitted value of each field.
 
-The common bounds are those of rules/monitor, the others those of the kind's SPEC; a form that
-explains itself repeats no number of its own.
+The common bounds are defined in rules/monitor, the other bounds in the SPEC of the type. The form
+repeats no bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,10 +41,10 @@ class FormField:
     checked: bool = False
     mono: bool = False
     tall: bool = False
-    # There is a document to start from, and nothing stands here yet.
+    # An example exists, and the field is empty.
     example: bool = False
     placeholder: str = ""
-    # (value, text, whether it is chosen)
+    # (value, text, whether it is selected).
     choices: Sequence[tuple[str, str, bool]] = field(default=())
 
 
@@ -52,11 +52,11 @@ class FormField:
 class FormSection:
     title: str
     rows: Sequence[FormField]
-    # Closed at first, unless something in it was set or is wrong.
+    # Collapsed, unless a field in it is set or has an error.
     folded: bool = False
 
 
-# Each run of a canary is a transaction: it takes long and has a cost.
+# A canary run is a transaction: it takes longer and costs more than a check.
 _CANARY_HINTS = {
     "interval_seconds": "each run is a transaction at the service, and one at a time: "
     "what is due while one is under way is refused, and counts as a failure",
@@ -77,7 +77,7 @@ def form_value(typed: Typed, name: str) -> str:
 
 
 def own_fields(spec: Spec, typed: Typed) -> list[Field]:
-    """The kind's own, and one for each secret that a document declares."""
+    """Returns the fields of the type, and a field per secret that a document declares."""
     documents = {
         item.name: form_value(typed, CONFIG + item.name)
         for item in spec.fields
@@ -100,9 +100,12 @@ def sections(
     channels: Sequence[tuple[UUID, str]] = (),
     defaults: MonitorDefaults = BUILT_IN,
 ) -> list[FormSection]:
-    """`others` are the project's other monitors; `stored` names the settings whose secret value is
-    kept, `secrets` the project's own that may be referred to; `ladders` and `channels` are those
-    of the project."""
+    """Returns the sections of the form.
+
+    `others` are the other monitors of the project. `stored` names the settings with a stored secret
+    value. `secrets` are the project's secrets that a monitor may refer to. `ladders` are the
+    escalation policies of the project, and `channels` are its channels.
+    """
     fields = own_fields(spec, typed)
     about = [
         *_target(spec, typed, errors),
@@ -122,7 +125,7 @@ def sections(
         touched = any(_is_set(item, typed) for item in fields) or any(row.error for row in own)
         title = f"What is particular to {spec.type}"
         section = FormSection(title=title, rows=own, folded=not (touched or needed))
-        # What a kind cannot do without comes before what may be left out.
+        # Required settings come before optional ones.
         found.insert(1 if needed else len(found), section)
     alerts = _group("alerts", spec, typed, errors, defaults)
     alerts += _paged(typed, errors, ladders, channels)
@@ -174,7 +177,7 @@ def _name(typed: Typed, errors: Mapping[str, str]) -> FormField:
 def _group(
     group: Group, spec: Spec, typed: Typed, errors: Mapping[str, str], defaults: MonitorDefaults
 ) -> list[FormField]:
-    """Returns the rows of the common fields that the type uses, in the order of their list."""
+    """Returns the rows of the common fields that the type uses, in the order of the fields."""
     kind = MonitorType(str(spec.type))
     usual = MonitorDraft(**completed({"name": "", "type": kind}, kind, defaults))
     return [
@@ -275,7 +278,7 @@ def _choosing(
     others: Sequence[tuple[UUID, str]],
     secrets: Sequence[str],
 ) -> FormField | None:
-    """Of a field whose values are the project's own: what may be chosen, and what was."""
+    """Returns a field that offers objects of the project, None for other types of item."""
     name = CONFIG + item.name
     chosen = [value for value in typed.get(name, ()) if value]
     common = {

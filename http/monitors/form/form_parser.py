@@ -1,6 +1,6 @@
-"""From what was typed to a monitor, and from a monitor to what stands in the form.
+"""Conversion of form values to a monitor, and of a monitor to form values.
 
-Every fault is told at once, each at its field, and nothing that was typed is lost.
+All faults are reported in one response, each at its field. All submitted values are kept.
 """
 
 import json
@@ -23,27 +23,27 @@ from .form_fields import CONFIG, Typed, form_value, own_fields, spelt_default
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _TEXTS = tuple(name for name in TEXTS if name != "region")
-# A box of the form. A monitor is paused and resumed elsewhere.
+# Check boxes of the form. Other controls pause and resume a monitor.
 _BOXES = tuple(name for name in FLAGS if FIELDS[name].label)
 
 
 @dataclass(slots=True)
 class ParsedForm:
-    """`values` are fields of MonitorDraft; `errors` are by the name of the form's field."""
+    """`values` are fields of MonitorDraft. `errors` are by form field."""
 
     values: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
 
 
 def kinds() -> list[Spec]:
-    """Those that this build has, in the order of the probes' own list."""
+    """Returns the types of this build, in the order of the probes' list."""
     return [spec for kind in FILES if (spec := spec_of(kind)) is not None]
 
 
 def fresh(
     spec: Spec, typed: Typed | None = None, defaults: MonitorDefaults = BUILT_IN
 ) -> dict[str, list[str]]:
-    """The form of a new monitor: defaults, under what was typed for another kind already."""
+    """Returns the form of a new monitor: defaults, overlaid by the values of a previous type."""
     values_of = {"name": "", "type": str(spec.type)}
     draft = MonitorDraft(**completed(values_of, spec.type, defaults))
     values = {name: [str(getattr(draft, name))] for name in NUMBERS}
@@ -54,7 +54,7 @@ def fresh(
         values[CONFIG + item.name] = [_spelt(item, item.default)]
     kept = {k: v for k, v in (typed or {}).items() if not k.startswith(CONFIG)}
     if typed is not None and "fields" in typed:
-        # A box that was left open is not sent, and was open all the same.
+        # A browser does not send an unchecked box, so an absent box is unchecked.
         values |= {name: [] for name in _BOXES}
     return {**values, **kept}
 
@@ -62,8 +62,10 @@ def fresh(
 def of_row(
     row: MonitorRow, spec: Spec, waits_for: list[UUID], config: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """The form of a monitor that is there. `config` is what those who may write it see of its
-    settings: what is secret stays blank."""
+    """Returns the form of a stored monitor.
+
+    `config` contains the settings that a user with write access sees. Secrets are empty.
+    """
     values = {name: [str(getattr(row, name))] for name in (*NUMBERS, *_TEXTS, "method", "region")}
     values["conditions"] = ["\n".join(row.conditions)]
     values["tags"] = [", ".join(row.tags)]
@@ -84,13 +86,13 @@ def _boxes(monitor: MonitorFields) -> dict[str, list[str]]:
 
 
 def id_list(value: object) -> list[str]:
-    """Of a list, or of one text with commas, as both may be stored."""
+    """Returns the ids of a list or of a comma-separated text. The config can contain either."""
     given = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return [str(item).strip().lower() for item in given]
 
 
 def stored_secrets(row: MonitorRow, spec: Spec) -> frozenset[str]:
-    """A secret that is kept leaves a blank under its name."""
+    """Returns the names of the settings with a stored secret. Such a setting is empty text."""
     config = msgspec.json.decode(row.config)
     kept = {item.name for item in spec.fields if item.secret and config.get(item.name) == ""}
     return frozenset(kept)
@@ -104,7 +106,7 @@ def read(
 ) -> ParsedForm:
     found = ParsedForm()
     values = found.values
-    # What a project's secret takes the place of is not kept by its blank.
+    # A reference to a project secret replaces the stored value.
     stored = frozenset(n for n in stored if not form_value(typed, f"{CONFIG}{n}_ref").strip())
     for name in _TEXTS:
         values[name] = form_value(typed, name).replace("\r\n", "\n").strip()
@@ -188,9 +190,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _faults(spec: Spec, values: Mapping[str, Any], stored: frozenset[str]) -> list[tuple[str, str]]:
-    """Of the rules that concern the form's fields; the transaction asks them all again."""
+    """Returns the faults of form fields. The transaction checks all rules again."""
     given = {k: v for k, v in values.items() if k not in ("config", "escalation_policy_id")}
-    # A stored secret is there, though the form does not hold it.
+    # A stored secret is not in the form.
     config = {k: v or ("stored" if k in stored else v) for k, v in values["config"].items()}
     found = [
         (fault.field, fault.rule) for fault in faults(MonitorDraft(type=str(spec.type), **given))

@@ -1,6 +1,4 @@
-"""Adding and editing a monitor: buttons on one form, to save, to test, to change the kind, and to
-start from an example.
-"""
+"""Form to add or edit a monitor, with buttons to save, test, change type and use an example."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +39,7 @@ from .form_parser import ParsedForm, fresh, kinds, of_row, read, stored_secrets
 from .form_test import FormTestResult, is_testable, trial_of
 
 OTHERS_MOST: Final = 500
-# What no field of the form is named by stands above all of them.
+# Key of faults without a form field. They are shown above all fields.
 _WHOLE: Final = ""
 
 
@@ -51,7 +49,7 @@ class NewQuery(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MonitorFormData:
-    """What the form stands on: where, which monitor if one is there, and the others."""
+    """Data of the form: the project, the monitor if it exists, and the available choices."""
 
     frame: PageLayout
     row: MonitorRow | None
@@ -61,10 +59,10 @@ class MonitorFormData:
     secrets: Sequence[str]
     ladders: Sequence[tuple[UUID, str]]
     channels: Sequence[tuple[UUID, str]]
-    # What the monitor has of them.
+    # Present escalation policy and channels of the monitor.
     ladder: UUID | None
     tells: list[UUID]
-    # What a new one has where nothing else is typed.
+    # Defaults of a new monitor.
     defaults: MonitorDefaults
 
 
@@ -124,7 +122,7 @@ async def _send(ask: Request, ground: MonitorFormData, spec: Spec, act: str) -> 
 
 
 def _draft(ask: Request, ground: MonitorFormData, spec: Spec, found: ParsedForm) -> MonitorDraft:
-    """What is tried is what would be probed with: a blank keeps the stored secret here too."""
+    """Returns the draft to test. An empty secret keeps its stored value, as in a save."""
     draft = MonitorDraft(type=spec.type, **found.values)
     if ground.row is None:
         return draft
@@ -142,8 +140,10 @@ async def _save(ask: Request, ground: MonitorFormData, spec: Spec, found: Parsed
 
 
 async def _follow_channels(ask: Request, ground: MonitorFormData, monitor: UUID) -> None:
-    """Attaches and detaches what was chosen otherwise, of those that the form offered. The monitor
-    is saved by now: what is gone meanwhile is passed over."""
+    """Attaches and detaches the channels whose choice changed, among the offered ones.
+
+    The monitor is already saved. Channels that no longer exist are skipped.
+    """
     offered = {str(uid): uid for uid, _ in ground.channels}
     chosen = {offered[text] for text in ask.form.get("channels", ()) if text in offered}
     for uid in sorted(chosen ^ set(ground.tells)):
@@ -159,7 +159,7 @@ async def _follow_channels(ask: Request, ground: MonitorFormData, monitor: UUID)
 
 
 def _field(name: str) -> str:
-    """The form's field of a fault: a single header's is the headers' own."""
+    """Returns the form field of a fault. A fault of one header belongs to the headers field."""
     parts = name.split(".")
     return ".".join(parts[:2]) if parts[0] == "config" else name
 
@@ -251,7 +251,7 @@ def _form(
         "spec": spec,
         "kinds": kinds(),
         "sections": found,
-        # What concerns no field that is shown is told above them all.
+        # Faults without a visible field are shown above all fields.
         "wrong": [f"{n}: {m}" if n else m for n, m in errors.items() if n not in told],
         "faulty": len(errors),
         "trial": trial,

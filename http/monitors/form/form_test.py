@@ -1,4 +1,4 @@
-"""One check of what stands in the form, without storing anything, and where its time went."""
+"""Test of the submitted form: one check, not stored, with the time of each phase."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from ..routes.check_test import test_check
 
 @dataclass(frozen=True, slots=True)
 class FormTestResult:
-    """`mark` is up, down or unknown: our own trouble is told as ours."""
+    """`mark` is up, down or unknown. A local failure is unknown."""
 
     mark: str
     said: str
@@ -26,7 +26,10 @@ class FormTestResult:
 
 
 async def trial_of(ask: Request, draft: MonitorDraft) -> FormTestResult:
-    """Refused where the draft may not be."""
+    """Runs the test of a draft.
+
+    Raises: Refused, if the draft is not allowed.
+    """
     assert ask.scope is not None
     return _trial(await test_check(ask.context, draft, ask.scope), draft.type)
 

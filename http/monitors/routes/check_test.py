@@ -1,7 +1,7 @@
-"""A check before it is saved: run once, from where its monitor would be, and stored nowhere.
+"""Test of a check before it is saved: one run in the monitor's region, not stored.
 
-Where this process does not probe in the region, a worker that does is asked; where there is none,
-the answer says that this is no fault of the target's.
+If this process does not probe in the region, a worker of the region runs the check. If no worker
+exists, the result states that the target is not at fault.
 """
 
 from contextlib import suppress
@@ -27,15 +27,15 @@ from ....storage.scheduling.queries.region_list import select_usable_regions
 from ....storage.scheduling.queries.region_workers import has_worker
 from ...wire.app_context import AppContext
 
-# How long a worker of the region may take to begin, and how often we look for what it found.
+# Time for a worker of the region to claim the test, and poll interval for its answer.
 BEGIN_SECONDS: Final = 10
 LOOK_SECONDS: Final = 0.25
-# No answer takes longer than this, whatever the check's own time-out: requests have a bound.
+# Requests are bounded, so an answer has this limit even if the timeout of the check is longer.
 ANSWER_SECONDS_MOST: Final = 50
 
 
 def _refuse_bindings(draft: MonitorDraft) -> None:
-    """Before it is saved nobody has decided that a document may use those secrets."""
+    """Refuses bindings: the use of those secrets is authorized only when the document is saved."""
     spec = spec_of(draft.type)
     assert spec is not None, "the draft was held against it"
     bindings = sorted(spec.bindings_of(draft.config))
@@ -45,9 +45,12 @@ def _refuse_bindings(draft: MonitorDraft) -> None:
 
 
 async def test_check(context: AppContext, draft: MonitorDraft, home: Scope) -> Result:
-    """Refused where the draft may not be; waits for one of the permits that tests have.
+    """Tests a draft, after a wait for a test permit.
 
-    `home` is the project whose secrets the draft may refer to: its editors may use them all.
+    `home` is the project whose secrets the draft may refer to. Editors of the project may use all
+    of them.
+
+    Raises: Refused, if the draft is not allowed.
     """
     options = context.options
     org, project = int(str(home.organization)), int(str(home.project))
@@ -95,7 +98,7 @@ async def _try_elsewhere(
                     return msgspec.json.decode(found, type=Result)
         return _nobody(context, draft)
     finally:
-        # Whoever keeps house finds it too: what was found is not lost for a row that stays.
+        # Best effort: if this statement fails, retention deletes the row.
         with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
             async with context.pool.statement("forget_trial") as tx:
                 await run_check_test.delete_check_test(tx, uid)

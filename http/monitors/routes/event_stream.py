@@ -1,7 +1,7 @@
-"""The event stream (Server-Sent Events, WHATWG HTML 9.2): status changes of what the caller sees.
+"""Event stream of the caller's status changes (Server-Sent Events, WHATWG HTML 9.2).
 
-It keeps true: a stream never outlives the credential that opened it, as both are looked at again at
-each ping; a reader that is too slow is cut off and not skipped over; a stop ends all streams first.
+Invariant: a stream does not outlive the credential that opened it; each ping checks both again. A
+slow reader is disconnected, and no event is skipped. A shutdown ends all streams first.
 """
 
 from collections.abc import AsyncIterator
@@ -22,12 +22,12 @@ from ...wire.route import Request, Route
 
 PING_SECONDS: Final = 25.0
 _PING: Final = b"event: ping\ndata: {}\n\n"
-# A proxy that buffers would hold events back.
+# A buffering proxy would delay the events.
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class EventsQuery(msgspec.Struct, frozen=True):
-    """`every=result` also sends results that change no status, for a live picture."""
+    """`every=result` also sends results that change no status."""
 
     every: Annotated[str, Meta(pattern="^(change|result)$")] = "change"
 
@@ -56,7 +56,7 @@ async def events(ask: Request) -> Response:
 
 
 async def _stream(ask: Request, listener: BusListener) -> AsyncIterator[bytes]:
-    # No context manager: the collector may end this generator, and cleaning up awaits nothing.
+    # Not a context manager: garbage collection can close this generator, so cleanup must not await.
     try:
         yield b": connected\n\n"
         async for chunk in _events(ask, listener):
@@ -86,11 +86,11 @@ async def _events(ask: Request, listener: BusListener) -> AsyncIterator[bytes]:
 
 
 async def _still(ask: Request) -> Principal | None:
-    """The principal as it is now; None where the credential has ended."""
+    """Returns the present principal, None if the credential has ended."""
     try:
         found = await authenticate(ask.context, ask.headers)
     except (Unavailable, Problem):
-        # Our own trouble ends no stream; the next ping asks again.
+        # A local failure does not end the stream. The next ping checks again.
         return ask.principal
     return found.principal if found else None
 

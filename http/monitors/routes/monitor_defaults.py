@@ -1,5 +1,4 @@
-"""What new monitors have where nobody says otherwise: read by whoever makes one, set by global
-admins."""
+"""Routes of the defaults of new monitors. Global admins set them."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What was measured of a monitor: heartbeats, latency, availability, and the ledger of its runs."""
+"""Results of a monitor: heartbeats, latency, availability and the expected-run ledger."""
 
 from typing import Annotated, Final, Literal
 
@@ -115,7 +115,7 @@ async def availability(ask: Request) -> list[DailyAvailability]:
 
 
 def daily(found: Days, latency_kept_from: Instant) -> list[DailyAvailability]:
-    """One item a day; the first says from when there is data, where that is later."""
+    """Returns one item per day. The first has the start of the data if that is later."""
     items = []
     for n, (day, measured) in enumerate(found.days):
         said = figure(measured.split)
@@ -155,7 +155,7 @@ async def expected_runs(ask: Request) -> ExpectedRuns:
             tx,
             row.key,
             max(from_at, ledger_from),
-            # Windows are reserved a moment ahead; what is not due yet is no run that was due.
+            # Windows are reserved ahead. A window that is not due yet is not listed.
             min(to_at, Instant(max(before[0], 0)) if before else to_at, Instant(tx.now + 1)),
             ask.query.verdict or None,
             limit + 1,

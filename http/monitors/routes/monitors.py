@@ -1,4 +1,4 @@
-"""Monitors: read, written, tested, and asked for their results."""
+"""Routes of monitors: read, write, run now and push token."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -109,7 +109,7 @@ async def update(ask: Request) -> Monitor:
         )
         return row, (await monitors_json(ask, tx, [row]))[0]
 
-    # Again after a conflict: a composite may be evaluated while it is edited.
+    # `transact` repeats the edit after a conflict, as a composite can be evaluated during it.
     row, shape = await context.pool.transact("edit_monitor", edit)
     context.recorder.forget(row.key)
     context.on_edit()
@@ -117,7 +117,7 @@ async def update(ask: Request) -> Monitor:
 
 
 async def usable_regions(ask: Request, tx: Tx) -> frozenset[str]:
-    """Those that monitors of the scope's organization may be put into."""
+    """Returns the regions that the monitors of the scope's organization may use."""
     options = ask.context.options
     return await select_usable_regions(tx, org_of(ask), options.regions, options.reserved)
 
@@ -130,7 +130,7 @@ async def delete(ask: Request) -> None:
 
 
 async def test(ask: Request) -> TestResult:
-    """Runs a check that is not stored, once, from this process."""
+    """Runs a check once from this process, without storing it."""
     async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
         draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
@@ -150,7 +150,7 @@ async def check_now(ask: Request) -> CheckRequested:
     async with context.pool.transaction("run_now") as tx:
         asked = await run_now(tx, ask.who, ask.ids["monitorID"])
     if asked.type == MonitorType.COMPOSITE:
-        # There is nothing to wait for: its members' states are there.
+        # A composite needs no run: the states of its children are stored.
         await context.evaluate_composite(asked.key)
     context.on_edit()
     return CheckRequested(job_id=asked.job)
@@ -159,13 +159,13 @@ async def check_now(ask: Request) -> CheckRequested:
 async def new_push_token(ask: Request) -> PushToken:
     async with ask.context.pool.transaction("renew_push_token") as tx:
         token = await renew_push_token(tx, ask.who, ask.ids["monitorID"], ask.context.keyring)
-    # What this process knew of the old one ends at once; another knows it 2 s longer.
+    # This process forgets the old token immediately. Other processes accept it for up to 2 s.
     ask.context.push_targets.clear()
     return PushToken(push_token=token, push_url=push_url(ask, token))
 
 
 def draft_of(body: CreateMonitor, defaults: MonitorDefaults) -> MonitorDraft:
-    """The draft of a request, with the defaults of what it leaves out."""
+    """Returns the draft of a request, with defaults for absent fields."""
     given = {
         name: value
         for name, value in msgspec.structs.asdict(body).items()
@@ -181,7 +181,7 @@ def push_url(ask: Request, token: str) -> str:
 
 
 async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
-    """As they stand, for whoever asks; all are of one organization."""
+    """Returns the monitors as the caller may see them. All rows are of one organization."""
     standings = await select_standings(tx, [row.key for row in rows])
     wanted = sorted({key for row in rows for key in row.depends_on})
     uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
@@ -270,8 +270,10 @@ def _signal(signal: SignalDelegation) -> MonitorSignalDelegation:
 
 
 def visible_config(row: MonitorRow, keyring: Keyring, *, may_write: bool) -> dict[str, Any]:
-    """The config without its secrets, but for the documents that those who may write it read back;
-    viewers do not even learn that there are some."""
+    """Returns the config without secrets. Only writers also get the documents.
+
+    Viewers do not see whether a document exists.
+    """
     if row.config == "{}":
         return {}
     config: dict[str, Any] = msgspec.json.decode(row.config)
@@ -285,7 +287,10 @@ def visible_config(row: MonitorRow, keyring: Keyring, *, may_write: bool) -> dic
 
 
 def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
-    """Empty where the ring does not open them: then a document is a blank, as any secret is."""
+    """Returns the decrypted settings, empty if the keyring cannot decrypt them.
+
+    The document is then empty text, like every other secret.
+    """
     try:
         return decrypt(keyring, row.config_ciphertext, row.uid)
     except CannotOpen:
@@ -293,7 +298,10 @@ def _unsealed(row: MonitorRow, keyring: Keyring) -> dict[str, Any]:
 
 
 def push_token_of(ask: Request, row: MonitorRow) -> str | None:
-    """For those who may write the monitor; None where there is none, or it does not open."""
+    """Returns the push token for users who may write the monitor.
+
+    Returns: None, if the monitor has no token or the keyring cannot decrypt it.
+    """
     if row.push_token_ciphertext is None:
         return None
     try:

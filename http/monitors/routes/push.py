@@ -1,4 +1,4 @@
-"""Push heartbeats: the target reports in. Committed before it is answered."""
+"""Push heartbeats: requests of targets. Each is committed before the response."""
 
 import logging
 from functools import partial
@@ -26,12 +26,12 @@ log = logging.getLogger("leadline.http")
 
 PUSH_PATH: Final = "/api/v1/public/push/"
 
-# A bound that no push reaches: the waits for the database, and the judgement of a deadline.
+# Longest push in seconds: longer than the database waits and the deadline check together.
 PUSH_LONGEST_SECONDS: Final = 30.0
-# How long a process may go on by what it knew of a token: then it looks again.
+# Cache lifetime of a token, in seconds.
 KNOWN_SECONDS: Final = 2.0
 KNOWN_MOST: Final = 50_000
-# What we write ourselves for a deadline that was missed; a sender's word must not pass for it.
+# Message that Leadline writes for a missed push. A sender cannot use it.
 _OURS: Final = "push_missed"
 _BODY_CUT: Final = f"body: was cut at {PUBLIC_BODY_LARGEST} bytes"
 
@@ -43,7 +43,10 @@ class PushQuery(msgspec.Struct, frozen=True):
 
 
 async def _find(context: AppContext, token: str) -> PushTarget:
-    """Problem not_found for a token that is none."""
+    """Returns the target of a token.
+
+    Raises: Problem `not_found`, if the token is unknown.
+    """
     if kind_of(token) is not TokenKind.PUSH:
         raise Problem("not_found")
     key, now, known = digest(token), trio.current_time(), context.push_targets
@@ -61,14 +64,14 @@ async def _find(context: AppContext, token: str) -> PushTarget:
 
 
 async def push(ask: Request) -> PushAnswer:
-    """Records a heartbeat or a mark. A sender that hangs up does not cancel it."""
+    """Records a heartbeat or a mark. The disconnection of a sender does not cancel it."""
     with trio.CancelScope(shield=True, deadline=trio.current_time() + PUSH_LONGEST_SECONDS):
         return await _receive(ask)
     raise Unavailable(f"the push took longer than {PUSH_LONGEST_SECONDS:g} s")
 
 
 async def _receive(ask: Request) -> PushAnswer:
-    # The instant is that of the receipt; until the answer we do not claim to have heard past it.
+    # The instant is the receipt. Until the response, `committed_through` stays before it.
     with ask.context.recorder.receiving() as received:
         given = ask.values
         said = read_push(ask.words.get("suffix", ""), given["status"], given["msg"], given["ping"])
@@ -85,7 +88,7 @@ async def _receive(ask: Request) -> PushAnswer:
 
 
 async def _mark(context: AppContext, target: PushTarget, said: Push, received: Instant) -> None:
-    """Records a mark. It has the instant of its receipt, so a second try adds no second one."""
+    """Records a mark. Idempotent on retry, because the key contains the instant of receipt."""
     async with context.pool.transaction("mark_push") as tx:
         await insert_push_event(
             tx, target.org, target.monitor, said.mark, said.message, at=received

@@ -1,4 +1,4 @@
-"""Secrets of a project: written by editors, used by its monitors, shown to nobody."""
+"""Secrets of a project. Editors write them and monitors use them. No route returns a value."""
 
 from functools import partial
 from typing import Final
@@ -34,7 +34,7 @@ def _secret_json(row: ListedSecret) -> ProjectSecret:
         name=row.name,
         created_at=to_text(row.created_at),
         rotated_at=None if row.rotated_at is None else to_text(row.rotated_at),
-        # No monitor is managed by a file yet.
+        # Bundles do not manage monitors yet.
         used_by=UsedBy(total=row.used_by, file_managed=0),
     )
 

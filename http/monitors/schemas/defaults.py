@@ -20,12 +20,12 @@ else:
 
 
 class MonitorDefaults(_SetFields, frozen=True, kw_only=True):
-    """`configured` is true if an administrator has set them."""
+    """`configured` is true if an administrator has set the defaults."""
 
     configured: bool
 
 
 class PutMonitorDefaults(_PutFields, frozen=True, kw_only=True):
-    """A field that is left out gets the default of Leadline. `configured` is ignored."""
+    """An absent field gets the built-in default. `configured` is ignored."""
 
     configured: bool | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Bodies of monitors, their results and their ledger."""
+"""JSON bodies of monitors, their results and their ledger."""
 
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -41,7 +41,7 @@ else:
 
 
 class CreateMonitor(_NewFields, frozen=True, kw_only=True):
-    """The documentation of the fields has their bounds; a value outside names its field."""
+    """The bounds are in the documentation of the fields. An error names the field."""
 
     type: MonitorType
     slug: str | UnsetType = UNSET
@@ -51,7 +51,7 @@ class CreateMonitor(_NewFields, frozen=True, kw_only=True):
 
 
 class UpdateMonitor(_ChangedFields, frozen=True, kw_only=True):
-    """What is left out stays as it is."""
+    """Absent fields are unchanged."""
 
     depends_on: list[UUID] | UnsetType = UNSET
     config: dict[str, Any] | UnsetType = UNSET
@@ -59,8 +59,11 @@ class UpdateMonitor(_ChangedFields, frozen=True, kw_only=True):
 
 
 class MonitorManagement(Schema, frozen=True, kw_only=True):
-    """Of one that comes from a bundle the provider, what the bundle calls it, and the file's path;
-    it is read only while the bundle names it."""
+    """Origin of a monitor.
+
+    A monitor from a bundle has the provider, its name in the bundle and the path of the file. It is
+    read-only while the bundle contains it.
+    """
 
     source: Literal["ui", "file"]
     provider: str | UnsetType = UNSET
@@ -76,7 +79,7 @@ class OwningService(Schema, frozen=True, kw_only=True):
 
 
 class MonitorSignalDelegation(Schema, frozen=True, kw_only=True):
-    """Whether services speak for the monitor, and which; where not, why it speaks for itself."""
+    """Services that own the paging of the monitor, or the reason why the monitor pages itself."""
 
     delegated: bool
     owners: list[OwningService] | UnsetType = UNSET
@@ -89,10 +92,11 @@ class MonitorDelegation(Schema, frozen=True, kw_only=True):
 
 
 class Monitor(_ShownFields, frozen=True, kw_only=True):
-    """`push_token` and `push_url` are for those who may write the monitor.
+    """Monitor.
 
-    `last_probe_error_reason` is given while no result is newer: why no check could be made of the
-    monitor.
+    `push_token` and `push_url` are present for callers who may write the monitor.
+    `last_probe_error_reason` is the reason why no check was possible. It is absent once a newer
+    result exists.
     """
 
     id: UUID
@@ -147,7 +151,7 @@ class Latency(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
 
 
 class DailyAvailability(Schema, frozen=True, kw_only=True):
-    """`data_from` stands on the first item, where data starts later than the window."""
+    """`data_from` is present on the first item if data starts later than the window."""
 
     day: InstantText
     up: int
@@ -181,7 +185,7 @@ class PushToken(Schema, frozen=True, kw_only=True):
 
 
 class PushAnswer(Schema, frozen=True, kw_only=True):
-    """`warnings` name what was changed or ignored in the request; it is left out if empty."""
+    """`warnings` lists ignored or changed values of the request. It is absent if empty."""
 
     ok: bool
     monitor_id: UUID

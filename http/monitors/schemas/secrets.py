@@ -1,4 +1,4 @@
-"""Bodies of a project's secrets. A value comes in and never goes out."""
+"""JSON bodies of a project's secrets. No response contains a value."""
 
 from typing import Annotated
 from uuid import UUID
@@ -9,7 +9,7 @@ from ....storage.monitors.rules.secret import NAME_PATTERN, VALUE_BYTES_MOST
 from ...wire.schema import InstantText, RequestSchema, Schema
 
 SecretName = Annotated[str, Meta(max_length=63, pattern=NAME_PATTERN)]
-# The bound counts bytes, which the rule does: a longer text is longer in bytes too.
+# The rule limits bytes. A text over this limit in characters exceeds it in bytes too.
 SecretValue = Annotated[
     str,
     Meta(
@@ -21,7 +21,7 @@ SecretValue = Annotated[
 
 
 class UsedBy(Schema, frozen=True, kw_only=True):
-    """How many monitors refer to it, and how many of those a file manages."""
+    """Number of monitors that refer to the secret, and how many of them a file manages."""
 
     total: int
     file_managed: int
@@ -47,7 +47,7 @@ class CreatedSecret(Schema, frozen=True, kw_only=True):
 
 
 class UpdateSecretRequest(RequestSchema, frozen=True, kw_only=True):
-    """One of both is required."""
+    """At least one field is required."""
 
     name: SecretName | UnsetType = UNSET
     value: SecretValue | UnsetType = UNSET
