@@ -1,4 +1,4 @@
-"""Alert status of a down monitor: whether it was notified, else the reason."""
+"""Alert status of a down monitor: notified, or the reason for no notification."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Who tells people that something is wrong: the service, or its members for themselves, and why."""
+"""Summary of a service's alerting: who pages, the service or its members, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from .service_data import ServiceFacts
 
 @dataclass(frozen=True, slots=True)
 class AlertingSummary:
-    """`lines` say it in sentences; `settings` is how it is set."""
+    """`lines` are sentences. `settings` are (label, value) pairs."""
 
     mark: str
     text: str

@@ -1,7 +1,7 @@
-"""The burn-down of a service's budget: from what is sealed by hour or by day to steps and words.
+"""Burn-down plot of an error budget, computed from sealed hours or days.
 
-The last step ends at what the figure beside the plot says; each one before lies higher by what was
-down after it, so that figure and plot cannot disagree.
+The last step ends at the figure next to the plot. Each earlier step adds the downtime after it, so
+that figure and plot agree.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from ...ui.reliability_text import LABELS, precisely
 from .service_data import ServiceBucket
 
 TABLE_MOST = 60
-# A fall of so much of the budget is written beside it.
+# Share of the budget from which a fall is labelled.
 _WRITTEN = Fraction(1, 20)
 _TICKS = 4
 _STEPS = (1, 2, 5, 15)
@@ -38,7 +38,7 @@ class BudgetPlot:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What of the window a bucket is, with what was down in it."""
+    """Bucket clipped to the window, with its downtime."""
 
     from_: Instant
     to: Instant
@@ -49,7 +49,7 @@ class _Part:
 def plot(
     window: ReportWindow, objective: int, buckets: Sequence[ServiceBucket], unit: int
 ) -> BudgetPlot | None:
-    """None where the budget is withheld: then there is nothing to burn down."""
+    """Returns the plot, None if the budget is withheld."""
     if isinstance(window.budget(objective), Withheld) or window.to <= window.from_:
         return None
     parts = _parts(window, buckets, unit)
@@ -65,7 +65,7 @@ def plot(
 
 
 def _parts(window: ReportWindow, buckets: Sequence[ServiceBucket], unit: int) -> list[_Part]:
-    """Each unit of the window in order, those of which nothing is sealed too."""
+    """Returns all units of the window in order, including unsealed ones."""
     known = {bucket.start: bucket for bucket in buckets}
     found = []
     for start in range(window.from_ - window.from_ % unit, window.to, unit):
@@ -94,7 +94,7 @@ def _steps(window: ReportWindow, parts: Sequence[_Part], allowed: Fraction) -> l
     after = 0
     found: list[BudgetStep] = []
     for part in reversed(parts):
-        # The first may reach back before the window: what was down there is not its.
+        # The first bucket can begin before the window. Downtime before the window does not count.
         left = (allowed - max(window.durations.bad_us - after, 0)) / allowed
         share = Fraction(part.bad_us) / allowed
         cost = f"\u2212{duration(part.bad_us)}" if share >= _WRITTEN else ""
@@ -112,7 +112,7 @@ def _steps(window: ReportWindow, parts: Sequence[_Part], allowed: Fraction) -> l
 
 
 def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> MaintenanceTable:
-    """What used the budget and what is not known, the newest first; neighbours are merged."""
+    """Returns the downtime, gaps and maintenance, newest first. Equal neighbours are merged."""
     rows: list[list[str]] = []
     after = 0
     for part, to in _merged(parts):
@@ -131,7 +131,7 @@ def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> Maintenanc
 
 
 def _merged(parts: Sequence[_Part]) -> list[tuple[_Part, Instant]]:
-    """The newest first, equal neighbours as one with the instant where it ends."""
+    """Returns (part, end), newest first. Equal neighbours are merged."""
     found: list[tuple[_Part, Instant]] = []
     for part in reversed(parts):
         if found and _is_one(part, found[-1][0]):
@@ -155,8 +155,10 @@ def _span(from_: Instant, to: Instant) -> str:
 
 
 def ticks(from_: Instant, to: Instant) -> list[Tick]:
-    """Midnights evenly apart, named by their days; times where the stretch is short. A phone has
-    room for half of them."""
+    """Returns evenly spaced ticks: midnights, or times if the span is at most 3 days.
+
+    Half of them are minor: hidden on a phone.
+    """
     length = to - from_
     if length <= 3 * DAY:
         ats = [Instant(from_ + length * n // _TICKS) for n in range(_TICKS + 1)]

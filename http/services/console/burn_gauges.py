@@ -1,4 +1,4 @@
-"""Burn gauges: each rule with its two ranges, whether it fires, and which of them decides."""
+"""Burn gauges: each rule with its two windows, whether it fires, and which window decides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ def _undecided(facts: ServiceFacts, burns: tuple[BurnWindow, BurnWindow], *, sta
 
 
 def burn_note(facts: ServiceFacts, now: Instant) -> str:
-    """Who hears of it when a rule fires."""
+    """Returns who is notified when a burn rule fires, and the last evaluation."""
     target = facts.targets.get(facts.shown)
     if target is None:
         return ""

@@ -1,5 +1,6 @@
-"""The members that a service is made of, each with how it is now and how its last day went, and by
-which policies they make the service what it is, in words.
+"""Members of a service with their present state and last 24 hours.
+
+Also describes the policies that compute the state of the service from its members.
 """
 
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class MemberItem:
 
 
 def member_lines(facts: ServiceFacts) -> list[MemberItem]:
-    """Those that count first, and of them what is in trouble."""
+    """Returns SLI members first, and among them members in trouble first."""
     newest = facts.revisions[-1] if facts.revisions else None
     if newest is None:
         return []
@@ -67,7 +68,7 @@ def _item(facts: ServiceFacts, newest: Revision, member: MemberRow) -> MemberIte
 
 
 def held_us(member: MemberRow, policies: Policies) -> int:
-    """How long a result of the member speaks for it, by what is declared."""
+    """Returns for how long a result of the member is fresh under the policies, in microseconds."""
     interval_us = member.interval_seconds * SECOND
     if member.type == MonitorType.PUSH:
         return interval_us + member.grace_seconds * SECOND
@@ -75,7 +76,7 @@ def held_us(member: MemberRow, policies: Policies) -> int:
 
 
 def policy_words(policies: Policies, members: int) -> str:
-    """How the members make the service what it is."""
+    """Returns a description of the policies."""
     if not members:
         return "No member counts, so that nothing can be said of it."
     return " ".join((_in_region(policies), _over_regions(policies), _missing(policies)))

@@ -1,4 +1,4 @@
-"""What was declared, revision after revision, and what each changed, in words."""
+"""Revisions of a service, each with a description of its changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class SegmentItem:
 
 
 def revision_lines(facts: ServiceFacts) -> list[RevisionItem]:
-    """The newest first."""
+    """Returns the revisions, newest first."""
     labels = {noted.revision: noted.label for noted in facts.noted}
     found = []
     for n, revision in enumerate(facts.revisions):
@@ -95,7 +95,7 @@ def _policies(before: Policies, after: Policies) -> str:
 
 
 def segment_lines(window: ReportWindow) -> list[SegmentItem]:
-    """The newest first; of very many the newest."""
+    """Returns the newest segments, newest first."""
     found = []
     for segment in list(window.segments)[: -SEGMENTS_MOST - 1 : -1]:
         split = segment.durations.split

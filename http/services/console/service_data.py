@@ -1,4 +1,4 @@
-"""Everything that a service's page shows, read in one transaction."""
+"""Data of the service screen, read in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ from ...ui.time_slots import Axis
 from ...wire.errors import Problem
 from ...wire.route import Request
 
-# Range → (length, what one step of its axis holds).
+# Range → (length, step of its axis).
 RANGES = {
     "7d": (7 * DAY, HOUR),
     "14d": (14 * DAY, 2 * HOUR),
@@ -67,7 +67,7 @@ MEMBERS_DRAWN_MOST = 40
 
 @dataclass(frozen=True, slots=True)
 class ServiceBucket:
-    """What is sealed of a step, whatever epochs lie in it; some of it may be missing."""
+    """Sealed time of one step, over all its epochs. It can be incomplete."""
 
     start: Instant
     minutes: int
@@ -84,7 +84,7 @@ class ServiceFacts:
     noted: Sequence[RevisionAuthor]
     epochs: Sequence[EpochRow]
     members: Sequence[MemberRow]
-    # Of all that were ever declared and are still there.
+    # Names of all members of all revisions that still exist.
     names: Mapping[int, str]
     courses: Mapping[MonitorKey, ResultTimeline]
     axis: Axis
@@ -105,7 +105,7 @@ class ServiceFacts:
     alerting: AlertingRow | None
     alerting_state: AlertingState
     repairing: Sequence[Repair]
-    # The monitors in whose place it stands.
+    # Monitors that the service supersedes.
     supersedes: Sequence[MonitorRow]
 
     @property
@@ -115,7 +115,7 @@ class ServiceFacts:
 
     @property
     def governing(self) -> Revision | None:
-        """The revision by which it is what it is now."""
+        """Returns the revision that determines the present health."""
         number = self.health.revision
         return next((one for one in self.revisions if one.revision == number), None)
 
@@ -194,13 +194,13 @@ _ORDER = (
 
 
 def _in_order(members: Sequence[MemberRow], health: HealthNow) -> list[MemberRow]:
-    """What is in trouble first, then by name."""
+    """Returns members in trouble first, then by name."""
     place = {seen: n for n, seen in enumerate(_ORDER)}
     return sorted(members, key=lambda one: place[health.members.get(one.id, MemberState.MISSING)])
 
 
 def _axis(now: Instant) -> Axis:
-    """The last day, its slots on even half hours, so that they do not crawl from look to look."""
+    """Returns the last day. Slots begin at full half hours, so that they do not shift on reload."""
     until = now - now % MEMBER_SLOT_US + MEMBER_SLOT_US
     return Axis(Instant(until - MEMBER_SLOTS * MEMBER_SLOT_US), MEMBER_SLOT_US, MEMBER_SLOTS)
 
@@ -208,8 +208,10 @@ def _axis(now: Instant) -> Axis:
 async def _burns(
     tx: Tx, row: ServiceRow, target: ServiceTargetRow | None
 ) -> tuple[Sequence[BurnRule], Sequence[BurnRuleRow], Sequence[BurnWindow]]:
-    """The rules of the target, or those that are shown where it has none, and two ranges of each:
-    the long one and the short one."""
+    """Returns the burn rules, their rows, and the burn rates of their windows.
+
+    A target without rules gets the default rules. Each rule has a long and a short window.
+    """
     if target is None:
         return (), (), ()
     rows = (await select_rules_of_services(tx, [row.key])).get(row.key, {}).get(target.window, [])
@@ -220,7 +222,7 @@ async def _burns(
 
 
 def changes_within(now: Instant, length_us: int) -> TimeSpan:
-    """Up to now, and what a clock that is ahead of ours tells of."""
+    """Returns the span up to now, extended by the permitted lead of a sender's clock."""
     return TimeSpan(Instant(now - length_us), Instant(now + AHEAD_MOST_US + 1))
 
 
@@ -243,7 +245,7 @@ async def _neighbours(
     list[tuple[ServiceRow, HealthNow]],
     dict[ServiceKey, HealthNow],
 ]:
-    """What it depends on, what depends on it, and how all of them are."""
+    """Returns the upstreams, the dependents, and the health of all of them."""
     edges = await select_edges(tx, row.org, row.project)
     upstreams = [ServiceKey((row.org, key)) for key in edges.get(row.id, ())]
     dependants = [ServiceKey((row.org, key)) for key in turned(edges).get(row.id, ())]

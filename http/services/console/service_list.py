@@ -1,4 +1,4 @@
-"""The services of a project: the least budget left first, and what has no figure last, with why."""
+"""Services of a project: the smallest remaining budget first, withheld figures last."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class ServiceItem:
 
 @dataclass(frozen=True, slots=True)
 class ServiceListData:
-    """All services of the project, and of each the window that it is shown by."""
+    """All services of the project, each with the window that the list shows."""
 
     rows: Sequence[ServiceRow]
     health: Mapping[ServiceKey, HealthNow]
@@ -115,7 +115,7 @@ def lines_of(facts: ServiceListData) -> list[ServiceItem]:
 
 
 def _place(facts: ServiceListData, row: ServiceRow) -> tuple[int, Fraction, str]:
-    """The least left first; then what has an objective and no figure; then what has none."""
+    """Returns the sort key: remaining budget, then no figure, then no objective."""
     objective = _objective(facts, row)
     left = left_share(facts.windows[row.key], objective)
     if left is not None:
@@ -145,7 +145,7 @@ def _item(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
 
 
 def summary(marks: Sequence[str]) -> tuple[str, str]:
-    """The worst is said first; what is not known is never called fine."""
+    """Returns (mark, sentence). The worst state comes first, and unknown is never healthy."""
     if not marks:
         return "", "No service is declared yet"
     tally = Counter(marks)

@@ -1,4 +1,4 @@
-"""A service's page: its first line says whether it is fine, and all below says by what figures."""
+"""Service screen: whether the service is healthy in the first line, then its figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -110,7 +110,7 @@ async def render_service(ask: Request) -> Response:
 
 
 def figures(facts: ServiceFacts) -> list[ServiceStat]:
-    """The objective and its budget, then each window; what is withheld says why."""
+    """Returns the objective and its budget, then each window. Withheld figures have a reason."""
     found = []
     window = facts.windows[facts.shown]
     if facts.objective is not None:
@@ -130,7 +130,7 @@ def figures(facts: ServiceFacts) -> list[ServiceStat]:
 
 
 def _repairing(facts: ServiceFacts) -> list[str]:
-    """What is being made again, in words; old figures stand until then."""
+    """Returns the ranges under repair as sentences. The old figures remain until the repair."""
     words = {
         "declared_backfill": "the past is told by the first declaration",
         "late_result": "a result came late",

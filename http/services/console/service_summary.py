@@ -1,4 +1,4 @@
-"""Is it fine? A service's first line, and why it is so."""
+"""First line of the service screen: whether the service is healthy, and why."""
 
 from ....storage.services.rules.service_health import Health, MemberState
 from ...ui.formatting import count
@@ -10,7 +10,7 @@ _NAMED_MOST = 3
 
 
 def summary(facts: ServiceFacts) -> tuple[str, str]:
-    """(mark, sentence)."""
+    """Returns (mark, sentence)."""
     name, health = facts.row.name, facts.health
     mark = mark_of(health)
     if health.revision is None:
@@ -36,7 +36,7 @@ def summary(facts: ServiceFacts) -> tuple[str, str]:
 
 
 def why(facts: ServiceFacts) -> str:
-    """What follows on the first line."""
+    """Returns the text after the first line: the reason for the state."""
     governing = facts.governing
     if governing is None:
         return "Until members are declared, nothing is measured of it."

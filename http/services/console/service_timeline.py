@@ -1,4 +1,4 @@
-"""A service on one axis: its changes, what it was, its incidents, maintenance and revisions."""
+"""Time line of a service: changes, state, incidents, maintenance and revisions on one axis."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def incident_bands(
 
 
 def incident_text(incidents: Sequence[IncidentOf]) -> list[tuple[Instant, str, str]]:
-    """From when, what, and how long."""
+    """Returns (start, description, duration)."""
     found = []
     for incident in incidents:
         about = f" ({incident.monitor})" if incident.monitor else ""
@@ -79,7 +79,7 @@ def incident_text(incidents: Sequence[IncidentOf]) -> list[tuple[Instant, str, s
 
 
 def _cuts(facts: ServiceFacts, from_: Instant, share: Callable[[Instant], float]) -> list[Divider]:
-    """Revisions, and the epochs that begin within one."""
+    """Returns the revisions, and the epochs that begin within a revision."""
     return [
         Divider(share(at), name, said)
         for at, name, said in _beginnings(facts)
@@ -124,7 +124,7 @@ def _table(
 def table(
     caption: str, found: Sequence[tuple[Instant, str, str]], most: int = TABLE_MOST
 ) -> MaintenanceTable:
-    """The newest first; of very many the newest."""
+    """Returns a table of the newest entries, newest first."""
     rows = sorted(found, key=lambda row: row[0], reverse=True)
     return MaintenanceTable(
         caption,

@@ -1,6 +1,6 @@
-"""What a service was, stretch by stretch, up to what is sealed of it: for every plot that shows it.
+"""State of a service over time, up to its seal, for all plots.
 
-Each step shows the worst that is known of it, and what is not known is never called fine.
+Each step shows its worst known state. Unknown time is never shown as healthy.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from ...ui.plots.timeline_lanes import ServiceState, StateBand, worst
 from ...ui.reliability_text import precisely
 from .service_data import ServiceBucket
 
-# What is not sealed yet is left blank while that is what it always is.
+# Normal lag of sealing. Unsealed time within it is left blank.
 _LAG_US: Final = 30 * MINUTE
 WORDS: Final = {
     ServiceState.HEALTHY: "healthy",
@@ -39,8 +39,10 @@ class StateSlot:
 def slots(
     row: ServiceRow, hours: Sequence[ServiceBucket], from_: Instant, to: Instant, step: int
 ) -> list[StateSlot]:
-    """Steps of whole hours within the service's time, up to what is sealed; a long lag is not
-    known."""
+    """Returns steps of whole hours from the service's start up to its seal.
+
+    A lag beyond the normal one is unknown.
+    """
     start, sealed = row.materialization_start, row.sealed_through
     if start is None or sealed is None:
         return []
@@ -61,7 +63,7 @@ def slots(
 
 
 def was_of(bucket: ServiceBucket | None) -> ServiceState:
-    """The worst that is known of it; what is not known is not called fine."""
+    """Returns the worst known state. Unknown time is never healthy."""
     if bucket is None:
         return ServiceState.UNKNOWN
     durations: Durations = bucket.durations
@@ -78,12 +80,12 @@ def was_of(bucket: ServiceBucket | None) -> ServiceState:
 
 
 def runs(slots_: Sequence[StateSlot]) -> list[list[StateSlot]]:
-    """Neighbours that were alike."""
+    """Returns groups of equal neighbours."""
     return [list(run) for _, run in groupby(slots_, key=lambda slot: slot.was)]
 
 
 def drawn(slots_: Sequence[StateSlot], share: Callable[[Instant], float]) -> list[StateBand]:
-    """Where each stretch stands, by what part of the axis lies before an instant."""
+    """Returns the bands. `share` maps an instant to a share of the axis."""
     return [
         StateBand(share(run[0].from_), share(run[-1].to), _slot_text(run), run[0].was)
         for run in runs(slots_)
@@ -91,7 +93,7 @@ def drawn(slots_: Sequence[StateSlot], share: Callable[[Instant], float]) -> lis
 
 
 def plot_text(slots_: Sequence[StateSlot]) -> list[tuple[Instant, str, str]]:
-    """From when, what, and how long; what was healthy is left out."""
+    """Returns (start, state, duration). Healthy time is omitted."""
     return [
         (run[0].from_, WORDS[run[0].was].capitalize(), _length(run))
         for run in runs(slots_)
@@ -104,6 +106,6 @@ def _slot_text(run: Sequence[StateSlot]) -> str:
 
 
 def _length(run: Sequence[StateSlot]) -> str:
-    """How long of it was down, where that is what it is shown as."""
+    """Returns the downtime of the run, or its length if it has no downtime."""
     down = sum(slot.down_us for slot in run)
     return precisely(down) if down else duration(run[-1].to - run[0].from_)

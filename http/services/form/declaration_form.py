@@ -1,5 +1,6 @@
-"""The form of a new service, and that of what is declared of one. A new one is made, declared and
-aimed at in one go: what is refused leaves nothing behind.
+"""Forms to create a service and to declare a revision.
+
+A new service, its declaration and its objective are one transaction: a refusal stores no part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,13 +31,13 @@ from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from .member_fields import declared, draft_of, values, with_defaults
 
-# More than that many monitors are found by their names.
+# Projects with more monitors need a search by name.
 NAMES_MOST: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class DeclarationFormData:
-    """`revision` is the newest that is declared, 0 for none."""
+    """`revision` is the newest declared revision, 0 if none exists."""
 
     frame: PageLayout
     row: ServiceRow | None
@@ -82,7 +83,7 @@ async def _create(ask: Request, ground: DeclarationFormData) -> UUID:
     days = ask.context.options.heartbeat_days
     async with ask.context.pool.transaction("console_create_service") as tx:
         row = await create_service(tx, ask.who, project, draft)
-        # Before members are held: services are locked before monitors.
+        # Services are locked before monitors, so this precedes `declare`, which locks the members.
         if aimed is not None:
             await put_target_of(tx, ask.who, row, window, aimed)
         if declaration.monitors:
@@ -119,7 +120,7 @@ async def _ground(ask: Request) -> DeclarationFormData:
 
 
 def _again(ask: Request, ground: DeclarationFormData, fault: FieldFault = NONE) -> Response:
-    """With what was typed."""
+    """Returns the form with the submitted values."""
     sli = ask.form.get("sli", [])
     return _form(ground, typed_of(ask), [*ask.form.get("member", []), *sli], sli, fault)
 

@@ -1,4 +1,4 @@
-"""The forms of what a service needs, and of its deletion."""
+"""Forms to edit the dependencies of a service and to delete it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

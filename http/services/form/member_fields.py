@@ -1,7 +1,7 @@
-"""Which monitors make a service, and by which policies: as the form offers them, and as it is read.
+"""Member and policy fields of the service forms, rendered and parsed.
 
-A project may have more monitors than a page has room for: those that are ticked are always shown,
-and of the others those that were asked for.
+A project can have more monitors than the form can show. Selected monitors are always shown; the
+others only if they match the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class MemberOption:
 def offered(
     monitors: Sequence[tuple[UUID, str]], members: Sequence[str], sli: Sequence[str], wanted: str
 ) -> tuple[list[MemberOption], int]:
-    """Those that are ticked first, and how many more there are."""
+    """Returns selected monitors first, and the number of monitors that are not shown."""
     ticked = {*members, *sli}
     words = wanted.lower()
     mine = [one for one in monitors if str(one[0]) in ticked]
@@ -90,7 +90,7 @@ def with_defaults(typed: Mapping[str, str]) -> dict[str, str]:
 
 
 def draft_of(ask: Request) -> DeclarationDraft:
-    """What the form declares; who decides is a member, ticked as one or not."""
+    """Returns the declaration of the form. An SLI monitor is always a member."""
     sli = uuids(ask.form.get("sli", []))
     members = uuids([*ask.form.get("member", []), *ask.form.get("sli", [])])
     past = stripped(ask, "backfill_from")
@@ -134,7 +134,7 @@ def values(
     members: Sequence[str],
     sli: Sequence[str],
 ) -> dict[str, Any]:
-    """What the part of the template needs that both forms share."""
+    """Returns the template values that both forms share."""
     shown, further = offered(monitors, members, sli, typed.get("wanted", ""))
     return {
         "offered": shown,
@@ -148,7 +148,7 @@ def values(
 def declared(
     revision: Revision | None, uids: Mapping[int, UUID]
 ) -> tuple[dict[str, str], list[str], list[str]]:
-    """What the form shows of the newest revision: fields, members, and those that decide."""
+    """Returns the newest revision as form values: fields, members and SLI members."""
     if revision is None:
         return policies_typed(Policies()), [], []
     members = [str(uids[key]) for key in revision.monitors if key in uids]

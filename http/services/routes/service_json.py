@@ -1,4 +1,4 @@
-"""How services are shown, whoever asks: alone, in a list, in a graph, and as they are just now."""
+"""JSON of services: detail, list item, graph and present health."""
 
 from collections.abc import Collection
 from typing import Final, Literal
@@ -43,7 +43,7 @@ _WORDS: Final[dict[Health | None, HealthWord]] = {
 
 
 async def service_named(ask: Request, tx: Tx) -> ServiceRow:
-    """The one that the path names, under the project that it names."""
+    """Returns the service of the path. Raises Problem `not_found` if its project differs."""
     row = await select_service(tx, ask.ids["serviceID"])
     if row is None or row.project_uid != ask.ids["projectID"]:
         raise Problem("not_found")
@@ -65,7 +65,7 @@ def service_json(row: ServiceRow) -> Service:
 
 
 def sealed_through(row: ServiceRow) -> Instant | None:
-    """None where nothing was ever sealed."""
+    """Returns the seal, None if no time was sealed."""
     start, sealed = row.materialization_start, row.sealed_through
     return sealed if start is not None and sealed is not None and sealed > start else None
 
@@ -157,7 +157,7 @@ def _health_json(
 
 
 def _is_unstable(health: HealthNow, alerting: AlertingRow | None) -> bool:
-    """Whether a look of just before saw something else, or what it saw is still to be confirmed."""
+    """Returns whether the last evaluation differs from the present health or is unconfirmed."""
     if alerting is None or alerting.live_evaluated_at is None:
         return False
     if health.as_of - alerting.live_evaluated_at > LEASE_SECONDS * SECOND:

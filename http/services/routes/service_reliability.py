@@ -1,5 +1,6 @@
-"""A service's figures by window and over time, and how it is just now. A figure that cannot be had
-is left out with its reason.
+"""Reliability figures of a service by window and over time, and its present health.
+
+A figure that cannot be computed is absent, with a reason.
 """
 
 from typing import Final
@@ -60,7 +61,7 @@ async def reliability(ask: Request) -> ServiceWindowReport:
 
 
 async def _burn(tx: Tx, row: ServiceRow, target: ServiceTargetRow) -> list[BurnWindow]:
-    """Of every length that a rule of the target looks at; without rules, of the usual two."""
+    """Returns burn rates for the windows of the target's rules or of the default rules."""
     kept = (await select_rules_of_services(tx, [row.key])).get(row.key, {}).get(target.window, [])
     rules = [each.rule for each in kept] or DEFAULT_RULES
     lengths = sorted({length for rule in rules for length in (rule.short_us, rule.long_us)})

@@ -1,4 +1,4 @@
-"""Services of a project: what they are, what is declared of them, and who depends on whom."""
+"""Routes of services: services, declarations, dependencies, objectives and alerting."""
 
 from typing import Final
 
@@ -142,7 +142,7 @@ async def read(ask: Request) -> ServiceDetail:
 async def _declared(
     tx: Tx, row: ServiceRow
 ) -> tuple[ServiceDeclaration | None, EvaluationEpoch | None]:
-    """The newest revision, which governs or is about to, and the newest epoch."""
+    """Returns the newest revision, which can take effect in the future, and the newest epoch."""
     revisions = (await service_revisions.select_revisions(tx, [row.key]))[row.key]
     if not revisions:
         return None, None

@@ -1,4 +1,4 @@
-"""Bodies of a service's figures: by window with why one cannot be had, and over time."""
+"""JSON bodies of a service's figures, by window and over time."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -14,8 +14,11 @@ Coverage = Annotated[float, Meta(ge=0, le=1)]
 
 
 class ReliabilityDurations(Schema, frozen=True, kw_only=True):
-    """Microseconds: good, bad, unknown and excluded are all of a range; healthy, degraded, down and
-    health unknown are what of it is not excluded."""
+    """Durations in microseconds.
+
+    Good, bad, unknown and excluded add up to the range. Healthy, degraded, down and health unknown
+    add up to the part that is not excluded.
+    """
 
     good_us: int
     bad_us: int
@@ -28,8 +31,10 @@ class ReliabilityDurations(Schema, frozen=True, kw_only=True):
 
 
 class ReliabilitySegment(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """What of a window lies under one revision and epoch; declared later than it was, it is a
-    reconstruction."""
+    """Part of a window under one revision and epoch.
+
+    It is a reconstruction if the revision was declared later.
+    """
 
     revision_id: UUID
     revision: int
@@ -50,7 +55,7 @@ class RepairingInterval(Schema, frozen=True, kw_only=True, rename={"from_": "fro
 
 
 class ServiceBudget(Schema, frozen=True, kw_only=True):
-    """The ratios are shares of what was measured."""
+    """Error budget. The ratios are shares of the measured time."""
 
     objective: float
     objective_updated_at: InstantText
@@ -62,7 +67,7 @@ class ServiceBudget(Schema, frozen=True, kw_only=True):
 
 
 class ServiceBurnWindow(Schema, frozen=True, kw_only=True):
-    """A range that ends where the service is sealed; `rate` 1 uses the budget up exactly."""
+    """Window that ends at the seal of the service. A `rate` of 1 uses the budget up exactly."""
 
     window: str
     status: ServiceReportStatus
@@ -75,9 +80,12 @@ class ServiceBurnWindow(Schema, frozen=True, kw_only=True):
 
 
 class ServiceWindowReport(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """`sealed_through` is null where nothing was ever sealed. Buckets are minutes. Objective and
-    burn are there where something is aimed at over the window; a figure that cannot be had is left
-    out, and `reason` or `aggregate_withheld` says why."""
+    """Report of one window. Buckets are minutes.
+
+    `sealed_through` is null if no time was sealed. Objective and burn are present if the window has
+    an objective. A figure that cannot be computed is absent; `reason` or `aggregate_withheld`
+    states why.
+    """
 
     service_id: UUID
     window: WindowName
@@ -103,7 +111,7 @@ class ServiceWindowReport(Schema, frozen=True, kw_only=True, rename={"from_": "f
 
 
 class ReliabilitySeriesPoint(Schema, frozen=True, kw_only=True):
-    """Provisional while it is not wholly sealed, or is being made again."""
+    """Point of a series. Provisional until it is fully sealed, and while it is repaired."""
 
     start: InstantText
     epoch_id: UUID
@@ -125,7 +133,7 @@ class WindowQuery(msgspec.Struct, frozen=True):
 
 
 class SeriesQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
-    """All three are required; at most 90 d."""
+    """All three fields are required. The range is at most 90 d."""
 
     from_: str | None = None
     to: str | None = None

@@ -1,4 +1,4 @@
-"""Bodies of services: what is declared of them, who depends on whom, how they speak."""
+"""JSON bodies of services: declarations, dependencies, objectives and alerting."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -16,7 +16,7 @@ NotNegative = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 class Service(Schema, frozen=True, kw_only=True):
-    """`managed_by` is the provider whose files it comes from; left out where people edit it."""
+    """`managed_by` is the bundle provider. It is absent if users edit the service."""
 
     id: UUID
     slug: str
@@ -30,8 +30,11 @@ class Service(Schema, frozen=True, kw_only=True):
 
 
 class ServiceSummary(Schema, frozen=True, kw_only=True):
-    """`revision` is 0 where nothing is declared. Context members are those that are declared and
-    that its SLI is not made of. `repairing_count` tells how many ranges are being made again."""
+    """Service in a list.
+
+    `revision` is 0 without a declaration. Context members are declared members outside the SLI.
+    `repairing_count` is the number of ranges under repair.
+    """
 
     service: Service
     revision: int
@@ -44,7 +47,7 @@ class ServiceSummary(Schema, frozen=True, kw_only=True):
 
 
 class CreateServiceRequest(RequestSchema, frozen=True, kw_only=True):
-    """Without `name` it is called as its slug; without `slug` one is made of its name."""
+    """`name` defaults to the slug. `slug` is derived from the name if it is absent."""
 
     slug: SlugText | UnsetType = UNSET
     name: Name | UnsetType = UNSET
@@ -55,8 +58,12 @@ class CreateServiceRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class ServiceHealthNow(Schema, frozen=True, kw_only=True):
-    """`sli` is unknown too where nothing governs, or all of it is in maintenance. `diagnostics` are
-    of all declared monitors. It is unstable while what is seen is not confirmed."""
+    """Present health.
+
+    `sli` is also unknown without an effective revision, or if all SLI members are in maintenance.
+    `diagnostics` cover all declared monitors. `unstable` is true while a new state is not
+    confirmed.
+    """
 
     unstable: bool
     as_of: InstantText
@@ -74,8 +81,10 @@ class ServiceGraphEdge(Schema, frozen=True, kw_only=True):
 
 
 class ServiceGraph(Schema, frozen=True, kw_only=True):
-    """What a service depends on, and what depends on it. Whoever changes an edge gives the
-    `graph_generation` of the project that they saw."""
+    """Upstreams and dependents of a service.
+
+    A write must repeat the `graph_generation` of the project that the client read.
+    """
 
     graph_generation: int
     depends_on: list[ServiceGraphEdge] | None
@@ -83,16 +92,19 @@ class ServiceGraph(Schema, frozen=True, kw_only=True):
 
 
 class PutServiceDependenciesRequest(RequestSchema, frozen=True, kw_only=True):
-    """`depends_on` is all of it; `[]` is nothing."""
+    """`depends_on` replaces all dependencies. `[]` removes them."""
 
     depends_on: list[UUID]
     graph_generation: NotNegative
 
 
 class PutDeclarationRequest(RequestSchema, frozen=True, kw_only=True):
-    """The whole document. `expected_revision` is the one that it replaces, 0 for none. At most 200
-    monitors; `sli` are those of them that its figures are made of. `backfill_from` lets the first
-    declaration tell of the past."""
+    """Complete declaration.
+
+    `expected_revision` is the revision that it replaces, 0 for the first. At most 200 monitors.
+    `sli` lists the monitors that count toward the figures. `backfill_from` applies the first
+    declaration to the past.
+    """
 
     expected_revision: NotNegative
     monitors: list[UUID]
@@ -102,7 +114,7 @@ class PutDeclarationRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class ServiceDeclaration(Schema, frozen=True, kw_only=True):
-    """`created_by` is a person, and lacks where a token declared it."""
+    """`created_by` is a user. It is absent if an API token declared the revision."""
 
     revision: int
     effective_at: InstantText
@@ -114,7 +126,7 @@ class ServiceDeclaration(Schema, frozen=True, kw_only=True):
 
 
 class EvaluationEpoch(Schema, frozen=True, kw_only=True):
-    """A stretch in which no member changed its region, interval or enablement."""
+    """Period in which no member changed its region, interval or enablement."""
 
     id: UUID
     seq: int
@@ -139,8 +151,11 @@ class RepairRange(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
 
 
 class ServiceMaterialization(Schema, frozen=True, kw_only=True):
-    """Its time is sealed in [materialization_start, sealed_through); without the latter nothing is.
-    Old figures of what is repairing stand until it is made again."""
+    """Sealed time of the service: [materialization_start, sealed_through).
+
+    No time is sealed if `sealed_through` is absent. Ranges under repair keep their old figures
+    until the repair.
+    """
 
     materialization_start: InstantText | UnsetType = UNSET
     sealed_through: InstantText | UnsetType = UNSET
@@ -154,7 +169,7 @@ class ServiceSLATarget(Schema, frozen=True, kw_only=True):
 
 
 class SetServiceSLATargetRequest(RequestSchema, frozen=True, kw_only=True):
-    """Percent, above 0 and below 100, to four decimals half up."""
+    """`objective` is in percent, above 0 and below 100, rounded half up to four decimals."""
 
     window: WindowName = "30d"
     objective: float
@@ -166,7 +181,7 @@ class ServiceTarget(Schema, frozen=True, kw_only=True):
 
 
 class ServiceAlerting(Schema, frozen=True, kw_only=True):
-    """Whether the service speaks for the monitors that its SLI is made of, and when."""
+    """Conditions under which the service pages in place of its SLI members."""
 
     owns_paging: bool
     page_on: list[Literal["down", "degraded"]]
@@ -186,7 +201,7 @@ class PatchServiceAlertingRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class ServiceSignalState(Schema, frozen=True, kw_only=True):
-    """Whether the service speaks by this signal; where not, why, and its monitors speak."""
+    """Ability of the service to page by a signal. Unless `armed`, its monitors page."""
 
     armed: bool
     reason: SignalReason | UnsetType = UNSET
@@ -201,14 +216,17 @@ class ServiceAlertingState(Schema, frozen=True, kw_only=True):
 
 
 class EscalationOwner(RequestSchema, frozen=True, kw_only=True):
-    """Of a policy of the project; `""` for none."""
+    """Id of a policy of the project, `""` for none."""
 
     escalation_policy_id: str
 
 
 class BurnRuleDeclaration(RequestSchema, frozen=True, kw_only=True):
-    """Fires while the budget burns `threshold` times as fast as it may over both windows. The short
-    one is at least 300 s, the long one longer and at most 7 d."""
+    """Burn rule.
+
+    Fires while the budget burns at least `threshold` times as fast as allowed over both windows.
+    The short window is at least 300 s. The long window is longer, and at most 7 d.
+    """
 
     long_window_seconds: int
     short_window_seconds: int
@@ -217,7 +235,7 @@ class BurnRuleDeclaration(RequestSchema, frozen=True, kw_only=True):
 
 
 class SetServiceBurnAlertingRequest(RequestSchema, frozen=True, kw_only=True):
-    """At most 4 rules; left out, they are the usual two."""
+    """At most 4 rules. The default rules apply if they are absent."""
 
     window: WindowName = "30d"
     burn_alert_enabled: bool
@@ -231,7 +249,7 @@ class ServiceBurnAlerting(Schema, frozen=True, kw_only=True):
 
 
 class Superseded(Schema, frozen=True, kw_only=True):
-    """A monitor whose place the service has taken."""
+    """Monitor that the service supersedes."""
 
     id: UUID
     name: str
@@ -242,8 +260,7 @@ class Superseded(Schema, frozen=True, kw_only=True):
 
 
 class ServiceDetail(Schema, frozen=True, kw_only=True):
-    """`reliability` is always null: figures are read from the reliability route, with how far they
-    are sealed."""
+    """`reliability` is always null. The reliability route returns the figures with their seal."""
 
     service: Service
     declaration: ServiceDeclaration | None
