@@ -1,4 +1,4 @@
-"""What the installation looks like to the public."""
+"""Form of the installation's public branding."""
 
 from typing import Final
 

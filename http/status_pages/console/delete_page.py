@@ -1,4 +1,4 @@
-"""A status page is deleted by who was told what goes with it."""
+"""Deletion of a status page, after a confirmation that lists what is deleted with it."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How a refusal is said at the field of the form that it is about."""
+"""Conversion of a refusal to a message at a form field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PageInput:
-    """What a form gave that was refused, and why; `form` says which of the page's forms."""
+    """Submitted values of a refused form with the fault. `form` names the form of the screen."""
 
     form: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class PageInput:
     fault: str = ""
 
     def value(self, form: str, name: str, otherwise: str = "") -> str:
-        """What stands in a field."""
+        """Returns the value of a field."""
         return self.values.get(name, otherwise) if form == self.form else otherwise
 
     def wrong(self, form: str, name: str) -> str:
@@ -53,7 +53,7 @@ NOTHING_TYPED: Final = PageInput()
 
 
 def typed_of(form: str, given: Mapping[str, list[str]], refused: Refused) -> PageInput:
-    """What a form cannot mend goes on."""
+    """Returns the input with its fault. Raises the refusal if it concerns no form field."""
     values = {name: texts[0] for name, texts in given.items()}
     if refused.code in _SAID:
         return PageInput(form, values, *_SAID[refused.code])

@@ -1,4 +1,4 @@
-"""The form that makes a status page: what it is called, where it is read, and by whom."""
+"""Form to create a status page: title, address and visibility."""
 
 from dataclasses import replace
 from typing import Final
@@ -28,7 +28,7 @@ async def render_new_page(ask: Request) -> Response:
 
 
 async def submit_new_page(ask: Request) -> Response:
-    """By the very handler of the API: its rules are the only ones."""
+    """Creates a page through the handler of the API."""
     scope = stripped(ask, "scope")
     if scope not in SCOPES:
         raise Problem("the form names no scope")

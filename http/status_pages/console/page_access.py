@@ -1,6 +1,6 @@
-"""Which page a form or a link is about, and what whoever asks may do with it.
+"""Lookup of the status page of a request, with the caller's rights.
 
-It is one of the project's organization that they see: any other is not there.
+A page of another organization, or outside the caller's scope, is not found.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ VIEW: Final = Permission(Need.VIEWER)
 
 @dataclass(frozen=True, slots=True)
 class PageAccess:
-    """`address` opens the page; that of an unlisted one only for those who may edit it."""
+    """`address` opens the page. For an unlisted page it contains the token only for editors."""
 
     row: PageRow
     shown: StatusPageRow
@@ -37,7 +37,7 @@ class PageAccess:
 
 
 async def reached(ask: Request, tx: Tx) -> PageAccess:
-    """The page of the path; Problem not_found."""
+    """Returns the page of the path. Raises Problem `not_found`."""
     row = await select_status_page(tx, ask.ids["pageID"])
     if row is None or row.org != org_of(ask) or not sees(ask.who, Scope(row.org, row.project)):
         raise Problem("not_found")
@@ -45,7 +45,7 @@ async def reached(ask: Request, tx: Tx) -> PageAccess:
 
 
 async def reached_by(ask: Request, tx: Tx, row: PageRow) -> PageAccess:
-    """A page that whoever asks sees."""
+    """Returns the access of the caller to a page that the caller may see."""
     shown = await select_page(tx, row.uid)
     if shown is None:
         raise Problem("not_found")

@@ -1,7 +1,7 @@
-"""The editor of a status page, with what the public reads beside it.
+"""Editor of a status page, with a preview of the public page.
 
-Whoever may not edit reads what the page is made of. Each form is about one thing and is judged by
-the handlers of the API; what was typed into one that is refused stands in it again.
+Viewers see the settings read-only. Each form covers one thing and is validated by the handlers of
+the API. A refused form keeps its submitted values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ from .form_errors import NOTHING_TYPED, PageInput, typed_of
 from .page_access import ONE, VIEW, PageAccess, reached, route
 from .page_list import WHO
 
-# What the editor frames is the preview, and that is ours.
+# The editor frames the preview, which has the same origin.
 FRAMES: Final = f"{POLICY}; frame-src 'self'"
 FOUND_MOST: Final = 20
 PAGE_ROWS: Final = 50
@@ -55,8 +55,11 @@ WANTED_LONGEST: Final = 200
 
 
 class EditorQuery(msgspec.Struct, frozen=True):
-    """`find` is looked for among monitors and services; `edit` is the component whose form is
-    open. The components shown are those around it, or around the one of `at`."""
+    """Query of the editor.
+
+    `find` is searched in monitors and services. `edit` is the component whose form is open. The
+    list shows the page of components that contains `edit` or `at`.
+    """
 
     find: str | None = None
     edit: str = ""
@@ -66,7 +69,7 @@ class EditorQuery(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class EditableComponentItem:
-    """`bound` is what the component is bound to, with its address where the reader sees it."""
+    """`bound` names the source of the component. `link` is set if the user may see the source."""
 
     row: ComponentRow
     bound: str
@@ -88,8 +91,7 @@ async def render_page_editor(ask: Request) -> Response:
 
 
 async def submit_page_editor(ask: Request) -> Response:
-    """One of the buttons. The page of the path is the one that is edited, whatever the form
-    names."""
+    """Executes the action of the button on the page of the path, regardless of form values."""
     async with ask.context.pool.transaction("console_page_named", read_only=True) as tx:
         await reached(ask, tx)
     what, find = stripped(ask, "act"), ask.form.get("find", [None])[0]
@@ -106,19 +108,19 @@ async def submit_page_editor(ask: Request) -> Response:
 
 
 def _asked(query: EditorQuery, component: str) -> str:
-    """What goes on being found, and where on the page one is led."""
+    """Returns the query string that keeps the search and the position in the list."""
     named = {"find": query.find, "at": component or None}
     named["page"] = str(query.page) if query.page > 1 and not component else None
     given = {name: value for name, value in named.items() if value is not None}
     return f"?{urlencode(given)}" if given else ""
 
 
-# Of these forms there is one for each thing that they name.
+# Forms that exist once per object. The object is part of the form name.
 _NAMED: Final = ("add-monitor", "add-service", "component")
 
 
 async def _apply(ask: Request, form: str, name: str) -> str:
-    """Where on the page it leads."""
+    """Applies the form. Returns the fragment to scroll to."""
     match form:
         case "page":
             edit = UpdateStatusPage(title=stripped(ask, "title"), visibility=_visibility(ask))
@@ -154,7 +156,7 @@ def _names_by_id(ask: Request, row: ComponentRow, **given: Any) -> Request:
 
 
 async def _component(ask: Request, name: str) -> ComponentRow:
-    """One of the page's; Problem not_found."""
+    """Returns a component of the page. Raises Problem `not_found`."""
     async with ask.context.pool.transaction("console_component", read_only=True) as tx:
         row = await select_component(tx, uuid_in(name))
     if row is None or row.page_uid != ask.ids["pageID"]:
@@ -173,7 +175,7 @@ def _new(ask: Request, form: str, name: str) -> CreateComponent:
 
 
 async def _added_already(ask: Request, body: CreateComponent) -> UUID | None:
-    """A button that was pressed twice adds once: the same is there once."""
+    """Returns the id of an equal component, so that a repeated click adds none."""
     async with ask.context.pool.transaction("console_component_twice", read_only=True) as tx:
         page = (await reached(ask, tx)).row
         rows = await select_components_of(tx, page.org, page.id)
@@ -253,7 +255,7 @@ async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_T
 
 
 def _number(rows: Sequence[ComponentRow], query: EditorQuery, pages: int) -> int:
-    """Which page of the components is shown."""
+    """Returns the number of the list page to show."""
     named = query.edit or query.at
     place = next((n for n, row in enumerate(rows) if str(row.uid) == named), None)
     return min(max(query.page, 1), pages) if place is None else place // PAGE_ROWS + 1
@@ -277,7 +279,7 @@ async def _select_facts(ask: Request, find: str | None) -> PageEditorData:
 
 
 def _item(ask: Request, facts: PageEditorData, row: ComponentRow) -> EditableComponentItem:
-    """What it is bound to is told to those who see its project."""
+    """Returns the item. Its source is named only if the user may see the source's project."""
     if row.manual_status is not None:
         return EditableComponentItem(row, "", "", STATUS[ComponentStatus(row.manual_status)])
     name = facts.bound.get(row.uid)

@@ -1,4 +1,4 @@
-"""The status pages of a project's organization: what each tells its readers just now."""
+"""Status pages of a project's organization, each with its present summary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ...wire.scope_keys import org_of
 from ..public import page_text as words
 from .page_access import ALL, VIEW, reached_by, route
 
-# Each is read as the public reads it.
+# Bound of a list page, because each status page is rendered in full.
 PAGE_ROWS: Final = 20
 WHO: Final = {
     Visibility.LISTED: "anybody",
@@ -37,7 +37,7 @@ class PagesQuery(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class StatusPageItem:
-    """`address` is empty where it opens nothing."""
+    """`address` is empty if the page has no address that the user can open."""
 
     uid: UUID
     title: str
@@ -95,7 +95,7 @@ async def _item(ask: Request, tx: Tx, row: PageRow) -> StatusPageItem:
 
 
 def summary(lines: Sequence[StatusPageItem], many: int) -> tuple[str, str]:
-    """What readers are told; of those on other pages of the list nothing is said."""
+    """Returns (mark, sentence), without a statement if the list has further pages."""
     if not many:
         return "", "No status page yet"
     if many > len(lines):

@@ -1,6 +1,7 @@
-"""What the public reads of a page, for those who edit it: of an internal one too.
+"""Preview of the public page for editors, also of an internal page.
 
-The bytes are made by what makes the public page. Only the editor may frame them, and only here.
+The renderer of the public page writes the response. Only the editor may frame it, and only at this
+path.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Who is told of a status page, for those who edit it: found by a part of the address, removed."""
+"""Subscribers of a status page, for editors: search by part of an address, and removal."""
 
 from typing import Final
 
@@ -53,7 +53,7 @@ async def render_subscriber_list(ask: Request) -> Response:
 
 
 async def remove(ask: Request) -> Response:
-    """Who is gone already is gone."""
+    """Removes a subscriber. Idempotent: an absent subscriber is not an error."""
     subscriber = uuid_in(stripped(ask, "remove"))
     async with ask.context.pool.transaction("console_page_named", read_only=True) as tx:
         page_uid = (await reached(ask, tx)).row.uid

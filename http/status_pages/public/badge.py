@@ -1,4 +1,4 @@
-"""A badge: two words on a small SVG, for a README or a wall. It says what the page says."""
+"""Badge of a status page or component: a small SVG with a name and a status."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from . import page_text as words
 from .xml_text import legal
 
 HEIGHT: Final = 20
-# No font is measured here: a width that fits whatever a browser takes for sans-serif at 11 px.
+# Mean character width in px, without font metrics: it fits every sans-serif at 11 px.
 _CHARACTER: Final = 6.8
 _SIDE: Final = 6
 TEXT_LONGEST: Final = 60
@@ -28,7 +28,7 @@ _GROUND: Final = "#12191f"
 
 
 def page_badge(page: Page) -> str:
-    """The worst of the page in a word."""
+    """Returns a badge with the worst status of the page."""
     status = page.summary.status
     said = words.STATUS[status]
     if page.summary.unmeasured and status is ComponentStatus.OPERATIONAL:
@@ -41,12 +41,15 @@ def component_badge(component: Component) -> str:
 
 
 def uptime_badge(component: Component) -> str:
-    """The share of 90 days, with its coverage; withheld it is a dash."""
+    """Returns a badge with the availability over 90 days and its coverage.
+
+    A withheld availability is a dash.
+    """
     figure = words.figure_of(component)
     said = NOTHING if figure is None else figure.text
     if figure is not None and not figure.withheld:
         said = f"{said}, {figure.note}"
-    # A figure is neither good nor bad by itself.
+    # An availability has no objective here, so it gets a neutral mark.
     return _badge(component.name, said, "unknown")
 
 
@@ -58,7 +61,7 @@ def _badge(name: str, said: str, mark: str) -> str:
         "svg",
         svg.title(f"{name}: {said}"),
         svg.element("rect", width=whole, height=HEIGHT, rx=4, fill=_COLORS[mark]),
-        # Its right corners are not round, and its left ones are.
+        # Rounded corners on the left only.
         svg.element(
             "path",
             d=f"M4 0H{svg.trimmed(left)}V{HEIGHT}H4a4 4 0 0 1-4-4V4a4 4 0 0 1 4-4z",

@@ -1,4 +1,4 @@
-"""What subscribers of a status page are sent, in the words that the page itself has for it."""
+"""E-mails to subscribers of a status page, with the words of the page."""
 
 from typing import Any, Final
 
@@ -18,12 +18,12 @@ def confirm_address(base: str, token: str) -> str:
 
 
 def leave_address(base: str, token: str) -> str:
-    """Where people end a subscription."""
+    """Returns the URL of the form that ends a subscription."""
     return f"{base}/status/unsubscribe/{token}"
 
 
 def one_click_address(base: str, token: str) -> str:
-    """Where a POST ends it, whatever its body (RFC 8058)."""
+    """Returns the URL whose POST ends a subscription, with any body (RFC 8058)."""
     return f"{base}/api/v1/public/subscriptions/{token}"
 
 
@@ -59,7 +59,7 @@ def notice_letter(
 
 
 def notice_subject(page_title: str, title: str) -> str:
-    """The same for all of one incident, as mail programs tell threads by it too."""
+    """Returns the subject. It is constant per incident, as mail programs group threads by it."""
     return f"{page_title}: {title}"
 
 

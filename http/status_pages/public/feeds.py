@@ -1,8 +1,8 @@
-"""The incidents of a status page as RSS 2.0, Atom (RFC 4287) and JSON Feed 1.1: the same entries
-with the same words, made of the page that is shown.
+"""Incident feeds of a status page: RSS 2.0, Atom (RFC 4287) and JSON Feed 1.1.
 
-An entry is an incident, the open ones first; its id outlives every edit. Its content is HTML, in
-which whatever somebody wrote is text.
+All formats have the same entries and texts, rendered from the public page. An entry is an incident,
+open incidents first. Its id survives all edits. Its content is HTML, in which text from users is
+escaped.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class FeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What all three say. Its id is the page's address without what opens it."""
+    """Content of all feed formats. `id` is the page URL without the token."""
 
     id: str
     title: str
@@ -50,12 +50,12 @@ class Feed:
 
 
 def feed_text(form: str, page: Page, page_url: str, feed_url: str) -> str:
-    """`form` is rss, atom or json; the addresses are absolute."""
+    """Returns a feed. `form` is rss, atom or json. The URLs are absolute."""
     return _FORMS[form](feed_of(page, page_url, feed_url))
 
 
 def feed_of(page: Page, page_url: str, feed_url: str) -> Feed:
-    """It was updated when one of its entries was; without any, when the page was looked at."""
+    """Returns the feed. `updated` is the latest entry, or the render instant without entries."""
     entries = [_entry(incident) for incident in (*page.active, *page.recent)]
     return Feed(
         id=urlsplit(page_url)._replace(query="", fragment="").geturl(),
@@ -80,7 +80,7 @@ def _entry(incident: Incident) -> FeedEntry:
 
 
 def _content(incident: Incident) -> str:
-    """How it stands, then what was said of it, the newest first."""
+    """Returns the status of the incident, then its updates, newest first."""
     stands = Markup("<p>{}. {}.</p>").format(incident_line(incident), IMPACT[incident.impact])
     return str(Markup("\n").join([stands, *map(_entry_text, reversed(incident.updates))]))
 
@@ -111,7 +111,7 @@ def _rss(feed: Feed) -> str:
         _add(item, "guid", entry.id, isPermaLink="false")
         _add(item, "category", entry.status)
         _add(item, "pubDate", _rfc822(entry.published))
-        # RSS itself has no word for when an item was changed.
+        # RSS 2.0 has no element for the update instant of an item.
         _add(item, "atom:updated", to_text(entry.updated))
         _add(item, "description", entry.content)
     return _written(root)

@@ -1,7 +1,7 @@
-"""A status page as HTML: readable without scripts, small, and in the words of the feeds.
+"""HTML of a status page: without scripts, small, and with the texts of the feeds.
 
-Nothing is said here that is not in the page that was rendered; nothing of another host is loaded
-but the logo that the installation's branding names.
+The HTML shows only data of the rendered page. The only external resource is the logo of the
+installation's branding.
 """
 
 import calendar
@@ -74,13 +74,13 @@ class ComponentItem:
 
 
 def policy(branding: Branding) -> str:
-    """The Content-Security-Policy of a public page: as the console's, with the logo's host."""
+    """Returns the Content-Security-Policy of a public page: the console's plus the logo host."""
     if not branding.logo_url:
         return POLICY
     return POLICY.replace("img-src 'self'", f"img-src 'self' {origin_of(branding.logo_url)}")
 
 
-# Anybody may frame the widget, and nothing else of ours.
+# Every site may frame the widget, but no other page.
 WIDGET_POLICY: Final = POLICY.replace("frame-ancestors 'none'", "frame-ancestors *")
 
 
@@ -92,8 +92,10 @@ def page_html(
     framed: bool = False,
     can_mail: bool = False,
 ) -> bytes:
-    """Of a page that was rendered for the public. Framed, its links lead out of the frame;
-    `can_mail` says whether an address may be asked for on it."""
+    """Returns the HTML of a page that was rendered for the public.
+
+    If `framed`, links open outside the frame. `can_mail` offers subscription by e-mail.
+    """
     now = page.updated_at
     parts = [_part(one, now) for one in page.components]
     return _render(
@@ -107,7 +109,7 @@ def page_html(
         updated=Moment(*_moment(now)),
         active=[_incident(one, now) for one in page.active],
         maintenance=[_maintenance(one, page) for one in page.maintenance],
-        # In the order of the page; a group is told where it begins.
+        # In page order. A group begins at its first component.
         groups=[(name, list(members)) for name, members in groupby(parts, lambda p: p.group)],
         table=[(part.name, part.rows) for part in parts],
         past=[_incident(one, now) for one in page.recent],
@@ -118,7 +120,7 @@ def page_html(
 
 
 def widget_html(page: Page, branding: Branding, addresses: Addresses) -> bytes:
-    """The first line alone, for a frame on somebody's own site."""
+    """Returns the first line only, for a frame on another site."""
     return _render(
         "widget.html",
         page.title,
@@ -138,7 +140,7 @@ def history_html(
     following: str | None,
     now: Instant,
 ) -> bytes:
-    """A month; `following` is where the rest of it goes on."""
+    """Returns the incidents of a month. `following` is the URL of the next part of the month."""
     known = months_shown(now)
     at = known.index(month.name)
     count = len(incidents)
@@ -172,7 +174,7 @@ def subscribe_html(
     chosen: Sequence[str],
     wrong: Mapping[str, str],
 ) -> bytes:
-    """The form, with what was typed; `wrong` has what is wrong by field."""
+    """Returns the form with its submitted values. `wrong` contains the fault of each field."""
     return _render(
         "subscribe.html",
         title,
@@ -191,7 +193,7 @@ def subscribe_html(
 def text_html(
     title: str, branding: Branding, addresses: Addresses, heading: str, text: str, button: str
 ) -> bytes:
-    """A few words, and a button that is pressed here. Without a slug it is of no page."""
+    """Returns a page with a text and a submit button. A slug assigns it to a status page."""
     return _render(
         "said.html",
         title,
@@ -205,7 +207,7 @@ def text_html(
 
 
 def month_name(name: str) -> str:
-    """`2026-06` is June 2026."""
+    """Returns the month as text: `2026-06` is June 2026."""
     year, _, month = name.partition("-")
     return f"{_MONTHS[int(month) - 1]} {year}"
 
@@ -247,13 +249,13 @@ def _part(one: Component, now: Instant) -> ComponentItem:
 
 
 def _day_text(day: ComponentDay, now: Instant) -> tuple[str, str]:
-    """Its name, and what was out of the ordinary."""
+    """Returns the name of the day, and its trouble if any."""
     is_today = day.day == now - now % DAY
     return day_name(day.day), "" if is_plain(day) else words.day_text(day, is_today=is_today)
 
 
 def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """What was out of the ordinary, the last first; days that are alike are one row."""
+    """Returns the days with trouble, latest first. Equal neighbours are one row."""
     if not said:
         return [("all days", "not measured")]
     found: list[tuple[str, str]] = []
@@ -302,7 +304,7 @@ def _maintenance(one: Maintenance, page: Page) -> PublicMaintenanceItem:
 
 
 def _moment(at: Instant, now: Instant | None = None) -> tuple[str, str, str]:
-    """The time of day; of another day the day with it."""
+    """Returns the parts of a Moment: the text is the time of day, with the day if it differs."""
     full = moment(at, at)
     text = clock(at, seconds=False)
     if now is None:
@@ -327,5 +329,5 @@ def _render(
             **values,
         )
     )
-    # What no text may hold came from nowhere that stores texts.
+    # A lone surrogate cannot be encoded. No table can store one, so replacement is sufficient.
     return text.encode(errors="replace")

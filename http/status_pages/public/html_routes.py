@@ -1,5 +1,6 @@
-"""Where a status page is read by people, and by what they embed: itself, its incidents by month,
-badges, a widget, and the JSON that readers of Statuspage know.
+"""Public routes of a status page: HTML, incidents by month, badges, widget.
+
+Also serves the JSON format of Atlassian Statuspage, for its clients.
 """
 
 from functools import partial
@@ -28,12 +29,12 @@ from .page_loader import (
 from .statuspage_v2 import FORMS
 
 _PAGE: Final = "/status/{slug}"
-# What is anybody's to read may be read by any site's scripts.
+# Public data, so scripts of every site may read it.
 _ANY_SITE: Final = {"Access-Control-Allow-Origin": "*"}
 
 
 class BadgeQuery(TokenQuery, frozen=True):
-    """Without a component it is of the page; `uptime` is of a component."""
+    """Without a component, the badge is of the page. `uptime` requires a component."""
 
     component: UUID | None = None
     show: Literal["status", "uptime"] = "status"
@@ -88,7 +89,7 @@ def _badge(shown: LoadedPage, component: UUID | None, show: str) -> bytes:
 
 
 async def read_form(ask: Request, *, name: str) -> Response:
-    """`name` is one of FORMS."""
+    """Returns a page as JSON. `name` is one of FORMS."""
     answer, _ = await kept_page(
         ask, name, lambda shown: msgspec.json.encode(FORMS[name](shown.page, shown.addresses))
     )

@@ -1,6 +1,7 @@
-"""How a public page is read: found by its address, opened to whoever may, kept for a moment.
+"""Loading of public pages: lookup by address, access check and a short cache.
 
-What may not be opened is not there: internal pages, and unlisted ones without their token.
+A page that the caller may not open is not found: internal pages, and unlisted pages without their
+token.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -47,9 +48,9 @@ from ...wire.response_cache import FRESH_SECONDS, CachedResponse, LoadedContent
 from ...wire.route import Request, Response
 from .urls import Addresses, addresses_at
 
-# How long a client may show what it has while it asks again.
+# Time in seconds during which a client may show its cached copy while it revalidates.
 STALE_SECONDS: Final = 30
-# What is smaller fits one packet anyhow.
+# Smallest body in bytes that is compressed. A smaller body fits in one packet anyway.
 PACKED_LEAST: Final = 1_000
 
 
@@ -64,7 +65,7 @@ class FeedQuery(TokenQuery, frozen=True):
 
 
 class MonthQuery(msgspec.Struct, frozen=True):
-    """`month` is YYYY-MM, the present one where it is left out."""
+    """`month` is YYYY-MM, by default the present month."""
 
     month: str | None = None
     cursor: str | None = None
@@ -76,7 +77,7 @@ class HistoryQuery(MonthQuery, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class LoadedPage:
-    """All that a public answer is made of."""
+    """Data of a public response."""
 
     page: Page
     branding: Branding
@@ -86,7 +87,7 @@ class LoadedPage:
 
 @dataclass(frozen=True, slots=True)
 class LoadedMonth:
-    """Incidents of a month as an audience may see them; `following` is the cursor of the rest."""
+    """Incidents of a month, as an audience may see them. `following` is the next cursor."""
 
     month: Month
     incidents: Sequence[Incident]
@@ -95,7 +96,7 @@ class LoadedMonth:
 
 @asynccontextmanager
 async def snapshot(ask: Request) -> AsyncIterator[Tx]:
-    """All of a page is told as of one instant."""
+    """Opens a read-only snapshot, so that a page is consistent as of one instant."""
     async with ask.context.pool.transaction(
         "read_status_page", read_only=True, isolation=Isolation.REPEATABLE_READ
     ) as tx:
@@ -104,8 +105,10 @@ async def snapshot(ask: Request) -> AsyncIterator[Tx]:
 
 @asynccontextmanager
 async def public_page(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
-    """The page that is addressed, within one snapshot; Problem not_found where it is not open to
-    whoever asks."""
+    """Yields the addressed page within one snapshot.
+
+    Raises: Problem `not_found`, if the page is not open to the caller.
+    """
     async with snapshot(ask) as tx:
         page = await select_page_by_slug(tx, ask.words["slug"])
         if page is None or not is_open(page, ask.query.token):
@@ -125,7 +128,7 @@ def is_open(page: StatusPageRow, token: str | None) -> bool:
 
 
 def addresses_of(ask: Request, page: StatusPageRow, token: str | None) -> Addresses:
-    """`token` is the one that opened it."""
+    """Returns the URLs of a page. `token` is the one that the request used."""
     opens = token if page.token_hash is not None else None
     return addresses_at(_base_of(ask), page.slug, opens, page.domain if _is_listed(page) else None)
 
@@ -142,7 +145,7 @@ def _base_of(ask: Request) -> str:
 async def kept_page(
     ask: Request, what: str, write: Callable[[LoadedPage], bytes]
 ) -> tuple[CachedResponse, LoadedPage]:
-    """The page in a form, as it was a moment ago; Problem not_found as `public_page`."""
+    """Returns a form of the page from the cache. Raises Problem as `public_page`."""
 
     async def read() -> LoadedContent:
         async with public_page(ask) as (tx, page):
@@ -152,7 +155,7 @@ async def kept_page(
         rendered = render(facts, Audience.PUBLIC)
         addresses = addresses_of(ask, page, ask.query.token)
         shown = LoadedPage(rendered, branding, addresses, mailing.can_mail)
-        # When it was so is no part of what is said.
+        # The render instant does not count as a change of content.
         said = replace(shown, page=replace(rendered, updated_at=Instant(0)))
         return LoadedContent(said, lambda: write(shown))
 
@@ -164,8 +167,10 @@ async def kept_page(
 
 
 def kept_reply(ask: Request, answer: CachedResponse, content_type: str, **headers: str) -> Response:
-    """A client may show it while it asks again; where a token opened it, no cache between us
-    keeps it."""
+    """Returns a response that a client may show while it revalidates.
+
+    If a token opened the page, shared caches must not store the response.
+    """
     whose = "public" if ask.query.token is None else "private"
     stale = f"max-age={int(FRESH_SECONDS)}, stale-while-revalidate={STALE_SECONDS}"
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -181,7 +186,7 @@ def kept_reply(ask: Request, answer: CachedResponse, content_type: str, **header
 
 
 def asked_month(ask: Request) -> Month:
-    """Problem invalid_month or month_outside_history."""
+    """Returns the month of the query. Raises Problem `invalid_month`, `month_outside_history`."""
     found = month_of(ask.query.month, ask.context.clock())
     if isinstance(found, str):
         raise Problem(found)
@@ -191,7 +196,7 @@ def asked_month(ask: Request) -> Month:
 async def read_month(
     ask: Request, tx: Tx, page: StatusPageRow, month: Month, audience: Audience
 ) -> LoadedMonth:
-    """Problem cursor_invalid."""
+    """Returns a part of the month. Raises Problem `cursor_invalid`."""
     bound = ("status_page_history", page.uid, month.name, audience)
     after = read_cursor(ask.query.cursor, bound, 2)
     before = FIRST if after is None else IncidentCursor(Instant(after[0]), after[1])
@@ -209,8 +214,11 @@ async def read_month(
 
 @asynccontextmanager
 async def public_month(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow, LoadedMonth]]:
-    """Problem history_busy where as many are being told already as may be at once; and those of
-    `asked_month`, `public_page` and `read_month`."""
+    """Yields the month of the query within one snapshot.
+
+    Raises: Problem `history_busy`, if the limit of concurrent history requests is reached; also the
+    problems of `asked_month`, `public_page` and `read_month`.
+    """
     month = asked_month(ask)
     context = ask.context
     with context.histories.permit(ask.client, context.clock(), takes_token=False):

@@ -1,7 +1,7 @@
-"""What a status page says, in the words that its HTML and its feeds share, so that they agree.
+"""Texts of a status page, shared by its HTML and its feeds.
 
-Nothing is said that is not in the page. What is not measured is never said to work, and an open
-incident is never passed over.
+The texts state only data of the page. An unmeasured component is never operational, and an open
+incident is always mentioned.
 """
 
 from collections.abc import Sequence
@@ -47,9 +47,9 @@ INCIDENT_STATUS: Final = {
     IncidentStatus.MONITORING: "Monitoring",
     IncidentStatus.RESOLVED: "Resolved",
 }
-# Of maintenance that does not say what it is.
+# Title of maintenance without a reason.
 PLANNED: Final = "Planned maintenance"
-# Of an update that moves nothing.
+# Label of an update without a status.
 NOTE: Final = "Update"
 IMPACT: Final = {
     IncidentImpact.NONE: "No impact",
@@ -64,7 +64,7 @@ _IMPACT_MARK: Final = {
     IncidentImpact.CRITICAL: "down",
 }
 FEED_ABOUT: Final = "Incidents: those that are open, and the newest of those that are over."
-# Each follows "No data: ".
+# Each text follows "No data: ".
 REASON: Final = {
     NoDataReason.NOT_BOUND: "what was measured for it is no longer there",
     NoDataReason.PAUSED: "its checks are paused",
@@ -74,7 +74,7 @@ REASON: Final = {
     NoDataReason.MEMBERS_UNKNOWN: "too little is known at the moment",
     NoDataReason.SET_BY_HAND: "it was set so by hand",
 }
-# Each follows "withheld: ".
+# Each text follows "withheld: ".
 WITHHELD: Final = {
     Withheld.NO_SLI: "it is not settled yet how it is measured",
     Withheld.NOTHING_SEALED: "it is too new",
@@ -107,7 +107,7 @@ _NAMED_MOST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """A mark and what stands after it."""
+    """Mark and text of the first line."""
 
     mark: str
     text: str
@@ -115,7 +115,7 @@ class StatusLine:
 
 @dataclass(frozen=True, slots=True)
 class FigureText:
-    """A figure and what stands under it; withheld, its text is a dash and its note the reason."""
+    """Figure with its note. A withheld figure is a dash, with the reason as the note."""
 
     text: str
     note: str
@@ -123,7 +123,7 @@ class FigureText:
 
 
 def status_line(page: Page) -> StatusLine:
-    """What, and is it fine: trouble of components, then open incidents, then the rest."""
+    """Returns the first line: component trouble, then open incidents, then the rest."""
     status = page.summary.status
     if status in _TROUBLE:
         return StatusLine(MARK[status], _who_is(page.components, status))
@@ -150,7 +150,7 @@ _IMPACTS: Final = list(IncidentImpact)
 
 
 def _planned(page: Page) -> str:
-    """Until when, as far as that is announced."""
+    """Returns the maintenance text, with the latest end of running maintenance."""
     ends = [one.over_at for one in page.maintenance if is_running(one, page.updated_at)]
     if not ends:
         return PLANNED
@@ -158,7 +158,7 @@ def _planned(page: Page) -> str:
 
 
 def line_beneath(page: Page) -> str:
-    """How many parts work, and how the others are that the first line does not name."""
+    """Returns the number of operational components, and the others absent from the first line."""
     components = page.components
     if len(components) < 2:
         rest = [one for one in components if one.status not in _TROUBLE]
@@ -191,7 +191,7 @@ def _none_of(components: Sequence[Component]) -> str:
 
 
 def _clause(names: Sequence[str], status: ComponentStatus, *, begins: bool) -> str:
-    """A few by name, but those of which nothing is known by their number."""
+    """Returns a clause with a few names, or with a number, always for components without data."""
     one, several = _BEING[status]
     being = one if len(names) == 1 else several
     if len(names) <= _NAMED_MOST and status is not ComponentStatus.NO_DATA:
@@ -209,7 +209,7 @@ def _who_is(components: Sequence[Component], status: ComponentStatus) -> str:
 
 
 def listed(parts: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Returns `a`, `a and b` or `a, b and c`."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
@@ -220,13 +220,12 @@ def in_words(many: int) -> str:
 
 
 def why_no_data(component: Component) -> str:
-    """The reason why it has no data; empty where it has."""
+    """Returns the reason for missing data, empty if the component has data."""
     return "" if component.reason is None else REASON[component.reason]
 
 
 def figure_of(component: Component) -> FigureText | None:
-    """The share of the measured time in which it worked, with its coverage; None of what is not
-    measured at all."""
+    """Returns the availability with its coverage, None for a component without measurement."""
     measured = component.measured
     if measured is None:
         return None
@@ -240,7 +239,7 @@ def figure_of(component: Component) -> FigureText | None:
 
 
 def day_text(day: ComponentDay, *, is_today: bool = False) -> str:
-    """`down 6 min`, `no downtime, 4 h 20 min not measured`, `maintenance 2 h so far`."""
+    """Returns `down 6 min`, `no downtime, 4 h 20 min not measured`, `maintenance 2 h so far`."""
     split = day.split
     if not split.measured_us and not split.excluded_us:
         return "not measured"
@@ -258,12 +257,12 @@ def day_text(day: ComponentDay, *, is_today: bool = False) -> str:
 
 
 def length(us: int) -> str:
-    """A stretch that was: what is there is never said to be nothing."""
+    """Returns a duration. A duration below 1 s is `< 1 s`, never zero."""
     return duration(us) if us >= SECOND else f"< 1{GAP}s"
 
 
 def incident_line(incident: Incident) -> str:
-    """`Resolved after 42 min`, or the status that it has."""
+    """Returns `Resolved after 42 min`, or the present status."""
     if incident.resolved_at is None:
         return INCIDENT_STATUS[incident.status]
     return f"Resolved after {length(incident.resolved_at - incident.started_at)}"
@@ -274,7 +273,7 @@ def incident_mark(incident: Incident) -> str:
 
 
 def open_mark(incident: Incident) -> str:
-    """Of an incident while it is, or was, open."""
+    """Returns the mark of the incident while it was open."""
     return _IMPACT_MARK[incident.impact]
 
 
@@ -287,7 +286,7 @@ def is_running(maintenance: Maintenance, now: Instant) -> bool:
 
 
 def until(at: Instant, now: Instant) -> str:
-    """The time of day, with the day where it is another."""
+    """Returns the time of day, preceded by the day if it differs from that of `now`."""
     said = f"{clock(at, seconds=False)} UTC"
     if to_datetime(at).date() == to_datetime(now).date():
         return said
@@ -295,7 +294,7 @@ def until(at: Instant, now: Instant) -> str:
 
 
 def planned(maintenance: Maintenance, now: Instant) -> str:
-    """`Until 15:00 UTC` of what runs; else from when until when."""
+    """Returns `Until 15:00 UTC` for running maintenance, else its start and end."""
     if is_running(maintenance, now):
         return f"Until {until(maintenance.over_at, now)}"
     starts = maintenance.starts_at
@@ -303,5 +302,5 @@ def planned(maintenance: Maintenance, now: Instant) -> str:
 
 
 def exactly(at: Instant) -> str:
-    """`9 June 2026, 14:12:08 UTC`."""
+    """Returns `9 June 2026, 14:12:08 UTC`."""
     return f"{day_name(at)} {to_datetime(at).year}, {clock(at)} UTC"

@@ -1,7 +1,7 @@
-"""A page in the public JSON that readers of Statuspage know, its API v2: they read ours too.
+"""Status page in the JSON format of the Atlassian Statuspage API v2.
 
-What that format has no word for keeps ours: a component that is not measured is `no_data`, and a
-page of which nothing is known has the indicator `unknown`. Neither is ever called operational.
+States without an equivalent keep the values of Leadline: a component without data is `no_data`, and
+a page without data has the indicator `unknown`. Neither is ever operational.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def components(page: Page, addresses: Addresses) -> Body:
 
 
 def incidents(page: Page, addresses: Addresses) -> Body:
-    """Those that are open, and the newest that are over."""
+    """Returns the open incidents and the newest resolved incidents."""
     found = [_incident(page, one) for one in [*page.active, *page.recent]]
     return {"page": _page_json(page, addresses), "incidents": found}
 
@@ -92,7 +92,7 @@ def running(page: Page, addresses: Addresses) -> Body:
 
 
 def indicator(page: Page) -> str:
-    """The worse of what the components and the open incidents say; `unknown` where neither does."""
+    """Returns the worst of components and open incidents, `unknown` if neither has data."""
     if page.summary.state in (PageSummaryState.EMPTY, PageSummaryState.NO_DATA) and not page.active:
         return "unknown"
     said = [_IMPACT_INDICATOR[one.impact] for one in page.active]
@@ -116,7 +116,7 @@ def _component(page: Page, one: Component, position: int) -> Body:
         "id": str(one.uid),
         "name": one.name,
         "status": _STATUS[one.status],
-        # When it was so.
+        # Instant of the rendered state.
         "updated_at": to_text(page.updated_at),
         "position": position,
         "description": one.description or None,
@@ -145,7 +145,7 @@ def _incident(page: Page, one: Incident) -> Body:
 
 
 def _updates(one: Incident) -> list[Body]:
-    """The newest first; a note keeps the status that it was written under."""
+    """Returns the updates, newest first. A note has the status at its time."""
     found: list[Body] = []
     stands = IncidentStatus.INVESTIGATING
     for update in one.updates:
@@ -174,7 +174,7 @@ def _maintenance(page: Page, one: Maintenance) -> Body:
     is_running = words.is_running(one, page.updated_at)
     about = set(one.components)
     return {
-        # It has no id of its own for the public; when it begins and what it says tell it apart.
+        # Maintenance has no public id. Page, start and end identify it.
         "id": f"{page.slug}-{one.starts_at}-{one.over_at}",
         "name": one.reason or words.PLANNED,
         "status": "in_progress" if is_running else "scheduled",
@@ -199,7 +199,7 @@ def _text(at: Instant | None) -> str | None:
     return None if at is None else to_text(at)
 
 
-# By what stands after /api/v2/.
+# By the path after /api/v2/.
 FORMS: Final = {
     "summary.json": summary,
     "status.json": status,

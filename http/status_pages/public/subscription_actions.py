@@ -1,7 +1,7 @@
-"""Somebody asks to be told of a page, says yes, or says no more: what the API and the pages share.
+"""Actions of subscriptions, shared by API and forms: request, confirm, end.
 
-Nothing that is answered tells whether an address is known. Links are made of the address that is
-configured, never of what a request says of itself.
+No response reveals whether an address is subscribed. Links use the configured address, never a
+header of the request.
 """
 
 from ....storage.core.token import TokenKind, kind_of
@@ -18,15 +18,18 @@ from .page_loader import public_page
 
 
 async def require_mail(context: AppContext, kind: SubscriberKind) -> None:
-    """Problem mail_unavailable, where there is no server, or no address to link to."""
+    """Raises Problem `mail_unavailable` without a mail server or without a base URL for links."""
     mailing = await mailing_now(context)
     if not mailing.can_link or (kind is SubscriberKind.MAIL and not mailing.can_mail):
         raise Problem("mail_unavailable")
 
 
 async def request_subscription(ask: Request, asked: SubscriptionRequest) -> None:
-    """Problem not_found where the page is not open to who asks; mail_unavailable; rate_limited;
-    Refused as `subscribe`."""
+    """Requests a subscription.
+
+    Raises: Problem `not_found`, if the page is not open to the caller; `mail_unavailable`;
+    `rate_limited`; Refused as `subscribe`.
+    """
     async with public_page(ask) as (_, page):
         pass
     await require_mail(ask.context, asked.kind)
@@ -37,7 +40,10 @@ async def request_subscription(ask: Request, asked: SubscriptionRequest) -> None
 
 
 async def confirm_subscription(ask: Request, token: str) -> None:
-    """Problem not_found where nothing was asked for by that token within a day; rate_limited."""
+    """Confirms a subscription.
+
+    Raises: Problem `not_found`, if no request of the last 24 h has the token; `rate_limited`.
+    """
     demand_token(token)
     _take(ask, ask.context.confirming)
     if not await ask.context.pool.transact("confirm", lambda tx: confirm(tx, token)):
@@ -45,7 +51,10 @@ async def confirm_subscription(ask: Request, token: str) -> None:
 
 
 async def end_subscription(ask: Request, token: str) -> None:
-    """As often as anybody likes: what has ended stays so. Problem not_found of what is no token."""
+    """Ends a subscription. Idempotent.
+
+    Raises: Problem `not_found`, if the token is malformed.
+    """
     demand_token(token)
     await ask.context.pool.transact("unsubscribe", lambda tx: unsubscribe(tx, token))
 

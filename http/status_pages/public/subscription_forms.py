@@ -1,7 +1,6 @@
-"""How people subscribe to a status page, confirm that, and end it: forms that need no scripts.
+"""Forms to subscribe to a status page, confirm and unsubscribe, without scripts.
 
-What is confirmed or ended is so by a button: whoever only follows a link, as scanners of mail do,
-changes nothing.
+A confirmation or an end requires a POST, because mail scanners follow links.
 """
 
 from collections.abc import Mapping, Sequence
@@ -104,7 +103,7 @@ async def _form(
     fault: str,
     problem: Problem | None = None,
 ) -> Response:
-    """With what was typed, and what is wrong beside its field."""
+    """Returns the form with its submitted values, and the fault at its field."""
     async with public_page(ask) as (tx, page):
         branding = await shown_branding(tx)
         bindings = await select_bindings(tx, page)
@@ -188,13 +187,13 @@ async def leave(ask: Request) -> Response:
 
 
 async def _subscription(ask: Request) -> tuple[Subscription | None, Branding]:
-    """None where nothing that is known has that token, whatever it is."""
+    """Returns the subscription of the token, None if the token is unknown."""
     async with ask.context.pool.transaction("read_subscription", read_only=True) as tx:
         return await select_subscription(tx, ask.words["token"]), await shown_branding(tx)
 
 
 def _home(ask: Request) -> Addresses:
-    """No page in particular: an unlisted one is not opened by a subscription's token."""
+    """Returns the base address without a page. A subscription token opens no unlisted page."""
     return Addresses(ask.context.options.public_base_url, "")
 
 

@@ -1,7 +1,7 @@
-"""Ninety bars, one a day, small: days that were good throughout are one path, any other says why,
-and of those that were not measured at all a whole run says so once.
+"""Compact SVG of 90 daily bars.
 
-The heights are those of the console's bars. A day that was degraded and never down hangs amber.
+All fully good days are one path. Every other day has a title, and a run of unmeasured days has one
+title. The heights equal those of the console. A day that was degraded but never down hangs amber.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from ....storage.status_pages.rules.status_page import ComponentDay
 from ...ui.plots import svg
 from ...ui.plots.uptime_days import DOWN_LEAST, HEIGHT, bar, has_gap
 
-# Of a day, and what of it is left free at either side of its bar.
+# Width of a day, and the margin on each side of its bar.
 COLUMN: Final = 10
 EDGE: Final = 1
-# Of maintenance, on whatever else the day was.
+# Height of the maintenance band, which is drawn over the bar.
 BAND: Final = 6
 
 
@@ -47,7 +47,7 @@ def bars(
 
 
 def _runs(days: Sequence[ComponentDay]) -> list[tuple[int, int]]:
-    """Neighbours that are drawn as one: good throughout, or not measured at all."""
+    """Returns runs of days that are drawn as one: fully good, or not measured."""
     found: list[tuple[int, int]] = []
     kind = ""
     for at, day in enumerate(days):
@@ -60,12 +60,12 @@ def _runs(days: Sequence[ComponentDay]) -> list[tuple[int, int]]:
 
 
 def is_nothing(day: ComponentDay) -> bool:
-    """Not measured at any time, and not meant not to be."""
+    """Returns whether the day has neither measured time nor maintenance."""
     return not day.split.measured_us and not day.split.excluded_us
 
 
 def is_plain(day: ComponentDay) -> bool:
-    """Good throughout, as far as can be seen in a bar."""
+    """Returns whether the day is fully good at the resolution of a bar."""
     split = day.split
     return bool(
         split.good_us
@@ -77,7 +77,7 @@ def is_plain(day: ComponentDay) -> bool:
 
 
 def heights(day: ComponentDay) -> list[tuple[str, float]]:
-    """From the top, each with what it is; together the whole height."""
+    """Returns (kind, height) from the top. The heights add up to the full height."""
     shape = bar(day.split)
     parts = [("down", shape.down), ("gap", shape.gap), ("up", shape.up), ("plain", shape.plain)]
     if day.degraded_us and not shape.down:
@@ -98,7 +98,7 @@ def _column(at: int, until: int, day: ComponentDay, said: str) -> Markup:
     x, width, y = COLUMN * at + EDGE, COLUMN * (until - at) - 2 * EDGE, 0.0
     found = []
     for name, height in heights(day):
-        # A line of the ground between two parts tells them apart.
+        # A gap in the background colour separates two parts.
         inset = 1 if y else 0
         found.append(_piece(name, x, width, y + inset, max(height - inset, 1)))
         y += height
@@ -108,7 +108,7 @@ def _column(at: int, until: int, day: ComponentDay, said: str) -> Markup:
 
 
 def _piece(name: str, x: int, width: int, y: float, height: float) -> Markup:
-    # Closed only where it has a stroke: what is filled closes by itself.
+    # Only a stroked path needs to be closed. A fill closes it implicitly.
     close = "z" if name == "band" else ""
     path = f"M{x} {round(y)}h{width}v{round(y + height) - round(y)}h-{width}{close}"
     if name == "gap":

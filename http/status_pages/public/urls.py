@@ -1,4 +1,4 @@
-"""Where a public page and its feeds are found, with the token that opens an unlisted one."""
+"""URLs of a public page and its feeds, with the token of an unlisted page."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -11,7 +11,7 @@ FEED_TYPES = {
 
 
 def addresses_at(base: str, slug: str, token: str | None, domain: str | None) -> "Addresses":
-    """Where a page is found that may have a host name of its own: there only by TLS."""
+    """Returns the URLs of a page. A page domain is served over TLS only."""
     if domain is None or token is not None:
         return Addresses(base, slug, token)
     return Addresses(f"https://{domain}", slug, is_root=True)
@@ -19,8 +19,10 @@ def addresses_at(base: str, slug: str, token: str | None, domain: str | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """`base` is scheme and host. Without a token the page is listed; one with a host name of its
-    own is the root there."""
+    """URLs of a page.
+
+    `base` is scheme and host. A listed page has no token. On its own domain, a page is the root.
+    """
 
     base: str
     slug: str
@@ -37,12 +39,12 @@ class Addresses:
 
     @property
     def subscribe(self) -> str:
-        """On the host where the reader is: a form is sent nowhere else."""
+        """Returns a URL on the present host, because the policy allows forms only there."""
         opens = f"?{urlencode({'token': self.token})}" if self.token else ""
         return f"/status/{self.slug}/subscribe{opens}"
 
     def feed(self, form: str) -> str:
-        """`form` is one of FEED_TYPES."""
+        """Returns the URL of a feed. `form` is one of FEED_TYPES."""
         return self._at(f"/api/v1/public/status-pages/{self.slug}/feed", format=form)
 
     def _at(self, path: str, **query: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Texts as XML 1.0 may hold them: what it cannot hold, however it is escaped, is replaced."""
+"""Text for XML 1.0: characters that it cannot represent are replaced."""
 
 import re
 from typing import Final
@@ -10,5 +10,5 @@ _REPLACED: Final = "\ufffd"
 
 
 def legal(text: str) -> str:
-    """With its lines ended in one way."""
+    """Returns the text with legal characters and uniform line ends."""
     return _ILLEGAL.sub(_REPLACED, normal_lines(text))

@@ -1,4 +1,4 @@
-"""What the installation looks like to the public, set by global admins and read by anybody."""
+"""Public branding of the installation: set by global admins, readable by everyone."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from ...wire.schema import given
 from ..schemas.branding import Announcement, Branding, PublicBranding, PutBranding
 
 _OWN: Final = "/api/v1/settings/branding"
-# A colour's style sheet never changes.
+# A colour always has the same style sheet.
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 
@@ -45,7 +45,10 @@ async def put(ask: Request) -> Branding:
 
 
 async def read_theme(ask: Request) -> Response:
-    """The style sheet of an accent colour, six digits: a page names it and holds none inline."""
+    """Returns the style sheet of an accent colour of six digits.
+
+    Pages link it, because the policy forbids inline styles.
+    """
     color = f"#{ask.words['color']}"
     if rules.branding_fault(rules.Branding(accent_color=color)) is not None:
         raise Problem("not_found")

@@ -1,4 +1,4 @@
-"""Who is told of a status page: anybody asks, confirms and leaves; owners see and remove them."""
+"""Subscriptions to status pages: public request, confirmation and end; list and removal."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""Status pages as they are read: rendered, and their incidents by month.
+"""Rendered status pages, and their incidents by month.
 
-Anybody may read a listed page, and an unlisted one with its token; what they may not open is not
-there. Those who may see the organization read all of its pages, and more of each.
+Everyone may read a listed page, and an unlisted page with its token. Other pages are not found.
+Members of the organization can read all of its pages, with more fields.
 """
 
 from collections.abc import AsyncIterator
@@ -64,8 +64,11 @@ async def read_public(ask: Request) -> Response:
 
 
 def _audience(ask: Request, page: StatusPageRow) -> Audience:
-    """A page of the organization shows projects that not everybody is in: who is not a member of
-    all of them reads it as the public does."""
+    """Returns the audience of the caller.
+
+    A page of an organization shows several projects. Only a member of the whole organization reads
+    it as a member.
+    """
     seen = sight(ask.who)
     sees_all = seen.everything or page.org in seen.organizations
     return Audience.MEMBER if sees_all or page.project is not None else Audience.PUBLIC
@@ -85,7 +88,7 @@ async def read_public_feed(ask: Request) -> Response:
 
 
 async def read_own_feed(ask: Request) -> Response:
-    """As the public would read it."""
+    """Returns the feed of the page whose domain the request used, as the public sees it."""
     form = ask.query.format
     async with _page_of_domain(ask) as (tx, page):
         facts = await select_page_facts(tx, page, Audience.PUBLIC)

@@ -1,4 +1,4 @@
-"""A rendered status page in the shapes of the wire: what `rules.page.render` left out stays out."""
+"""JSON of a rendered status page. Fields that `rules.page.render` omits stay absent."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""Status pages and their components, as those who run them edit them."""
+"""Routes of status pages and their components, for editors."""
 
 from functools import partial
 from typing import Final
@@ -59,7 +59,7 @@ _COMPONENT: Final = "/api/v1/components/{componentID}"
 
 
 def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
-    """The token that opens it is for those who may edit it."""
+    """Returns the page. Only editors get the token of an unlisted page."""
     may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is AccessDecision.ALLOWED
     return StatusPage(
         id=row.uid,
@@ -76,7 +76,7 @@ def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
 
 
 def _component(ask: Request, row: ComponentRow) -> Component:
-    """A page of the organization has components of projects that not everybody is in."""
+    """Returns the component. Its source is present only if the caller may see its project."""
     is_seen = row.home is not None and sees(ask.who, Scope(row.org, row.home))
     return Component(
         id=row.uid,

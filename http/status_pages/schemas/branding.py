@@ -7,7 +7,7 @@ from ...wire.schema import RequestSchema, Schema
 
 
 class Announcement(Schema, frozen=True, kw_only=True):
-    """It stands on every public page while it is enabled."""
+    """Announcement on every public page while it is enabled."""
 
     enabled: bool
     text: str
@@ -15,7 +15,7 @@ class Announcement(Schema, frozen=True, kw_only=True):
 
 
 class PublicBranding(Schema, frozen=True, kw_only=True):
-    """What is empty is as Leadline has it. An announcement that is not enabled lacks."""
+    """Public branding. An empty field uses the default. A disabled announcement is absent."""
 
     product_name: str
     accent_color: str
@@ -26,7 +26,7 @@ class PublicBranding(Schema, frozen=True, kw_only=True):
 
 
 class Branding(PublicBranding, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it."""
+    """`configured` is true if an administrator has set the branding."""
 
     configured: bool
 
@@ -38,8 +38,11 @@ class AnnouncementRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class PutBranding(RequestSchema, frozen=True, kw_only=True):
-    """The whole of it: what is left out is as Leadline has it. `configured` is passed over, so that
-    what was read can be given back. The colour is #rrggbb, and URLs are https."""
+    """Complete branding.
+
+    An absent field gets the default. `configured` is ignored, so that a response can be sent back.
+    The colour is #rrggbb, and URLs are https.
+    """
 
     configured: bool | UnsetType = UNSET
     product_name: str = ""

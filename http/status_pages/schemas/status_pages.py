@@ -1,7 +1,7 @@
-"""Bodies of status pages: how they are edited, and what they show.
+"""JSON bodies of status pages: for editors, and as rendered.
 
-What a page shows has fewer fields for the public than for members: those that only members see may
-lack, and so these shapes stand beside the ones that the editing of incidents has.
+A rendered page has fewer fields for the public than for members. Fields for members are optional,
+so these schemas are separate from the incident schemas.
 """
 
 from typing import Annotated
@@ -32,7 +32,7 @@ from ....storage.status_pages.rules.status_page_edit import (
 )
 from ...wire.schema import InstantText, RequestSchema, Schema, SlugText
 
-# What a text may further be is storage.status_pages.rules.status_page_edit's to say, in words.
+# storage.status_pages.rules.status_page_edit checks the remaining rules.
 PageTitle = Annotated[str, Meta(min_length=1, max_length=TITLE_LONGEST)]
 ComponentName = Annotated[str, Meta(min_length=1, max_length=COMPONENT_NAME_LONGEST)]
 Description = Annotated[str, Meta(max_length=DESCRIPTION_LONGEST)]
@@ -41,8 +41,11 @@ Position = Annotated[int, Meta(ge=0, le=POSITION_MOST)]
 
 
 class StatusPage(Schema, frozen=True, kw_only=True):
-    """Without a project it is of the whole organization. `unlisted_token` opens an unlisted page,
-    and is for those who may edit it. At its `domain` it is the root."""
+    """Status page.
+
+    Without a project it belongs to the organization. `unlisted_token` opens an unlisted page and is
+    present for editors. At its `domain` the page is the root.
+    """
 
     id: UUID
     org_id: UUID
@@ -69,14 +72,17 @@ class UpdateStatusPage(RequestSchema, frozen=True, kw_only=True):
 
 
 class PageDomain(RequestSchema, frozen=True, kw_only=True):
-    """Empty for none."""
+    """`domain` is empty for no domain."""
 
     domain: Annotated[str, Meta(max_length=DOMAIN_LONGEST)]
 
 
 class Component(Schema, frozen=True, kw_only=True):
-    """`source_project` is where what it is bound to stands. What it is bound to lacks where that is
-    gone, and where the caller is no member of its project."""
+    """Component of a status page.
+
+    `source_project` is the project of the source. The source is absent if it was deleted, or if the
+    caller may not see its project.
+    """
 
     id: UUID
     status_page_id: UUID
@@ -96,8 +102,11 @@ class Component(Schema, frozen=True, kw_only=True):
 
 
 class CreateComponent(RequestSchema, frozen=True, kw_only=True):
-    """Bound to exactly one of a monitor, a service and a status that is set by hand. Without a
-    position it is the last."""
+    """Component to create.
+
+    It has exactly one source: a monitor, a service or a manual status. Without a position it
+    becomes the last.
+    """
 
     name: ComponentName
     description: Description = ""
@@ -109,7 +118,7 @@ class CreateComponent(RequestSchema, frozen=True, kw_only=True):
 
 
 class UpdateComponent(RequestSchema, frozen=True, kw_only=True):
-    """What is left out stays; `manual_status` is for a component that is set by hand."""
+    """Absent fields are unchanged. `manual_status` requires a component with a manual status."""
 
     name: ComponentName
     description: Description | UnsetType = UNSET
@@ -119,8 +128,10 @@ class UpdateComponent(RequestSchema, frozen=True, kw_only=True):
 
 
 class ConversionTarget(RequestSchema, frozen=True, kw_only=True):
-    """What a component is to be bound to. `revision` and `page_generation` are those of the
-    preview, and are needed where it is done."""
+    """New source of a component.
+
+    `revision` and `page_generation` are those of the preview. The conversion requires them.
+    """
 
     source: ComponentSource
     service_id: UUID | UnsetType = UNSET
@@ -131,8 +142,10 @@ class ConversionTarget(RequestSchema, frozen=True, kw_only=True):
 
 
 class ComponentDay(Schema, frozen=True, kw_only=True):
-    """A day in UTC. Without `uptime_percent` nothing was measured; `total` counts results, or
-    sealed minutes of a service."""
+    """Day in UTC. `uptime_percent` is absent without measurement.
+
+    `total` counts results, or sealed minutes of a service.
+    """
 
     day: Annotated[str, Meta(extra_json_schema={"format": "date"})]
     uptime_percent: float | UnsetType = UNSET
@@ -140,8 +153,11 @@ class ComponentDay(Schema, frozen=True, kw_only=True):
 
 
 class ComponentView(Schema, frozen=True, kw_only=True):
-    """`reason` says why there is no data, `withheld_reason` why there is no `uptime_90d`.
-    `uptime_since` is where its time begins, where that is later than the first of the days."""
+    """Component as rendered.
+
+    `reason` explains missing data, and `withheld_reason` a missing `uptime_90d`. `uptime_since` is
+    present if its data starts later than the first day.
+    """
 
     id: UUID
     name: str
@@ -158,7 +174,7 @@ class ComponentView(Schema, frozen=True, kw_only=True):
 
 
 class PageSummary(Schema, frozen=True, kw_only=True):
-    """The worst of what is measured, and how many components are not."""
+    """Worst status of the measured components, and the number of unmeasured components."""
 
     summary: ComponentStatus
     summary_state: PageSummaryState
@@ -166,8 +182,10 @@ class PageSummary(Schema, frozen=True, kw_only=True):
 
 
 class ConversionPreview(Schema, frozen=True, kw_only=True):
-    """How the component and the page's summary are, and how they would be. `reverts_to` is the
-    source that it has now; it lacks where nothing would change."""
+    """Component and page summary before and after a conversion.
+
+    `reverts_to` is the present source. It is absent if the conversion changes no field.
+    """
 
     component: ComponentView
     proposed: ComponentView
@@ -181,7 +199,7 @@ class ConversionPreview(Schema, frozen=True, kw_only=True):
 
 
 class PageUpdate(Schema, frozen=True, kw_only=True):
-    """What was said of an incident; `id` and `author` are for members."""
+    """Update of an incident. `id` and `author` are present for members."""
 
     id: UUID | UnsetType = UNSET
     incident_id: UUID
@@ -205,8 +223,10 @@ class PagePostmortem(Schema, frozen=True, kw_only=True):
 
 
 class IncidentDetail(Schema, frozen=True, kw_only=True):
-    """An incident as a page shows it, with what was said of it. `seq` is the number of the last
-    update that the reader may see."""
+    """Incident on a page, with its updates.
+
+    `seq` is the number of the last update that the reader may see.
+    """
 
     id: UUID
     project_id: UUID | UnsetType = UNSET
@@ -232,7 +252,7 @@ class IncidentDetail(Schema, frozen=True, kw_only=True):
 
 
 class PageMaintenance(Schema, frozen=True, kw_only=True):
-    """Announced time; `ends_at` is where it ends, or was ended. Ids are for members."""
+    """Announced maintenance. `ends_at` is its planned or early end. Members also get ids."""
 
     id: UUID | UnsetType = UNSET
     project_id: UUID | UnsetType = UNSET
@@ -244,7 +264,7 @@ class PageMaintenance(Schema, frozen=True, kw_only=True):
 
 
 class StatusPageRender(Schema, frozen=True, kw_only=True):
-    """What a page says. `updated_at` is when it was so; what is not known is no_data."""
+    """Rendered page. `updated_at` is the instant of the state. Unknown states are `no_data`."""
 
     slug: str
     title: str

@@ -10,8 +10,11 @@ from ...wire.schema import Email, InstantText, RequestSchema, Schema
 
 
 class Subscriber(Schema, frozen=True, kw_only=True):
-    """By mail, or by webhook at `url`. It is told of nothing until it is confirmed, nor since
-    `suspended_at`, when it had refused `bounces` times in a row."""
+    """Subscriber by e-mail, or by webhook at `url`.
+
+    It receives updates only after confirmation. Since `suspended_at` it receives none, because
+    `bounces` deliveries in a row were refused.
+    """
 
     id: UUID
     status_page_id: UUID
@@ -24,7 +27,7 @@ class Subscriber(Schema, frozen=True, kw_only=True):
 
 
 class Subscribe(RequestSchema, frozen=True, kw_only=True):
-    """One of `email` and `url`; without `components` it is for the whole page."""
+    """Exactly one of `email` and `url` is required. `components` default to all."""
 
     email: Email | UnsetType = UNSET
     url: Annotated[str, Meta(max_length=URL_LONGEST)] | UnsetType = UNSET
