@@ -1,4 +1,4 @@
-"""Bodies of the release gate: its policies, its overrides, and what it decided by what evidence."""
+"""JSON bodies of the release gate: policies, overrides, decisions and evidence."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -31,11 +31,11 @@ Severity = Literal["page", "ticket"]
 
 
 class EmptyGateBody(RequestSchema, frozen=True, kw_only=True):
-    """The gate is asked with no body, or with an empty one."""
+    """Request to evaluate the gate: no body, or an empty object."""
 
 
 class GateClauses(RequestSchema, frozen=True, kw_only=True):
-    """What each clause is to do where it matches; all five are named."""
+    """Assignment of each clause. All five clauses are required."""
 
     budget_exhausted: GateClauseAssignment
     budget_consumed: GateClauseAssignment
@@ -45,9 +45,11 @@ class GateClauses(RequestSchema, frozen=True, kw_only=True):
 
 
 class GatePolicyWrite(RequestSchema, frozen=True, kw_only=True):
-    """The whole document. `expected_revision` is the one that it replaces, null for none. Schema 1
-    looks at one window; schema 2 says in `window_mode` whether at one or at all that have an
-    objective."""
+    """Complete policy.
+
+    `expected_revision` is the revision that it replaces, null for the first. Schema 1 evaluates one
+    window. In schema 2, `window_mode` selects one window or all windows with an objective.
+    """
 
     expected_revision: NotNegative | None
     schema_version: SchemaVersion
@@ -60,7 +62,7 @@ class GatePolicyWrite(RequestSchema, frozen=True, kw_only=True):
 
 
 class GatePolicy(Schema, frozen=True, kw_only=True):
-    """`policy_source` says whose it is: the service's own, or the project's that it inherits."""
+    """`policy_source` is the owner of the policy: the service, or its project."""
 
     schema_version: SchemaVersion
     window_mode: WindowMode | UnsetType = UNSET
@@ -77,8 +79,10 @@ class GatePolicy(Schema, frozen=True, kw_only=True):
 
 
 class GateOverrideCreate(RequestSchema, frozen=True, kw_only=True):
-    """`policy_revision` is the one that its maker saw. The reason has 1 to 500 characters; it ends
-    at most 7 days ahead."""
+    """`policy_revision` is the revision that the author saw.
+
+    The reason has 1 to 500 characters. The override ends at most 7 days ahead.
+    """
 
     policy_revision: NotNegative
     reason: str
@@ -95,8 +99,11 @@ class GateOverride(Schema, frozen=True, kw_only=True):
 
 
 class GateOverrideRecord(Schema, frozen=True, kw_only=True):
-    """One that is `inert` waits while another policy governs, or none. What `revoked_…` says is
-    null unless somebody ended it before its time."""
+    """Gate override.
+
+    It is `inert` while another policy or no policy is in force. The fields `revoked_…` are null
+    unless the override was revoked before its end.
+    """
 
     id: UUID
     reason: str
@@ -119,8 +126,11 @@ class GateOverrides(Schema, frozen=True, kw_only=True):
 
 
 class GateReason(Schema, frozen=True, kw_only=True):
-    """A clause that matched, by its own name, or that could not be decided, by why not. `value` is
-    the percent of the budget that is burned, the rule that fires, or the incident that is open."""
+    """Reason of a decision.
+
+    `code` is a matching clause, or the reason why a clause is undecidable. `value` is the burned
+    budget in percent, the firing rule or the open incident.
+    """
 
     code: str
     clause: GateClause | UnsetType = UNSET
@@ -135,14 +145,14 @@ class GateCoverageSignal(Schema, frozen=True, kw_only=True):
 
 
 class GateCoverageState(Schema, frozen=True, kw_only=True):
-    """Whether the service could speak for its members: live, and of its budget."""
+    """Ability of the service to page for its members: by live health and by budget."""
 
     live: GateCoverageSignal
     burn: GateCoverageSignal
 
 
 class GateBurnLease(Schema, frozen=True, kw_only=True):
-    """A burn rule as it was last seen; `firing` is null where nobody ever looked."""
+    """Burn rule at its last evaluation. `firing` is null before the first evaluation."""
 
     rule_key: str
     severity: Severity
@@ -154,8 +164,11 @@ class GateBurnLease(Schema, frozen=True, kw_only=True):
 
 
 class GateWindowEvidence(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """What was known of a window. `withheld` says why there is no budget, and stands where
-    `burned_percent` lacks; an availability may stand beside it."""
+    """Facts of a window.
+
+    `withheld` is the reason why no budget exists. It replaces `burned_percent`; `availability` can
+    be present with it.
+    """
 
     window: WindowName
     target_id: UUID
@@ -192,8 +205,11 @@ class GateOverrideApplied(Schema, frozen=True, kw_only=True):
 
 
 class GateDecisionSummary(Schema, frozen=True, kw_only=True):
-    """`service_id` is null where the service is no more. `schema_version` is the policy's, 1 where
-    there was none."""
+    """Decision in a list.
+
+    `service_id` is null if the service was deleted. `schema_version` is that of the policy, 1
+    without a policy.
+    """
 
     schema_version: int
     decision_id: UUID
@@ -209,9 +225,12 @@ class GateDecisionSummary(Schema, frozen=True, kw_only=True):
 
 
 class GateDecision(GateDecisionSummary, frozen=True, kw_only=True):
-    """`state` is what was seen, `action` what is to be done; `unoverridden_action` is what would be
-    done without an override. `seal_lag` is in seconds. `evidence` are the windows that were looked
-    at. At `facts_fresh_until` the first of the facts stops counting."""
+    """Gate decision.
+
+    `state` is the outcome, `action` the instruction to the pipeline, and `unoverridden_action` the
+    action without the override. `seal_lag` is in seconds. `evidence` contains the evaluated
+    windows. The first fact expires at `facts_fresh_until`.
+    """
 
     actor_label: str
     unoverridden_action: GateAction | UnsetType = UNSET
@@ -242,7 +261,7 @@ class GateDecisionList(Schema, frozen=True, kw_only=True):
 
 
 class ReplaySpan(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """`reasons` are the codes that counted, each once."""
+    """`reasons` are the distinct codes that counted."""
 
     from_: InstantText
     to: InstantText
@@ -251,7 +270,7 @@ class ReplaySpan(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
 
 
 class ReplayedDecision(Schema, frozen=True, kw_only=True):
-    """`draft_state` is what the draft says of the facts that the decision was made from."""
+    """Decision, with the state of the draft for the same facts as `draft_state`."""
 
     decision_id: UUID
     evaluated_at: InstantText
@@ -260,8 +279,11 @@ class ReplayedDecision(Schema, frozen=True, kw_only=True):
 
 
 class PolicyReplay(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """By what is sealed and by stored incidents, with the objectives and the burn rules of now; an
-    instant whose facts are gone is UNKNOWN. Of the decisions the newest 500."""
+    """Replay of a draft.
+
+    It uses sealed time and stored incidents, with the present objectives and burn rules. An instant
+    without stored facts is UNKNOWN. `decisions` are the newest 500.
+    """
 
     from_: InstantText
     to: InstantText

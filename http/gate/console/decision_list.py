@@ -1,4 +1,4 @@
-"""The ledger of a project's decisions, and one of them with all it was made from, in words."""
+"""Ledger of a project's gate decisions, and the detail of one decision with its evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ SHOWN: Final = ("ALLOW", "WARN", "BLOCK", "UNKNOWN", "NOT_CONFIGURED")
 
 class LedgerQuery(msgspec.Struct, frozen=True):
     state: Literal["", "ALLOW", "WARN", "BLOCK", "UNKNOWN", "NOT_CONFIGURED"] = ""
-    # Of one service, by its id; of all where it is empty.
+    # Service id, empty for all services.
     service: str = ""
-    # The oldest decision that was shown.
+    # Oldest decision of the previous list page.
     before: UUID | None = None
 
 
@@ -148,7 +148,7 @@ async def show_one(ask: Request) -> Response:
 
 
 def reason_texts(row: DecisionRow) -> str:
-    """The first line of a decision."""
+    """Returns the first line of a decision."""
     match row.action:
         case None:
             return f"{row.service_name} has no policy"

@@ -1,6 +1,6 @@
-"""A service at its gate: what was said last, by which policy, and who let through what it blocked.
+"""Gate screen of a service: last decision, policy and overrides.
 
-Looking at it asks nothing: only pipelines do, and each of their questions is a row of the ledger.
+The screen never evaluates the gate. Only pipelines do, and each evaluation adds a ledger row.
 """
 
 from collections.abc import Sequence
@@ -90,10 +90,10 @@ async def render_gate(ask: Request) -> Response:
 
 
 async def submit_gate(ask: Request) -> Response:
-    """Overrides, or ends one."""
+    """Creates or revokes an override."""
     service = ask.ids["serviceID"]
     act = stripped(ask, "act")
-    # Browsers end lines by two characters, and one of them is none that a text may hold.
+    # Browsers send line breaks as CRLF, and a stored text cannot contain CR.
     reason = stripped(ask, "reason").replace("\r\n", "\n")
     try:
         async with ask.context.pool.transaction("console_gate_override") as tx:
@@ -207,7 +207,7 @@ async def _render(ask: Request, typed: dict[str, str], fault: FieldFault = NONE)
 
 
 def _summary(gate: GateData, last: DecisionRow | None) -> str:
-    """What was said once is told as that: the policy may be another by now, or an override over."""
+    """Returns the last decision in the past tense, as policy and override can have changed."""
     if gate.policy is None:
         return f"{gate.row.name} has no gate policy"
     if last is not None:

@@ -1,4 +1,4 @@
-"""What the gate found, in plain words: each clause with its figure, or with why nobody can tell."""
+"""Texts of gate findings: each clause with its figure, or with the reason for none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ _UNTOLD: Final = {
     ),
     GateClause.SERVICE_INCIDENT_OPEN: "Whether an incident would be open cannot be told",
 }
-# In a list, where one line tells a whole decision.
+# Short texts for lists, which have one line per decision.
 _SHORT: Final = {
     "budget_exhausted": "the error budget is used up",
     "budget_consumed": "much of the error budget is used",
@@ -82,7 +82,7 @@ _MARK_OF: Final = {GateClauseAssignment.BLOCK: "down", GateClauseAssignment.WARN
 
 @dataclass(frozen=True, slots=True)
 class ClauseItem:
-    """A clause over a window: `chip` is what the policy assigns to it, `code` the API's word."""
+    """Clause over a window. `chip` is its assignment in the policy, `code` its API name."""
 
     mark: str
     text: str
@@ -93,12 +93,12 @@ class ClauseItem:
 
 
 def short(code: str) -> str:
-    """A reason's code in a few words; one that is not known as it is."""
+    """Returns the short text of a reason code, or the code itself if it is unknown."""
     return _SHORT.get(code, code)
 
 
 def because(reasons: Sequence[StoredReason]) -> str:
-    """Why, in one line: the first of what the answer rests on, and how many more there are."""
+    """Returns the most important reason, and the number of further reasons."""
     counted = [each for each in reasons if each.assignment is not GateClauseAssignment.IGNORE]
     counted.sort(key=_weight)
     codes = list(dict.fromkeys(each.code for each in counted))
@@ -111,14 +111,14 @@ def because(reasons: Sequence[StoredReason]) -> str:
 
 
 def _weight(reason: StoredReason) -> int:
-    """What is known and blocks decides before what cannot be told, and that before a warning."""
+    """Returns the order: known blocking reasons, undecidable clauses, warnings."""
     if reason.clause is None or reason.code != reason.clause.value:
         return 1
     return 0 if reason.assignment is GateClauseAssignment.BLOCK else 2
 
 
 def lines(evidence: Evidence) -> list[ClauseItem]:
-    """What matched and what could not be told before what did not match."""
+    """Returns matching and undecidable clauses before clauses that do not match."""
     if evidence.policy is None:
         return []
     document = evidence.policy.document
@@ -156,7 +156,7 @@ def _found(document: Document, found: Finding) -> str:
 
 
 def _percent(value: float | str | None) -> str:
-    """Cut, never rounded up."""
+    """Returns a percentage, truncated."""
     return f"{int(float(value or 0) * 10) / 10:g}{GAP}%"
 
 
@@ -173,7 +173,7 @@ def _figure(facts: GateFacts, found: Finding) -> str:
 
 
 def used(window: WindowFacts) -> str:
-    """`34 min of 43 min used`; what is withheld says why."""
+    """Returns `34 min of 43 min used`, or the reason if the budget is withheld."""
     budget = window.budget
     if isinstance(budget, Withheld):
         return f"withheld: {WHY.get(budget, budget)}"
@@ -225,7 +225,7 @@ _SEVERITIES: Final = {
     GateClause.PAGE_BURN_FIRING: BurnSeverity.PAGE,
     GateClause.TICKET_BURN_FIRING: BurnSeverity.TICKET,
 }
-# Because of which no incident of a service would be opened until somebody sets it up otherwise.
+# Reasons that prevent every service incident until the configuration changes.
 _SET_UP: Final = (
     SignalReason.NO_OWNING_SERVICE,
     SignalReason.POLICY_PAGES_NOTHING,
@@ -250,7 +250,7 @@ def _window(facts: GateFacts, name: str | None) -> WindowFacts | None:
 
 
 def document_lines(document: Document) -> list[tuple[str, str]]:
-    """A policy as (what, value)."""
+    """Returns the policy as (name, value) lines."""
     windows = (
         "all that have an objective, the worst of them decides"
         if document.window is None

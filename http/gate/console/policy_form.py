@@ -1,5 +1,6 @@
-"""The form of a gate's policy, of a service or of the project; a draft can be tried on the past of
-a service before it is saved.
+"""Form of a gate policy, of a service or of the project.
+
+A draft can be replayed over the past of a service before it is saved.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,7 @@ _NOT_DELETED: Final = {
     _CONFLICT: "Somebody saved the policy meanwhile: it is shown as it is now.",
     "not_configured": "Somebody deleted the policy meanwhile.",
 }
-# What a team usually begins with: it blocks on what is certain, and warns of what is coming.
+# Initial draft: it blocks on certain facts and warns of risks.
 _USUAL: Final = {
     GateClause.BUDGET_EXHAUSTED: GateClauseAssignment.BLOCK,
     GateClause.BUDGET_CONSUMED: GateClauseAssignment.WARN,
@@ -72,8 +73,11 @@ _FIELDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyFormData:
-    """`service` is None of the project's own policy; `own` is the policy that is edited, and
-    `inherited` the project's that holds where a service has none."""
+    """Data of the form.
+
+    `service` is None for the policy of the project. `own` is the edited policy. `inherited` is the
+    policy of the project, which applies to services without their own.
+    """
 
     frame: PageLayout
     service: ServiceRow | None
@@ -82,7 +86,7 @@ class PolicyFormData:
 
     @property
     def revision(self) -> str:
-        """Of the policy that is edited, as the form holds it."""
+        """Returns the revision of the edited policy, as the form submits it."""
         return "" if self.own is None else str(self.own.revision)
 
     @property
@@ -125,7 +129,7 @@ async def submit_policy_form(ask: Request) -> Response:
 
 
 async def _refused(ask: Request, refused: Refused) -> Response:
-    """The form as it is by now: who has seen what is saved can save again."""
+    """Returns the form with the present revision, so that a second save overwrites it."""
     form, typed = await _form(ask), typed_of(ask)
     if typed.get("act") == "delete":
         if refused.code not in _NOT_DELETED:
@@ -141,7 +145,7 @@ async def _refused(ask: Request, refused: Refused) -> Response:
 async def _try(
     ask: Request, form: PolicyFormData, service: ServiceRow, document: Document
 ) -> Response:
-    """As dear as asking the gate, and bounded with it."""
+    """Replays a draft. A replay uses the same concurrency limit as a gate evaluation."""
     try:
         with ask.context.gate.permit(str(ask.who.uid), ask.context.clock()):
             found = await replay_draft(ask.context.pool, service, document, DAYS)
@@ -198,8 +202,11 @@ def _read(ask: Request, form: PolicyFormData) -> Document:
 
 
 def _schema(form: PolicyFormData, windows: str) -> Literal[1, 2]:
-    """What was written by an earlier schema stays of it as long as that can say it: a form that is
-    sent as it was shown changes nothing."""
+    """Returns the schema version.
+
+    A policy of schema 1 stays in it while it can express the form, so that an unchanged form
+    changes no policy.
+    """
     is_earlier = form.own is not None and form.own.document.schema_version == 1
     return 1 if is_earlier and windows != "all" else 2
 

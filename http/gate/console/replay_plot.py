@@ -1,4 +1,4 @@
-"""What policies would have said, drawn, summed and listed: the same time each time."""
+"""Plot, totals and table of a policy replay over one span."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _TICKS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """For how long a state was said, by what was in force and by the draft."""
+    """Duration of a state, under the policy in force and under the draft."""
 
     mark: str
     word: str
@@ -46,7 +46,7 @@ def drawn(found: ReplayResult, *, has_draft: bool) -> ReplayPlot:
     lanes = [("In force", _bars(found.in_force, within))]
     if has_draft:
         lanes.append(("Draft", _bars(found.draft, within)))
-    # The newest are past what is sealed: they stand at the edge.
+    # The newest decisions are after the seal. They are drawn at the edge.
     made = [_made(each, within) for each in found.decisions]
     said = "What the policies in force said"
     said += ", and what the draft would have said" if has_draft else ""
@@ -95,7 +95,7 @@ def _share(at: Instant, within: TimeSpan) -> float:
 
 
 def _ticks(within: TimeSpan) -> list[Tick]:
-    """Midnights in UTC, evenly apart."""
+    """Returns evenly spaced midnights in UTC."""
     every = max(within.length_us // DAY // (_TICKS - 1), 1) * DAY
     first = within.from_ + (-within.from_) % DAY
     return [
@@ -134,7 +134,7 @@ def _length(said: Sequence[ReplayedSpan], state: GateState) -> int:
 
 
 def _changed(found: ReplayResult) -> str:
-    """The most frequent change, in words."""
+    """Returns a description of the most frequent change."""
     pairs = [
         (each.state, each.draft_state)
         for each in found.decisions

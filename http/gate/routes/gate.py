@@ -1,7 +1,7 @@
-"""The release gate is asked, and its policies are read and put.
+"""Gate evaluation, and routes to read and write gate policies.
 
-It keeps true: who is turned away has cost nothing and written nothing; whoever gets an answer finds
-it in the ledger; whoever hangs up before it is kept leaves no trace.
+Invariant: a rejected request writes no row and costs no evaluation. Every answer is in the ledger.
+A client that disconnects before the commit leaves no row.
 """
 
 import logging
@@ -28,7 +28,7 @@ from .gate_json import decision_json, document_of, policy_json
 
 log = logging.getLogger("leadline.gate")
 
-# All of an evaluation, its second try included: a pipeline would rather ask again.
+# Limit of an evaluation including its retry, in seconds. A pipeline retries by itself.
 EVALUATE_SECONDS: Final = 10.0
 ATTEMPTS: Final = 2
 _REVISION_DIGITS_MOST: Final = 9
@@ -83,7 +83,7 @@ def _later(code: str) -> Problem:
 
 
 async def read_policy(ask: Request) -> GatePolicy:
-    """The service's own, or the project's that it inherits."""
+    """Returns the policy of the service, or the inherited policy of the project."""
     async with ask.context.pool.transaction("read_gate_policy", read_only=True) as tx:
         service = await service_named(ask, tx)
         return _policy(await select_governing(tx, service.org, service.project, service.id))
@@ -101,7 +101,7 @@ def _policy(row: GatePolicyRow | None) -> GatePolicy:
 
 
 async def write_policy(ask: Request) -> GatePolicy:
-    """Of the service where the path names one, else of the project."""
+    """Writes the policy of the service if the path contains one, else of the project."""
     body: GatePolicyWrite = ask.body
     document = document_of(body)
     project, service = ask.ids["projectID"], ask.ids.get("serviceID")
@@ -126,7 +126,7 @@ def _expected_revision(text: str | None) -> int:
     return int(text)
 
 
-# Whoever may ask the gate may read by what it answers.
+# A principal that may evaluate the gate may also read its policy and decisions.
 READ: Final = Permission(Need.VIEWER, grant=Grant.GATE_EVALUATE)
 SERVICE: Final = ("service", "serviceID")
 PROJECT: Final = ("project", "projectID")
@@ -137,7 +137,7 @@ OF_SERVICE: Final = "/api/v1/projects/{projectID}/services/{serviceID}/gate"
 def _policy_routes(
     path: str, scope: tuple[str, str], read: Handler, *, summaries: tuple[str, str, str]
 ) -> tuple[Route, ...]:
-    """Returns the routes that read, put and remove a policy; `summaries` are in that order."""
+    """Returns the routes to read, put and remove a policy. `summaries` are in that order."""
     read_summary, put_summary, remove_summary = summaries
     route = partial(Route, path=path, scope=scope, tag="gate")
     return (

@@ -1,7 +1,7 @@
-"""The gate's rows and rules in the words of the wire.
+"""JSON of gate policies and decisions.
 
-It keeps true: a decision is told from its row and its evidence alone, so that it reads the same
-whenever it is read.
+Invariant: the JSON of a decision depends on its row and its evidence only, so that it never
+changes.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ from ..schemas import (
 
 
 def document_of(body: GatePolicyWrite) -> Document:
-    """What is to be said from now on. Problem where a part of it lacks."""
+    """Returns the document of a request. Raises Problem if a required part is absent."""
     mode = given(body.window_mode)
     if mode is None and body.schema_version != 1:
         raise Problem("window_mode: is required in schema 2")
@@ -68,7 +68,7 @@ def policy_json(row: GatePolicyRow) -> GatePolicy:
     document = row.document
     return GatePolicy(
         schema_version=document.schema_version,
-        # Whoever wrote a policy of the first schema knows no modes.
+        # Clients of schema 1 do not know window modes.
         window_mode=known(document.window_mode if document.schema_version > 1 else None),
         window=known(document.window),  # type: ignore[arg-type]
         clauses=GateClauses(
@@ -164,7 +164,7 @@ def decision_json(row: DecisionRow, evidence: Evidence) -> GateDecision:
 
 
 def _the_one_window(document: Document | None, facts: GateFacts) -> WindowFacts | None:
-    """That of a policy which looks at one, where it has an objective."""
+    """Returns the window of a policy with one window, None if it has no objective."""
     if document is None or document.window_mode is not WindowMode.ONE:
         return None
     return next(iter(looked_at(document, facts)), None)
@@ -225,7 +225,7 @@ def _lease(rule: RuleFacts, facts: GateFacts) -> GateBurnLease:
 
 def _window(window: WindowFacts, facts: GateFacts) -> GateWindowEvidence:
     split = Split(window.good_us, window.bad_us, window.unknown_us, window.excluded_us)
-    # Where there is no sum there is no figure of it either.
+    # A withheld sum has no availability either.
     availability = split.availability() if window.withheld is None else None
     budget = window.budget
     return GateWindowEvidence(

@@ -1,4 +1,4 @@
-"""What the gate decided, read from its ledger: by time, by state, one by one."""
+"""Reads of gate decisions from the ledger: by time, by state, and by id."""
 
 from typing import Final
 from uuid import UUID
@@ -21,7 +21,7 @@ from .gate_json import decision_json, summary_json
 
 RANGE_MOST_US: Final = 31 * DAY
 _HALF_BYTES: Final = 8
-# Of a value that is none, so much is said.
+# Number of characters of an invalid value that the error repeats.
 _SAID_MOST: Final = 40
 
 
@@ -77,7 +77,7 @@ async def read_decision(ask: Request) -> GateDecision:
 
 
 async def _service(ask: Request, tx: Tx, uid: UUID) -> int | None:
-    """Its key; one of another project is as good as none."""
+    """Returns the key of a service, None if it does not exist in the project."""
     row = await select_service(tx, uid)
     return row.id if row is not None and (row.org, row.project) == _home(ask) else None
 
@@ -87,7 +87,7 @@ def _home(ask: Request) -> tuple[int, int]:
 
 
 def _range(from_: str | None, to: str | None) -> tuple[Instant, Instant]:
-    """[from, to), of at most 31 days."""
+    """Returns [from, to), at most 31 days."""
     if from_ is None or to is None:
         raise Problem("range_required")
     try:
@@ -102,7 +102,7 @@ def _range(from_: str | None, to: str | None) -> tuple[Instant, Instant]:
 
 
 def _states(given: list[str]) -> list[GateState]:
-    """Those that are asked for, in one order however they were given; all where none is."""
+    """Returns the requested states in a fixed order, all states if none is given."""
     known = {state.value for state in GateState}
     for text in given:
         if text not in known:
@@ -111,7 +111,7 @@ def _states(given: list[str]) -> list[GateState]:
 
 
 def _key(uid: UUID) -> tuple[int, int]:
-    """An id as a cursor keeps it; its instant is part of it."""
+    """Returns an id as two integers of a cursor. The instant is part of the id."""
     first, second = uid.bytes[:_HALF_BYTES], uid.bytes[_HALF_BYTES:]
     return int.from_bytes(first, signed=True), int.from_bytes(second, signed=True)
 

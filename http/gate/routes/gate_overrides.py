@@ -1,4 +1,4 @@
-"""Who lets through what the gate blocks: made, ended, and told of ever since."""
+"""Routes of gate overrides: create, revoke and list."""
 
 from typing import Final
 

@@ -1,5 +1,6 @@
-"""What a draft of a policy would have said of a service's past. It is as dear as asking the gate,
-is bounded with it, and writes nothing.
+"""Replay of a draft policy over the past of a service.
+
+A replay uses the same concurrency limit as a gate evaluation, and writes no row.
 """
 
 from typing import Annotated, Final

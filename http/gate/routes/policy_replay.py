@@ -1,6 +1,6 @@
-"""What a draft of a gate's policy would have said, beside what was in force: nothing is written.
+"""Comparison of a draft policy with the policies that were in force. Read-only.
 
-The past is read in one snapshot, and then judged in small steps, so that nobody else waits for it.
+The past is read in one snapshot. It is evaluated in small steps, so that other tasks can run.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ from ....storage.gate.rules.gate_replay import ReplayedSpan, ServicePast, replay
 from ....storage.services.rows import ServiceRow
 
 DAYS_MOST: Final = 31
-# The newest of them are judged anew.
+# Number of the newest decisions that are replayed.
 DECISIONS_MOST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedOutcome:
-    """A decision of the ledger, and what the draft says of the very facts it was made from."""
+    """Decision of the ledger, and the state of the draft for the same facts."""
 
     uid: UUID
     evaluated_at: Instant
@@ -39,7 +39,7 @@ class ReplayedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """Without a draft `draft` is empty, and decisions are said as they were."""
+    """Result of a replay. Without a draft, `draft` is empty and decisions are unchanged."""
 
     within: TimeSpan
     in_force: Sequence[ReplayedSpan]
@@ -49,7 +49,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayInputs:
-    """What was read of it."""
+    """Stored inputs of a replay."""
 
     within: TimeSpan
     past: ServicePast
@@ -58,7 +58,7 @@ class ReplayInputs:
 
 
 async def select_kept(tx: Tx, service: ServiceRow, days: int) -> ReplayInputs:
-    """Of so many days before what is sealed, in whole minutes."""
+    """Returns the inputs of the last `days` days before the seal, in whole minutes."""
     start, sealed = service.materialization_start, service.sealed_through
     has_facts = start is not None and sealed is not None and sealed > start
     until = sealed if has_facts and sealed is not None else Instant(tx.now - tx.now % MINUTE)
