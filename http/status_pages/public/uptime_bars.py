@@ -25,7 +25,7 @@ BAND: Final = 6
 def bars(
     days: Sequence[ComponentDay], names: Sequence[str], said: Sequence[str], label: str
 ) -> Markup:
-    """`said` is what each day says; `label` what one would see."""
+    """Returns the SVG. `said` is the text of each day, `label` describes the plot."""
     whole: list[str] = []
     rest: list[Markup] = []
     for at, until in _runs(days):

@@ -130,7 +130,8 @@ class UpdateComponent(RequestSchema, frozen=True, kw_only=True):
 class ConversionTarget(RequestSchema, frozen=True, kw_only=True):
     """New source of a component.
 
-    `revision` and `page_generation` are those of the preview. The conversion requires them.
+    `revision` and `page_generation` must equal the values of the preview. The conversion requires
+    them.
     """
 
     source: ComponentSource
