@@ -1,4 +1,4 @@
-"""Bodies of incidents, what is said of them, and what other systems' alerts are taken as."""
+"""JSON bodies of incidents, their updates and the Alertmanager webhook."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -18,14 +18,17 @@ from ...storage.incidents.rules.incident import (
 )
 from ..wire.schema import InstantText, RequestSchema, Schema
 
-# What a title and a body may further be is storage.incidents.rules.incident's to say, in words.
+# storage.incidents.rules.incident checks the remaining rules.
 Title = Annotated[str, Meta(min_length=1, max_length=TITLE_LONGEST)]
 Body = Annotated[str, Meta(max_length=BODY_LONGEST)]
 
 
 class Incident(Schema, frozen=True, kw_only=True):
-    """`acknowledged_by` is a person, and lacks where a token acknowledged; its name stands in
-    `acknowledged_by_name` all the same. `seq` is the number of the last update."""
+    """Incident.
+
+    `acknowledged_by` is a user. It is absent if an API token acknowledged; `acknowledged_by_name`
+    is present in both cases. `seq` is the number of the last update.
+    """
 
     id: UUID
     project_id: UUID
@@ -49,8 +52,7 @@ class Incident(Schema, frozen=True, kw_only=True):
 
 
 class ServiceImpactLink(Schema, frozen=True, kw_only=True):
-    """A service that the incident reaches, or one that may be behind it; `path` leads there by
-    slugs."""
+    """Service that the incident affects, or that may have caused it. `path` consists of slugs."""
 
     service_id: UUID
     slug: str
@@ -61,8 +63,11 @@ class ServiceImpactLink(Schema, frozen=True, kw_only=True):
 
 
 class IncidentMember(Schema, frozen=True, kw_only=True):
-    """What counts in the SLI has the role `sli`; it has both where that was declared otherwise
-    meanwhile."""
+    """Member of the incident's service.
+
+    SLI members have the role `sli`. A member has both roles if its role changed during the
+    incident.
+    """
 
     monitor_id: UUID
     name: str
@@ -70,8 +75,11 @@ class IncidentMember(Schema, frozen=True, kw_only=True):
 
 
 class AuthedIncident(Incident, frozen=True, kw_only=True):
-    """`impacts` is null where it has to do with no service. `members` are those that the incident's
-    service was declared of while it lasted."""
+    """Incident for members of the project.
+
+    `impacts` is null if no service is concerned. `members` are the declared members of the
+    incident's service during the incident.
+    """
 
     impacts: list[ServiceImpactLink] | None
     members: list[IncidentMember] | UnsetType = UNSET
@@ -86,7 +94,7 @@ class CreateIncident(RequestSchema, frozen=True, kw_only=True):
 
 
 class IncidentUpdate(Schema, frozen=True, kw_only=True):
-    """Without `status` it is a note; without `author` Leadline wrote it."""
+    """Update of an incident. A note has no `status`. Leadline's own updates have no `author`."""
 
     id: UUID
     incident_id: UUID
@@ -99,7 +107,7 @@ class IncidentUpdate(Schema, frozen=True, kw_only=True):
 
 
 class AddIncidentUpdate(RequestSchema, frozen=True, kw_only=True):
-    """`public` is true with a status and false for a note, where it is left out."""
+    """`public` defaults to true with a status, and to false for a note."""
 
     status: IncidentStatus | UnsetType = UNSET
     body: Body = ""
@@ -107,7 +115,7 @@ class AddIncidentUpdate(RequestSchema, frozen=True, kw_only=True):
 
 
 class Postmortem(Schema, frozen=True, kw_only=True):
-    """`author` is who published it."""
+    """`author` is the user who published the postmortem."""
 
     id: UUID
     incident_id: UUID
@@ -120,19 +128,22 @@ class Postmortem(Schema, frozen=True, kw_only=True):
 
 
 class PutPostmortem(RequestSchema, frozen=True, kw_only=True):
-    """`declaration_revision` is one by which the incident's service was governed meanwhile; it is
-    required where there is a service."""
+    """Postmortem to publish.
+
+    `declaration_revision` was in effect during the incident. It is required if the incident has a
+    service.
+    """
 
     body: Annotated[str, Meta(max_length=POSTMORTEM_LONGEST)]
     declaration_revision: int | UnsetType = UNSET
 
 
-# An alert of a label or two is small, and a label's value may be long: the body bounds them.
+# No limit per value, as labels can be long. The limit of the body bounds them.
 Texts = dict[str, str]
 
 
 class AlertmanagerAlert(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What Leadline reads of an alert; whatever else stands in it is passed over."""
+    """Fields of an alert that Leadline reads. Unknown fields are ignored."""
 
     status: Literal["firing", "resolved"]
     fingerprint: str
@@ -143,8 +154,10 @@ class AlertmanagerAlert(msgspec.Struct, frozen=True, kw_only=True, rename="camel
 
 
 class AlertmanagerPayload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A notification in the format that Alertmanager's webhooks have, of version 4. Its owner may
-    add fields: those that are not known are passed over here, and here only."""
+    """Alertmanager webhook notification, version 4.
+
+    Alertmanager can add fields. Unknown fields are ignored here, in contrast to all other requests.
+    """
 
     version: Literal["4"]
     alerts: Annotated[list[AlertmanagerAlert], Meta(max_length=ALERTS_MOST)]
@@ -152,8 +165,10 @@ class AlertmanagerPayload(msgspec.Struct, frozen=True, kw_only=True, rename="cam
 
 
 class AlertmanagerResult(Schema, frozen=True, kw_only=True):
-    """How many alerts opened an incident, resolved one, changed nothing, and were left out by the
-    sender."""
+    """Number of alerts that opened an incident, resolved one, or changed none.
+
+    `truncated` is the number that the sender left out.
+    """
 
     opened: int
     resolved: int

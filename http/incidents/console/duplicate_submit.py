@@ -1,5 +1,6 @@
-"""A button that was clicked twice does its work once: what is sent again with the same words by the
-same person, within moments, is done already.
+"""Suppression of duplicate submits by a double click.
+
+An equal submit of the same user within a few seconds has no effect.
 """
 
 from uuid import UUID
@@ -12,12 +13,12 @@ from ...wire.schema import given
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import AddIncidentUpdate, CreateIncident
 
-# Between two clicks; nobody types the same again by then.
+# Longest time between two clicks, µs. It is too short to type an equal text.
 CLICKS_APART_US = 10 * SECOND
 
 
 async def opened_already(ask: Request, body: CreateIncident) -> UUID | None:
-    """The incident that the first click opened."""
+    """Returns the incident that the first click opened."""
     async with ask.context.pool.transaction("console_opened_twice", read_only=True) as tx:
         return await select_opened_same(
             tx,
@@ -34,7 +35,7 @@ async def opened_already(ask: Request, body: CreateIncident) -> UUID | None:
 
 
 async def was_submitted_already(ask: Request, body: AddIncidentUpdate) -> bool:
-    """Whether the first click said it, and nobody has said anything since."""
+    """Returns whether the newest update is equal and from the first click."""
     status = given(body.status)
     async with ask.context.pool.transaction("console_said_twice", read_only=True) as tx:
         return await was_just_posted(

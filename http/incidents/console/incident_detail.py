@@ -1,4 +1,4 @@
-"""An incident's page: is it over, since when and why; what to do next, and all that was done."""
+"""Incident screen: status, duration and cause, actions, and the time line."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -77,19 +77,19 @@ class IncidentData:
 
 @dataclass(frozen=True, slots=True)
 class IncidentInput:
-    """What a form gave that was refused, and why; `form` names which."""
+    """Submitted values of a refused form with the fault. `form` names the form."""
 
     form: str = ""
     status: str = ""
     body: str = ""
     public: bool = True
     fault: str = ""
-    # What is typed is shown as it would be read, and not written.
+    # Show a preview instead of posting the update.
     is_tried: bool = False
 
     @property
     def update_text(self) -> IncidentStatus | None:
-        """The status that the form gives; a note has none."""
+        """Returns the submitted status, None for a note. Raises Problem for an unknown status."""
         try:
             return IncidentStatus(self.status) if self.status else None
         except ValueError:
@@ -101,7 +101,7 @@ async def render_incident(ask: Request) -> Response:
 
 
 async def submit_incident(ask: Request) -> Response:
-    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    """Executes the action of the button through the handler of the API."""
     what = value_of(ask, "act")
     typed = IncidentInput(
         form="postmortem" if what == "postmortem" else "update",
@@ -141,7 +141,7 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> None:
             body = AddIncidentUpdate(status=typed.update_text, body=typed.body, public=typed.public)
             await _post_update(ask, body)
         case "note":
-            # A note that was meant for the team is never published by a box that was left ticked.
+            # A note to the team is never published, even if the box is still checked.
             public = typed.public if value_of(ask, "for") == "all" else UNSET
             note = AddIncidentUpdate(body=typed.body, public=public)
             await _post_update(ask, note)
@@ -233,7 +233,7 @@ def _author(facts: IncidentData) -> str:
 
 
 def answered(row: IncidentRow, now: Instant) -> str:
-    """Whether somebody looks after it, and what its ladder does where nobody does."""
+    """Returns the text on acknowledgement and on the next escalation step."""
     if row.acknowledged_at is not None:
         took = duration(row.acknowledged_at - row.started_at)
         stopped = " and the escalation has stopped" if row.escalation_policy is not None else ""
@@ -254,7 +254,7 @@ def answered(row: IncidentRow, now: Instant) -> str:
 
 
 def _figures(facts: IncidentData) -> list[tuple[str, str, str]]:
-    """Label, figure, and what it is of."""
+    """Returns (label, figure, note) of each figure."""
     row, now = facts.row, facts.now
     found = [
         ("Status", row.status, count(len(facts.updates), "update")),

@@ -1,4 +1,4 @@
-"""The incidents of a project, open ones first, and the form that opens one by hand."""
+"""Incidents of a project, open ones first, and the form to open one manually."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +64,7 @@ class IncidentItem:
 
 @dataclass(frozen=True, slots=True)
 class NewIncidentInput:
-    """What a form gave that was refused, with its fault; the empty form by default."""
+    """Submitted values of a refused form with the fault. The default is the empty form."""
 
     title: str = ""
     status: str = IncidentStatus.INVESTIGATING
@@ -80,7 +80,7 @@ async def render_incident_list(ask: Request) -> Response:
 
 
 async def open_one(ask: Request) -> Response:
-    """By the very handler of the API: its rules are the only ones."""
+    """Opens an incident through the handler of the API."""
     typed = NewIncidentInput(
         title=stripped(ask, "title"),
         status=value_of(ask, "status"),
@@ -143,7 +143,7 @@ async def _render(ask: Request, query: IncidentListQuery, typed: NewIncidentInpu
 async def _select_rows(
     tx: Tx, org: int, project: int, show_: str, open_now: int, skipped: int
 ) -> list[ListedIncident]:
-    """Those of a page and one more, if there is one: open ones first, and of each the newest."""
+    """Returns the rows of a list page plus one: open incidents first, then newest first."""
     most = PAGE_ROWS + 1
     rows: list[ListedIncident] = []
     if show_ != "resolved":

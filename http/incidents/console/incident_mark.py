@@ -1,4 +1,4 @@
-"""What an incident is shown as: its mark, and how long it lasted, the same on every page."""
+"""Mark and duration of an incident, shared by all screens."""
 
 from ....storage.core.instant import Instant
 from ....storage.incidents.rules.incident import IncidentImpact, IncidentStatus
@@ -13,10 +13,10 @@ _MARKS = {
 
 
 def mark_of(status: str, impact: str) -> str:
-    """A circle once it is over; a square where it is critical."""
+    """Returns the mark: a circle if the incident is resolved, a square if it is critical."""
     return "up" if status == IncidentStatus.RESOLVED else _MARKS[IncidentImpact(impact)]
 
 
 def lasted(started_at: Instant, resolved_at: Instant | None, now: Instant) -> str:
-    """How long it has been open, or was."""
+    """Returns the duration up to the resolution, or up to now."""
     return duration((now if resolved_at is None else resolved_at) - started_at)

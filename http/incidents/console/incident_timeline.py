@@ -1,4 +1,4 @@
-"""All that was said and done of an incident, the newest first, and what became of telling of it."""
+"""Time line of an incident, newest first, and the state of its notifications."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .incident_mark import mark_of
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """`who` is empty where Leadline did it; `public` is None where that is not asked."""
+    """`who` is empty for events by Leadline. `public` is None for events without visibility."""
 
     at: Instant
     when: Moment
@@ -23,7 +23,7 @@ class TimelineEvent:
     who: str
     text: str
     public: bool | None
-    # To tell events of one instant apart: what came of another stands above it.
+    # Order of events at the same instant. A consequence has the higher rank.
     rank: int
 
 
@@ -59,7 +59,7 @@ def timeline(
 
 
 def chosen(events: Sequence[TimelineEvent], show: str) -> list[TimelineEvent]:
-    """All, what the public may read, or who was paged and who took it up."""
+    """Returns all events, the public ones, or the pages and acknowledgements."""
     match show:
         case "public":
             return [event for event in events if event.public]
@@ -99,12 +99,12 @@ def _page_event(paged: Paged, now: Instant) -> TimelineEvent:
 def notification_items(
     deliveries: Sequence[DeliverySummary], now: Instant
 ) -> list[NotificationItem]:
-    """A line for each channel and webhook, worded by the first event that is not delivered."""
+    """Returns a line per channel and webhook, described by its first undelivered event."""
     return [_notification_item(delivery, now) for delivery in deliveries]
 
 
 def subscriber_items(pages: Sequence[ToSubscribers]) -> list[NotificationItem]:
-    """A line for each status page whose subscribers were told."""
+    """Returns a line per status page whose subscribers were notified."""
     return [_subscriber_item(page) for page in pages]
 
 
@@ -121,7 +121,7 @@ def _subscriber_item(page: ToSubscribers) -> NotificationItem:
 
 
 def _notification_item(delivery: DeliverySummary, now: Instant) -> NotificationItem:
-    # An address may hold what lets one in: only its host is shown.
+    # A webhook URL can contain a credential, so only its host is shown.
     name = delivery.channel or f"Webhook, {urlsplit(delivery.webhook_url).hostname}"
     undelivered = delivery.pending + delivery.dead
     if not undelivered:

@@ -1,4 +1,4 @@
-"""The changes that came before an incident, the newest first. That they came first is all."""
+"""Changes that preceded an incident, newest first. Precedence does not imply a cause."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SHOWN_MOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class PrecedingChangeItem:
-    """`of` is the service where it is another than the incident's."""
+    """`of` is the name of the service if it is not the service of the incident."""
 
     uid: UUID
     service: UUID

@@ -1,6 +1,6 @@
-"""What people outside will read of an update that is being written, and where.
+"""Preview of an incident update as the public will read it, per status page.
 
-The words are made by what makes them for the pages and for their subscribers.
+The functions of the public page and of the subscriber e-mails write the texts.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ PAGES_MOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class PagePreview:
-    """One page and what it says; `who` are those who can open it."""
+    """Preview on one status page. `who` describes its audience."""
 
     uid: UUID
     page: str
@@ -50,7 +50,7 @@ class PagePreview:
 
 @dataclass(frozen=True, slots=True)
 class PublicPreview:
-    """`why` says that nobody outside reads it, where that is so."""
+    """`why` explains why the update is not public, empty if it is public."""
 
     body: str
     readings: Sequence[PagePreview]
@@ -66,7 +66,7 @@ _WHO: Final = {
 
 
 def expect_sayable(row: IncidentRow, status: IncidentStatus | None, body: str) -> None:
-    """As writing it would. Refused invalid, status_backward, incident_resolved."""
+    """Checks an update as the post does. Refused invalid, status_backward, incident_resolved."""
     expect("body", body_fault(normal_lines(body)))
     refusal = status_refusal(IncidentStatus(row.status), status)
     if refusal is not None:
@@ -121,7 +121,7 @@ async def _reading(tx: Tx, uid: UUID, incident: Incident) -> PagePreview | None:
 
 
 def _with(row: IncidentRow, status: IncidentStatus | None, body: str, tx: Tx) -> Incident:
-    """The incident as it is once that was said of it by a person, and nothing else."""
+    """Returns the incident as it would be after the update, with no other updates."""
     update = Update(
         uid=None,
         seq=row.seq + 1,

@@ -1,7 +1,8 @@
-"""Alerts of other systems: firing ones open incidents, resolved ones end them, by fingerprint.
+"""Alertmanager webhook: firing alerts open incidents, resolved alerts end them.
 
-An alert is taken in a transaction of its own: what was taken stays taken if a later one fails, and
-the sender's next try finds it done. Those that would change nothing cost one look.
+Alerts are identified by fingerprint. Each alert has its own transaction. After a failure, the retry
+of the sender skips the alerts that are already stored. Alerts without an effect cost one shared
+query.
 """
 
 import logging
@@ -28,7 +29,7 @@ log = logging.getLogger("leadline.alertmanager_intake")
 
 
 async def receive_alertmanager(ask: Request) -> AlertmanagerResult:
-    """In the order in which they are given, so that one that is told twice is taken twice."""
+    """Processes the alerts in their order, so that repeated alerts are processed repeatedly."""
     payload: AlertmanagerPayload = ask.body
     alerts = [
         _alert(f"alerts[{place}]", alert, ask.context.clock())
@@ -66,7 +67,7 @@ async def _take(ask: Request, alert: Alert) -> AlertAction:
 
 
 def _follow(since: dict[str, Instant], alert: Alert, what: AlertAction) -> None:
-    """What is open now, for an alert of the same fingerprint further down."""
+    """Updates the open alerts for later alerts with the same fingerprint."""
     if what is AlertAction.RESOLVES or (what is AlertAction.IGNORED and not alert.firing):
         since.pop(alert.key, None)
     else:

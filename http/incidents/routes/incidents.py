@@ -1,4 +1,4 @@
-"""Incidents: what is broken, what was said of it, who has taken it up, and what was learned."""
+"""Routes of incidents: list, open, update, acknowledge and postmortem."""
 
 from typing import Any, Final, Literal
 
@@ -44,14 +44,14 @@ _ONE: Final = "/api/v1/incidents/{incidentID}"
 
 
 class IncidentsQuery(msgspec.Struct, frozen=True):
-    """More than 500 are not given at once. Without a status: the open ones and the resolved."""
+    """`limit` is capped at 500. Without `status`, open and resolved incidents are returned."""
 
     limit: int = 100
     status: Literal["open", "resolved"] | UnsetType = UNSET
 
 
 def shape(row: IncidentRow) -> Incident:
-    """Made of the very words that webhooks are told."""
+    """Returns the incident with the same content as the webhook payload."""
     return msgspec.convert(incident_body(row), Incident)
 
 
