@@ -1,4 +1,4 @@
-"""Bodies of changes: what a pipeline tells of one, and what is known of them beside the facts."""
+"""JSON bodies of changes: recorded phases, and the changes with their context."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -24,8 +24,7 @@ def _words(words: Any) -> Meta:
     return Meta(extra_json_schema={"enum": list(words)})
 
 
-# Judged by storage.changes.rules.change, after blanks around them are gone, each with a code of its
-# own.
+# storage.changes.rules.change checks the trimmed values, each with its own error code.
 _Kind = Annotated[str, _words(kind.value for kind in ChangeKind)]
 _Phase = Annotated[str, _words(phase.value for phase in ChangePhaseName)]
 _Source = Annotated[str, Meta(extra_json_schema={"pattern": SOURCE_PATTERN})]
@@ -40,9 +39,12 @@ _Horizon = Annotated[str, _words(HORIZONS)]
 
 
 class ChangeRecord(RequestSchema, frozen=True, kw_only=True):
-    """One phase of a change. Source and external id say which change; the same again is answered
-    with what is known, and what is left out contradicts nothing. `url` is https. Without
-    `occurred_at` it is now; at most 5 minutes ahead, at most 31 days back."""
+    """Phase of a change.
+
+    `source` and `external_id` identify the change. A repeated phase returns the stored one, and
+    absent fields are not compared. `url` is https. `occurred_at` defaults to now; it is at most 5
+    minutes ahead and 31 days back.
+    """
 
     kind: _Kind
     phase: _Phase
@@ -55,7 +57,7 @@ class ChangeRecord(RequestSchema, frozen=True, kw_only=True):
 
 
 class ChangePhase(Schema, frozen=True, kw_only=True):
-    """`ref` and `url` are empty where nothing was told."""
+    """Recorded phase. `ref` and `url` are empty if the request did not contain them."""
 
     id: UUID
     phase: ChangePhaseName
@@ -70,7 +72,7 @@ class ChangePhase(Schema, frozen=True, kw_only=True):
 
 
 class ChangeRow(ChangePhase, frozen=True, kw_only=True):
-    """A phase with the change that it is of."""
+    """Phase with its change."""
 
     service_id: UUID
     source: str
@@ -79,15 +81,17 @@ class ChangeRow(ChangePhase, frozen=True, kw_only=True):
 
 
 class ChangeRecordResult(Schema, frozen=True, kw_only=True):
-    """Replayed: it was known already."""
+    """`replayed` is true if the phase was already recorded."""
 
     replayed: bool
     change: ChangeRow
 
 
 class ChangeDecisionLink(Schema, frozen=True, kw_only=True):
-    """What the gate had said. Overridden: an override changed what was to be done. Aged out: the
-    decision is kept no more."""
+    """Gate decision before the change.
+
+    `overridden`: an override changed the action. `aged_out`: retention deleted the decision.
+    """
 
     decision_id: UUID
     state: GateState | UnsetType = UNSET
@@ -97,8 +101,11 @@ class ChangeDecisionLink(Schema, frozen=True, kw_only=True):
 
 
 class ChangeIncidentLink(Schema, frozen=True, kw_only=True):
-    """An incident that began within a day after the change. Upstream: it is of a service that
-    depended on this one then. `change_id` is the id of the phase that the change began with."""
+    """Incident that began within a day after the change.
+
+    Upstream: the incident belongs to a service that depended on this one at that time. `change_id`
+    is the id of the first phase of the change.
+    """
 
     incident_id: UUID
     opened_at: InstantText
@@ -108,7 +115,7 @@ class ChangeIncidentLink(Schema, frozen=True, kw_only=True):
 
 
 class ChangeGroup(Schema, frozen=True, kw_only=True):
-    """A change with its phases in their order; `ref` and `url` are those that were told last."""
+    """Change with its phases in order. `ref` and `url` are from the latest phase with a value."""
 
     source: str
     external_id: str
@@ -127,8 +134,10 @@ class ChangeGroupList(Schema, frozen=True, kw_only=True):
 
 
 class ChangeCompareSide(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """A figure, or withheld with its reason, or pending: its time is not sealed yet. Buckets are
-    minutes."""
+    """Side of a comparison: a figure, withheld with a reason, or pending until sealed.
+
+    Buckets are minutes.
+    """
 
     from_: InstantText
     to: InstantText
@@ -145,8 +154,11 @@ class ChangeCompareSide(Schema, frozen=True, kw_only=True, rename={"from_": "fro
 
 
 class ChangeCompare(Schema, frozen=True, kw_only=True):
-    """`t` is when the change ended, `change_id` the id of the phase that it began with. `delta` is
-    after less before in percentage points, and there only where both sides are figures."""
+    """Comparison of a service before and after a change.
+
+    `t` is the end of the change, `change_id` the id of its first phase. `delta` is after minus
+    before in percentage points. It is present only if both sides have a figure.
+    """
 
     source: str
     external_id: str
@@ -164,8 +176,10 @@ class ChangeCompare(Schema, frozen=True, kw_only=True):
 
 
 class IncidentChange(Schema, frozen=True, kw_only=True):
-    """A change that began within a day before the incident, by the phase that it began with.
-    Upstream: it was of a service that the incident's depended on then."""
+    """Change that began within a day before the incident, with its first phase.
+
+    Upstream: the change belongs to a service that the incident's service depended on at that time.
+    """
 
     change: ChangeRow
     role: ChangeRole
@@ -180,7 +194,7 @@ class IncidentChanges(Schema, frozen=True, kw_only=True):
 
 
 class ChangesQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
-    """From and to are required; at most 92 d."""
+    """`from` and `to` are required. The range is at most 92 d."""
 
     from_: str | None = None
     to: str | None = None
@@ -191,7 +205,7 @@ class ChangesQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
 
 
 class CompareQuery(msgspec.Struct, frozen=True):
-    """Source and external id are required."""
+    """`source` and `external_id` are required."""
 
     source: _Source | None = None
     external_id: _ExternalId | None = None

@@ -1,4 +1,4 @@
-"""One change: how it went, what the gate had said, and the service before it beside after it."""
+"""Change screen: outcome, gate decision, and the service before and after the change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

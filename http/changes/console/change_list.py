@@ -1,4 +1,4 @@
-"""The changes of a service over some days: drawn above its state, and told one by one."""
+"""Changes of a service over some days: a plot above its state, and a list."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,17 +56,17 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 
 PAGE_ROWS: Final = 50
-# Beside each row; the page of the change has all of them.
+# Incidents per row. The change screen shows all of them.
 FOLLOWED_SHOWN: Final = 1
 URL_SHOWN_MOST: Final = 200
-# The changes of it stand below as well.
+# The list below the plot shows the changes too.
 TABLE_MOST: Final = 30
 RANGE_WORDS: Final = {"7d": "7 d", "14d": "14 d", "30d": "30 d"}
 
 
 class ChangeListQuery(msgspec.Struct, frozen=True):
     range: Literal["7d", "14d", "30d"] = "30d"
-    # All where it is empty; so is the source.
+    # All kinds if empty. The same applies to the source.
     kind: Literal["", "deploy", "rollback", "flag"] = ""
     source: str = ""
     cursor: str = ""
@@ -96,7 +96,7 @@ class FollowingIncident:
 
 @dataclass(frozen=True, slots=True)
 class ChangeItem:
-    """`phases` are told by their words and instants. `url` is empty where it is long too."""
+    """`phases` are (name, instant) pairs. `url` is empty if it is too long."""
 
     uid: UUID
     sign: ChangeSymbol
@@ -188,7 +188,7 @@ async def _select(
 
 
 async def _incidents(tx: Tx, row: ServiceRow, within: TimeSpan) -> list[IncidentOf]:
-    """Of the service, and of what it is or was made of."""
+    """Returns the incidents of the service and of its present and former members."""
     revisions = (await select_revisions(tx, [row.key]))[row.key]
     ever = sorted({member for revision in revisions for member in revision.monitors})
     return await select_incidents_of(
@@ -211,7 +211,7 @@ def summary(facts: ChangeListData, range_name: str, kind: str, source: str | Non
 
 
 def _newest(one: Happened, now: Instant) -> str:
-    """The last of what is told, in a sentence."""
+    """Returns a sentence about the newest phase."""
     change = one.change
     ended = OUTCOMES[outcome_of(one.phases)]
     at = ago(change.latest_at, now).text

@@ -1,4 +1,4 @@
-"""Changes in the words of the wire: their phases, what the gate had said, both sides of one."""
+"""JSON of changes: phases, gate decision, and the comparison of before and after."""
 
 from collections.abc import Sequence
 from typing import Final, Literal

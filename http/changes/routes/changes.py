@@ -1,4 +1,4 @@
-"""Changes of services: what pipelines tell of them, and what came before and after them."""
+"""Routes of changes: phases from pipelines, lists, comparisons and related incidents."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -51,7 +51,7 @@ _INCIDENT: Final = "/api/v1/projects/{projectID}/incidents/{incidentID}/changes"
 
 
 async def record(ask: Request) -> Response:
-    """One phase. Whether it is well formed is judged before it costs anything."""
+    """Records one phase. Malformed requests are refused before they count against the limit."""
     counts = ask.context.change_counts
     try:
         told = _record_given(ask.body)
@@ -171,7 +171,7 @@ async def list_preceding(ask: Request) -> IncidentChanges:
 
 
 def _kinds(texts: Sequence[str]) -> list[ChangeKind]:
-    """Those that are asked for, in one order however they were given; all where none is."""
+    """Returns the requested kinds in a fixed order, all kinds if the list is empty."""
     for text in texts:
         rule = kind_rule_broken(text)
         if rule is not None:
