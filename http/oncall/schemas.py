@@ -1,4 +1,7 @@
-"""Bodies of ladders, schedules and overrides. A write gives the whole document."""
+"""JSON bodies of escalation policies, on-call schedules and overrides.
+
+A write contains the whole document.
+"""
 
 from typing import Literal
 from uuid import UUID
@@ -17,7 +20,7 @@ class EscalationTarget(Schema, frozen=True, kw_only=True):
 
 
 class EscalationStep(Schema, frozen=True, kw_only=True):
-    """`after_seconds` counts from the incident's beginning."""
+    """`after_seconds` counts from the start of the incident."""
 
     after_seconds: int
     targets: list[EscalationTarget]
@@ -41,15 +44,18 @@ class EscalationTargetRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class EscalationStepRequest(RequestSchema, frozen=True, kw_only=True):
-    """0 to 604800 seconds after the incident's beginning, and not before the step before; 1 to 20
-    targets."""
+    """Step of an escalation policy, with 1 to 20 targets.
+
+    `after_seconds` is 0 to 604800 after the start of the incident, and at least that of the
+    previous step.
+    """
 
     after_seconds: int
     targets: list[EscalationTargetRequest]
 
 
 class CreateEscalationPolicy(RequestSchema, frozen=True, kw_only=True):
-    """1 to 20 steps. With `repeat_last` the last one is repeated until somebody acknowledges."""
+    """Policy of 1 to 20 steps. `repeat_last` repeats the last step until an acknowledgement."""
 
     name: Name
     repeat_last: bool = False
@@ -57,7 +63,7 @@ class CreateEscalationPolicy(RequestSchema, frozen=True, kw_only=True):
 
 
 class OnCallSchedule(Schema, frozen=True, kw_only=True):
-    """`timezone` is left out where shifts count elapsed time."""
+    """`timezone` is absent if shifts count elapsed time."""
 
     id: UUID
     project_id: UUID
@@ -71,8 +77,11 @@ class OnCallSchedule(Schema, frozen=True, kw_only=True):
 
 
 class CreateOnCallSchedule(RequestSchema, frozen=True, kw_only=True):
-    """`participants` are 1 to 100 channels of the project, in the order in which they take turns
-    from `anchor_at`. With an IANA `timezone` hand-offs keep their local time."""
+    """On-call schedule.
+
+    `participants` are 1 to 100 channels of the project, in rotation order from `anchor_at`. With an
+    IANA `timezone`, hand-offs keep their local time.
+    """
 
     name: Name
     shift_seconds: int
@@ -82,7 +91,7 @@ class CreateOnCallSchedule(RequestSchema, frozen=True, kw_only=True):
 
 
 class OnCallNow(Schema, frozen=True, kw_only=True):
-    """Who is on call until when, and by which override."""
+    """Channel on call with the end of its shift, and the override that selected it."""
 
     schedule_id: UUID
     channel_id: UUID
@@ -101,7 +110,7 @@ class OnCallOverride(Schema, frozen=True, kw_only=True):
 
 
 class CreateOnCallOverride(RequestSchema, frozen=True, kw_only=True):
-    """They may overlap; the newest wins."""
+    """Overrides can overlap. The newest has precedence."""
 
     channel_id: str
     starts_at: InstantText
@@ -109,13 +118,13 @@ class CreateOnCallOverride(RequestSchema, frozen=True, kw_only=True):
 
 
 class CalendarQuery(msgspec.Struct, frozen=True):
-    """Calendar software sends no credential: the schedule's own token opens its calendar."""
+    """Calendar software sends no credential. The token of the schedule opens its calendar."""
 
     token: str | None = None
 
 
 class CalendarToken(Schema, frozen=True, kw_only=True):
-    """Shown once; whoever has it may read this schedule's calendar and nothing else."""
+    """Token, returned once. It grants read access to the calendar of one schedule."""
 
     token: str
     url: str

@@ -1,5 +1,6 @@
-"""Can everyone be reached? Each channel that is counted on, with how its latest message went: one
-that was never delivered to is not called fine.
+"""Health of each on-call channel, by its latest delivery.
+
+A channel without a delivery is not shown as healthy.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The form of a ladder: step under step, each with whom it pages. What was typed stays."""
+"""Form of an escalation policy: its steps with their targets. Submitted values are kept."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,7 +21,7 @@ from ...wire.scope_keys import org_of, project_of
 from ..routes import escalation_policies as api
 from ..schemas import CreateEscalationPolicy, EscalationStepRequest, EscalationTargetRequest
 
-# Steps that are offered beyond those that are filled.
+# Empty steps that the form offers after the filled ones.
 _SPARE: Final = 2
 _SAID: Final = {
     "policy_quota": f"A project has at most {POLICIES_OF_PROJECT_MOST} ladders.",
@@ -31,7 +31,7 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """`targets` are spelt channel:id or schedule:id."""
+    """`targets` are spelled channel:id or schedule:id."""
 
     after: str
     targets: list[str]
@@ -39,7 +39,7 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class EscalationFormData:
-    """`choices` are what a step may name, and what it is called."""
+    """`choices` are the (target, name) pairs that a step can use."""
 
     frame: PageLayout
     row: EscalationPolicyRow | None
@@ -77,7 +77,7 @@ async def submit_escalation_policy_form(ask: Request) -> Response:
 
 
 def _words(refused: Refused) -> str:
-    """The rule with the step counted as people do."""
+    """Returns the message of a refusal, with steps counted from 1."""
     head, _, tail = refused.field.partition("]")
     what = {".after_seconds": "After", ".targets": "Whom"}.get(tail.partition("[")[0], "")
     if head.startswith("steps["):
@@ -86,7 +86,7 @@ def _words(refused: Refused) -> str:
 
 
 def _typed_steps(ask: Request) -> list[StepRow]:
-    """Rows in which something is; those that were left blank are no steps."""
+    """Returns the steps of the filled rows. Empty rows are skipped."""
     found = []
     for number in range(STEPS[1]):
         after = stripped(ask, f"after-{number}")

@@ -1,4 +1,4 @@
-"""The page of who is on call in a project: until when, by whose turn, and what pages whom."""
+"""On-call screen: who is on call until when, schedules, and escalation policies."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -51,15 +51,15 @@ class OnCallQuery(msgspec.Struct, frozen=True):
 class OnCallFormResult:
     text: str = ""
     is_wrong: bool = False
-    # The address of a calendar, shown once.
+    # Calendar URL with its token, shown once.
     url: str = ""
-    # The form's field that it is said at, where there is one.
+    # Form field of the message, empty if it concerns no field.
     field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OnCallSummary:
-    """The first line: a mark, a sentence, and what follows."""
+    """First line: mark, sentence, and the line below it."""
 
     mark: str
     text: str
@@ -92,7 +92,7 @@ async def render_oncall(ask: Request) -> Response:
 
 
 async def submit_oncall(ask: Request) -> Response:
-    """One of the buttons, by the very handlers of the API."""
+    """Calls the API handler of the button."""
     schedule = stripped(ask, "schedule")
     try:
         done = await _apply(ask, stripped(ask, "act"))
@@ -143,7 +143,7 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
 
 
 async def _schedule_of(ask: Request) -> ScheduleRow:
-    """The schedule that the form names, which must be the project's own."""
+    """Returns the schedule of the form. It must belong to the project."""
     uid = uuid_in(stripped(ask, "schedule"))
     async with ask.context.pool.transaction("console_schedule", read_only=True) as tx:
         rows = await select_schedules_of(tx, org_of(ask), project_of(ask))
@@ -192,7 +192,7 @@ async def _render(
 
 
 def _tabs(on: int) -> list[tuple[str, int, bool]]:
-    """A name, where it leads, and whether one is there."""
+    """Returns (name, week offset, whether it is selected) of each tab."""
     return [
         ("Earlier", max(on - 4, EARLIEST_WEEK), False),
         ("Now", 0, on == 0),

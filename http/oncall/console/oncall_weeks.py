@@ -1,6 +1,4 @@
-"""Four weeks of a schedule as they are drawn and told: in its own zone, day by day as clocks there
-show them.
-"""
+"""Plot and table of four weeks of an on-call schedule, with local days of its zone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from ....storage.oncall.rules.oncall_schedule import Duty, stretch
 from ...ui.plots.oncall_calendar import OnCallSpan, OnCallWeek, calendar, tint
 
 WEEKS = 4
-# Above that many turns neither words nor ticks have room.
+# Number of shifts from which the plot has no room for names and ticks.
 DENSE = 120
 TABLE_MOST = 60
 
@@ -31,7 +29,7 @@ class OnCallTable:
 
 @dataclass(frozen=True, slots=True)
 class OnCallPlot:
-    """`people` are told beside the plot where names have no room in it: a tint's class, and who."""
+    """`people` is the legend (tint class, name) of a plot without room for names."""
 
     plot: Markup
     table: OnCallTable
@@ -43,7 +41,7 @@ def zone_of(standing: ScheduleRoster) -> ZoneInfo:
 
 
 def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
-    """From the Monday of the week that lies so many after this one."""
+    """Returns the plot from the Monday of the week that is `weeks_on` weeks from now."""
     zone = zone_of(standing)
     today = to_datetime(now).astimezone(zone)
     monday = today.date() - timedelta(days=today.weekday()) + timedelta(weeks=weeks_on)
@@ -64,7 +62,7 @@ def drawn(standing: ScheduleRoster, now: Instant, weeks_on: int) -> OnCallPlot:
 
 
 def plot_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:
-    """A weekday and a time while that is plain, else the day too."""
+    """Returns weekday and time within the next 6 days, else the date too."""
     local = to_datetime(at).astimezone(zone)
     if timedelta(0) <= local - to_datetime(now).astimezone(zone) < timedelta(days=6):
         return f"{local:%A %H:%M}"
@@ -73,7 +71,7 @@ def plot_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:
 
 
 def _midnight(day: date, zone: ZoneInfo) -> Instant:
-    """Where clocks skip midnight, when they have."""
+    """Returns midnight, or the end of the gap if the clock change skips midnight."""
     return from_datetime(datetime.combine(day, time(), tzinfo=zone).astimezone(UTC))
 
 
@@ -102,7 +100,7 @@ def _week(
     def share(at: Instant) -> float:
         return (min(max(at, start), end) - start) / (end - start)
 
-    # Where nothing is overridden, what is seen are the turns: hundreds, where shifts are short.
+    # Without overrides, `held` and `turns` are equal. Short shifts make hundreds of them.
     @cache
     def span(duty: Duty) -> OnCallSpan:
         name = standing.name_of(duty.channel)

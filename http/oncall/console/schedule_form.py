@@ -1,4 +1,4 @@
-"""The form of a schedule: shifts, from when, and who takes turns. What was typed stays."""
+"""Form of an on-call schedule: shifts, start and participants. Submitted values are kept."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,7 +27,7 @@ from ...wire.scope_keys import org_of, project_of
 from ..routes import oncall as api
 from ..schemas import CreateOnCallSchedule
 
-# Rows that are offered beyond those that are filled.
+# Empty rows that the form offers after the filled ones.
 _SPARE: Final = 3
 _SAID: Final = {
     "schedule_quota": f"A project has at most {SCHEDULES_OF_PROJECT_MOST} schedules.",

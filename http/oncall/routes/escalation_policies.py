@@ -1,4 +1,4 @@
-"""Escalation policies of a project: whom an incident pages, and when. A PUT replaces the whole."""
+"""Routes of a project's escalation policies. PUT replaces the whole policy."""
 
 from collections.abc import Sequence
 from functools import partial

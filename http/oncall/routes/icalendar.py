@@ -1,5 +1,8 @@
-"""A schedule as calendar software reads it: an event a duty, with an id that stays while the duty
-does, from some weeks ago to half a year ahead.
+"""iCalendar of an on-call schedule, one event per shift.
+
+It covers some weeks back and half a year ahead.
+
+The UID of an event is stable as long as its shift is unchanged.
 """
 
 from typing import Final
@@ -13,19 +16,19 @@ from ....storage.oncall.rules.oncall_schedule import Duty, stretch
 
 BACK_US: Final = 28 * DAY
 AHEAD_US: Final = 182 * DAY
-# Of hourly shifts that is five weeks ahead.
+# Five weeks ahead for hourly shifts.
 EVENTS_MOST: Final = 1_500
-# How often the loop is let go while one is written.
+# Number of events between two checkpoints.
 _AT_A_TIME: Final = 20
-# A line has at most so many octets; what is longer goes on in the next, behind a blank.
+# Octets per line. A longer line continues in the next one, after a blank (RFC 5545).
 _LINE_LONGEST: Final = 75
-# What no text may hold: other controls than a line's end, which is spelt.
+# Control characters except line feed, which is escaped. They are illegal in a text value.
 _CONTROLS: Final = {number: None for number in (*range(32), 127) if number != 10}
 _SPELT: Final = str.maketrans({"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"})
 
 
 async def calendar_of(standing: ScheduleRoster, now: Instant) -> bytes:
-    """The document; `standing` has all overrides that are or border on what is shown."""
+    """Returns the calendar. `standing` has all overrides that overlap or border its range."""
     roster, overrides = standing.roster, standing.overrides
     uids = {row.id: row.uid for row in standing.override_rows}
     made = {row.id: row.created_at for row in standing.override_rows}
@@ -35,7 +38,7 @@ async def calendar_of(standing: ScheduleRoster, now: Instant) -> bytes:
         duty = stretch(roster, overrides, at)
         at = duty.until
         if _calendar(duty.from_at) == _calendar(duty.until):
-            # A moment that calendars cannot tell from none.
+            # A shift of the same start and end second cannot be represented.
             continue
         uid, changed = standing.schedule.uid, standing.schedule.updated_at
         if duty.override is not None:
@@ -67,7 +70,7 @@ def _event(standing: ScheduleRoster, duty: Duty, uid: UUID, changed: Instant) ->
         f"DTSTAMP:{_time(changed)}",
         f"DTSTART:{_time(duty.from_at)}",
         f"DTEND:{_time(duty.until)}",
-        # Being on call leaves room for other things that day.
+        # On-call time does not block other appointments.
         "TRANSP:TRANSPARENT",
         f"SUMMARY:{who} is on call{how}",
         f"DESCRIPTION:{schedule}\\, {by}.",
@@ -76,7 +79,7 @@ def _event(standing: ScheduleRoster, duty: Duty, uid: UUID, changed: Instant) ->
 
 
 def _text(given: str) -> str:
-    """So that no name ends its line or begins another."""
+    """Returns escaped text, so that a name cannot end its line or start a property."""
     plain = given.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROLS)
     return plain.translate(_SPELT)
 
@@ -90,7 +93,7 @@ def _lines(*lines: str) -> bytes:
 
 
 def _folded(line: bytes) -> bytes:
-    """With its end; nothing is parted within a character."""
+    """Returns the line folded and terminated. No fold is inside a UTF-8 character."""
     parts: list[bytes] = []
     room = _LINE_LONGEST
     while len(line) > room:
@@ -103,5 +106,5 @@ def _folded(line: bytes) -> bytes:
 
 
 def _calendar(at: Instant) -> Instant:
-    """Calendars count whole seconds; both ends of neighbours fall alike."""
+    """Returns whole seconds, as iCalendar has no fractions. Adjacent shifts stay adjacent."""
     return Instant(at // SECOND * SECOND)

@@ -1,4 +1,4 @@
-"""On-call schedules, their overrides, who is on call now, and the calendar of it."""
+"""Routes of on-call schedules: schedules, overrides, present on-call and calendar."""
 
 import os
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ from .icalendar import calendar_of
 _ALL: Final = "/api/v1/projects/{projectID}/oncall-schedules"
 _ONE: Final = "/api/v1/oncall-schedules/{scheduleID}"
 _CALENDAR: Final = "text/calendar; charset=utf-8"
-# Whoever is given the address of a calendar is not to hand it on by following a link.
+# The referrer would reveal the calendar token to a linked site.
 _CALENDAR_HEADERS: Final = {
     "Cache-Control": "private, max-age=300",
     "Referrer-Policy": "no-referrer",
@@ -179,8 +179,10 @@ async def end_override(ask: Request) -> None:
 
 
 async def calendar(ask: Request) -> Response:
-    """For a viewer, or for whoever has the schedule's token: one that is wrong, of another
-    schedule or renewed since finds nothing, as if there were no such schedule."""
+    """Returns the calendar to a viewer, or to a client with the schedule's token.
+
+    A token that is wrong, renewed, or of another schedule is answered with `not_found`.
+    """
     schedule = ask.ids["scheduleID"]
     async with ask.context.pool.transaction("oncall_calendar", read_only=True) as tx:
         if ask.principal is not None:
@@ -208,7 +210,7 @@ async def new_calendar_token(ask: Request) -> CalendarToken:
 
 
 def calendar_url(ask: Request, schedule: UUID, token: str) -> str:
-    """What is given to calendar software."""
+    """Returns the URL for calendar software."""
     base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
     return f"{base}/api/v1/oncall-schedules/{schedule}/calendar.ics?token={token}"
 
