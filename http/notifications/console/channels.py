@@ -1,6 +1,6 @@
-"""A project's channels: what each is, for everybody; adding, trying and changing, for editors.
+"""Channels of a project. All members see them; editors add, test and change them.
 
-A secret that was typed is never shown again, not even when the rest of the form is.
+A submitted secret is never rendered again, also not with the rest of the form.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from ...wire.scope_keys import org_of, project_of
 from ..routes import channels as api
 from ..schemas.notifications import CreateNotificationChannel, PatchNotificationChannel
 
-# What the form gives a setting is named so, apart from its own fields.
+# Prefix of setting names in the form, separate from the form's own fields.
 _PREFIX: Final = "config."
 _SAID: Final = {
     "channel_quota": f"A project has at most {CHANNELS_OF_PROJECT_MOST} channels.",
@@ -41,7 +41,7 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A setting as the form asks for it. `value` is empty for a secret; `kept` says one is set."""
+    """Setting in the form. `value` is empty for a secret. `kept` is true if one is stored."""
 
     name: str
     label: str
@@ -63,7 +63,7 @@ class ChannelItem:
 
 @dataclass(frozen=True, slots=True)
 class ChannelFormResult:
-    """What stands above the list: how a test went, or what is wrong."""
+    """Message above the list: the result of a test, or an error."""
 
     text: str = ""
     is_wrong: bool = False
@@ -74,7 +74,7 @@ async def render_channels(ask: Request) -> Response:
 
 
 async def submit_channels(ask: Request) -> Response:
-    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    """Calls the API handler of the button."""
     try:
         done = await _apply(ask, value_of(ask, "act"))
     except Refused as refused:
@@ -115,7 +115,7 @@ async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
 
 
 async def _of_channel(ask: Request) -> Request:
-    """The same, about the channel that the form names, which must be the project's own."""
+    """Returns the request for the form's channel, which must belong to the project."""
     try:
         uid = UUID(value_of(ask, "channel"))
     except ValueError:

@@ -1,6 +1,6 @@
-"""What could not be delivered: what, where to, why, since when, and how much waits behind it.
+"""Failed deliveries: event, destination, reason, time and number of blocked events.
 
-It belongs to the installation and stands in no project.
+The screen covers the installation and belongs to no project.
 """
 
 from collections.abc import Sequence
@@ -51,11 +51,11 @@ class FailedDeliveryItem:
     uid: UUID
     what: str
     title: str
-    # Where it can be read about, empty where that has no page.
+    # Path of the subject, empty if it has no screen.
     link: str
     where: str
     place: str
-    # Empty where the project is gone.
+    # Empty if the project was deleted.
     place_link: str
     reason: str
     reason_words: str
@@ -70,7 +70,7 @@ async def render_failed_deliveries(ask: Request) -> Response:
 
 
 async def submit_failed_deliveries(ask: Request) -> Response:
-    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    """Calls the API handler of the button."""
     try:
         match value_of(ask, "act"):
             case "replay":

@@ -1,5 +1,4 @@
-"""Whether people are told of anything new: a form over the setting of the API. It stands in no
-project."""
+"""Form of the global mute. It covers the installation and belongs to no project."""
 
 from dataclasses import replace
 from typing import Final
@@ -25,7 +24,7 @@ _ZONE: Final = ZoneInfo("UTC")
 
 
 class MuteQuery(msgspec.Struct, frozen=True):
-    """`saved` is there after it was."""
+    """`saved` is set after a save."""
 
     saved: str = ""
 
@@ -35,7 +34,7 @@ async def render_global_silence(ask: Request) -> Response:
 
 
 async def submit_global_silence(ask: Request) -> Response:
-    """What was typed into a form that is refused stands in it again."""
+    """Saves the setting. A refused form keeps its submitted value."""
     until = stripped(ask, "until")
     try:
         given = GlobalSilenceRequest()

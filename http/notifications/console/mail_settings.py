@@ -1,4 +1,4 @@
-"""By which server letters go, and where links lead."""
+"""Form of the mail server and of the base URL for links."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Channels of a project, a test message to one, and which monitors tell which."""
+"""Routes of a project's channels: channels, test messages, and attachment to monitors."""
 
 from functools import partial
 from typing import Final
@@ -100,7 +100,7 @@ async def delete(ask: Request) -> None:
 
 
 async def test(ask: Request) -> Tested:
-    """One attempt, to a disabled channel too: that is when one would try it."""
+    """Makes one attempt, also to a disabled channel, as it is tested before it is enabled."""
     context = ask.context
     async with context.pool.transaction("test_channel", read_only=True) as tx:
         row = await select_channel(tx, ask.ids["channelID"])

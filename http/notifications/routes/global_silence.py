@@ -1,4 +1,4 @@
-"""Whether people are told of anything new just now, set by global admins."""
+"""Routes of the global mute, which global admins set."""
 
 from typing import Final
 

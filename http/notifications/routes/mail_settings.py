@@ -1,5 +1,7 @@
-"""By which server letters of this installation go, and where their links lead: set by global
-admins, and in force with the next letter."""
+"""Routes of the mail server and of the base URL for links.
+
+Global admins set them. A change applies to the next e-mail.
+"""
 
 from typing import Final
 

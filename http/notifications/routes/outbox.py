@@ -1,4 +1,4 @@
-"""What could not be delivered, for those who run the installation: to read, and to try again."""
+"""Routes of dead letters for global admins: list and replay."""
 
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ _DEAD: Final = "/api/v1/admin/outbox/dead"
 
 
 class DeadQuery(msgspec.Struct, frozen=True):
-    """More than 500 are not given at once."""
+    """`limit` is capped at 500."""
 
     limit: int = 100
 
@@ -31,7 +31,7 @@ def _event_json(row: DeadEvent) -> OutboxEvent:
             "status": row.status,
             "attempts": row.attempts,
             **({"last_error": row.last_error} if row.last_error else {}),
-            # What is no object was never ours, and is told as it is.
+            # A payload that is not an object was not written by Leadline. It is returned unchanged.
             "payload": payload if isinstance(payload, dict) else {"": payload},
             "created_at": to_text(row.created_at),
             "updated_at": to_text(row.updated_at),
@@ -54,7 +54,7 @@ async def replay(ask: Request) -> None:
 
 
 async def replay_all(ask: Request) -> Replayed:
-    """In batches, each a transaction of its own; what somebody held meanwhile is waited for."""
+    """Replays all dead events in batches, one transaction each, then the locked ones singly."""
     pool, replayed = ask.context.pool, 0
     busy: list[Any] = []
     last: int | None = 0
@@ -67,7 +67,7 @@ async def replay_all(ask: Request) -> Replayed:
         try:
             await pool.transact("replay_dead", lambda tx: replay_dead(tx, ask.who, event))  # noqa: B023
         except Refused as refused:
-            # It went, or somebody else was faster.
+            # The event was delivered, or another request replayed it.
             if refused.code != "not_found":
                 raise
         else:

@@ -1,4 +1,4 @@
-"""Webhooks of an organization. The secret is in the answer to its making, and nowhere else."""
+"""Routes of an organization's webhooks. Only the response to a create contains the secret."""
 
 import os
 from functools import partial
@@ -28,7 +28,7 @@ from ..schemas.notifications import CreateWebhook, Tested, ToggleEnabled, Webhoo
 
 _ALL: Final = "/api/v1/organizations/{orgID}/webhooks"
 _ONE: Final = "/api/v1/webhooks/{webhookID}"
-# Of a secret that we make; the specification asks for 24 to 64.
+# Length of a generated secret. The specification requires 24 to 64 bytes.
 _RANDOM_BYTES: Final = 32
 _TEST_EVENT: Final = "webhook.test"
 
@@ -84,7 +84,7 @@ async def delete(ask: Request) -> None:
 
 
 async def test(ask: Request) -> Tested:
-    """One attempt, to a disabled webhook too."""
+    """Makes one attempt, also to a disabled webhook."""
     context = ask.context
     async with context.pool.transaction("test_webhook", read_only=True) as tx:
         row = await select_webhook(tx, ask.ids["webhookID"])

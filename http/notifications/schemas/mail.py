@@ -7,8 +7,11 @@ from ...wire.schema import RequestSchema, Schema, SecretText
 
 
 class MailSettingsView(Schema, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it, `deliverable` that letters with links can be
-    sent. The password is told to nobody."""
+    """Mail settings.
+
+    `configured` is true if an administrator has set them, `deliverable` if e-mails with links can
+    be sent. The password is never returned.
+    """
 
     configured: bool
     enabled: bool
@@ -22,8 +25,11 @@ class MailSettingsView(Schema, frozen=True, kw_only=True):
 
 
 class SetMailSettings(RequestSchema, frozen=True, kw_only=True):
-    """The whole of it: what is left out is as the configuration has it. A password that is left
-    out or blank stays, unless it would go to another server or for another account."""
+    """Complete mail settings.
+
+    An absent field gets the value of the configuration file. An absent or empty password keeps the
+    stored one, unless the server or the user name changes.
+    """
 
     enabled: bool
     smtp_host: str | UnsetType = UNSET

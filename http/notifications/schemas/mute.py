@@ -6,29 +6,28 @@ from ...wire.schema import InstantText, RequestSchema, Schema
 
 
 class GlobalSilence(Schema, frozen=True, kw_only=True):
-    """`enabled` while people are told of nothing new; without `until` it lasts until somebody lifts
-    it."""
+    """`enabled` mutes new alerts. Without `until` the mute lasts until it is lifted."""
 
     enabled: bool
     until: InstantText | UnsetType = UNSET
 
 
 class Alerting(Schema, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it."""
+    """`configured` is true if an administrator has set the mute."""
 
     configured: bool
     global_silence: GlobalSilence
 
 
 class GlobalSilenceRequest(RequestSchema, frozen=True, kw_only=True):
-    """`until` lies ahead, at most 366 days."""
+    """`until` is in the future, at most 366 days ahead."""
 
     enabled: bool = False
     until: InstantText | UnsetType = UNSET
 
 
 class PutAlerting(RequestSchema, frozen=True, kw_only=True):
-    """The whole of it; `configured` is passed over."""
+    """Complete setting. `configured` is ignored."""
 
     configured: bool | UnsetType = UNSET
     global_silence: GlobalSilenceRequest | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Bodies of channels and webhooks. Secrets come in; out goes a mask, or a new secret once."""
+"""JSON bodies of channels and webhooks. Responses mask secrets, except new ones."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -19,7 +19,7 @@ ChannelType = Literal[
     "opsgenie",
     "apprise",
 ]
-# What each type takes, and how long a value may be, its sender says.
+# The sender of each type defines its settings and the length of each value.
 Config = Annotated[dict[str, Annotated[str, Meta(max_length=4_096)]], Meta(max_length=16)]
 UrlText = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "uri"})]
 
@@ -44,7 +44,7 @@ class CreateNotificationChannel(RequestSchema, frozen=True, kw_only=True):
 
 
 class PatchNotificationChannel(RequestSchema, frozen=True, kw_only=True):
-    """A setting that is left out stays, and so does a secret that is blank or the mask."""
+    """An absent setting is unchanged, as is a secret that is empty or the mask."""
 
     name: Name | UnsetType = UNSET
     config: Config | UnsetType = UNSET
@@ -56,14 +56,14 @@ class AttachChannel(RequestSchema, frozen=True, kw_only=True):
 
 
 class Tested(Schema, frozen=True, kw_only=True):
-    """`reason` is one of a bounded set, perhaps with a status; it may stand beside ok too."""
+    """`reason` is one of a bounded set, optionally with a status. It can be present with `ok`."""
 
     ok: bool
     reason: str | UnsetType = UNSET
 
 
 class Webhook(Schema, frozen=True, kw_only=True):
-    """`secret` stands in the answer to its making only."""
+    """`secret` is present only in the response to a create."""
 
     id: UUID
     org_id: UUID

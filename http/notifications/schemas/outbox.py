@@ -1,4 +1,4 @@
-"""Bodies of the outbox's dead letters."""
+"""JSON bodies of dead letters."""
 
 from typing import Any, Literal
 from uuid import UUID
@@ -9,9 +9,11 @@ from ...wire.schema import InstantText, Schema
 
 
 class OutboxEvent(Schema, frozen=True, kw_only=True):
-    """One event for one destination. `payload` is what a webhook is sent, or what people are told
-    before a service's own words are made of it. What asks somebody to confirm a subscription has no
-    topic."""
+    """Event for one destination.
+
+    `payload` is the webhook body, or the input of the notification text of a channel. A request to
+    confirm a subscription has no topic.
+    """
 
     id: UUID
     topic: Literal["incident_event", "monitor_transition"] | UnsetType = UNSET
