@@ -20,7 +20,7 @@ _USUAL: Final = 100
 
 
 class AuditScreenQuery(msgspec.Struct, frozen=True):
-    """`all` shows as many as are ever given at once."""
+    """`all` shows the maximum number of entries."""
 
     all: str = ""
 

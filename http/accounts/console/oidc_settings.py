@@ -1,4 +1,4 @@
-"""How people sign in elsewhere."""
+"""Form of the OIDC settings."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Who may do what in an organization: its members and its API tokens, for its admins.
+"""Members and API tokens of an organization, for its admins.
 
-A token's secret is in the answer to its making, and nowhere else: not even a reload shows it again.
+Only the response to a create contains the secret of a token. A reload does not show it.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ class ApiTokenItem:
 
 @dataclass(frozen=True, slots=True)
 class OrganizationFormResult:
-    """What came of a form: what went wrong in which of the two, or the secret of a new token."""
+    """Result of a form: the error with its form, or the secret of a new token."""
 
     form: str = ""
     error: str = ""
@@ -81,7 +81,7 @@ async def render_organization(ask: Request) -> Response:
 
 
 async def submit_organization(ask: Request) -> Response:
-    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    """Calls the API handler of the button."""
     verb = value_of(ask, "act")
     try:
         match verb:

@@ -1,5 +1,7 @@
-"""A new password by mail: asking for the letter, and what its link leads to. Looking at the link
-spends nothing, as mail programs do that too."""
+"""Password reset by e-mail: request form, and form of the link.
+
+A GET of the link does not spend its token, as mail programs fetch links.
+"""
 
 from dataclasses import replace
 from typing import Final
@@ -85,7 +87,7 @@ async def choose(ask: Request) -> Response:
 
 
 async def _expect_offered(ask: Request) -> None:
-    """Problem not_found where nobody could be written to, or has a password here."""
+    """Raises Problem `not_found` without a mail server or with local sign-in disabled."""
     offered = ask.context.options.local_enabled and (await mailing_now(ask.context)).can_mail
     if not offered:
         raise Problem("not_found")

@@ -1,7 +1,6 @@
-"""One's own account: each button by the handler of the API that does it.
+"""Account of the user. Each button calls the API handler of its action.
 
-What is shown once, a secret to enrol and recovery codes, stands in the answer to its form and on no
-page that can be asked for again.
+A TOTP secret and recovery codes are shown once: only the response to the form contains them.
 """
 
 import io
@@ -50,7 +49,7 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileFormResult:
-    """`form` is the one that was refused, or whose answer it is."""
+    """`form` is the form that was refused, or whose result is shown."""
 
     form: str = ""
     wrong: str = ""
@@ -60,7 +59,7 @@ class ProfileFormResult:
 
 
 class ProfileQuery(msgspec.Struct, frozen=True):
-    """`done` is what has just been done."""
+    """`done` names the completed action."""
 
     done: str = ""
 
@@ -140,7 +139,7 @@ async def _apply(ask: Request, form: str) -> Response:
 
 
 async def _to_provider(ask: Request) -> Response:
-    """By a page, since a form may not end at another site."""
+    """Returns an intermediate page, as the policy forbids a form to end at another site."""
     async with ask.context.pool.transaction("console_profile", read_only=True) as tx:
         user = await select_own_user(tx, ask.who)
     if user is None:
@@ -191,8 +190,10 @@ async def _render(ask: Request, said: ProfileFormResult, *, status: int = 200) -
 
 
 def qr_code(text: str) -> Markup:
-    """As SVG that a strict policy lets through: it has neither style nor class, and what it shows
-    is ours alone."""
+    """Returns an SVG that the Content-Security-Policy permits: without style and class.
+
+    The SVG contains only modules, and no text of a user.
+    """
     written = io.BytesIO()
     segno.make(text, error="m", micro=False).save(
         written,

@@ -1,4 +1,4 @@
-"""How people sign in."""
+"""Form of the sign-in policy."""
 
 from typing import Final
 

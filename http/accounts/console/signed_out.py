@@ -1,5 +1,7 @@
-"""Signed out here; who came by single sign-on is led on, to sign out there too. A page and not a
-redirect: under our own policy a form may not end at another site."""
+"""Page after a sign-out. It leads OIDC users to the sign-out of their provider.
+
+It is not a redirect, because the policy forbids a form to end at another site.
+"""
 
 from typing import Final
 
@@ -17,7 +19,7 @@ async def render_signed_out(ask: Request) -> Response:
 
 
 async def _onward(ask: Request) -> str:
-    """Where the provider's own session ends; empty where it cannot be told."""
+    """Returns the sign-out URL of the provider, empty if it is unknown."""
     try:
         settings = await settings_in_force(ask.context)
         metadata = await ask.context.providers.metadata(settings.issuer)

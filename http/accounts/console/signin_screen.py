@@ -1,4 +1,4 @@
-"""The sign-in page. Where it leads afterwards is a path of ours, whatever a link asks for."""
+"""Sign-in page. It redirects only to a local path, regardless of the link."""
 
 from dataclasses import replace
 from typing import Final
@@ -37,7 +37,7 @@ _PROBLEMS: Final = {
 
 
 class SignInQuery(msgspec.Struct, frozen=True):
-    """`done` is what has just been done, `problem` why signing in elsewhere did not work."""
+    """`done` names the completed action, `problem` the reason of a failed OIDC sign-in."""
 
     next: str = "/"
     done: str = ""
@@ -51,7 +51,7 @@ async def render_signin(ask: Request) -> Response:
 
 
 async def enter(ask: Request) -> Response:
-    """The rate limit and the time that a wrong password costs are those of the API's sign-in."""
+    """Signs in through the API handler, with its rate limit and its constant-time check."""
     if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
         raise Problem("forbidden")
     to = local_path(value_of(ask, "next"))
@@ -72,7 +72,7 @@ async def enter(ask: Request) -> Response:
 async def _refused(
     ask: Request, to: str, email: str, problem: Problem, *, gave_code: bool
 ) -> Response:
-    """Who gave no code is told nothing of one before the password is right."""
+    """Shows the error. The code field appears only after the password was correct."""
     if problem.code == TOTP_REQUIRED:
         return await _form(ask, to, email=email, error=_CODE, status=401, asks_code=True)
     if problem.code == UNAUTHORIZED:
@@ -87,7 +87,7 @@ async def _refused(
 
 
 async def home(ask: Request) -> Response:
-    """To the first project that the person sees."""
+    """Redirects to the first project that the user sees."""
     async with ask.context.pool.transaction("console_home", read_only=True) as tx:
         places = await select_places(tx, ask.who)
     if places:
@@ -128,7 +128,7 @@ async def _form(
 
 
 async def _ways(ask: Request) -> AuthConfig:
-    """Those beside the password. The page is there while the store is not."""
+    """Returns the sign-in methods. The page also works without the database."""
     try:
         return await read_auth_config(ask)
     except Unavailable:

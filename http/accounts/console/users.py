@@ -1,4 +1,4 @@
-"""Everybody who has an account, for global admins: found by name, made, promoted and removed."""
+"""Users of the installation, for global admins: search, create, promote and delete."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Final

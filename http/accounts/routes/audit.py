@@ -16,7 +16,7 @@ from ..schemas.organizations import AuditEntry
 
 
 class AuditQuery(msgspec.Struct, frozen=True):
-    """More than 500 are not given at once."""
+    """`limit` is capped at 500."""
 
     limit: int = 100
 

@@ -1,4 +1,4 @@
-"""How people sign in to this installation, set by global admins."""
+"""Routes of the sign-in policy, which global admins set."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _OWN: Final = "/api/v1/settings/auth-policy"
 
 
 def configured_policy(options: HttpOptions) -> Policy:
-    """What holds where nobody has set anything."""
+    """Returns the policy of the configuration file, in effect while no policy is stored."""
     return Policy(
         min_password_len=options.min_password_length,
         session_ttl_seconds=options.session_ttl_seconds,
@@ -40,7 +40,7 @@ async def put(ask: Request) -> AuthPolicy:
 
 
 def _policy_of(body: PutAuthPolicy, configured: Policy) -> Policy:
-    """What is left out is as it is configured."""
+    """Returns the policy of a request. Absent fields get the configured values."""
     shortest, ttl = body.min_password_len, body.session_ttl_seconds
     return Policy(
         min_password_len=configured.min_password_len if shortest is UNSET else shortest,

@@ -1,4 +1,4 @@
-"""Signing in with a password, signing out, and which ways there are."""
+"""Sign-in with a password, sign-out, and the available sign-in methods."""
 
 from typing import Final
 
@@ -24,14 +24,17 @@ from ..schemas.accounts import AuthConfig, LoginRequest, SignedIn
 from .auth_policy import configured_policy
 
 _NOBODY: Final = Permission(Need.NOBODY)
-# Who came by single sign-on is led on from there: a form may not be answered by a redirect to
-# another site, under our own policy.
+# OIDC users continue from this page: the policy forbids that a form ends in a redirect to another
+# site.
 SIGNED_OUT: Final = "/signed-out"
 TOTP_REQUIRED: Final = "totp_required"
 
 
 async def log_in(ask: Request) -> Response:
-    """The hash is computed outside of any transaction, as long for an account as for none."""
+    """Signs in with a password.
+
+    The hash is computed outside of transactions. It takes the same time for an unknown account.
+    """
     context, body = ask.context, ask.body
     if not context.options.local_enabled:
         raise Problem("not_found")
@@ -52,7 +55,7 @@ async def log_in(ask: Request) -> Response:
 
 
 async def _expect_second_factor(ask: Request, user: UserRow) -> None:
-    """In a transaction of its own, which keeps that a code was wrong."""
+    """Checks the second factor in its own transaction, so that a failed attempt is stored."""
     context = ask.context
     async with context.pool.transaction("pass_second_factor") as tx:
         verdict = await pass_second_factor(tx, user, given(ask.body.totp), context.keyring)
@@ -63,7 +66,7 @@ async def _expect_second_factor(ask: Request, user: UserRow) -> None:
 
 
 def count_attempt(ask: Request) -> None:
-    """Counts against the client's tries a minute; a Problem where there is none left."""
+    """Counts an attempt of the client. Raises Problem `rate_limited` at the limit per minute."""
     wait_seconds = ask.context.logins.take(
         ask.client, ask.context.options.login_rate_limit_per_minute, ask.context.clock()
     )
@@ -72,7 +75,7 @@ def count_attempt(ask: Request) -> None:
 
 
 async def log_out(ask: Request) -> Response:
-    """Whoever has no session is signed out already; no other site may sign anybody out."""
+    """Signs out. Idempotent without a session. A cross-site request is refused."""
     options = ask.context.options
     secret = cookie_of(ask.headers.get("cookie", ""), options.cookie_name)
     to = "/"

@@ -1,4 +1,4 @@
-"""One's own account: who one is, one's password, one's sessions."""
+"""Routes of the caller's own account: profile, password, second factor and sessions."""
 
 from typing import Final
 from uuid import UUID
@@ -38,7 +38,7 @@ from .auth_policy import configured_policy
 from .local_login import count_attempt
 
 _ME: Final = "/api/v1/me"
-# Whose account it is, in a generator that has many; branding may say another name.
+# Issuer in the authenticator app. It is constant, also if branding renames the product.
 ISSUER: Final = "Leadline"
 
 
@@ -101,7 +101,7 @@ async def enrol_factor(ask: Request) -> TOTPEnrollResponse:
 
 
 async def enable_factor(ask: Request) -> TOTPEnableResponse:
-    """Tries count as those of signing in do."""
+    """Enables the second factor. Attempts count toward the sign-in limit."""
     context = ask.context
     count_attempt(ask)
     async with context.pool.transaction("enable_totp") as tx:
@@ -116,8 +116,10 @@ async def disable_factor(ask: Request) -> None:
 
 
 async def _checked(ask: Request, password: str, field: str) -> UserRow:
-    """One's own account, once its password was given. Tries count as those of signing in do: a
-    stolen session is no licence to guess."""
+    """Returns the caller's account after a check of its password.
+
+    Attempts count toward the sign-in limit, so that a stolen session cannot guess passwords.
+    """
     context = ask.context
     count_attempt(ask)
     async with context.pool.transaction("read_own_user", read_only=True) as tx:

@@ -1,4 +1,4 @@
-"""Who is a member of an organization or of one project of it."""
+"""Routes of the members of an organization or of one of its projects."""
 
 from functools import partial
 from typing import Final

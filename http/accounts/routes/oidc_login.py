@@ -1,7 +1,7 @@
-"""Signing in elsewhere: to the provider and back (OpenID Connect Core 1.0, section 3.1; RFC 7636).
+"""OIDC sign-in (OpenID Connect Core 1.0, section 3.1; PKCE, RFC 7636).
 
-State, nonce and verifier are good once, for ten minutes, and for the browser that began. Whatever
-goes wrong leads to the sign-in page with a word for it, never to another site.
+State, nonce and verifier are valid once, for ten minutes, in the browser that began. Every error
+leads to the sign-in page with an error code, never to another site.
 """
 
 import base64
@@ -49,7 +49,7 @@ LINKED: Final = "/profile?done=link"
 
 
 class LoginQuery(msgspec.Struct, frozen=True):
-    """`redirect` is a path of ours to go on to."""
+    """`redirect` is the local path after the sign-in."""
 
     redirect: str = "/"
 
@@ -62,7 +62,7 @@ class CallbackQuery(msgspec.Struct, frozen=True):
 
 
 class Stopped(Exception):
-    """Signing in elsewhere ends here; `word` is what the sign-in page says more of."""
+    """Ends an OIDC sign-in. `word` is the error code for the sign-in page."""
 
     def __init__(self, word: str) -> None:
         super().__init__(word)
@@ -71,7 +71,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Where the browser goes, and the cookie by which it is known when it is back."""
+    """URL of the provider, and the cookie that identifies the browser at the callback."""
 
     address: str
     cookie: str
@@ -86,7 +86,10 @@ async def log_in(ask: Request) -> Response:
 
 
 async def begin(ask: Request, to: str, link_user: int | None = None) -> Begun:
-    """Stopped where it is off, or the provider does not answer; Problem rate_limited."""
+    """Begins a sign-in.
+
+    Raises: Stopped, if OIDC is disabled or the provider does not answer; Problem `rate_limited`.
+    """
     context = ask.context
     wait_seconds = context.flows.take(ask.client, FLOWS_PER_MINUTE, context.clock())
     if wait_seconds:
@@ -128,7 +131,7 @@ async def handle_callback(ask: Request) -> Response:
 
 
 async def settings_in_force(context: AppContext) -> OidcSettings:
-    """Stopped where there is no single sign-on."""
+    """Returns the OIDC settings. Raises Stopped if OIDC is disabled."""
     async with context.pool.transaction("read_sign_on", read_only=True) as tx:
         try:
             found = await select_sign_on(tx, context.keyring, context.options.sign_on)
@@ -140,7 +143,7 @@ async def settings_in_force(context: AppContext) -> OidcSettings:
 
 
 async def _taken(ask: Request) -> FlowRow:
-    """The flow that this browser began, once."""
+    """Returns the flow that this browser began, and deletes it."""
     browser = cookie_of(ask.headers.get("cookie", ""), FLOW_COOKIE)
     state = ask.query.state
     if not browser or not state:
@@ -153,12 +156,12 @@ async def _taken(ask: Request) -> FlowRow:
 
 
 async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> OidcPerson:
-    """Who the provider says came back."""
+    """Returns the person whom the provider authenticated."""
     providers = ask.context.providers
     try:
         metadata = await providers.metadata(settings.issuer)
         if (ask.query.iss or metadata.tells_issuer) and ask.query.iss != settings.issuer:
-            # RFC 9207: the answer of another provider.
+            # RFC 9207: the response is from another provider.
             raise Stopped("refused")
         tokens = await redeem(
             providers.reach, metadata, _client(settings), ask.query.code, flow.verifier
@@ -184,8 +187,10 @@ async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> OidcP
 
 
 async def _more(ask: Request, metadata: Metadata, tokens: Tokens, subject: str) -> dict[str, Any]:
-    """What is told beside the token of the same subject (Core 1.0, section 5.3.2). Without it
-    somebody comes in whose address is not known."""
+    """Returns the UserInfo claims of the same subject (Core 1.0, section 5.3.2).
+
+    Returns no claims if the request fails. The address of the person then stays unknown.
+    """
     try:
         found = await ask_about(ask.context.providers.reach, metadata, tokens)
     except ProviderFault:
@@ -212,7 +217,7 @@ async def _enter(
 
 
 async def _link(ask: Request, user: int, person: OidcPerson) -> Response:
-    """By the session that asked for it, which is still there."""
+    """Links the identity to the account whose session requested it and still exists."""
     context = ask.context
     identified = await identify_in(context.pool, ask.headers, context.options.cookie_name)
     if identified is None or not identified.by_cookie:
@@ -232,7 +237,7 @@ def _client(settings: OidcSettings) -> Client:
 
 
 def _challenge(verifier: str) -> str:
-    """RFC 7636, section 4.2."""
+    """Returns the code challenge (RFC 7636, section 4.2)."""
     hashed = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()
 

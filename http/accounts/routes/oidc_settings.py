@@ -1,5 +1,7 @@
-"""How people sign in elsewhere, set by global admins: what is set was asked for first, so nothing
-is ever in force that never worked."""
+"""Routes of the OIDC settings, which global admins set.
+
+The provider is contacted before the settings are stored, so that they have worked once.
+"""
 
 from typing import Final
 
@@ -25,7 +27,10 @@ async def read(ask: Request) -> OIDCSettingsView:
 
 
 async def put(ask: Request) -> OIDCSettingsView:
-    """Refused as `merged_sign_on`; Problem that names the issuer where that does not answer."""
+    """Stores the settings.
+
+    Raises: Refused as `merged_sign_on`; Problem with the issuer, if the issuer does not answer.
+    """
     context = ask.context
     wanted = await _wanted(context, ask.body)
     secret = given(ask.body.client_secret)
@@ -44,7 +49,7 @@ async def put(ask: Request) -> OIDCSettingsView:
 
 
 async def _wanted(context: AppContext, body: SetOIDCSettings) -> OidcSettings:
-    """What is left out is as it is in force, but for the secret."""
+    """Returns the requested settings without the secret. Absent fields are unchanged."""
     async with context.pool.statement("read_sign_on") as tx:
         before = (await select_sign_on_shown(tx, context.options.sign_on)).settings
     redirect = body.redirect_url

@@ -1,4 +1,4 @@
-"""Organizations: listed to whoever is in them, made and removed by a global admin."""
+"""Organizations: members list them, global admins create and delete them."""
 
 from functools import partial
 from typing import Final

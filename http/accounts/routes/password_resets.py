@@ -1,4 +1,4 @@
-"""A new password by mail. What is answered is the same for every address."""
+"""Password reset by e-mail. The response is equal for every address."""
 
 from typing import Final
 
@@ -22,7 +22,10 @@ _SMALL: Final = 64 << 10
 
 
 async def request_reset(ask: Request) -> SignedIn:
-    """Problem not_found where nobody signs in by a password; rate_limited; mail_unavailable."""
+    """Requests a reset.
+
+    Raises: Problem `not_found`, if local sign-in is disabled; `rate_limited`; `mail_unavailable`.
+    """
     context = ask.context
     if not context.options.local_enabled:
         raise Problem("not_found")
@@ -36,7 +39,7 @@ async def request_reset(ask: Request) -> SignedIn:
 
 
 async def confirm_reset(ask: Request) -> None:
-    """A password that cannot be taken spends no token."""
+    """Sets the new password. A refused password does not spend the token."""
     context, body = ask.context, ask.body
     if not context.options.local_enabled:
         raise Problem("not_found")

@@ -1,4 +1,4 @@
-"""Projects of an organization; whoever is in a single one is shown that one."""
+"""Projects of an organization. A member of one project sees only that project."""
 
 from functools import partial
 from typing import Final

@@ -1,4 +1,4 @@
-"""API tokens of an organization. The secret is in the answer to its making, and nowhere else."""
+"""Routes of an organization's API tokens. Only a create returns the secret."""
 
 import os
 from typing import Final

@@ -1,4 +1,4 @@
-"""The people of the installation, as a global admin keeps them."""
+"""Routes of the users of the installation, for global admins."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
@@ -30,7 +30,7 @@ _ONE: Final = f"{_ALL}/{{userID}}"
 
 
 class UsersQuery(msgspec.Struct, frozen=True):
-    """Part of an e-mail address or a name, in any case."""
+    """`q` is part of an e-mail address or name, case-insensitive."""
 
     q: Annotated[str, Meta(max_length=200)] = ""
 
@@ -45,7 +45,7 @@ def _membership(membership: NamedMembership) -> AdminUserMembership:
     )
 
 
-# By whether there is a password, and whether there is an identity elsewhere.
+# By (has a password, has an OIDC identity).
 _AUTH_TYPES: Final[Mapping[tuple[bool, bool], Literal["local", "oidc", "both", "none"]]] = {
     (True, False): "local",
     (False, True): "oidc",

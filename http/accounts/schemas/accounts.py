@@ -1,4 +1,4 @@
-"""Bodies of signing in, of one's own account, and of the instance's people."""
+"""JSON bodies of sign-in, of the caller's account, and of the users of the instance."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -14,8 +14,11 @@ Code = Annotated[str, Meta(max_length=CODE_LONGEST)]
 
 
 class LoginRequest(RequestSchema, frozen=True, kw_only=True):
-    """`username` is the account's e-mail address, `totp` what the generator of its second factor
-    shows, or one of its recovery codes."""
+    """Sign-in request.
+
+    `username` is the e-mail address of the account. `totp` is a code of the authenticator app, or a
+    recovery code.
+    """
 
     username: Annotated[str, Meta(max_length=254)]
     password: SecretText
@@ -27,20 +30,20 @@ class SignedIn(Schema, frozen=True, kw_only=True):
 
 
 class ResetRequest(RequestSchema, frozen=True, kw_only=True):
-    """Whether anybody has the address is told to nobody."""
+    """Request for a password reset. The response does not reveal whether the account exists."""
 
     email: Email
 
 
 class ResetConfirm(RequestSchema, frozen=True, kw_only=True):
-    """`token` stands in the letter's link. It is good once, for 30 minutes."""
+    """`token` is part of the link in the e-mail. It is valid once, for 30 minutes."""
 
     token: Annotated[str, Meta(max_length=200)]
     new_password: SecretText
 
 
 class AuthConfig(Schema, frozen=True, kw_only=True):
-    """Which ways of signing in there are."""
+    """Available sign-in methods."""
 
     local: bool
     oidc: bool
@@ -54,20 +57,20 @@ class ChangePasswordRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class TOTPEnrollResponse(Schema, frozen=True, kw_only=True):
-    """`secret` in base32, and the address of it that generators read from a QR code."""
+    """`secret` is in base32. `uri` contains it for the QR code of authenticator apps."""
 
     secret: str
     uri: str
 
 
 class TOTPEnableRequest(RequestSchema, frozen=True, kw_only=True):
-    """`code` is what the generator shows now."""
+    """`code` is the present code of the authenticator app."""
 
     code: Code
 
 
 class TOTPEnableResponse(Schema, frozen=True, kw_only=True):
-    """Each is good once in the place of a code. They are told here and never again."""
+    """Recovery codes, returned once. Each replaces one TOTP code."""
 
     recovery_codes: list[str]
 

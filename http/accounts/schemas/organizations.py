@@ -1,4 +1,4 @@
-"""Bodies of organizations, projects, members, their audit, what is found, and the regions."""
+"""JSON bodies of organizations, projects, members, audit logs, search and regions."""
 
 from uuid import UUID
 
@@ -22,7 +22,7 @@ class CreateOrganization(RequestSchema, frozen=True, kw_only=True):
 
 
 class Rename(RequestSchema, frozen=True, kw_only=True):
-    """A slug is never changed; the name may be."""
+    """The name can change, the slug cannot."""
 
     name: Name
 
@@ -42,7 +42,10 @@ class CreateProject(RequestSchema, frozen=True, kw_only=True):
 
 
 class Membership(Schema, frozen=True, kw_only=True):
-    """Without `project_id` it holds in the whole organization. A token's has no id and no user."""
+    """Role in an organization, or in one project if `project_id` is present.
+
+    The membership of an API token has no id and no user.
+    """
 
     id: UUID | UnsetType = UNSET
     user_id: UUID | UnsetType = UNSET
@@ -59,7 +62,7 @@ class Member(Membership, frozen=True, kw_only=True):
 
 
 class AddMember(RequestSchema, frozen=True, kw_only=True):
-    """One of `user_id` and `email` names the person."""
+    """One of `user_id` and `email` is required."""
 
     user_id: UUID | UnsetType = UNSET
     email: Email | UnsetType = UNSET
@@ -72,8 +75,11 @@ class UpdateMember(RequestSchema, frozen=True, kw_only=True):
 
 
 class AuditEntry(Schema, frozen=True, kw_only=True):
-    """`org_id` lacks on what belongs to no organization; `actor_user_id` on what a token wrote
-    whose maker is gone. `actor_name` is how the actor was called when it was written."""
+    """Audit log entry.
+
+    `org_id` is absent for events outside organizations. `actor_user_id` is absent if an API token
+    acted and its creator was deleted. `actor_name` is the name of the actor at that time.
+    """
 
     id: UUID
     org_id: UUID | UnsetType = UNSET

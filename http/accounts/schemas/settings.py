@@ -1,4 +1,4 @@
-"""Bodies of what is set for the whole installation."""
+"""JSON bodies of settings of the installation."""
 
 from msgspec import UNSET, UnsetType
 
@@ -7,7 +7,11 @@ from ...wire.schema import RequestSchema, Schema, SecretText
 
 
 class AuthPolicy(Schema, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it. No domain is named where any may be."""
+    """Sign-in policy.
+
+    `configured` is true if an administrator has set it. If `allowed_email_domains` is empty, all
+    domains are allowed.
+    """
 
     configured: bool
     min_password_len: int
@@ -17,8 +21,10 @@ class AuthPolicy(Schema, frozen=True, kw_only=True):
 
 
 class PutAuthPolicy(RequestSchema, frozen=True, kw_only=True):
-    """The whole of it: what is left out is as the configuration has it. `configured` is passed
-    over."""
+    """Complete sign-in policy.
+
+    An absent field gets the value of the configuration file. `configured` is ignored.
+    """
 
     configured: bool | UnsetType = UNSET
     min_password_len: int | UnsetType = UNSET
@@ -28,9 +34,12 @@ class PutAuthPolicy(RequestSchema, frozen=True, kw_only=True):
 
 
 class OIDCSettingsView(Schema, frozen=True, kw_only=True):
-    """`configured` says that somebody has set it, `active` that people can sign in this way now;
-    `reload_error` is why the provider could not be asked the last time. The secret is told to
-    nobody."""
+    """OIDC settings.
+
+    `configured` is true if an administrator has set them, and `active` if users can sign in with
+    them now. `reload_error` is the reason why the last request to the provider failed. The secret
+    is never returned.
+    """
 
     configured: bool
     active: bool
@@ -47,8 +56,11 @@ class OIDCSettingsView(Schema, frozen=True, kw_only=True):
 
 
 class SetOIDCSettings(RequestSchema, frozen=True, kw_only=True):
-    """What is left out stays as it is. A secret that is left out or blank stays, unless it would go
-    to another issuer or be another client's."""
+    """OIDC settings to store.
+
+    Absent fields are unchanged. An absent or empty secret keeps the stored one, unless the issuer
+    or the client id changes.
+    """
 
     enabled: bool
     issuer: str | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Bodies of API tokens. The secret stands in the answer to its making, and in no other."""
+"""JSON bodies of API tokens. Only the response to a create contains the secret."""
 
 from typing import Annotated
 from uuid import UUID
@@ -10,7 +10,7 @@ from ...wire.schema import InstantText, Name, RequestSchema, Schema
 
 
 class ApiToken(Schema, frozen=True, kw_only=True):
-    """`actions` null: the role alone decides."""
+    """If `actions` is null, the role alone defines the rights."""
 
     id: UUID
     org_id: UUID
@@ -25,7 +25,7 @@ class ApiToken(Schema, frozen=True, kw_only=True):
 
 
 class CreateApiToken(RequestSchema, frozen=True, kw_only=True):
-    """`actions` only narrows what the role grants; left out or null, the role decides."""
+    """`actions` restricts the rights of the role. If absent or null, the role defines them."""
 
     name: Name
     role: Role
