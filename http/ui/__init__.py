@@ -1,1 +1,1 @@
-"""What a screen is written with: templates, formatting, form helpers, static files."""
+"""Shared parts of screens: templates, formatting, form helpers and static files."""

@@ -1,5 +1,6 @@
-"""What a page says of a monitor or a service that comes from a bundle, and whether its buttons
-would be refused.
+"""Notice on screens of monitors and services that a bundle manages.
+
+It also states whether the API refuses edits of the object.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ class Managed:
 
 
 def managed(row: FromBundle) -> Managed | None:
-    """None where people edit it."""
+    """Returns the notice, None if users edit the object."""
     if not row.managed_by:
         return None
     source = (

@@ -1,4 +1,4 @@
-"""Changes on an axis of time: each where it began, and what stands too close together as one."""
+"""Marks of changes on a time axis, at their start. Marks that would overlap are merged."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -11,12 +11,12 @@ from .data_table import exact
 from .formatting import count, duration, number
 from .plots.timeline_lanes import ChangeOutcomeClass, LaneMark
 
-# Steps of an axis of which each holds one mark of a kind and an outcome.
+# Steps of the axis. A step has at most one mark per kind and outcome.
 _STEPS: Final = 120
 
 
 def counted(changes: Sequence[Happened]) -> str:
-    """How many are drawn; where that is as many as are read, there may be more."""
+    """Returns the number of changes. At the read limit it states that there can be more."""
     if len(changes) < HAPPENED_MOST:
         return count(len(changes), "change")
     return f"the newest {number(HAPPENED_MOST)} changes"
@@ -25,7 +25,7 @@ def counted(changes: Sequence[Happened]) -> str:
 def marks(
     changes: Sequence[Happened], from_: Instant, to: Instant, share: Callable[[Instant], float]
 ) -> list[LaneMark]:
-    """By when they began. `share` is what part of the axis lies before an instant."""
+    """Returns marks at the start of changes. `share` maps an instant to a share of the axis."""
     groups: dict[tuple[int, str, ChangeOutcomeClass], list[Happened]] = {}
     for one in sorted(changes, key=lambda each: each.change.started_at):
         at = min(max(one.change.started_at, from_), to)
@@ -35,7 +35,7 @@ def marks(
 
 
 def marks_text(changes: Sequence[Happened]) -> list[tuple[Instant, str, str]]:
-    """From when, what, and how long it went on."""
+    """Returns (start, description, duration)."""
     return [
         (
             one.change.started_at,
@@ -63,7 +63,7 @@ def _mark(group: Sequence[Happened], share: Callable[[Instant], float]) -> LaneM
 
 
 def _length(one: Happened) -> str:
-    """Known where both its beginning and its end were told."""
+    """Returns the duration, empty unless both start and end are recorded."""
     if len(one.phases) < 2:
         return ""
     return duration(one.change.latest_at - one.change.started_at)

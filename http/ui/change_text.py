@@ -1,6 +1,6 @@
-"""Changes in plain words: what was done, how it ended, what the gate had said, and both sides.
+"""Texts of changes: description, outcome, gate decision and comparison.
 
-What came before is said to have come before.
+The texts state precedence in time, never a cause.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from .plots import timeline_lanes as lanes
 from .plots.timeline_lanes import ChangeOutcomeClass, change_sign
 from .reliability_text import ReliabilityText, precisely
 
-# Where many stand under each other; the page of one has it whole.
+# Longest name in lists, in characters. The change screen shows the whole name.
 SHORT_MOST: Final = 32
 
 KINDS: Final = {
@@ -66,7 +66,7 @@ MINUS: Final = "\u2212"
 
 @dataclass(frozen=True, slots=True)
 class ChangeSymbol:
-    """How a change is drawn: `symbols` on each other, in the manner of an outcome."""
+    """Drawing of a change: `symbols` on top of each other, in the style of an outcome."""
 
     symbols: Sequence[str]
     outcome: str
@@ -74,7 +74,7 @@ class ChangeSymbol:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDecisionText:
-    """What the gate had said; `uid` is None where the decision is kept no more."""
+    """Gate decision of a change. `uid` is None if retention deleted the decision."""
 
     uid: UUID | None
     mark: str
@@ -96,12 +96,12 @@ def sign_of(kind: ChangeKind, phases: Sequence[PhaseRow]) -> ChangeSymbol:
 
 
 def name_of(change: ChangeRow, ref: str) -> str:
-    """What was done, by what it is called, or else by what its source calls it."""
+    """Returns the kind and the ref of the change, or its external id without a ref."""
     return f"{KINDS[change.kind].capitalize()} {ref or change.external_id}"
 
 
 def sentence_of(change: ChangeRow, phases: Sequence[PhaseRow], ref: str, service: str) -> str:
-    """The first line of a change."""
+    """Returns the first line of the change screen."""
     return f"{name_of(change, ref)} of {service} {_SENTENCES[outcome_of(phases)]}"
 
 
@@ -124,7 +124,7 @@ def gated(decision: UUID | None, decided: ChangeDecision | None) -> ChangeDecisi
 
 
 def side(found: Side, sealed_through: Instant | None) -> ReliabilityText:
-    """A figure with what it is made of, or a dash with the reason for it."""
+    """Returns a figure with its coverage, or a dash with the reason."""
     span = found.span
     if found.availability is not None and found.facts is not None:
         split = found.facts.split
@@ -142,7 +142,7 @@ def side(found: Side, sealed_through: Instant | None) -> ReliabilityText:
 
 
 def difference(delta: Fraction | None, sides: Sequence[Side]) -> ReliabilityText:
-    """After less before, with a digit more than the sides bear, cut and not rounded."""
+    """Returns after minus before, with one digit more than the sides have, truncated."""
     if delta is None:
         return ReliabilityText(NOTHING, "withheld: it takes two figures", withheld=True)
     if delta == 0:

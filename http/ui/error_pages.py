@@ -1,4 +1,4 @@
-"""A refusal as a page: what is wrong and where to go, and to the sign-in where that is missing."""
+"""Error page of a refusal. Without a session it leads to the sign-in page."""
 
 from dataclasses import replace
 from urllib.parse import quote

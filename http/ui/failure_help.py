@@ -1,6 +1,6 @@
-"""What a failure's class and a number mean, in a sentence for whoever has to mend it.
+"""Explanations of failure classes and result codes, for users who fix the fault.
 
-It adds nothing to what is stored of a check: a class, a host and a number.
+They depend only on the stored class, host and code of a check.
 """
 
 from typing import Final
@@ -29,7 +29,8 @@ FAILURES: Final[dict[str, str]] = {
     FailureClass.RESPONSE_TOO_LARGE: "The answer is larger than what is read of one.",
     FailureClass.PUSH_MISSED: "Nothing reported in time.",
 }
-# What kept a canary from being run. Each counts as a failure, though the target was not asked.
+# Reasons for which a canary was not run. Each counts as a failure, although the target was not
+# contacted.
 REFUSALS: Final[dict[str, str]] = {
     WithheldReason.REGION_SATURATED: "Every place for canaries in its region was taken until its "
     "time was over: spread them out, or raise canary.concurrency_per_region.",
@@ -59,7 +60,7 @@ TROUBLES: Final = {
     UnknownReason.CARRIER_TOO_OLD: "the agent is too old for this kind",
     UnknownReason.PROBE_BUG: "the check itself broke: the log names the place",
 }
-# What the number of a kind's result is called; elsewhere it is the number of an answer.
+# Name of the result code by type. Other types use "code".
 _NUMBERS: Final[dict[str, str]] = {
     MonitorType.DNS: "rcode",
     MonitorType.GRPC: "gRPC status",
@@ -71,12 +72,12 @@ _NUMBERS: Final[dict[str, str]] = {
 
 
 def explain_failure(failure: str) -> str:
-    """Empty for what is none of the classes, as another version may have stored it."""
+    """Returns the explanation, empty for an unknown class of another version."""
     return FAILURES.get(failure) or REFUSALS.get(failure, "")
 
 
 def is_refusal(failure: str) -> bool:
-    """Whether nothing was run: the dispatch was refused."""
+    """Returns whether the dispatch was refused, so that no run took place."""
     return failure in REFUSALS
 
 
@@ -85,7 +86,7 @@ def explain_trouble(reason: UnknownReason | None) -> str:
 
 
 def number_name(kind: str) -> str:
-    """`rcode` of DNS; empty where the number is simply that of the answer."""
+    """Returns the name of the code, such as `rcode` for DNS, or an empty string."""
     return _NUMBERS.get(kind, "")
 
 

@@ -1,4 +1,4 @@
-"""What forms of services hold as text, and how a refusal is said at its field."""
+"""Text values of service forms, and the conversion of refusals to field faults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ NONE: Final = FieldFault()
 
 
 def fault_of(refused: Refused) -> FieldFault:
-    """In words, and at which field. What a form cannot mend goes on."""
+    """Returns the fault with its field. Raises the refusal if it concerns no form field."""
     if refused.code in ("forbidden", "not_found"):
         raise refused
     if refused.code in _CIRCLES:
@@ -80,7 +80,7 @@ def fault_of(refused: Refused) -> FieldFault:
 
 
 def decimal(field: str, text: str) -> float:
-    """A number as people write it, with a point or a comma."""
+    """Returns a number from text with a decimal point or comma."""
     try:
         return float(text.removesuffix("%").strip().replace(",", "."))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The routes of screens: a form is shown by GET, and sent by POST to where it was shown."""
+"""Routes of screens. GET shows a form, and POST to the same path submits it."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ def page_route(
     scope: tuple[str, str] | None = None,
     query: type[msgspec.Struct] = NoQuery,
 ) -> Route:
-    """Returns a route whose answer is a page; the body of a POST is a form."""
+    """Returns a route whose response is HTML. The body of a POST is a form."""
     return Route(
         method=method,
         path=path,
@@ -41,7 +41,7 @@ def form_route(
     *,
     need: Need = Need.EDITOR,
 ) -> Route:
-    """An editor's where nobody else is named."""
+    """Returns a route that requires `need`, by default an editor."""
     return page_route(
         method=method,
         path=path,
@@ -60,5 +60,5 @@ def admin_route(
     summary: str,
     query: type[msgspec.Struct] = NoQuery,
 ) -> Route:
-    """Of whoever runs the installation; it stands in no project."""
+    """Returns a route outside projects that requires a global admin."""
     return form_route(method, path, None, handler, summary, query, need=Need.GLOBAL_ADMIN)

@@ -1,7 +1,7 @@
-"""How numbers, instants and durations are spelt on every page, so that no two pages differ.
+"""Formatting of numbers, instants and durations, uniform on all screens.
 
-A unit follows its number after a narrow space that never breaks. A percentage has as many digits as
-its sample bears, and is cut, never rounded up.
+A narrow no-break space separates number and unit. The digits of a percentage depend on its sample,
+and it is truncated, never rounded up.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from ...storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datet
 
 GAP = "\u202f"
 NOTHING = "—"
-# Coverage is told to a tenth, however many results stand behind it.
+# Sample size that gives coverage one decimal, regardless of the number of results.
 COVERAGE_SAMPLE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An instant for a `time` element: exact for machines and on hover, short to read."""
+    """Instant for a `time` element: exact for machines and on hover, and a short text."""
 
     iso: str
     exact: str
@@ -26,7 +26,7 @@ class Moment:
 
 
 def number(value: int) -> str:
-    """Thousands apart: 4 100."""
+    """Returns the number with thousands separated: 4 100."""
     return f"{value:,}".replace(",", GAP)
 
 
@@ -34,8 +34,10 @@ _SPELT = {"tls": "TLS", "ssl": "SSL", "sslmode": "SSL mode", "ip": "IP", "http":
 
 
 def label(name: str) -> str:
-    """A setting in words: `follow_redirects` is Follow redirects, `password_ref` Password (secret).
-    A binding of a scenario is called by its own name."""
+    """Returns the label of a setting: `follow_redirects` is Follow redirects.
+
+    `password_ref` is Password (secret). A binding of a scenario has its own name.
+    """
     kind, is_binding, binding = name.removesuffix("_ref").partition("_secret_")
     if is_binding and kind == "scenario":
         return f"{binding} (secret)"
@@ -50,12 +52,12 @@ def count(many: int, noun: str, plural: str = "") -> str:
 
 
 def milliseconds(value: int) -> str:
-    """Whole ones, as they are measured: none of them is less than one, and not nothing."""
+    """Returns whole milliseconds, and `< 1 ms` for 0, as no check takes zero time."""
     return f"{number(value)}{GAP}ms" if value else f"< 1{GAP}ms"
 
 
 def percent(ratio: Fraction, sample: int) -> str:
-    """All of all and nothing of all need no decimals: they are exact."""
+    """Returns a percentage. 0 % and 100 % are exact and have no decimals."""
     if ratio in (0, 1):
         return f"{100 * int(ratio)}{GAP}%"
     return f"{spelt(ratio, sample)}{GAP}%"
@@ -66,7 +68,7 @@ def coverage(ratio: Fraction | None) -> str:
 
 
 def duration(us: int) -> str:
-    """The largest unit that says it, and the next one where hours or days are few."""
+    """Returns the largest suitable unit, plus the next one for few hours."""
     seconds = max(us, 0) // SECOND
     if seconds < 100:
         return f"{seconds}{GAP}s"
@@ -80,7 +82,7 @@ def duration(us: int) -> str:
 
 
 def setting(seconds: int) -> str:
-    """A length that somebody set: exactly, in the largest unit that divides it."""
+    """Returns a configured duration exactly, in the largest unit that divides it."""
     for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds and seconds % length == 0:
             return f"{seconds // length}{GAP}{unit}"
@@ -101,7 +103,7 @@ def exactly(at: Instant) -> str:
 
 
 def ago(at: Instant, now: Instant) -> Moment:
-    """Relative up to a day, then the day."""
+    """Returns a relative instant up to one day, else the date."""
     text = f"{duration(now - at)} ago" if now - at < DAY else dated(at, now)
     return Moment(to_text(at), exactly(at), text)
 
@@ -111,7 +113,7 @@ def moment(at: Instant, now: Instant) -> Moment:
 
 
 def dated(at: Instant, now: Instant) -> str:
-    """The time of day while it is today, else the day too, and the year where it is another."""
+    """Returns the time of day, with the day unless it is today, and the year if it differs."""
     then, today = to_datetime(at), to_datetime(now)
     if then.date() == today.date():
         return clock(at)

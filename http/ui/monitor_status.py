@@ -1,7 +1,7 @@
-"""What a monitor is shown as, in a mark and a word: the status, and why there may be none.
+"""Mark and word of a monitor status, with the reason for an unknown one.
 
-Unknown and pending are told apart: before the first result nobody expects to know; after it, not to
-know is a fault of ours that has to be seen.
+Pending is distinct from unknown: before the first result, missing data is expected. Afterwards it
+is a local failure that must be visible.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
 
 
 class MonitorStatusText(StrEnum):
-    """In the order in which they want attention; each value names its mark."""
+    """Status in order of urgency. Each value names its mark."""
 
     DOWN = "down"
     UNKNOWN = "unknown"

@@ -1,4 +1,4 @@
-"""What stands around every page of a project: where one is, who one is, and where one may go."""
+"""Frame of every project screen: navigation, user and available screens."""
 
 from dataclasses import dataclass
 
@@ -23,26 +23,26 @@ _ROLES = {
 @dataclass(frozen=True, slots=True)
 class PageLayout:
     place: NavProject
-    # The other projects that the person may go to.
+    # Other projects that the user can open.
     others: list[NavProject]
     person: str
     role: str
     may_write: bool
-    # Whether the project's bundle is theirs to read, whatever a page says of itself.
+    # The user may export the project's bundle.
     may_export: bool
-    # Whether the organization's members and tokens are theirs to keep.
+    # The user may administer members and tokens of the organization.
     runs_organization: bool
     at: str
     at_iso: str
     q: str = ""
-    # Whoever runs the installation may go to its own pages.
+    # The user is a global admin.
     runs_all: bool = False
-    # Why nobody is told of anything new; empty where people are.
+    # Reason why all alerts are muted, empty if they are not.
     silence: str = ""
 
 
 async def frame_of(ask: Request, tx: Tx, *, q: str = "") -> PageLayout:
-    """Of a page whose scope is in a project."""
+    """Returns the frame of a screen within a project."""
     assert ask.scope is not None
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
     place = await select_place(tx, org, project)

@@ -1,5 +1,6 @@
-"""Figures of services as every page spells them: a percentage with its coverage, what is left of a
-budget, and where there is none a dash with the reason in words.
+"""Texts of service figures, uniform on all screens: availability and remaining budget.
+
+A percentage has its coverage. A withheld figure is a dash with the reason.
 """
 
 from collections.abc import Collection
@@ -33,7 +34,7 @@ WHY: Final = {
     Withheld.SPANS_DEFINITION_REVISIONS: "it was declared otherwise meanwhile",
 }
 LABELS: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days"}
-# Of several that are aimed at, the one that a list shows.
+# Windows in order of preference. A list shows the first window with an objective.
 _FIRST: Final = ("30d", "90d", "7d", "24h")
 _MARKS: Final = {
     Health.HEALTHY: "up",
@@ -45,7 +46,7 @@ _MARKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityText:
-    """A figure and what stands under it; withheld, its text is a dash and its note the reason."""
+    """Figure with its note. A withheld figure is a dash, with the reason as the note."""
 
     text: str
     note: str
@@ -80,7 +81,7 @@ def window_shown(targets: Collection[str]) -> str:
 
 
 def availability(window: ReportWindow) -> ReliabilityText:
-    """With its coverage, and from when where the window is not whole."""
+    """Returns the availability with its coverage, and its start if the history is too short."""
     if window.availability is None:
         return ReliabilityText(
             NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True
@@ -92,17 +93,17 @@ def availability(window: ReportWindow) -> ReliabilityText:
 
 
 def since(window: ReportWindow) -> str:
-    """The day from which a window that was cut short is told."""
+    """Returns the first day of a shortened window."""
     return day(window.from_)
 
 
 def sample_of(window: ReportWindow) -> int:
-    """Minutes that were measured: what the digits of a figure are borne by."""
+    """Returns the measured minutes, which define the digits of the figure."""
     return window.durations.split.measured_us // MINUTE
 
 
 def budget_left(window: ReportWindow, objective: int | None) -> ReliabilityText:
-    """What may still be down, and how much of it that is."""
+    """Returns the remaining budget as a duration, and as a share."""
     if objective is not None and window.aggregate_withheld is not None:
         return ReliabilityText(
             NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True
@@ -111,7 +112,7 @@ def budget_left(window: ReportWindow, objective: int | None) -> ReliabilityText:
 
 
 def budget_of(split: Split, objective: int | None) -> ReliabilityText:
-    """The same of any measured time."""
+    """Returns the remaining budget for any measured time."""
     if objective is None:
         return ReliabilityText("", "no objective")
     found = budget(split, objective)
@@ -127,7 +128,7 @@ def budget_of(split: Split, objective: int | None) -> ReliabilityText:
 
 
 def left_share(window: ReportWindow, objective: int | None) -> Fraction | None:
-    """The share of the budget that is left, below 0 where it is overdrawn; None where withheld."""
+    """Returns the share of the budget that is left, negative if overdrawn, None if withheld."""
     if objective is None or not isinstance(window.budget(objective), ErrorBudget):
         return None
     allowed = allowed_us(window.durations.split, objective)
@@ -135,7 +136,7 @@ def left_share(window: ReportWindow, objective: int | None) -> Fraction | None:
 
 
 def verdict_text(window: ReportWindow, objective: int | None) -> str:
-    """Whether what was aimed at is met, where that can be told."""
+    """Returns whether the objective is met, empty if this is unknown."""
     if objective is None:
         return ""
     found = window.budget(objective)
@@ -157,14 +158,14 @@ def _short(reason: Withheld, split: Split) -> str:
 
 
 def objective_text(objective: int) -> str:
-    """Exactly as it was set."""
+    """Returns the objective with all its decimals."""
     whole, rest = divmod(objective, OBJECTIVE_SCALE)
     decimals = f"{rest:04}".rstrip("0")
     return f"{whole}.{decimals}{GAP}%" if decimals else f"{whole}{GAP}%"
 
 
 def precisely(us: int) -> str:
-    """The two largest units of a length, cut: 8 min 44 s."""
+    """Returns the two largest units of a duration, truncated: 8 min 44 s."""
     seconds = max(us, 0) // SECOND
     if not seconds and us > 0:
         return f"< 1{GAP}s"

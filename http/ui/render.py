@@ -1,5 +1,7 @@
-"""Templates become pages: escaped always, nothing inline, and under a policy that allows no other
-host. What a template names and nobody gave is a fault of ours, found by its test.
+"""Rendering of templates to HTML: always escaped, without inline code.
+
+The Content-Security-Policy allows no other host. An undefined template variable raises an error, so
+that tests find it.
 """
 
 import hashlib
@@ -26,8 +28,8 @@ POLICY: Final = (
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "Cache-Control": "no-store",
-    # Without any referrer a browser also hides the Origin of our own forms, and over plain HTTP
-    # that is all that tells them from another site's.
+    # With no-referrer, browsers send `Origin: null` with forms. Over plain HTTP, only the Origin
+    # distinguishes own forms from those of another site.
     "Referrer-Policy": "same-origin",
 }
 HTML: Final = "text/html; charset=utf-8"
@@ -53,20 +55,20 @@ def render(template: str, **values: Any) -> str:
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:
-    """A whole page, with the headers that every page has."""
+    """Returns a whole page with the common headers."""
     body = render(template, **values).encode()
     return Response(body=body, status=status, headers=HEADERS, content_type=HTML)
 
 
 def redirect(to: str, **headers: str) -> Response:
-    """After a form: the browser asks for the page anew, so that a reload repeats nothing."""
+    """Returns 303 after a form, so that a reload does not repeat the POST."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(body=b"", status=303, headers={"Location": to, **named}, content_type=HTML)
 
 
 @cache
 def static_file(name: str) -> tuple[bytes, str, str] | None:
-    """(bytes, type, version) of a file we ship; None for any other name."""
+    """Returns (bytes, type, version) of a shipped file, None for any other name."""
     path = STATIC / name
     if "/" in name or path.suffix not in TYPES or not path.is_file():
         return None
@@ -75,7 +77,7 @@ def static_file(name: str) -> tuple[bytes, str, str] | None:
 
 
 def static_url(name: str) -> str:
-    """With its version, so that a browser may keep it for good."""
+    """Returns the URL with the file version, so that browsers can cache it permanently."""
     found = static_file(name)
     assert found is not None, f"no such file: {name}"
     return f"/static/{name}?v={found[2]}"

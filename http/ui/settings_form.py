@@ -1,6 +1,6 @@
-"""A form of a setting of the whole installation, made from the bodies of its API.
+"""Form of an installation setting, derived from the bodies of its API.
 
-The rows name the fields; a new field needs a row. What the API refuses is shown with the input.
+The rows name the fields, so a new field needs a row. A refused form keeps its input.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,25 +20,28 @@ from .render import page, redirect
 
 
 class Of(StrEnum):
-    """The control of a row, and what its text means."""
+    """Control of a row, and the format of its text."""
 
     NUMBER = "number"
     TEXT = "text"
     LINES = "lines"
-    # A list: one word a line, or several with commas.
+    # List with one word per line, or separated by commas.
     WORDS = "words"
-    # A list in one line.
+    # List in one line.
     WORD_LINE = "word_line"
     CHECK = "check"
     CHOICE = "choice"
-    # It is not shown, and blank keeps the one that is stored.
+    # Not rendered. An empty value keeps the stored secret.
     SECRET = "secret"
 
 
 @dataclass(frozen=True, slots=True)
 class SettingField:
-    """A field of the API's body. `path` leads to a field of an inner object (`announcement.text`);
-    `choices` are those of a choice; `is_stored` returns whether what was read has the secret."""
+    """Field of the API body.
+
+    `path` leads to a field of an inner object (`announcement.text`). `choices` are those of a
+    choice. `is_stored` returns whether the present setting has the secret.
+    """
 
     name: str
     label: str
@@ -53,7 +56,7 @@ class SettingField:
         return (self.path or self.name).split(".")
 
     def typed_of(self, body: Mapping[str, Any]) -> str:
-        """Returns the value of a JSON body as a person would type it."""
+        """Returns the value of a JSON body as form text."""
         value: Any = body
         for key in self.keys:
             value = value[key]
@@ -68,7 +71,7 @@ class SettingField:
                 return str(value)
 
     def value_of(self, text: str) -> object:
-        """Returns what the API takes for the input. Refused invalid, with the field."""
+        """Returns the API value of the input. Refused invalid, with the field."""
         match self.of:
             case Of.NUMBER:
                 return whole_number(self.name, text)
@@ -91,9 +94,11 @@ Typed = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SettingForm:
-    """`read` and `put` are the handlers of the API, `body` is what `put` takes. `says` returns a
-    sentence about the present setting. `otherwise` gives, for codes other than invalid, the row and
-    the message. `unset` states what holds while nothing is set, `after_save` what follows a save.
+    """Form of a setting.
+
+    `read` and `put` are the handlers of the API, `body` is the request type of `put`. `says`
+    returns a sentence about the present setting. `otherwise` maps other codes than invalid to row
+    and message. `unset` describes the default, `after_save` the effect of a save.
     """
 
     path: str
@@ -180,7 +185,7 @@ class SettingForm:
 
 
 class _SettingQuery(msgspec.Struct, frozen=True):
-    """`saved` is there after it was."""
+    """`saved` is set after a save."""
 
     saved: str = ""
 

@@ -1,4 +1,4 @@
-"""What pages load: files that we ship, kept for good under the version that their name carries."""
+"""Static files of the console, cached permanently under the version in their URL."""
 
 from typing import Final
 
@@ -27,7 +27,7 @@ async def read(ask: Request) -> Response:
     tag = f'"{version}"'
     headers = {
         "ETag": tag,
-        # Under any other version these bytes must not be kept: they may be newer than the page.
+        # Under another version the bytes can be newer than the page, so they must not be cached.
         "Cache-Control": _FOR_GOOD if ask.query.v == version else _ASK_AGAIN,
     }
     if is_known(ask.headers, tag):

@@ -1,4 +1,4 @@
-"""What forms of schedules and overrides hold as text: local times of a zone, and lengths."""
+"""Conversion of form text: local times of a zone, and durations."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -18,12 +18,12 @@ UNITS: Final = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "seconds": 1}
 
 
 def zone_named(name: str) -> ZoneInfo:
-    """UTC where none is named, or one that there is not: the rule refuses it."""
+    """Returns the zone, UTC for an absent or unknown name. The rule refuses unknown names."""
     return ZoneInfo(name if name and is_timezone(name) else "UTC")
 
 
 def instant_typed(field: str, text: str, zone: ZoneInfo) -> str:
-    """A local time as an instant on the wire. Refused where it is none."""
+    """Returns a local time as an instant in JSON format. Refused if it is malformed."""
     try:
         local = datetime.fromisoformat(text)
         aware = local if local.tzinfo else local.replace(tzinfo=zone)
@@ -33,19 +33,19 @@ def instant_typed(field: str, text: str, zone: ZoneInfo) -> str:
 
 
 def spelt_local(at: Instant, zone: ZoneInfo) -> str:
-    """As a field for a local time takes it."""
+    """Returns the value of a `datetime-local` field."""
     local = to_datetime(at).astimezone(zone).replace(tzinfo=None)
     return local.isoformat(timespec="minutes" if at % MINUTE == 0 else "milliseconds")
 
 
 def length_typed(field: str, text: str, unit: str) -> int:
-    """Whole seconds. Refused where it is no number."""
+    """Returns whole seconds. Refused if the text is not a number."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and unit in UNITS):
         raise Refused("invalid", field, "must be a whole number")
     return int(text) * UNITS[unit]
 
 
 def spelt_length(seconds: int) -> tuple[str, str]:
-    """A number and the largest unit that says it exactly."""
+    """Returns a number and the largest unit that divides the duration."""
     unit = next(unit for unit, length in UNITS.items() if seconds % length == 0)
     return str(seconds // UNITS[unit]), unit

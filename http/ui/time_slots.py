@@ -1,4 +1,4 @@
-"""From what was taken to what a strip shows: even slots over a range, each of one kind."""
+"""Conversion of results to the slots of a strip: equal slots, each with one state."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from .plots.heartbeat_strip import HeartbeatSlot
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """`many` slots of `step_us` from an instant."""
+    """Axis of `many` slots of `step_us` from an instant."""
 
     from_at: Instant
     step_us: int
@@ -33,8 +33,10 @@ class Axis:
 def beats(
     course: ResultTimeline, axis: Axis, now: Instant, *, held_us: int, patience_us: int = 0
 ) -> list[HeartbeatSlot]:
-    """What each slot shows. A slot without a result shows the last one while that holds
-    (`held_us`); one that began less than `patience_us` ago may still get one.
+    """Returns the state of each slot.
+
+    A slot without a result shows the last one while it is fresh (`held_us`). A slot that began less
+    than `patience_us` ago can still get a result.
     """
     taken = {axis.slot(row.start): row for row in course.taken}
     breaks = _breaks(course)
@@ -80,6 +82,6 @@ def _beat(
 
 
 def _breaks(course: ResultTimeline) -> list[Instant]:
-    """Where results from before speak no more: a pause or a maintenance begins."""
+    """Returns the instants at which earlier results expire: starts of pauses and maintenance."""
     pauses = [term.from_ for term, _ in spans(course.terms) if not term.enabled]
     return sorted([*pauses, *(span.from_ for span in course.maintenance)])

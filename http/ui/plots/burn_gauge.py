@@ -1,5 +1,6 @@
-"""How fast a budget burns over one range: a bar from 0 to 1 000 times the even pace, by powers of
-ten, and a tick where the rule's threshold is. What cannot be decided has no bar: it is hatched.
+"""Burn gauge: a bar from 0 to 1 000 on a logarithmic scale, with a tick at the threshold.
+
+A rate of 1 uses the budget up exactly over its window. An undecidable rate is hatched.
 """
 
 from fractions import Fraction
@@ -16,7 +17,7 @@ _LABELS = ((0.0, "0", ""), (0.25, "1×", "mid"), (0.5, "10×", "mid"), (0.75, "1
 
 
 def gauge(rate: Fraction | None, threshold: Fraction, class_: str, label: str) -> Markup:
-    """`class_` fills the bar; `label` says the whole of it in words."""
+    """Returns the gauge. `class_` fills the bar, `label` describes the gauge."""
     track = {"width": "100%", "y": 2, "height": HEIGHT - 4, "rx": 2}
     if rate is None:
         drawn = [svg.element("rect", fill=svg.HATCH, **track)]
@@ -31,7 +32,7 @@ def gauge(rate: Fraction | None, threshold: Fraction, class_: str, label: str) -
 
 
 def scale() -> Markup:
-    """What the places of a gauge mean, under it."""
+    """Returns the labelled scale below a gauge."""
     texts = [
         svg.element("text", text, class_=class_ or None, x=svg.share(at, 1), y=11)
         for at, text, class_ in (*_LABELS, (1.0, "1000×", "end"))
@@ -40,7 +41,7 @@ def scale() -> Markup:
 
 
 def place(rate: Fraction) -> float:
-    """Where a rate stands, from 0 to 1: evenly up to one, from there on by powers of ten."""
+    """Returns the position from 0 to 1: linear up to rate 1, logarithmic above."""
     value = float(rate)
     if value <= 0:
         return 0.0
@@ -50,7 +51,7 @@ def place(rate: Fraction) -> float:
 
 
 def spelt_rate(rate: Fraction) -> str:
-    """`14.4×`, `183×`: three digits at most, cut."""
+    """Returns `14.4×`, `183×`: at most three digits, truncated."""
     if rate >= 100:
         return f"{int(rate)}×"
     tenths = int(10 * rate)

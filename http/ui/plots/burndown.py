@@ -1,8 +1,8 @@
-"""What is left of an error budget over its window: from all of it down to nothing, and never up.
+"""Burn-down plot: the share of an error budget that is left over its window.
 
-Where nothing was measured the line breaks and the place is hatched; it goes on at the level where
-it stopped, as what is not known used up nothing that anybody could tell. What is overdrawn stays at
-the foot, in red. A dotted line is the even pace, which would use it up exactly.
+The line never rises. It breaks at gaps, which are hatched, and continues at the same level, because
+unknown time uses no budget. An overdrawn budget is drawn red at the bottom. A dotted line is burn
+rate 1, which uses the budget up exactly.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ WIDTH = 1000
 LINES = 4
 PARTLY_HIGH = 6
 OVERDRAWN_HIGH = 5
-# How far apart what is written at two falls must be, as a share of the width.
+# Smallest distance between two cost labels, as a share of the width.
 COST_APART = 0.14
 EDGE = 0.03
 
 
 class SegmentKind(StrEnum):
-    """What is known of a step."""
+    """Knowledge about a step."""
 
     MEASURED = "measured"
-    # Measured, and not all of it.
+    # Partly measured.
     PARTLY = "partly"
     GAP = "gap"
     MAINTENANCE = "maintenance"
@@ -47,9 +47,11 @@ _SAID = {
 
 @dataclass(frozen=True, slots=True)
 class BudgetStep:
-    """`from_` and `to` are shares of the window, each step beginning where the one before ends.
-    `left` is the share of the budget that is left at its end, below 0 where it is overdrawn; `cost`
-    is written where it falls, if that is to be written."""
+    """Step of the budget. `from_` and `to` are shares of the window.
+
+    Each step begins at the end of the previous one. `left` is the share of the budget at its end,
+    negative if it is overdrawn. `cost` labels the fall if it is not empty.
+    """
 
     from_: float
     to: float
@@ -59,12 +61,12 @@ class BudgetStep:
 
 
 def burndown(steps: Sequence[BudgetStep], ticks: Sequence[Tick], label: str) -> Markup:
-    """Both columns of the plot: the shares to the left, and the plot with its times."""
+    """Returns both columns of the plot: the scale, and the plot with its times."""
     return svg.joined(_scale(), _plot(steps, ticks, f"{label} {plot_text(steps)}"))
 
 
 def plot_text(steps: Sequence[BudgetStep]) -> str:
-    """The plot in a sentence."""
+    """Returns the plot as a sentence."""
     drawn = [step for step in steps if step.kind in _DRAWN]
     if not drawn:
         return "Nothing was measured."
@@ -80,7 +82,7 @@ def plot_text(steps: Sequence[BudgetStep]) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """Cut towards what is worse: a hundred is only all, and nothing is said to be left of none."""
+    """Returns a percentage rounded down, so that the remaining budget is never overstated."""
     return f"{int(100 * share // 1) if share < 1 else 100}\u202f%"
 
 
@@ -120,7 +122,7 @@ def _plot(steps: Sequence[BudgetStep], ticks: Sequence[Tick], said: str) -> Mark
 
 
 def _band(kind: SegmentKind, from_: float, to: float) -> list[Markup]:
-    """What stands where the line is not all there is to know."""
+    """Returns the background of a step that is not fully measured."""
     place = {"x": svg.share(from_, 1), "width": svg.share(to - from_, 1)}
     if kind is SegmentKind.MEASURED:
         return []
@@ -139,7 +141,7 @@ def _band(kind: SegmentKind, from_: float, to: float) -> list[Markup]:
 
 
 def _runs(steps: Sequence[BudgetStep]) -> list[tuple[float, list[BudgetStep]]]:
-    """Neighbouring steps that a line goes through, each run with what was left before it."""
+    """Returns runs of drawn steps, each with the share that was left before it."""
     found: list[tuple[float, list[BudgetStep]]] = []
     before = 1.0
     for drawn, group in groupby(steps, key=lambda step: step.kind in _DRAWN):
@@ -170,7 +172,7 @@ def _level(left: float) -> str:
 
 
 def _overdrawn(steps: Sequence[BudgetStep]) -> list[Markup]:
-    """A foot where more was used than there was."""
+    """Returns red marks at the bottom for an overdrawn budget."""
     over = [step for step in steps if step.left < 0 and step.kind in _DRAWN]
     return [
         svg.element(
@@ -187,7 +189,7 @@ def _overdrawn(steps: Sequence[BudgetStep]) -> list[Markup]:
 
 
 def _joined(steps: Sequence[BudgetStep]) -> list[tuple[BudgetStep, float]]:
-    """Neighbours together: the first of each, and where the last ends."""
+    """Returns (first step, end) of merged neighbours."""
     found: list[tuple[BudgetStep, float]] = []
     for step in steps:
         if found and found[-1][1] == step.from_:
@@ -198,7 +200,7 @@ def _joined(steps: Sequence[BudgetStep]) -> list[tuple[BudgetStep, float]]:
 
 
 def _costs(steps: Sequence[BudgetStep]) -> list[Markup]:
-    """What each fall cost, beside where it ends, unless that touches the one before."""
+    """Returns the cost labels, except labels that would overlap the previous one."""
     found = []
     free_from = 0.0
     for step in steps:
@@ -206,7 +208,7 @@ def _costs(steps: Sequence[BudgetStep]) -> list[Markup]:
             continue
         free_from = step.to + COST_APART
         at_edge = step.to > 1 - COST_APART
-        # Above the foot, and below the top.
+        # Keep the label above the bottom and below the top.
         y = min(max(_y(max(step.left, 0.0)) - 6, TOP + 14), TOP + HEIGHT - 10)
         found.append(
             svg.element(
@@ -221,7 +223,7 @@ def _costs(steps: Sequence[BudgetStep]) -> list[Markup]:
 
 
 def _tick(tick: Tick) -> Markup:
-    # At an edge a name grows inwards.
+    # Labels at an edge extend inwards.
     class_ = "start" if tick.at < EDGE else "end" if tick.at > 1 - EDGE else "mid"
     class_ = f"{class_} wide" if tick.minor else class_
     return svg.element(

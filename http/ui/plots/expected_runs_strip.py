@@ -1,4 +1,4 @@
-"""The expected-run ledger as a strip under the heartbeats: it speaks of us, not of the target."""
+"""Strip of the expected-run ledger. It shows the work of Leadline, not the target."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -12,7 +12,7 @@ HEIGHT = 20
 
 
 class RunSlot(StrEnum):
-    """What one slot's run came to, the worst last; each value is the class that draws it."""
+    """Outcome of a slot's run, worst last. Each value is a CSS class."""
 
     AWAY = "r-away"
     COVERED = "r-covered"
@@ -33,7 +33,7 @@ _OUTLINED = (RunSlot.COVERED_LATE, RunSlot.RESERVED)
 
 
 def worst(runs: Sequence[RunSlot]) -> RunSlot:
-    """What a slot shows that holds several runs."""
+    """Returns the state of a slot with several runs."""
     order = list(RunSlot)
     return max(runs, key=order.index, default=RunSlot.AWAY)
 
@@ -41,7 +41,7 @@ def worst(runs: Sequence[RunSlot]) -> RunSlot:
 def ledger(
     runs: Sequence[RunSlot], totals: dict[RunSlot, int], titled: Callable[[RunSlot, int, int], str]
 ) -> Markup:
-    """`totals` counts runs, of which a slot may hold several."""
+    """Returns the strip. `totals` counts runs, as a slot can contain several."""
     drawn = [
         _stretch(run, first, after, titled(run, first, after))
         for run, first, after in stretches(runs)

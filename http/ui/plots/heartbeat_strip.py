@@ -1,4 +1,4 @@
-"""The heartbeat strip: one slot a run, or a stretch of runs; up is short and trouble is tall."""
+"""Heartbeat strip: one slot per run or group of runs. Failures are taller than successes."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -15,14 +15,14 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 
 class HeartbeatSlot(StrEnum):
-    """What one slot shows; each value is the class that draws it."""
+    """State of a slot. Each value is a CSS class."""
 
     UP = "b-up"
     FAILED = "b-failed"
     NONE = "b-none"
     MAINTENANCE = "b-maint"
     PAUSED = "b-paused"
-    # Before the monitor was, or still to come: nothing is drawn, as nothing was due.
+    # Before the creation of the monitor, or in the future: not drawn, as no run was due.
     AWAY = "b-away"
 
 
@@ -40,7 +40,7 @@ def strip(
     label: str,
     titled: Callable[[HeartbeatSlot, int, int], str] | None = None,
 ) -> Markup:
-    """`titled` says what a stretch of equal slots shows on hover: (beat, first, after last)."""
+    """Returns the strip. `titled` maps (beat, first, after last) to the hover text."""
     runs = stretches(beats)
     drawn = [
         _run(beat, first, after, titled(beat, first, after) if titled else "")
@@ -68,7 +68,7 @@ def strip(
 
 
 def plot_text(beats: Sequence[HeartbeatSlot]) -> str:
-    """The strip in words: how many slots of what."""
+    """Returns the number of slots of each state as text."""
     parts = [f"{beats.count(beat)} {word}" for beat, word in _SAID.items() if beat in beats]
     return ", ".join(parts) or "nothing was due yet"
 
@@ -78,7 +78,7 @@ def slot_text(beat: HeartbeatSlot, many: int) -> str:
 
 
 def stretches(kinds: Sequence[Kind]) -> list[tuple[Kind, int, int]]:
-    """Equal neighbours together: (kind, first, after last), in order."""
+    """Returns (kind, first, after last) of merged equal neighbours, in order."""
     found = []
     at = 0
     for kind, group in groupby(kinds):
@@ -89,7 +89,7 @@ def stretches(kinds: Sequence[Kind]) -> list[tuple[Kind, int, int]]:
 
 
 def _run(beat: HeartbeatSlot, first: int, after: int, title: str) -> Markup:
-    """A line whose dashes are the slots: the dash begins anew with each line."""
+    """Returns a dashed line with one dash per slot. The dash pattern restarts with each line."""
     start, length = first * SLOT + 1, (after - first) * SLOT - 2
     middle = HEIGHT // 2
     children = [svg.title(title)] if title else []

@@ -1,7 +1,7 @@
 """Latency of good results: a line of the median, a band up to the 95th percentile.
 
-No line is drawn across a gap, in maintenance, or while the target is down: those have marks of
-their own, and an average that fills them would be an invention.
+The line is interrupted by gaps, maintenance and downtime, which have their own marks. An
+interpolated value would be invented.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ HEIGHT = 200
 FOOT = 22
 WIDTH = 1000
 LINES = 4
-# How far apart the middles of two names must be, as a share of the width.
+# Smallest distance between the centres of two names, as a share of the width.
 NAME_APART = 0.13
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
 class LatencyStep(StrEnum):
-    """What stands at one step of the time axis."""
+    """State of a step of the time axis."""
 
     POINT = "point"
     GAP = "gap"
@@ -43,7 +43,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class LatencyValue:
-    """`p50` and `p95` in ms are there exactly for a POINT."""
+    """Value of a step. Only a POINT has `p50` and `p95`, in ms."""
 
     kind: LatencyStep
     p50: int = 0
@@ -52,7 +52,7 @@ class LatencyValue:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A label under the axis at a share of it; `minor` ones leave on a narrow screen."""
+    """Label under the axis, at a share of it. `minor` labels are hidden on narrow screens."""
 
     at: float
     text: str
@@ -60,13 +60,13 @@ class Tick:
 
 
 def latency(points: Sequence[LatencyValue], ticks: Sequence[Tick], label: str) -> Markup:
-    """Both columns of the plot: the values to the left, and the plot with its times."""
+    """Returns both columns of the plot: the scale, and the plot with its times."""
     top = ceiling(max((point.p95 for point in points), default=0))
     return svg.joined(_scale(top), _plot(points, ticks, top, label))
 
 
 def ceiling(largest: int) -> float:
-    """The value of the highest gridline: four even steps of a round number."""
+    """Returns the highest gridline: four equal steps of a round number."""
     if largest <= 0:
         return float(LINES)
     rough = largest / LINES
@@ -76,7 +76,7 @@ def ceiling(largest: int) -> float:
 
 
 def plot_text(points: Sequence[LatencyValue]) -> str:
-    """The plot in a sentence."""
+    """Returns the plot as a sentence."""
     good = [point for point in points if point.kind is LatencyStep.POINT]
     if not good:
         said = "No good result in this range"
@@ -141,7 +141,7 @@ def _shift() -> str:
 
 
 def _band(kind: LatencyStep, first: int, after: int, many: int) -> list[Markup]:
-    """What stands where no line may be."""
+    """Returns the background of steps without a line."""
     place = {"x": svg.share(first, many), "width": svg.share(after - first, many)}
     match kind:
         case LatencyStep.GAP:
@@ -173,7 +173,7 @@ def _band(kind: LatencyStep, first: int, after: int, many: int) -> list[Markup]:
 
 
 def _names(runs: Sequence[tuple[LatencyStep, int, int]], many: int) -> list[Markup]:
-    """What a band is, over it, where that touches no name before it."""
+    """Returns the names of bands, except names that would overlap the previous one."""
     found = []
     free_from = 0.0
     for kind, first, after in runs:
@@ -181,7 +181,7 @@ def _names(runs: Sequence[tuple[LatencyStep, int, int]], many: int) -> list[Mark
         if kind not in _NAMES or middle < free_from:
             continue
         free_from = middle + NAME_APART
-        # At the edge a name grows inwards.
+        # Labels at an edge extend inwards.
         class_ = "end" if middle > 1 - NAME_APART / 2 else "mid"
         class_ = "start" if middle < NAME_APART / 2 else class_
         at = {"end": after / many, "start": first / many}.get(class_, middle)
@@ -193,7 +193,7 @@ def _names(runs: Sequence[tuple[LatencyStep, int, int]], many: int) -> list[Mark
 
 
 def _stretch(points: Sequence[LatencyValue], first: int, after: int, top: float) -> list[Markup]:
-    """Line and band of neighbouring points; a single one is as wide as its step."""
+    """Returns line and band of adjacent points. A single point is as wide as its step."""
     wide = WIDTH / len(points)
     if after - first == 1:
         at = [first * wide, after * wide]

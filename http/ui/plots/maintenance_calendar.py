@@ -1,5 +1,6 @@
-"""Announced maintenance, week under week: a plain band with what it is of, so many lanes deep as
-overlap, and a line for now. All places are shares of a week.
+"""Maintenance calendar, one row per week: named bands in lanes, and a line for now.
+
+Overlapping bands use separate lanes. All positions are shares of a week.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ HEAD = 22
 LANE = 24
 BAR = 20
 LANES_MOST = 5
-# A share of the width below which a name has no room.
+# Share of the width below which a band has no name.
 _NAMED = 0.08
 _LETTERS = 110
 _THINNEST = 0.004
@@ -23,7 +24,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSpan:
-    """What of one maintenance lies in a week; `said` is told on hover."""
+    """Part of a maintenance within a week. `said` is the hover text."""
 
     from_: float
     to: float
@@ -33,7 +34,7 @@ class MaintenanceSpan:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceWeek:
-    """`days` are what its seven days are called."""
+    """`days` are the labels of the seven days."""
 
     days: Sequence[str]
     spans: Sequence[MaintenanceSpan]
@@ -57,7 +58,7 @@ def windows(weeks: Sequence[MaintenanceWeek], said: str) -> Markup:
 
 
 def in_lanes(spans: Sequence[MaintenanceSpan]) -> list[tuple[int, MaintenanceSpan]]:
-    """Each in the first lane where it overlaps nothing before it."""
+    """Returns (lane, span) with the first free lane of each span."""
     free: list[float] = []
     found = []
     for span in sorted(spans, key=lambda each: (each.from_, each.to)):
@@ -78,7 +79,7 @@ def _row(week: MaintenanceWeek, top: int, high: int) -> Markup:
     drawn = [svg.element("line", class_="grid", x1="0", x2="100%", y1=top, y2=top)]
     drawn += [_tick(n / 7, top, top + high - 6, "grid") for n in range(1, 7)]
     drawn += [
-        # A phone has room for the first of a week only.
+        # Narrow screens show only the first label of a week.
         svg.element(
             "text",
             text,

@@ -1,5 +1,7 @@
-"""Who is on call, week under week: a tint and a name a person, a thick tick at each hand-off,
-overrides dashed on top, and a line for now. All places are shares of a week.
+"""On-call calendar, one row per week: a tint and a name per person.
+
+Hand-offs have thick ticks, overrides are dashed on top, and a line marks now. All positions are
+shares of a week.
 """
 
 from collections.abc import Sequence
@@ -13,17 +15,20 @@ ROW = 64
 TOP = 20
 BAR = 28
 TINTS = 6
-# A share of the width below which a name has no room, and below which a phone has none for it.
+# Shares of the width below which a shift has no name, on wide and on narrow screens.
 _NAMED = 0.1
 _NAMED_ON_PHONES = 0.4
-# How many letters the whole width has room for, about, on a desk and on a phone.
+# Approximate number of characters across the width, on wide and on narrow screens.
 _LETTERS = 110
 _LETTERS_ON_PHONES = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCallSpan:
-    """From and to are shares of the week; `person` counts from 0, and `said` is told on hover."""
+    """Shift or override within a week.
+
+    `from_` and `to` are shares of the week. `person` counts from 0. `said` is the hover text.
+    """
 
     from_: float
     to: float
@@ -34,8 +39,11 @@ class OnCallSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCallWeek:
-    """`days` are where days begin and what they are called; `turns` are whole, as if there were no
-    overrides, and `seen` is what of them no override covers."""
+    """Week of the calendar.
+
+    `days` are (start, label) pairs. `turns` are the shifts without overrides, and `seen` are the
+    parts that no override covers.
+    """
 
     days: Sequence[tuple[float, str]]
     turns: Sequence[OnCallSpan]
@@ -46,7 +54,7 @@ class OnCallWeek:
 
 
 def calendar(weeks: Sequence[OnCallWeek], said: str, *, dense: bool = False) -> Markup:
-    """`dense`: too many turns for a word and a tick each."""
+    """Returns the calendar. If `dense`, shifts have neither names nor ticks."""
     rows = [_row(week, TOP + number * ROW, dense) for number, week in enumerate(weeks)]
     heads = [
         svg.element("text", name, x=svg.share(at + 0.005, 1), y=12)
@@ -64,7 +72,7 @@ def calendar(weeks: Sequence[OnCallWeek], said: str, *, dense: bool = False) -> 
 
 
 def tint(person: int) -> str:
-    """The class of a person's tint; they come round."""
+    """Returns the CSS class of a person's tint. Tints repeat."""
     return f"p{person % TINTS + 1}"
 
 
@@ -80,7 +88,7 @@ def _row(week: OnCallWeek, top: int, dense: bool) -> Markup:
             svg.element(
                 "text",
                 text,
-                # A phone has room for the first of a week only.
+                # Narrow screens show only the first label of a week.
                 class_="wide" if number else None,
                 x=svg.share(at + 0.005, 1),
                 y=top + 15,

@@ -1,4 +1,4 @@
-"""Where the time of one check went: shares of its own length, red from where it did not finish."""
+"""Bar of a check's phases as shares of its duration. The unfinished phase is red."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ HEIGHT = 12
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A phase in µs; `failed` is the one that did not finish, which then takes all the rest."""
+    """Duration of a phase, µs. `failed` marks the unfinished phase, which gets the rest."""
 
     name: str
     us: int
@@ -20,7 +20,7 @@ class Part:
 
 
 def phases(parts: Sequence[Part], label: str) -> Markup:
-    """Phases that were not reached are not among the parts."""
+    """Returns the bar. `parts` omits phases that were not reached."""
     total = sum(part.us for part in parts)
     drawn = []
     at = 0

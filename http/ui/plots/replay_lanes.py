@@ -1,5 +1,6 @@
-"""What policies would have said over the same time, lane under lane: the stronger the answer, the
-taller its bar. What nobody can know is hatched. Below them the decisions that were made.
+"""Policy replay: one lane per policy over the same span, and the decisions below.
+
+Stricter states have taller bars. Unknown time is hatched.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from .latency import Tick
 LANE = 56
 BASE = 40
 FOOT = 24
-# Narrower than this nothing is seen: a share of the width.
+# Smallest visible width, as a share of the plot.
 THINNEST = 0.003
 EDGE = 0.03
 _HIGH = {"ALLOW": 6, "WARN": 14, "UNKNOWN": 14, "BLOCK": 24, "NOT_CONFIGURED": 2}
@@ -22,7 +23,7 @@ _FILL = {"ALLOW": "f-up", "WARN": "f-degraded", "BLOCK": "f-down", "NOT_CONFIGUR
 
 @dataclass(frozen=True, slots=True)
 class ReplayBar:
-    """From and to are shares of the width; `said` is told on hover."""
+    """Bar of a state. `from_` and `to` are shares of the width. `said` is the hover text."""
 
     from_: float
     to: float
@@ -32,7 +33,7 @@ class ReplayBar:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedMark:
-    """A decision that was made; `differs` where the draft would have said something else."""
+    """Decision of the ledger. `differs` is true if the draft would decide otherwise."""
 
     at: float
     differs: bool
@@ -86,7 +87,7 @@ def _made(one: ReplayedMark, base: int) -> Markup:
 
 
 def _tick(tick: Tick, height: int) -> Markup:
-    # At an edge a name grows inwards.
+    # Labels at an edge extend inwards.
     class_ = "start" if tick.at < EDGE else "end" if tick.at > 1 - EDGE else "mid"
     class_ = f"{class_} wide" if tick.minor else class_
     return svg.element("text", tick.text, class_=class_, x=svg.share(tick.at, 1), y=height + 18)

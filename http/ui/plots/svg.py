@@ -1,13 +1,13 @@
-"""Elements as text, every value escaped: the one place where markup is put together by hand."""
+"""SVG elements with all values escaped: the only module that builds markup by hand."""
 
 from markupsafe import Markup, escape
 
-# A pattern of the page's own definitions; a style sheet could not name it.
+# Pattern in the definitions of the page. A style sheet cannot refer to it.
 HATCH = "url(#hatch)"
 
 
 def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
-    """An element; `class_` and `aria_label` become class and aria-label, None is left out."""
+    """Returns an element. `class_` becomes class, `aria_label` aria-label. None is omitted."""
     parts = [
         f' {key.rstrip("_").replace("_", "-")}="{escape(_text(value))}"'
         for key, value in attributes.items()
@@ -27,7 +27,10 @@ def title(text: str) -> Markup:
 
 
 def stretched(width: float, height: float, *children: Markup) -> Markup:
-    """Drawn in units of its own over the whole width; strokes that must not scale say so."""
+    """Returns an SVG with its own units, stretched over the full width.
+
+    Strokes that must not scale need `vector-effect`.
+    """
     return element(
         "svg",
         *children,
@@ -39,7 +42,7 @@ def stretched(width: float, height: float, *children: Markup) -> Markup:
 
 
 def trimmed(value: float) -> str:
-    """At most two decimals, and none where there are none to tell."""
+    """Returns at most two decimals, without trailing zeros."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 

@@ -1,8 +1,7 @@
-"""What happened over one stretch of time, lane under lane on one axis: changes of a service, its
-state, its incidents, announced maintenance, and the revisions that cut through all of it.
+"""Lanes on one time axis: changes, state, incidents, maintenance and revisions.
 
-The lane of the state is covered wholly: what is not known is hatched, and nothing is left blank but
-what lies before the service's time.
+The state lane is covered completely. Unknown time is hatched, and only time before the start of the
+service is blank.
 """
 
 from collections.abc import Sequence
@@ -18,14 +17,14 @@ from .latency import Tick
 LANE = 42
 HEAD = 14
 FOOT = 24
-# Narrower than this nothing is seen: a share of the width.
+# Smallest visible width, as a share of the plot.
 THINNEST = 0.004
 NAME_APART = 0.05
 EDGE = 0.03
 
 
 class ServiceState(StrEnum):
-    """What a stretch was, the worst first: where several meet in one, it shows this one."""
+    """State of a span, worst first. A span with several states shows the worst."""
 
     DOWN = "down"
     UNKNOWN = "unknown"
@@ -36,7 +35,7 @@ class ServiceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """From and to are shares of the width; `said` is told on hover."""
+    """Band of a lane. `from_` and `to` are shares of the width. `said` is the hover text."""
 
     from_: float
     to: float
@@ -49,7 +48,7 @@ class StateBand(Band):
 
 
 class ChangeSymbolKind(StrEnum):
-    """Each value is the symbol that draws it."""
+    """Kind of a change. Each value is an SVG symbol."""
 
     DEPLOY = "c-deploy"
     ROLLBACK = "c-rollback"
@@ -57,7 +56,7 @@ class ChangeSymbolKind(StrEnum):
 
 
 class ChangeOutcomeClass(StrEnum):
-    """Each value is the class that draws it."""
+    """Outcome of a change. Each value is a CSS class."""
 
     GOING = "going"
     SUCCEEDED = "succeeded"
@@ -67,7 +66,7 @@ class ChangeOutcomeClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LaneMark(Band):
-    """A change from when it began; `to` is there too where it is known how long it went on."""
+    """Change at its start. `to` is greater than `from_` if its duration is known."""
 
     kind: ChangeSymbolKind
     outcome: ChangeOutcomeClass
@@ -75,7 +74,7 @@ class LaneMark(Band):
 
 @dataclass(frozen=True, slots=True)
 class Divider:
-    """An instant that cuts through all lanes, and what it is called."""
+    """Named vertical line through all lanes."""
 
     at: float
     name: str
@@ -84,7 +83,7 @@ class Divider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """Without maintenance or cuts there is no lane of it; with none of it there is an empty one."""
+    """Data of the lanes. None omits a lane; an empty sequence draws an empty lane."""
 
     changes: Sequence[LaneMark]
     states: Sequence[StateBand]
@@ -101,7 +100,7 @@ _HIGH = {
     ServiceState.DOWN: 16,
 }
 _SIZE: Final = 12
-# Beside its shape and its colour: what ended otherwise than well has a sign of its own.
+# Additional symbol of unsuccessful outcomes, so that colour is not the only difference.
 _SIGNS: Final = {ChangeOutcomeClass.FAILED: "c-failed", ChangeOutcomeClass.CANCELLED: "c-cancelled"}
 
 
@@ -124,7 +123,7 @@ def lanes(drawn: Lanes, said: str) -> Markup:
 
 
 def _lane_name(drawn: Lanes) -> list[tuple[str, list[Markup]]]:
-    """What stands in each lane, by places within it."""
+    """Returns the names and shapes of the lanes."""
     found = [
         ("Changes", [shape for mark in drawn.changes for shape in _mark(mark)]),
         ("State", [shape for state in drawn.states for shape in _state(state)]),
@@ -139,12 +138,12 @@ def _lane_name(drawn: Lanes) -> list[tuple[str, list[Markup]]]:
 
 
 def change_sign(kind: ChangeSymbolKind, outcome: ChangeOutcomeClass) -> list[str]:
-    """The symbols that are drawn on each other for one change."""
+    """Returns the symbols that are drawn on top of each other for a change."""
     return [kind.value, *([_SIGNS[outcome]] if outcome in _SIGNS else [])]
 
 
 def _mark(mark: LaneMark) -> list[Markup]:
-    """Its middle stands where it began, and under it a band for as long as it went on."""
+    """Returns the symbol, centred at the start, and a band for the duration below it."""
     signs = [svg.element("use", href=f"#{sign}") for sign in change_sign(mark.kind, mark.outcome)]
     found = [
         svg.element(
@@ -197,7 +196,7 @@ def _state(state: StateBand) -> list[Markup]:
 
 
 def _width(band: Band) -> str:
-    """Seen, and within the axis."""
+    """Returns a visible width within the axis."""
     return svg.share(min(max(band.to - band.from_, THINNEST), 1 - band.from_), 1)
 
 
@@ -215,7 +214,7 @@ def _bar(band: Band, y: int, class_: str, height: int = 8, *, said: bool = True)
 
 
 def _cuts(cuts: Sequence[Divider], height: int) -> list[Markup]:
-    """Each with its name, unless that touches the one before."""
+    """Returns the dividers. Names that would overlap the previous one are omitted."""
     found = []
     free_from = 0.0
     for cut in cuts:
@@ -246,7 +245,7 @@ def _lane_line(at: float, class_: str, y1: int, y2: int) -> Markup:
 
 
 def _tick(tick: Tick, height: int) -> Markup:
-    # At an edge a name grows inwards.
+    # Labels at an edge extend inwards.
     class_ = "start" if tick.at < EDGE else "end" if tick.at > 1 - EDGE else "mid"
     class_ = f"{class_} wide" if tick.minor else class_
     return svg.element("text", tick.text, class_=class_, x=svg.share(tick.at, 1), y=height + 18)

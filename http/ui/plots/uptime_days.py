@@ -1,7 +1,7 @@
-"""Ninety bars, one a day: time down hangs from the top, time without data hangs hatched below it.
+"""Ninety daily bars: downtime at the top, time without data hatched below it.
 
-What is small must still be seen, so time down stands as the square root of its share, and never
-below a floor.
+The height of downtime is the square root of its share, with a lower bound, so that short downtime
+is visible.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ THINNEST = 0.1
 
 @dataclass(frozen=True, slots=True)
 class UptimeDay:
-    """`name` is the day in words; `said` is what it says on hover."""
+    """`name` is the date as text. `said` is the hover text."""
 
     name: str
     split: Split
@@ -31,12 +31,12 @@ class UptimeDay:
 
 @dataclass(frozen=True, slots=True)
 class UptimeBar:
-    """Heights from the top, in units of HEIGHT; together they are the whole of it."""
+    """Heights from the top, in units of HEIGHT. They add up to HEIGHT."""
 
     down: float
     gap: float
     up: float
-    # Of a day on which nothing was measured but maintenance was announced.
+    # Maintenance without measured time.
     plain: float
     maintenance: bool
 
@@ -62,7 +62,7 @@ def has_gap(split: Split) -> bool:
 
 
 def bar(split: Split) -> UptimeBar:
-    """How high each part of a day's column is."""
+    """Returns the heights of a day's bar."""
     if not split.range_us:
         return UptimeBar(0, HEIGHT, 0, 0, maintenance=False)
     down = gap = 0.0
@@ -70,7 +70,7 @@ def bar(split: Split) -> UptimeBar:
         down = HEIGHT * max(sqrt(split.bad_us / split.range_us), DOWN_LEAST)
     if has_gap(split):
         gap = HEIGHT * max(split.unknown_us / split.range_us, GAP_LEAST)
-        # However long it was down, what is not known keeps a place.
+        # A gap stays visible regardless of the downtime.
         down = min(down, HEIGHT * (1 - GAP_LEAST))
     gap = min(gap, HEIGHT - down)
     rest = HEIGHT - down - gap
@@ -79,7 +79,7 @@ def bar(split: Split) -> UptimeBar:
         return UptimeBar(down, gap, rest, 0, maintained)
     if maintained:
         return UptimeBar(down, gap, 0, rest, maintained)
-    # Nothing was good, so no green is left over: what there was fills the column.
+    # Without good time, the other parts fill the bar.
     if gap or not down:
         return UptimeBar(down, gap + rest, 0, 0, maintained)
     return UptimeBar(HEIGHT, 0, 0, 0, maintained)
