@@ -29,7 +29,7 @@ class SearchResult(Schema, frozen=True, kw_only=True):
 
 
 class Region(Schema, frozen=True, kw_only=True):
-    """`live`: something that probes there was heard of just now."""
+    """`live` is true if a worker or agent of the region was seen recently."""
 
     name: str
     live: bool

@@ -1,4 +1,4 @@
-"""An address becomes a monitor: what a person types first, read as kindly as is safe."""
+"""Conversion of an entered address to a monitor. Tolerant of incomplete addresses."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ async def _again(ask: Request, typed: str, error: str) -> Response:
 
 
 def read_address(text: str) -> Address:
-    """http:// and https:// are HTTP, host:port is TCP, and a name alone is meant as https://."""
+    """Returns HTTP for http:// and https://, TCP for host:port, and https:// for a bare name."""
     if "://" in text:
         spec = spec_of(ProbeType.HTTP)
         assert spec is not None

@@ -1,4 +1,4 @@
-"""What the overview knows, read in one transaction: all standings, and the page's rows in full."""
+"""Data of the overview, read in one transaction: all statuses, and the visible rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class MonitorData:
-    """A monitor, how it stands, and as what it is shown."""
+    """Monitor with its stored status and the status that is shown."""
 
     row: MonitorRow
     standing: MonitorStatusRow | None
@@ -48,7 +48,7 @@ class MonitorData:
 
 @dataclass(frozen=True, slots=True)
 class ThirtyDays:
-    """What a row of the page shows beside its name."""
+    """Figures and strip of a row."""
 
     course: ResultTimeline
     measured: MonitorTime
@@ -57,7 +57,7 @@ class ThirtyDays:
 
 
 async def select_watched(ask: Request, tx: Tx) -> list[MonitorData]:
-    """All of the project, by group and name; those without a tag come last."""
+    """Returns all monitors of the project by group and name. Untagged monitors are last."""
     assert ask.scope is not None
     org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
     rows = await select_monitors_of_project(tx, org, project)
@@ -76,7 +76,7 @@ async def select_watched(ask: Request, tx: Tx) -> list[MonitorData]:
 
 
 def hour_axis(now: Instant) -> Axis:
-    """The last hour, its slots on even minutes, so that they do not crawl from look to look."""
+    """Returns the last hour. Slots begin at even minutes, so that they do not shift on reload."""
     until = now - now % SLOT_US + SLOT_US
     return Axis(Instant(until - HOUR), SLOT_US, SLOTS)
 
@@ -101,7 +101,7 @@ def _course(course: ResultTimeline, days: Days) -> ThirtyDays:
 
 
 async def select_silent_regions(ask: Request, tx: Tx) -> list[str]:
-    """Regions in which nothing probes just now."""
+    """Returns regions without a live worker or agent."""
     return [
         name for name, live in await select_regions(tx, ask.context.options.regions) if not live
     ]

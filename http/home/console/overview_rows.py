@@ -1,4 +1,4 @@
-"""The rows of the overview and its groups, spelt and drawn, ready for the template."""
+"""Rows and groups of the overview, formatted for the template."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class MonitorItem:
     name: str
     state: MonitorStatusText
     word: str
-    # Changes exactly when something happened that is worth a tint.
+    # Changes only if a new event is worth a highlight.
     stamp: str
     strip: Markup
     latency: str
@@ -42,7 +42,7 @@ class MonitorGroup:
 
 @dataclass(frozen=True, slots=True)
 class AttentionItem:
-    """What needs attention, and why."""
+    """Monitor that needs attention, with the reason."""
 
     uid: str
     name: str
@@ -55,7 +55,7 @@ class AttentionItem:
 def groups(
     watched: Sequence[MonitorData], page: Sequence[MonitorData], drawn: Mapping[str, MonitorItem]
 ) -> list[MonitorGroup]:
-    """The page's rows by first tag; a group's note counts all of it, on whatever page."""
+    """Returns the rows of the list page by first tag. Notes count the whole group."""
     tallies: dict[str, Counter[MonitorStatusText]] = {}
     for item in watched:
         tallies.setdefault(item.group, Counter())[item.state] += 1
@@ -127,7 +127,7 @@ def _coverage(state: MonitorStatusText, course: ThirtyDays) -> str:
 
 
 def concerns(watched: Iterable[MonitorData], now: Instant) -> list[AttentionItem]:
-    """What is down, then what is not known; the newest first."""
+    """Returns down monitors, then unknown ones, newest first."""
     found = [w for w in watched if w.state in (MonitorStatusText.DOWN, MonitorStatusText.UNKNOWN)]
     found.sort(key=lambda w: (w.state is not MonitorStatusText.DOWN, -_since(w)))
     return [_concern(item, now) for item in found]
@@ -153,7 +153,7 @@ def _concern(item: MonitorData, now: Instant) -> AttentionItem:
 
 
 def why(item: MonitorData, now: Instant) -> str:
-    """Why it is down or unknown, in a line."""
+    """Returns the reason of the down or unknown state in one line."""
     standing = item.standing
     if standing is None or standing.last_at is None:
         return ""

@@ -1,4 +1,4 @@
-"""The overview page, and the part of it that changes while somebody looks."""
+"""Overview screen, and its part that is refreshed periodically."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ async def overview(ask: Request) -> Response:
 
 
 async def part(ask: Request) -> Response:
-    """The summary, and those rows that are asked for: what a live page swaps in."""
+    """Returns the summary and the requested rows for a refresh."""
     wanted = set(ask.query.monitor[:PAGE_ROWS])
     async with ask.context.pool.transaction("console_rows", read_only=True) as tx:
         frame = await frame_of(ask, tx)

@@ -1,4 +1,4 @@
-"""Is it fine? One mark and one sentence for a whole project, and what stands under them."""
+"""Summary of a project: one mark, one sentence, and a line below them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ...ui.monitor_status import WORDS, MonitorStatusText
 class OverviewSummary:
     mark: MonitorStatusText
     sentence: str
-    # For the window's title, where there is room for few words.
+    # Window title, which has room for few words.
     short: str
 
 
@@ -23,7 +23,7 @@ class Tallied:
 
 
 def summary(tally: Mapping[MonitorStatusText, int]) -> OverviewSummary:
-    """What is worst is said first; what is not known is never called fine."""
+    """Returns the summary. The worst status comes first, and unknown is never up."""
     total = sum(tally.values())
     paused, up = tally.get(MonitorStatusText.PAUSED, 0), tally.get(MonitorStatusText.UP, 0)
     checked = total - paused
@@ -69,7 +69,7 @@ def tallied(tally: Mapping[MonitorStatusText, int]) -> list[Tallied]:
 
 
 def under(tally: Mapping[MonitorStatusText, int], unknown_regions: Sequence[str]) -> str:
-    """The line under the first: what of the rest, and why something is not known."""
+    """Returns the line below: the other monitors, and the reason for unknown ones."""
     said = []
     down, unknown, up = (
         tally.get(s, 0)
@@ -88,7 +88,7 @@ def under(tally: Mapping[MonitorStatusText, int], unknown_regions: Sequence[str]
 
 
 def incidents_open(many: int) -> str:
-    """What leads to them; empty where none is open."""
+    """Returns the link text to open incidents, empty if there are none."""
     return f"{count(many, 'incident')} {'is' if many == 1 else 'are'} open" if many else ""
 
 

@@ -1,4 +1,4 @@
-"""Finding by a few letters, and the regions that probing may be asked of."""
+"""Routes of the search and of the available regions."""
 
 from typing import Annotated, Any, Final
 

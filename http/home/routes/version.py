@@ -1,4 +1,4 @@
-"""Which build answers."""
+"""Route of the build version."""
 
 import platform
 from typing import Final
