@@ -11,7 +11,7 @@ from ...ui.monitor_status import WORDS, MonitorStatusText
 class OverviewSummary:
     mark: MonitorStatusText
     sentence: str
-    # Window title, which has room for few words.
+    # Short sentence for the window title.
     short: str
 
 
@@ -88,7 +88,7 @@ def under(tally: Mapping[MonitorStatusText, int], unknown_regions: Sequence[str]
 
 
 def incidents_open(many: int) -> str:
-    """Returns the link text to open incidents, empty if there are none."""
+    """Returns the link text to open incidents, empty without open incidents."""
     return f"{count(many, 'incident')} {'is' if many == 1 else 'are'} open" if many else ""
 
 
