@@ -1,7 +1,8 @@
 """Event stream of the caller's status changes (Server-Sent Events, WHATWG HTML 9.2).
 
-Invariant: a stream does not outlive the credential that opened it; each ping checks both again. A
-slow reader is disconnected, and no event is skipped. A shutdown ends all streams first.
+Invariant: a stream does not outlive the credential that opened it, and sends only events that the
+caller may see. Each ping checks both again. A slow reader is disconnected, and no event is skipped.
+A shutdown ends all streams first.
 """
 
 from collections.abc import AsyncIterator

@@ -193,7 +193,7 @@ def subscribe_html(
 def text_html(
     title: str, branding: Branding, addresses: Addresses, heading: str, text: str, button: str
 ) -> bytes:
-    """Returns a page with a text and a submit button. A slug assigns it to a status page."""
+    """Returns a page with a text and a submit button. Without a slug, no status page is linked."""
     return _render(
         "said.html",
         title,
