@@ -61,9 +61,7 @@ def read_passphrase(file: Path | None, settings: Settings, *, confirm: bool) -> 
     if file is None and PASSPHRASE_VARIABLE not in os.environ and settings.backup.passphrase_file:
         file = Path(settings.backup.passphrase_file)
     if file is not None:
-        with file.open(encoding="utf-8") as opened:
-            passphrase = opened.read(PASSPHRASE_LONGEST + 2).rstrip("\r\n")
-        source = str(file)
+        passphrase, source = _first_characters(file).rstrip("\r\n"), str(file)
     elif PASSPHRASE_VARIABLE in os.environ:
         passphrase, source = os.environ[PASSPHRASE_VARIABLE], PASSPHRASE_VARIABLE
     elif sys.stdin is not None and sys.stdin.isatty():
@@ -80,6 +78,16 @@ def read_passphrase(file: Path | None, settings: Settings, *, confirm: bool) -> 
     if fault is not None:
         raise BackupFailed(f"{source}: the passphrase {fault}")
     return passphrase
+
+
+def _first_characters(file: Path) -> str:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return opened.read(PASSPHRASE_LONGEST + 2)
+    except UnicodeDecodeError as error:
+        raise BackupFailed(
+            f"{file}: the passphrase must be text in UTF-8; make one with `openssl rand -base64 24`"
+        ) from error
 
 
 def message_of(error: BaseException) -> str:

@@ -131,9 +131,14 @@ def _key_files(
 
 def _restore(settings: Settings, path: Path, manifest: Manifest, files: dict[Path, str]) -> None:
     def write_keys() -> None:
+        # With a database of one's own the data directory may not exist yet.
+        if any(file.parent == data_dir_of(settings) for file in files):
+            data_dir_of(settings).mkdir(mode=0o700, parents=True, exist_ok=True)
         for file, text in files.items():
-            write_key_file(file, text)
-            click.echo(f"wrote {file}")
+            # A restore that failed later has written it.
+            if not _has_content(file, text):
+                write_key_file(file, text)
+                click.echo(f"wrote {file}")
 
     async def restore_into(dsn: str) -> None:
         with showing_progress("restoring", manifest.parts[DUMP].bytes) as progress:
@@ -148,6 +153,19 @@ def _restore(settings: Settings, path: Path, manifest: Manifest, files: dict[Pat
             await restore_into(server.dsn)
 
     trio.run(restore)
+
+
+def _has_content(file: Path, text: str) -> bool:
+    """Returns whether the file exists with this content. Raises BackupFailed if it has another."""
+    try:
+        found = file.read_bytes()
+    except FileNotFoundError:
+        return False
+    if found.strip() != text.encode():
+        raise BackupFailed(
+            f"{file} exists with other keys than those of the backup: move it away, then repeat"
+        )
+    return True
 
 
 def _way_on(settings: Settings, path: Path, error: NotEmpty) -> str:

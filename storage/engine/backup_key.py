@@ -50,6 +50,11 @@ def passphrase_fault(passphrase: str) -> str | None:
     """Returns why a passphrase cannot be used; None if it can."""
     if not PASSPHRASE_SHORTEST <= len(passphrase) <= PASSPHRASE_LONGEST:
         return f"must have {PASSPHRASE_SHORTEST} to {PASSPHRASE_LONGEST} characters"
+    try:
+        passphrase.encode()
+    except UnicodeEncodeError:
+        # Bytes of an environment variable that are not UTF-8.
+        return "must be text in UTF-8"
     return None
 
 

@@ -21,6 +21,9 @@ from typing import BinaryIO, Final
 
 # sockaddr_un holds 108 bytes, the last of which is a zero.
 SOCKET_PATH_BYTES: Final = 107
+# As whom the server runs if root starts it: the user of the daemon, else one that is everywhere.
+SERVICE_USER: Final = "leadline"
+SHARED_USER: Final = "nobody"
 _SOCKET_NAME: Final = ".s.PGSQL.5432"
 
 # Written to postgresql.conf once, when the cluster is made, for the operator to tune.
@@ -91,10 +94,15 @@ class Runner:
         except OSError as error:
             raise CannotRun(f"{path} is no folder of this server: remove it") from error
         try:
-            if is_new and self.uid is not None and self.gid is not None:
-                os.fchown(descriptor, self.uid, self.gid)
+            if is_new:
+                self.own(descriptor)
         finally:
             os.close(descriptor)
+
+    def own(self, descriptor: int) -> None:
+        """Gives a new file or folder to the runner."""
+        if self.uid is not None and self.gid is not None:
+            os.fchown(descriptor, self.uid, self.gid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +184,17 @@ def make_place(data_dir: Path) -> EmbeddedLayout:
     data_dir = data_dir.absolute()
     # When we are root others may pass through, not look: the server's user has to.
     mode = 0o711 if os.geteuid() == 0 else 0o700
+    is_new = not data_dir.exists()
     data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
     runner = choose_runner(binaries, data_dir)
+    if is_new and runner.uid not in (None, _uid_of(SHARED_USER)):
+        # The daemon runs as the same user, and must lock and write there. What belongs to nobody,
+        # such as the key, every service of that user could read.
+        descriptor = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            runner.own(descriptor)
+        finally:
+            os.close(descriptor)
     socket_dir = _socket_dir(data_dir, runner)
     return EmbeddedLayout(data_dir, binaries, socket_dir, runner)
 
@@ -231,12 +248,19 @@ def _user(owner: int | None) -> pwd.struct_passwd:
             return pwd.getpwuid(owner)
     except KeyError:
         raise CannotRun(f"the cluster belongs to uid {owner}, which has no name here") from None
-    for name in ("leadline", "nobody"):
+    for name in (SERVICE_USER, SHARED_USER):
         try:
             return pwd.getpwnam(name)
         except KeyError:
             continue
     raise CannotRun("PostgreSQL does not run as root, and there is no user nobody to run it as")
+
+
+def _uid_of(name: str) -> int | None:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return None
 
 
 def _may_enter(folder: Path, uid: int, gid: int) -> bool:

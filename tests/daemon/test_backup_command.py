@@ -19,6 +19,7 @@ from leadline.daemon.cli.backup_options import PASSPHRASE_VARIABLE
 from leadline.daemon.cli.backup_steps import verify_file
 from leadline.daemon.config.load import BadConfig, load
 from leadline.storage.engine.backup_file import Manifest
+from leadline.storage.engine.client_programs import ClientPrograms
 from leadline.storage.engine.embedded_postgres import CannotRun, running
 from leadline.storage.engine.keyring import CipherContext, Keyring, key_from_text, new_key_text
 from leadline.storage.engine.migrate import migrate
@@ -127,6 +128,51 @@ def test_a_passphrase_file_is_read_without_its_line_end(
     assert done.exit_code == 0, done.output
     done = call(tmp_path, empty_dsn, KEY, "restore", str(tmp_path / "b"), **PASSPHRASE)
     assert done.exit_code == 0, done.output
+
+
+def test_a_passphrase_that_is_not_utf_8_is_one_line(tmp_path: Path, filled: str) -> None:
+    (tmp_path / "passphrase").write_bytes(bytes(range(128, 160)))
+    given = ("--passphrase-file", str(tmp_path / "passphrase"))
+    done = call(tmp_path, filled, KEY, "backup", str(tmp_path / "b"), *given)
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert "must be text in UTF-8" in done.output
+    done = call(
+        tmp_path, filled, KEY, "backup", str(tmp_path / "b"), **{PASSPHRASE_VARIABLE: "\udc80" * 20}
+    )
+    assert (done.exit_code, "must be text in UTF-8" in done.output) == (1, True)
+
+
+def test_a_restore_that_failed_can_be_repeated(
+    tmp_path: Path, filled: str, empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has written the key, which the second restore accepts; another key it does not replace."""
+    file, key_file = tmp_path / "b", tmp_path / "key"
+    assert call(tmp_path, filled, KEY, "backup", str(file), **PASSPHRASE).exit_code == 0
+    words = ("restore", str(file), "--key-file", str(key_file))
+    with monkeypatch.context() as patch:
+        patch.setattr(ClientPrograms, "psql", "/bin/false")
+        done = call(tmp_path, empty_dsn, "", *words, **PASSPHRASE)
+    assert (done.exit_code, key_file.exists()) == (1, True), done.output
+    ours = key_file.read_text()
+    key_file.write_text(OTHER)
+    done = call(tmp_path, empty_dsn, "", *words, **PASSPHRASE)
+    assert (done.exit_code, "with other keys" in done.output) == (1, True)
+    assert key_file.read_text() == OTHER
+    key_file.write_text(ours)
+    done = call(tmp_path, empty_dsn, "", *words, **PASSPHRASE)
+    assert done.exit_code == 0, done.output
+    assert secret(empty_dsn, KEY) == b"hunter2"
+
+
+def test_previous_keys_are_written_although_there_is_no_data_directory(
+    tmp_path: Path, filled: str, empty_dsn: str
+) -> None:
+    previous = {"LEADLINE_SECURITY__PREVIOUS_KEYS": f'["{OTHER}"]'}
+    done = call(tmp_path, filled, KEY, "backup", str(tmp_path / "b"), **PASSPHRASE, **previous)
+    assert done.exit_code == 0, done.output
+    done = call(tmp_path, empty_dsn, KEY, "restore", str(tmp_path / "b"), **PASSPHRASE)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "data" / "previous.keys").read_text() == OTHER + "\n"
 
 
 def test_a_wrong_passphrase_and_a_missing_file_are_one_line(

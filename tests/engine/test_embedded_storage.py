@@ -350,6 +350,21 @@ async def test_what_root_makes_belongs_to_the_owner_of_the_folder(open_dir: Path
 
 
 @as_root
+@pytest.mark.parametrize(("user", "owner"), [("daemon", "daemon"), ("none", "root")])
+async def test_a_data_directory_that_root_makes_belongs_to_the_user_of_the_daemon(
+    open_dir: Path, monkeypatch: pytest.MonkeyPatch, user: str, owner: str
+) -> None:
+    """Root restores into a directory that was moved away, and the daemon must start there."""
+    monkeypatch.setattr(embedded_place, "SERVICE_USER", user)
+    async with running(open_dir / "data", durable=False):
+        pass
+    expected = pwd.getpwnam(owner).pw_uid
+    assert owners_in(open_dir) == {"data": expected}
+    found = owners_in(open_dir / "data")
+    assert (found["postgres.lock"], found["postgres.log"]) == (expected, expected)
+
+
+@as_root
 async def test_in_a_private_home_it_runs_in_a_namespace_of_its_own(open_dir: Path) -> None:
     os.chmod(open_dir, 0o700)
     async with running(open_dir / "data", durable=False) as server:
