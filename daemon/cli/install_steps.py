@@ -7,6 +7,7 @@ that exist keep their content, owner and mode. Each file is complete or absent a
 import grp
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -24,6 +25,13 @@ BACKUP: Final = ("leadline-backup.service", "leadline-backup.timer")
 UNIT_FOLDER: Final = "etc/systemd/system"
 # Folders that the units hide from the daemon: ProtectHome and PrivateTmp.
 HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
+
+
+# Characters of a word that needs no quotes.
+_PLAIN: Final = re.compile(r"[\w/.+@:%=,~-]+")
+# What the kernel follows in one path.
+_LINKS: Final = 40
+_MASK: Final = "/dev/null"
 
 
 class CannotInstall(Exception):
@@ -76,10 +84,23 @@ def _installation(user: str, units: tuple[str, ...], config: str, program: Path)
     if BACKUP[0] in units:
         steps.append(InstallStep("var/backups/leadline", 0o700, user=user))
     for unit in units:
-        text = packaged(unit).replace(PACKAGED_PROGRAM, str(program))
+        text = packaged(unit).replace(PACKAGED_PROGRAM, quoted_program(program))
         steps.append(InstallStep(f"{UNIT_FOLDER}/{unit}", 0o644, text))
     unit = units[0].removesuffix(".service")
     return Installation(user, tuple(steps), unit, f"/etc/leadline/{config}")
+
+
+def quoted_program(program: Path) -> str:
+    """The path as a word of ExecStart, see systemd.syntax(7). Raises CannotInstall."""
+    text = str(program)
+    if not text.isprintable():
+        raise CannotInstall(f"--program: {text!r} contains a character that no unit can hold")
+    # systemd replaces %-specifiers, also in quotes.
+    text = text.replace("%", "%%")
+    if _PLAIN.fullmatch(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def packaged(name: str) -> str:
@@ -125,8 +146,14 @@ class Installer:
             raise CannotInstall(f"{where}: {error.strerror}") from error
 
     def _perform(self, step: InstallStep) -> None:
-        path = self._root / step.path
-        verb = self._verb(step, path)
+        named = self._root / step.path
+        if named.is_symlink() and os.readlink(named) == _MASK:
+            self._report(f"{'masked':9} {named}: it stays masked, see systemctl unmask")
+            return
+        folder = self._inside(str(Path(step.path).parent))
+        # A link to a folder stays; one to a file is replaced by the file.
+        path = self._inside(step.path) if step.content is None else folder / named.name
+        verb = self._verb(step, self._inside(step.path))
         if not self._is_dry and verb in ("create", "replace"):
             if step.content is None:
                 self._make_folder(path, step)
@@ -140,6 +167,24 @@ class Installer:
         if step.content is None or step.is_kept:
             return "keep"
         return "keep" if path.read_text(encoding="utf-8") == step.content else "replace"
+
+    def _inside(self, path: str) -> Path:
+        """Follows the links of a path as if `root` were /, which they cannot leave."""
+        words, found, links = path.split("/")[::-1], self._root, 0
+        while words:
+            word = words.pop()
+            if word == "..":
+                found = found if found == self._root else found.parent
+            elif word not in ("", "."):
+                found /= word
+            if found.is_symlink():
+                links += 1
+                if links > _LINKS:
+                    raise CannotInstall(f"{self._root / path}: too many symbolic links")
+                target = os.readlink(found)
+                words += target.split("/")[::-1]
+                found = self._root if target.startswith("/") else found.parent
+        return found
 
     def _make_folder(self, path: Path, step: InstallStep) -> None:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -199,7 +244,7 @@ class Installer:
         return next((number for other, number in self._ids_in(file) if other == name), None)
 
     def _ids_in(self, file: str) -> Iterator[tuple[str, int]]:
-        path = self._root / file
+        path = self._inside(file)
         for line in path.read_text().splitlines() if path.exists() else ():
             fields = line.split(":")
             if len(fields) > 2 and fields[2].isdigit():

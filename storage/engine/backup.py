@@ -223,14 +223,14 @@ async def _dump(
     writer: BackupWriter,
     progress: Progress,
 ) -> None:
-    target = target_of(dsn)
     command = [programs.pg_dump, "--format=custom", "--no-owner", "--no-privileges"]
-    command += ["--no-password", f"--snapshot={snapshot.id}", f"--dbname={target.dsn}"]
+    command += ["--no-password", f"--snapshot={snapshot.id}"]
     if programs.major >= EXCLUDES_EXTENSIONS:
         # A managed server has extensions, and leadline uses none.
         command.append("--exclude-extension=*")
     writer.begin_part()
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors, target_of(dsn) as target:
+        command.append(f"--dbname={target.dsn}")
         async with _program(command, target.environment, errors.fileno()) as process:
             assert process.stdout is not None
             # Through a pipe: written to a file directly, the dump would contain offsets of it.
@@ -262,14 +262,14 @@ async def _load(
 
     pg_restore does not connect itself, since it sets a parameter that older servers lack.
     """
-    target = target_of(dsn)
     to_sql = [loaders.pg_restore, "--file=-", "--no-owner", "--no-privileges"]
     to_server = [loaders.psql, "--no-psqlrc", "--quiet", "--no-password", "--no-align"]
-    to_server += ["--tuples-only", "--set=ON_ERROR_STOP=1", f"--dbname={target.dsn}"]
+    to_server += ["--tuples-only", "--set=ON_ERROR_STOP=1"]
     output = _Output(uuid4().hex)
     differences = ""
     is_commit_sent = False
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors, target_of(dsn) as target:
+        to_server.append(f"--dbname={target.dsn}")
         async with (
             _program(to_sql, target.environment, errors.fileno()) as reader,
             _program(to_server, target.environment, errors.fileno()) as psql,

@@ -11,7 +11,9 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,6 +24,7 @@ _DEBIAN: Final = Path("/usr/lib/postgresql")
 _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
 # pg_dump takes this option from this version on.
 EXCLUDES_EXTENSIONS: Final = 17
+_SERVICE: Final = "leadline"
 
 
 class NoClientPrograms(Exception):
@@ -46,7 +49,8 @@ class ClientPrograms(NamedTuple):
 
 
 class ClientTarget(NamedTuple):
-    """A DSN for a client program. The password is in the environment, not in the process list."""
+    """A DSN for a client program. Its secrets are in the environment or in a file that only we read,
+    not in the process list."""
 
     dsn: str
     environment: dict[str, str]
@@ -93,13 +97,35 @@ def may_use_tls(dsn: str) -> bool:
     return any(host and not host.startswith(("/", "@")) for host in hosts.split(","))
 
 
-def target_of(dsn: str) -> ClientTarget:
+@contextmanager
+def target_of(dsn: str) -> Iterator[ClientTarget]:
+    """Yields what a client program needs to connect, while the context lasts.
+
+    Raises NoClientPrograms if a secret of the DSN can only be given in the process list.
+    """
     parts = conninfo_to_dict(dsn)
     environment = {**os.environ, "LC_ALL": "C"}
     password = parts.pop("password", None)
     if password is not None:
         environment["PGPASSWORD"] = str(password)
-    return ClientTarget(make_conninfo("", **parts), environment)
+    key_password = parts.pop("sslpassword", None)
+    if key_password is None:
+        yield ClientTarget(make_conninfo("", **parts), environment)
+        return
+    # libpq has no variable for it, but reads it from the file of a service.
+    text = str(key_password)
+    if "service" in parts or "PGSERVICE" in environment:
+        raise NoClientPrograms("database.dsn: with a service, put sslpassword into its file")
+    if text != text.strip() or not text.isprintable():
+        raise NoClientPrograms(
+            "database.dsn: sslpassword must neither begin nor end with a space, nor contain a line"
+            " break, since pg_dump reads it from a line of a file"
+        )
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="leadline-") as file:
+        file.write(f"[{_SERVICE}]\nsslpassword={text}\n")
+        file.flush()
+        environment["PGSERVICEFILE"] = file.name
+        yield ClientTarget(make_conninfo("", **parts, service=_SERVICE), environment)
 
 
 def _found_programs() -> Iterator[ClientPrograms]:

@@ -275,3 +275,55 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
         str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
         for path in folder.rglob("*")
     }
+
+
+@pytest.mark.parametrize(
+    ("program", "word"),
+    [
+        ("/opt/leadline/bin/leadline", "/opt/leadline/bin/leadline"),
+        ("/opt/100%i/leadline", "/opt/100%%i/leadline"),
+        ("/opt/my tools/leadline", '"/opt/my tools/leadline"'),
+        ('/opt/a"b\\c/leadline', '"/opt/a\\"b\\\\c/leadline"'),
+    ],
+)
+def test_the_program_is_one_word_of_the_unit(tmp_path: Path, program: str, word: str) -> None:
+    done = install("--root", str(tmp_path), "--program", program)
+    assert done.exit_code == 0, done.output
+    unit = (tmp_path / "etc/systemd/system/leadline.service").read_text()
+    assert f"\nExecStart={word} run --config /etc/leadline/leadline.toml\n" in unit
+
+
+def test_a_program_with_a_line_break_is_refused(tmp_path: Path) -> None:
+    done = install("--root", str(tmp_path), "--program", "/opt/a\nUser=root/leadline")
+    assert (done.exit_code, "--program" in done.output) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_of_an_image_lead_nowhere_outside(tmp_path: Path) -> None:
+    """An absolute link, and one with more .. than the image has folders."""
+    image, outside = tmp_path / "image", tmp_path / "outside"
+    (image / "etc").mkdir(parents=True)
+    outside.mkdir()
+    (image / "etc/leadline").symlink_to(outside)
+    (image / "etc/systemd").symlink_to("../" * 30 + "usr/systemd")
+    (image / "var").symlink_to("/data")
+    done = install("--root", str(image), "--program", PROGRAM)
+    assert done.exit_code == 0, done.output
+    assert list(outside.iterdir()) == []
+    inside = image / outside.relative_to("/")
+    assert (inside / "leadline.toml").read_text() == packaged("leadline.toml")
+    assert (image / "usr/systemd/system/leadline.service").exists()
+    assert (image / "data/lib/leadline").is_dir()
+    again = install("--root", str(image), "--program", PROGRAM)
+    assert "create" not in again.output
+    assert "replace" not in again.output
+
+
+def test_a_masked_unit_stays_masked(tmp_path: Path) -> None:
+    folder = tmp_path / "etc/systemd/system"
+    folder.mkdir(parents=True)
+    (folder / "leadline-backup.timer").symlink_to("/dev/null")
+    done = install("--root", str(tmp_path), "--program", PROGRAM)
+    assert done.exit_code == 0, done.output
+    assert os.readlink(folder / "leadline-backup.timer") == "/dev/null"
+    assert "stays masked" in done.output

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine import backup, backup_snapshot, client_programs
@@ -44,6 +44,7 @@ from leadline.storage.engine.client_programs import (
     ClientPrograms,
     NoClientPrograms,
     find_client_programs,
+    target_of,
 )
 from leadline.storage.engine.keyring import new_key_text
 from leadline.storage.engine.migrate import LOCK_KEY, migrate
@@ -354,11 +355,35 @@ async def test_the_key_opens_by_its_passphrase_and_with_its_dump_only(
     assert KEYS.current not in repr(KEYS)
 
 
-async def test_the_password_of_a_dsn_is_not_in_the_process_list() -> None:
-    target = client_programs.target_of("postgresql://ada:hunter2@db.example/leadline")
-    assert "hunter2" not in target.dsn
-    assert target.environment["PGPASSWORD"] == "hunter2"
-    assert conninfo_to_dict(target.dsn)["host"] == "db.example"
+def test_the_password_of_a_dsn_is_not_in_the_process_list() -> None:
+    with target_of("postgresql://ada:hunter2@db.example/leadline") as target:
+        assert "hunter2" not in target.dsn
+        assert target.environment["PGPASSWORD"] == "hunter2"
+        assert conninfo_to_dict(target.dsn)["host"] == "db.example"
+
+
+def test_the_password_of_a_key_file_is_not_in_the_process_list() -> None:
+    with target_of("host=db.example sslkey=/key sslpassword='hunter 2'") as target:
+        assert "hunter" not in target.dsn
+        assert conninfo_to_dict(target.dsn)["sslkey"] == "/key"
+        file = Path(target.environment["PGSERVICEFILE"])
+        assert file.stat().st_mode & 0o077 == 0
+        assert file.read_text() == "[leadline]\nsslpassword=hunter 2\n"
+    assert not file.exists()
+
+
+async def test_a_dsn_with_the_password_of_a_key_file_is_backed_up(
+    dsn: str, empty_dsn: str, tmp_path: Path
+) -> None:
+    secret = make_conninfo("", sslpassword="hunter2")
+    manifest = await backed_up(f"{dsn} {secret}", tmp_path / "b")
+    await restore_backup(f"{empty_dsn} {secret}", tmp_path / "b", manifest, progress=ignore)
+
+
+@pytest.mark.parametrize("dsn", ["service=x sslpassword=y", "sslpassword='y\n[a]'"])
+def test_a_password_of_a_key_file_that_no_file_can_hold_is_refused(dsn: str) -> None:
+    with pytest.raises(NoClientPrograms, match="sslpassword"), target_of(dsn):
+        pass
 
 
 def program_folder(parent: Path, name: str, major: int) -> Path:
