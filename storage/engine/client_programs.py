@@ -49,7 +49,7 @@ class ClientPrograms(NamedTuple):
 
 
 class ClientTarget(NamedTuple):
-    """A DSN for a client program. Its secrets are in the environment or in a file that only we read,
+    """A DSN for a client program. Its secrets are in the environment or in a file of this user,
     not in the process list."""
 
     dsn: str
