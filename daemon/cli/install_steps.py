@@ -94,7 +94,7 @@ def quoted_program(program: Path) -> str:
     """The path as a word of ExecStart, see systemd.syntax(7). Raises CannotInstall."""
     text = str(program)
     if not text.isprintable():
-        raise CannotInstall(f"--program: {text!r} contains a character that no unit can hold")
+        raise CannotInstall(f"--program: {text!r} contains a character that a unit cannot contain")
     # systemd replaces %-specifiers, also in quotes.
     text = text.replace("%", "%%")
     if _PLAIN.fullmatch(text):

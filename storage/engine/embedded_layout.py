@@ -82,7 +82,7 @@ class Runner:
     def make_folder(self, path: Path) -> None:
         """Makes a folder with mode 0700 of the runner. Leaves an existing one as it is.
 
-        Raises CannotRun if the path is no folder, such as a link to one.
+        Raises CannotRun if the path is not a folder, also if it is a link to one.
         """
         is_new = True
         try:
@@ -92,7 +92,7 @@ class Runner:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError as error:
-            raise CannotRun(f"{path} is no folder of this server: remove it") from error
+            raise CannotRun(f"{path} is not a folder of this server: remove it") from error
         try:
             if is_new:
                 self.own(descriptor)
@@ -188,8 +188,8 @@ def make_place(data_dir: Path) -> EmbeddedLayout:
     data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
     runner = choose_runner(binaries, data_dir)
     if is_new and runner.uid not in (None, _uid_of(SHARED_USER)):
-        # The daemon runs as the same user, and must lock and write there. What belongs to nobody,
-        # such as the key, every service of that user could read.
+        # The daemon runs as the same user, and must lock and write there. The shared user gets no
+        # folder, since other services run as it and could read the key.
         descriptor = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             runner.own(descriptor)

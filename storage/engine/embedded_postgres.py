@@ -149,8 +149,8 @@ async def attached(data_dir: Path) -> AsyncIterator[str]:
 
 
 async def _await_other_daemon(place: EmbeddedLayout) -> bool:
-    """Waits until the server of another process is ready. Returns False if there is none, or it is
-    not ready in time."""
+    """Waits until the server of another process is ready. Returns False if no process runs one, or
+    it is not ready in time."""
     with trio.move_on_after(START_SECONDS):
         # The server of another process, which sends no event.
         while _is_taken(place):

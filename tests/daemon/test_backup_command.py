@@ -156,7 +156,7 @@ def test_a_restore_that_failed_can_be_repeated(
     ours = key_file.read_text()
     key_file.write_text(OTHER)
     done = call(tmp_path, empty_dsn, "", *words, **PASSPHRASE)
-    assert (done.exit_code, "with other keys" in done.output) == (1, True)
+    assert (done.exit_code, "contains other keys" in done.output) == (1, True)
     assert key_file.read_text() == OTHER
     key_file.write_text(ours)
     done = call(tmp_path, empty_dsn, "", *words, **PASSPHRASE)
