@@ -1,1 +1,1 @@
-"""The loops that move the house: each a trivial loop around a bounded `pass_once`."""
+"""Loops of the daemon: each is a trivial loop around a bounded `pass_once`."""

@@ -1,8 +1,8 @@
-"""Sees to it that what follows from a change of status follows: outages are told, ladders climbed.
+"""Alert processor: announces, reminds and closes outages, and takes escalation steps.
 
-Any number of processes may watch: each decision is made under the locks of what it is about. A
-monitor that somebody else holds is left to the next pass, and a monitor or an incident of which
-something fails for a while; the others go on.
+Several processes can run it: each decision is made under the row locks of its subjects. A monitor
+that another transaction has locked is left to the next pass. A monitor or incident that fails is
+postponed for PUT_OFF_US; the others continue.
 """
 
 import logging
@@ -34,44 +34,47 @@ from ..runtime.wake_event import WakeEvent
 log = logging.getLogger("leadline.alert_processor")
 K = TypeVar("K", MonitorKey, ServiceKey)
 
-# How long a change that another process recorded waits at most.
+# Longest delay of a change that another process recorded.
 PAUSE_SECONDS: Final = 0.5
-# A transaction holds the states of what it decides about: so many at a time.
+# A transaction locks the states of one batch, which bounds the number of locked rows.
 BATCH_MOST: Final = 20
 AT_ONCE: Final = 500
 ROUNDS_MOST: Final = 20
-# No round is begun after this: whoever watches over the loops hears of one when its pass ends.
+# No round begins after this, because the supervisor sees progress only at the end of a pass.
 PASS_SECONDS: Final = 10
-# What no signal told of is looked for this often.
+# Interval of the scan for subjects that no signal announced.
 ASTRAY_EVERY_US: Final = 30 * SECOND
 PUT_OFF_US: Final = 30 * SECOND
 
 
 @dataclass(slots=True)
 class AlertCounters:
-    """Since the process began, for metrics."""
+    """Counts since the start of the process, for metrics."""
 
     announced: int = 0
     recovered: int = 0
     reminded: int = 0
-    # Steps of ladders by what the incident is of.
+    # Escalation steps by subject kind of the incident.
     escalated: Counter[str] = field(default_factory=Counter)
     held: Counter[str] = field(default_factory=Counter)
-    # Outages that monitors told though a service owns their paging, by why it could not.
+    # Outages that monitors announced although a service owns their paging, by the reason.
     failed_open: Counter[str] = field(default_factory=Counter)
 
 
 def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
-    """Of one organization each: no lock is needed in two of them at once."""
+    """Yields batches of one organization each, so that no two batches need the same lock."""
     for _, group in groupby(sorted(keys), key=lambda key: key[0]):
         own = list(group)
         yield from (own[start : start + BATCH_MOST] for start in range(0, len(own), BATCH_MOST))
 
 
 class AlertProcessor:
-    """`on_told` is called when something waits to be delivered, `on_asked` when a check does.
-    `is_steady` says whether this process was there for long enough, without a break, to judge that
-    whoever evaluates services is not."""
+    """Processes due outages and escalations.
+
+    `on_told` is called after a pass queued a delivery, `on_asked` after it requested a check.
+    `is_steady` returns whether this process has run without a gap for the required time. Only then
+    can it judge that no evaluator is running.
+    """
 
     def __init__(
         self,
@@ -93,14 +96,14 @@ class AlertProcessor:
         self.counts = AlertCounters()
 
     async def pass_once(self) -> int:
-        """How many monitors and ladders were looked at."""
+        """Processes what is due; returns the number of monitors and escalations processed."""
         now = self._clock()
         self._put_off = {key: until for key, until in self._put_off.items() if until > now}
         self._busy = set()
         total = 0
         until = trio.current_time() + PASS_SECONDS
         for _ in range(ROUNDS_MOST):
-            # A pass may be long when much goes down: what falls due in it is not left to the next.
+            # A pass can be long if many monitors go down: each round uses the current instant.
             keys, climbing = await self._due(self._clock())
             for batch in _batches(keys):
                 await self._drive(batch)
@@ -111,7 +114,7 @@ class AlertProcessor:
         return total
 
     async def _due(self, now: Instant) -> tuple[list[MonitorKey], list[tuple[UUID, str]]]:
-        """Monitors whose outage is to be looked at, and incidents whose ladder is."""
+        """Returns the monitors whose outage is due, and the incidents whose escalation is due."""
         is_astray_due = now - self._astray_at >= ASTRAY_EVERY_US
         forgotten: list[ServiceKey] = []
         if not is_astray_due:
@@ -124,7 +127,7 @@ class AlertProcessor:
             if is_astray_due:
                 astray = await select_astray_subjects(tx, now, AT_ONCE)
                 keys += astray
-                # As many again are looked for in the next round.
+                # A full result means that more can exist: the next round scans again.
                 self._astray_at = now if len(astray) < AT_ONCE else self._astray_at
                 forgotten = await episodes.select_forgotten(tx, AT_ONCE)
             climbing = await ladders.select_due_ladders(tx, now, AT_ONCE)
@@ -132,7 +135,7 @@ class AlertProcessor:
         return sorted(set(keys) - left), climbing
 
     async def _end_forgotten(self, services: Sequence[ServiceKey]) -> None:
-        """Nobody evaluates these: who was told of their trouble hears of its end all the same."""
+        """Ends episodes of services that no process evaluates, so that recipients are notified."""
         if not self._is_steady():
             return
         ended = 0
@@ -150,7 +153,7 @@ class AlertProcessor:
         except Unavailable:
             raise
         except Exception as error:
-            # Most likely what its evaluator fails at too: pages of others do not wait for it.
+            # The evaluator probably fails on the same service. Other alerts must not wait for it.
             if len(services) == 1:
                 log.error("episode cannot be ended", extra={"key": services[0]}, exc_info=error)
                 return 0
@@ -158,7 +161,7 @@ class AlertProcessor:
         return await self._end_batch(services[:middle]) + await self._end_batch(services[middle:])
 
     async def _drive(self, keys: Sequence[MonitorKey]) -> None:
-        """What fails is halved until it stands alone: no fault of one is another's silence."""
+        """Processes outages; halves a failing batch until the failing monitor is isolated."""
 
         async def work(tx: Tx) -> OutageCounts:
             return await process_outages(tx, keys, is_steady=self._is_steady())

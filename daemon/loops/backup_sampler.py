@@ -1,4 +1,4 @@
-"""Reads the instant of the newest verified backup, from which the metrics compute its age."""
+"""Sampler of the newest verified backup, from whose instant the metrics compute its age."""
 
 from typing import Final
 
@@ -10,9 +10,10 @@ PAUSE_SECONDS: Final = 30.0
 
 
 class BackupSampler:
-    """`newest` is None before the first pass, and if there never was a verified backup.
+    """Samples the instant of the newest verified backup.
 
-    It stays while passes fail: its age rises, and does not become less by that.
+    `newest` is None before the first pass, and if no verified backup exists. If passes fail, it
+    keeps its value, so that the reported age still rises.
     """
 
     def __init__(self, pool: Pool) -> None:

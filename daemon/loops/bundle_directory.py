@@ -1,5 +1,6 @@
-"""What a file provider's directory holds, read at once and bounded; what was read before and is the
-same is not read into a bundle again.
+"""Bounded reader of a file provider's directory.
+
+A file whose digest is unchanged is not parsed again.
 """
 
 import hashlib
@@ -19,12 +20,12 @@ _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 
 class DirectoryUnreadable(Exception):
-    """The directory cannot be read as a whole; the text says why."""
+    """The directory cannot be read as a whole; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """A file by its name: its bundle, or why it is none. `digest` is the SHA-256 of its bytes."""
+    """File with its parsed bundle or an error. `digest` is the SHA-256 of its bytes."""
 
     path: str
     digest: bytes
@@ -33,12 +34,15 @@ class BundleFile:
     error: str = ""
 
     def point_at(self, why: Refused) -> str:
-        """The refusal with the place in the file that it is about."""
+        """Returns the text of a refusal, prefixed with its place in the file."""
         return str(why) if self.text is None else f"{self.text.place_of(why.field)}: {why}"
 
 
 def look_into(directory: Path, before: Mapping[str, BundleFile]) -> list[BundleFile]:
-    """By name; hidden files are none. Blocks. Raises DirectoryUnreadable."""
+    """Reads the bundle files of a directory in the order of their names. Blocks.
+
+    Hidden files are skipped. Raises: DirectoryUnreadable.
+    """
     try:
         names = sorted(
             path.name
@@ -69,7 +73,7 @@ def _look_at(directory: Path, name: str, before: BundleFile | None) -> BundleFil
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Whoever opens a pipe waits for its other end, and all other files with it."""
+    """Opens a file without blocking: a plain open of a FIFO would wait for its other end."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

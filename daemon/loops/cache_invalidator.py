@@ -1,7 +1,8 @@
-"""What is kept of public pages is forgotten in every process once one has taken an edit.
+"""Invalidation of the public page caches in all processes after an edit.
 
-Told after the edit, many as one, and heard on the connection on which processes ask each other;
-what is missed there is found out within a second, as nothing is kept for longer.
+Edits are combined into one notification per pass. It is sent on the PostgreSQL notification
+channel of the processes. A lost notification is harmless after one second, the longest lifetime of
+a cache entry.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ class CacheInvalidator:
         self.wake = WakeEvent()
 
     def note(self) -> None:
-        """This process has taken one."""
+        """Records that this process has accepted an edit."""
         self._is_untold = True
         self.wake.set()
 
@@ -39,8 +40,11 @@ class CacheInvalidator:
 async def hear(
     dsn: str, heard: Mapping[str, Callable[[], None]], again: Callable[[], None] = lambda: None
 ) -> None:
-    """Calls what belongs to a channel whenever anything is told on it, and `again` whenever it
-    begins to listen: what was told before that was not heard."""
+    """Calls the callback of a channel for each batch of its notifications.
+
+    Calls `again` each time the connection begins to listen, because it misses the earlier
+    notifications.
+    """
     while True:
         try:
             async with listening(dsn, *heard) as listener:

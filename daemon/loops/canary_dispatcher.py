@@ -1,8 +1,8 @@
-"""Runs canaries, one of a monitor and so many of a region; and tells which windows were refused.
+"""Canary dispatcher: runs one canary per monitor and a limited number per region.
 
-A process that probes takes runs as its regions have places, and gives the place back when the run
-has ended and its result is stored. What nobody could take up while it could be claimed is told as
-one failure of the monitor, by whoever keeps the schedule.
+A probing process claims runs while its regions have free slots. It frees a slot after the run has
+ended and its result is stored. A process that keeps the schedule records a failure for each window
+that was refused a run.
 """
 
 import logging
@@ -43,8 +43,11 @@ _TROUBLES: Final = frozenset(trouble.value for trouble in ProbeErrorReason)
 
 @dataclass(slots=True)
 class CanaryDispatcher:
-    """`regions` are those that this process probes in, none where it does not; `refuses` says that
-    it keeps the schedule."""
+    """Claims and runs canaries.
+
+    `regions` are the regions that this process probes in; empty if it does not probe. `refuses` is
+    true if this process keeps the schedule and therefore records refused windows.
+    """
 
     pool: Pool
     process: UUID
@@ -64,7 +67,7 @@ class CanaryDispatcher:
     _closed: trio.Event = field(default_factory=trio.Event)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until `close`, and then until what has begun has ended."""
+        """Waits for `close`, and then until the running canaries have ended."""
         async with trio.open_nursery() as nursery:
             self._running = nursery
             task_status.started()
@@ -74,7 +77,7 @@ class CanaryDispatcher:
                 self._running = None
 
     def close(self) -> None:
-        """Takes nothing up any more."""
+        """Stops claiming runs; running canaries finish."""
         self._closed.set()
 
     async def pass_once(self) -> None:
@@ -87,7 +90,7 @@ class CanaryDispatcher:
         if self._running is None or self._closed.is_set():
             return
         async with self.pool.transaction("take_canaries") as tx:
-            # What ended while the store was away still stands there.
+            # Runs that ended while the database was unavailable still occupy their slots.
             await canary_runs.end_all_but(tx, self.process, self._in_hand)
             shards = [shard.id for shard in await shards_queries.select_shards(tx, [region])]
             taken = await claim_canary_runs(
@@ -111,7 +114,7 @@ class CanaryDispatcher:
         except Unavailable:
             log.warning("canary slot is released when the database is available again")
         finally:
-            # Not before: until then nobody may begin it anew, here least of all.
+            # Removed only now: until the slot is free, no process may start the canary again.
             self._in_hand.discard(item.key)
 
     async def _run_or_note(self, item: ClaimedRun) -> None:

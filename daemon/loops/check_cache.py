@@ -1,7 +1,7 @@
-"""The checks this process may have to run, ready to run, and never staler than a few seconds.
+"""Cache of the prepared checks of this process, at most a few seconds old.
 
-A monitor whose secrets cannot be opened keeps its check, without them: the run then says why it
-could not be made, and that is our trouble and not the target's.
+If the secrets of a monitor cannot be decrypted, its entry has no check and names the reason. The
+run is then a local failure and not a failure of the target.
 """
 
 import logging
@@ -25,19 +25,19 @@ from ...storage.monitors.transactions.resolve_secrets import open_material
 
 log = logging.getLogger("leadline.check_cache")
 
-# An edit commits after the instant it is stamped with, at most a statement's time-out later.
+# An edit commits after its timestamp, at most one statement timeout later.
 OVERLAP_US: Final = 15 * SECOND
 CHECKS_MOST: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class CachedCheck:
-    """A check and what its result is stored with. `check` is None where it cannot be made."""
+    """Check, or None if it cannot be prepared, with the fields stored with its result."""
 
     uid: UUID
     revision: int
-    # What it refers to, as it was sealed. Not when that changed: whoever waited for another's write
-    # to end has the last word with the earlier instant.
+    # Encrypted secrets that the check refers to. They replace a timestamp: a writer that waited for
+    # another transaction can commit last with the earlier instant.
     sealed: frozenset[tuple[str, bytes]] = field(repr=False)
     shard: int
     interval_us: int
@@ -59,7 +59,7 @@ class CheckCache:
         return len(self._entries)
 
     async def refresh(self, shards: Sequence[int]) -> int:
-        """Takes up what was edited since the last time; how many."""
+        """Reads the definitions edited since the last refresh; returns their number."""
         since = Instant(max(self._read_at - OVERLAP_US, 0))
         now = self._clock()
         async with self._pool.transaction("changed_definitions", read_only=True) as tx:
@@ -70,17 +70,17 @@ class CheckCache:
         return len(changed)
 
     async def find(self, keys: Sequence[MonitorKey]) -> Mapping[MonitorKey, CachedCheck]:
-        """The entries of monitors that are still there; those not known yet are read."""
+        """Returns the entries of the existing monitors; reads those that are not cached."""
         missing = [key for key in keys if key not in self._entries]
         if missing:
-            # A monitor that was just made is read with its neighbours at the next pass.
+            # Usually one new monitor. The next refresh reads the other changes.
             async with self._pool.transaction("definitions", read_only=True) as tx:
                 for definition in (await select_definitions(tx, missing)).values():
                     self._put(definition)
         return {key: self._entries[key] for key in keys if key in self._entries}
 
     def forget(self, key: MonitorKey) -> None:
-        """What is known of it turned out to be old: it is read anew when it is asked for."""
+        """Removes an outdated entry; `find` reads it again."""
         self._entries.pop(key, None)
 
     def _put(self, definition: Definition) -> None:
@@ -89,7 +89,7 @@ class CheckCache:
         key = MonitorKey((definition.org, definition.id))
         known = self._entries.get(key)
         sealed = frozenset(zip(definition.secret_names, definition.secret_values, strict=True))
-        # A reading that was overtaken by another is made good by the next: passes overlap.
+        # The refresh passes overlap, so a read that another read overtook is repeated.
         if known is not None and (
             known.revision > definition.revision
             or (known.revision == definition.revision and known.sealed == sealed)
@@ -116,7 +116,7 @@ class CheckCache:
                 "secrets of a monitor cannot be decrypted", extra={"monitor": str(definition.uid)}
             )
             return None, f"decrypt_failed: {error}"
-        # A value that is not there is left for the probe to miss.
+        # A missing value stays missing; the probe reports it.
         return make_check(
             definition.type,
             definition.target,

@@ -1,7 +1,8 @@
-"""Tries checks before they are saved, for processes that do not probe where those are to run.
+"""Worker for check tests, which try a check before it is saved.
 
-A trial is run once, by the process that took it, under the same permits as any run; where it cannot
-be opened or made here, the answer says that this is no fault of the target's.
+Processes that do not probe the region of the check hand the test over. The process that leases a
+test runs it once, under the same permits as any run. If the test cannot be decrypted or prepared
+here, the answer is a local failure.
 """
 
 import logging
@@ -42,7 +43,7 @@ class CheckTestWorker:
     clock: Callable[[], Instant]
 
     async def lease(self) -> list[CheckTest]:
-        """Those that wait in its regions, as permits allow; each is to be given to `answer`."""
+        """Leases waiting tests of its regions, up to the free permits. Pass each to `answer`."""
         most = min(AT_ONCE, int(self.permits.available_tokens))
         if most <= 0:
             return []
@@ -50,7 +51,7 @@ class CheckTestWorker:
             return await lease_check_tests(tx, self.process, self.regions, most)
 
     async def answer(self, trial: CheckTest) -> None:
-        """Runs it, and says what was found."""
+        """Runs a test and stores its result."""
         async with self.permits:
             result = await self._run(trial)
         try:

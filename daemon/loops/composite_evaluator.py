@@ -1,9 +1,9 @@
-"""Evaluates composites when they are due, and at once when a member's status has changed.
+"""Evaluator of composites, run when they are due or after a status change of a child.
 
-It follows the ticker: windows are written before they are answered, by whichever process comes
-first; the ledger takes one answer. Members are evaluated, and committed, before the composites that
-contain them. A composite whose result the database refuses does not hold up the others. The
-listeners of this process learn each result, as they learn the results of the recorder.
+It follows the ticker: windows are reserved before they are settled, by the first process to do so.
+The ledger accepts one verdict per window. Children are evaluated and committed before the
+composites that contain them. A composite whose result the database rejects does not delay the
+others. Each result is published on the event bus of this process, like the results of the recorder.
 """
 
 import logging
@@ -30,13 +30,13 @@ from ...storage.results.transactions.evaluate_composites import (
 log = logging.getLogger("leadline.composite_evaluator")
 
 WINDOWS_AT_ONCE: Final = 1_000
-# A transaction holds the states of what it looks at: so many at a time.
+# A transaction locks the states of one batch, which bounds the number of locked rows.
 BATCH_MOST: Final = 250
-# What the database refused is left alone for so long.
+# Delay of a composite whose result the database rejected.
 PUT_OFF_US: Final = 30 * SECOND
-# How long a member's change of status waits at most before what is made of it is looked at.
+# Longest delay between a child's status change and the evaluation of its composites.
 PAUSE_SECONDS: Final = 0.5
-# A pass is bounded; what is left is due at once.
+# Bounds a pass; the remaining composites stay due.
 ROUNDS_MOST: Final = 20
 
 
@@ -44,19 +44,19 @@ class CompositeEvaluator:
     def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
         self._bus = bus
-        # Composites that the database refused, until when they are left alone: few, or none.
+        # Composites that the database rejected, with the end of their delay.
         self._put_off: dict[MonitorKey, Instant] = {}
         self.evaluated = 0
         self.withheld = 0
 
     async def evaluate_due(self, now: Instant) -> int:
-        """Answers what is due and looks at what is called for; how much there was of it."""
+        """Evaluates the due windows and the requested composites; returns their number."""
         self._put_off = {key: until for key, until in self._put_off.items() if until > now}
         async with self._pool.transaction("due_composites", read_only=True) as tx:
             windows = await select_due_windows(tx, now, WINDOWS_AT_ONCE)
             called = await select_due_wakeups(tx, now, WINDOWS_AT_ONCE)
             keys = sorted({*called, *(window.key for window in windows)} - self._put_off.keys())
-            # Whatever lies beneath counts for the order, due or not.
+            # Indirect children determine the order of evaluation, even if they are not due.
             stretch = TimeSpan(now, Instant(now + 1))
             made = await compositions.select_beneath(tx, keys, stretch) if keys else {}
         newest = {window.key: window for window in windows}
@@ -71,7 +71,7 @@ class CompositeEvaluator:
     async def evaluate(
         self, now: Instant, windows: Sequence[DueCompositeWindow], called: Iterable[MonitorKey]
     ) -> int:
-        """What the database refuses is halved until it stands alone."""
+        """Evaluates composites; halves a rejected batch until the failing one is isolated."""
         keys = sorted({*called, *(window.key for window in windows)})
         try:
             done = await self._pool.transact(
@@ -112,8 +112,10 @@ class CompositeScheduler:
         self._clock = clock
 
     async def pass_once(self) -> int:
-        """How many were looked at. A composite's own change calls for what is made of it, which is
-        looked at in the same pass."""
+        """Runs rounds until no composite is due; returns the number of evaluations.
+
+        A status change of a composite requests the evaluation of its parents in the same pass.
+        """
         total = 0
         for _ in range(ROUNDS_MOST):
             count = await self.evaluator.evaluate_due(self._clock())

@@ -1,7 +1,6 @@
-"""Carries one event to where it goes, and says how that ended; raises nothing but cancellation.
+"""Sender of one event to its destination. Returns the outcome; raises only cancellation.
 
-What is wrong with one event is that event's alone: it is told as its failure, like that of whoever
-would not take it.
+A fault in an event is an outcome of that event alone, like a refusal by the recipient.
 """
 
 import logging
@@ -24,7 +23,7 @@ from .subscriber_sender import SubscriberDelivery, is_their_no
 
 log = logging.getLogger("leadline.delivery_sender")
 
-# As it is counted; channels are counted by their type.
+# Kinds in the metrics; channels are counted by their type.
 INCIDENT_WEBHOOK: Final = "incident_webhook"
 STATUS_PAGE: Final = "status_page"
 THREAD_LONGEST: Final = 200
@@ -44,7 +43,7 @@ def kind_of(delivery: LeasedDelivery) -> str:
 async def carry(
     delivery: LeasedDelivery, keyring: Keyring, means: SendContext, base_url: str
 ) -> DeliveryOutcome:
-    """One attempt, within the senders' own bound."""
+    """Makes one attempt to send an event, within the time limit of the sender."""
     try:
         external_id = await _send(delivery, keyring, means, base_url)
     except NotDelivered as why:
@@ -58,7 +57,7 @@ async def carry(
         _report(delivery, "an event cannot be read", str(fault))
         return DeliveryOutcome("bad_payload", is_ours=True)
     except Exception as bug:
-        # One event must not end the deliveries of all others.
+        # A fault in one event must not end the delivery loop.
         _report(delivery, "sender raised an exception", repr(bug))
         return DeliveryOutcome("internal_error", is_ours=True)
     return DeliveryOutcome(external_id=one_line(external_id, THREAD_LONGEST))

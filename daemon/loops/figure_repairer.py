@@ -1,5 +1,7 @@
-"""Makes figures again where something about them was learnt late; one at a time, so that what
-cannot be repaired delays nothing else."""
+"""Repairer of figures after late data.
+
+Each repair has its own transaction, so that a failure does not delay the others.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -24,7 +26,7 @@ class Repairer:
         self.repaired = 0
 
     async def pass_once(self) -> int:
-        """How many ranges were restated."""
+        """Repairs up to AT_ONCE ranges; returns the number of repaired ranges."""
         for count in range(AT_ONCE):
             if not await self._repair_one():
                 return count
@@ -47,7 +49,7 @@ class Repairer:
         return bool(leased)
 
     async def _put_off(self, leased: Sequence[DueRepair], failed: Rejected | Unavailable) -> None:
-        """Also one that takes longer than a statement may: it is not to be the first for ever."""
+        """Postpones a failed repair, or one that timed out, so that others come first."""
         for item in leased:
             async with self._pool.transaction("postpone_repair") as tx:
                 await figures.postpone_repair(tx, item.org, item.id, str(failed)[:200])

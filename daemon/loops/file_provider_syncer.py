@@ -1,8 +1,9 @@
-"""Watches the directories of file providers, and makes projects what their bundles say.
+"""Syncer of file providers: watches their directories and applies their bundles.
 
-One process at a time looks at a provider's directory, by a lease. A file is applied when it was the
-same at two looks, so that none is read half written; what it said last stands until it is right
-again, or gone at two looks. What cannot be applied is looked at again a minute later.
+A lease allows one process at a time to scan a provider's directory. A file is applied if two scans
+found the same content, so that no partially written file is applied. While a file is wrong, its
+last applied content stays in force. A file counts as removed after two scans without it. A bundle
+that cannot be applied is retried after a minute.
 """
 
 import logging
@@ -52,7 +53,7 @@ _OURS: Final = "cannot be applied for a reason of ours, which the log tells"
 
 @dataclass(frozen=True, slots=True)
 class FileProviderConfig:
-    """A provider as it is configured; `scope` is organization/project, organization/* or empty."""
+    """Configured provider; `scope` is organization/project, organization/* or empty."""
 
     name: str
     directory: Path
@@ -61,7 +62,7 @@ class FileProviderConfig:
 
 @dataclass(frozen=True, slots=True)
 class ApplyContext:
-    """What bundles are applied by, beside what stands in them."""
+    """Settings that every bundle is applied with."""
 
     keyring: Keyring
     regions: frozenset[str]
@@ -71,12 +72,12 @@ class ApplyContext:
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    """What the files that are right name, by file: (project, kind, uid), the project by its id."""
+    """Objects that the valid files name, by file: (project id, kind, object uid)."""
 
     of: Mapping[str, frozenset[tuple[UUID, str, str]]]
 
     def beside(self, path: str, project: UUID) -> frozenset[tuple[str, str]]:
-        """What other files name in a project."""
+        """Returns the objects of a project that other files name."""
         return frozenset(
             (kind, uid)
             for other, claims in self.of.items()
@@ -102,11 +103,11 @@ class FileProviderSyncer:
         self._ground = ground
         self._reading = reading
         self._on_edit = on_edit
-        # As they were at the last look, by provider and name.
+        # Files of the last scan, by provider and name.
         self._read: dict[str, dict[str, BundleFile]] = {}
 
     async def pass_once(self) -> int:
-        """How many files were applied."""
+        """Scans all providers; returns the number of applied files."""
         return sum([await self._look(source) for source in self._sources])
 
     async def _look(self, source: FileProviderConfig) -> int:
@@ -149,7 +150,7 @@ class FileProviderSyncer:
     async def _take(
         self, source: FileProviderConfig, one: BundleFile, before: FileRow | None, named: _Claims
     ) -> bool:
-        """Whether it was applied."""
+        """Processes one due file; returns whether it was applied."""
         generation = 0 if before is None else before.generation
         status, error = FileStatus.PENDING, ""
         if one.bundle is None:
@@ -207,8 +208,10 @@ class FileProviderSyncer:
         path: str,
         work: Callable[[Tx], Awaitable[None]],
     ) -> bool:
-        """What fails for a reason of ours fails alone: no file keeps back another. Refused where
-        its content, or what stands there already, forbids it."""
+        """Runs a transaction; returns False after an internal error, so that other files continue.
+
+        Raises: Refused if the content of the bundle or an existing object forbids the change.
+        """
         try:
             await self._pool.transact(name, work)
         except (Refused, Unavailable):
@@ -222,8 +225,10 @@ class FileProviderSyncer:
     async def _leave(
         self, source: FileProviderConfig, row: FileRow, named: _Claims, now: Instant
     ) -> None:
-        """A file that is gone: noted at the first look, believed at the second. Where what came
-        from it cannot be left, that is said and tried again later."""
+        """Handles a missing file: records it in the first scan, and removes it in the second.
+
+        If the objects of the file cannot be released, it stores the error and retries later.
+        """
         if row.digest != _GONE:
             await self._record_gone(row, FileStatus.PENDING, "is gone")
             return
@@ -269,7 +274,7 @@ class FileProviderSyncer:
         project: UUID,
         named: _Claims,
     ) -> None:
-        """What came from the file is an orphan there."""
+        """Turns the objects that came from the file into orphans."""
         home = await select_project(tx, project)
         if home is None:
             return
@@ -306,7 +311,10 @@ class FileProviderSyncer:
 
 
 def _speaker(source: FileProviderConfig) -> Principal:
-    """Whoever may write the directory may do this; the audit log says by which provider."""
+    """Returns the principal of a provider: an administrator that the audit log names.
+
+    Write access to the directory is the authorization.
+    """
     return Principal(
         CredentialKind.SESSION,
         is_global_admin=True,
@@ -316,7 +324,7 @@ def _speaker(source: FileProviderConfig) -> Principal:
 
 
 async def _home(tx: Tx, source: FileProviderConfig, bundle: Bundle) -> ProjectRow:
-    """Refused where there is no such project, or the provider may not speak of it."""
+    """Returns the project of a bundle. Refused if it is unknown or outside the scope."""
     home = await select_project_named(tx, bundle.organization, bundle.project)
     if home is None:
         raise Refused("invalid", "project", "is none of this installation")
@@ -328,7 +336,7 @@ async def _home(tx: Tx, source: FileProviderConfig, bundle: Bundle) -> ProjectRo
 
 
 async def _claimed(tx: Tx, bundle: Bundle | None) -> frozenset[tuple[UUID, str, str]]:
-    """Nothing of what is no bundle, or of a project that is not there: that one is refused."""
+    """Returns the objects that a bundle names; empty if its project does not exist."""
     if bundle is None:
         return frozenset()
     home = await select_project_named(tx, bundle.organization, bundle.project)
@@ -341,7 +349,7 @@ async def _claimed(tx: Tx, bundle: Bundle | None) -> frozenset[tuple[UUID, str, 
 def _apart(
     files: Sequence[BundleFile], claims: Mapping[str, frozenset[tuple[UUID, str, str]]]
 ) -> tuple[list[BundleFile], _Claims]:
-    """Of two files that name the same in a project, the later by name is refused."""
+    """Rejects each file that names an object of an earlier file in the same project."""
     seen: dict[tuple[UUID, str, str], str] = {}
     found: list[BundleFile] = []
     named: dict[str, frozenset[tuple[UUID, str, str]]] = {}
@@ -359,7 +367,7 @@ def _apart(
 
 
 def _names(one: BundleFile, before: FileRow | None) -> tuple[str, str]:
-    """The organization and the project: of what cannot be read, those that it named before."""
+    """Returns organization and project; for an unreadable file, the previous ones."""
     if one.bundle is not None:
         return one.bundle.organization, one.bundle.project
     return ("", "") if before is None else (before.organization, before.project_slug)
@@ -369,7 +377,7 @@ def _is_due(one: BundleFile, before: FileRow | None, now: int) -> bool:
     if before is None or before.digest != one.digest:
         return True
     if before.status == FileStatus.APPLIED:
-        # Another file may have come to name the same.
+        # A later file can name the same objects, which rejects this one.
         return one.bundle is None
     if before.status == FileStatus.PENDING:
         return True

@@ -1,4 +1,4 @@
-"""Keeps house: partitions a week ahead, old ones dropped, what has run out removed."""
+"""Janitor: creates partitions a week ahead, drops old ones, and deletes expired rows."""
 
 import logging
 from collections.abc import Callable
@@ -30,22 +30,22 @@ log = logging.getLogger("leadline.janitor")
 PAUSE_SECONDS: Final = 600.0
 AHEAD_US: Final = 7 * DAY
 GATE_LEDGER: Final = "gate_decisions"
-# A result is never stored before the partition of its instant: yesterday's must be there on a
-# first start, as agents and slow runs bring what began before midnight.
+# A result is stored only if the partition of its instant exists. A first start needs yesterday's
+# partition, because agents and slow runs bring results that began before midnight.
 BEHIND_US: Final = DAY
-# How far behind the last sealing a window may still be open (a push's interval, grace and late
-# arrival), and how far a result may reach into the hours after it (three of the longest intervals).
+# Largest age of an open window before the last seal: interval, grace and late arrival of a push.
+# A result can also affect the following hours, up to three of the longest intervals.
 OPEN_BEHIND_US: Final = 4 * DAY
-# A scheduler reads the log of edits twice a second. One that was away longer loads its plan again.
+# Schedulers read the edit log twice a second. One that was away for longer loads its plan again.
 EDITS_KEPT_US: Final = HOUR
 PRESENCES_KEPT_US: Final = 40 * DAY
-# Of delivered events and their threads. Failed deliveries stay.
+# Retention of delivered events and their threads. Dead letters stay.
 DELIVERED_KEPT_US: Final = 14 * DAY
 DELIVERED_AT_ONCE: Final = 10_000
-# Behind what is sealed of a service: the longest window is of 90, and a policy is tried on windows
-# that ended up to 31 days ago.
+# Retention before the seal of a service. The longest window has 90 days, and policies are tested
+# on windows that ended up to 31 days ago.
 MINUTES_KEPT_DAYS: Final = 125
-# Announced so far ahead at least; each time somewhat further.
+# Each maintenance occurrence is announced at least this far ahead.
 ANNOUNCED_AHEAD_US: Final = 30 * DAY
 SERIES_AT_ONCE: Final = 200
 
@@ -69,15 +69,15 @@ class Janitor:
             ("expected_runs", "due_at"): max(ledger_days, heartbeat_days),
         }
         self._gate_days = gate_days
-        # What of the gate's ledger there is room for, as it was last seen.
+        # Span of the partitions of the gate ledger, from the last pass.
         self.gate_ledger: TimeSpan | None = None
 
     async def make_room(self) -> None:
-        """Makes the partitions from yesterday to a week ahead, needed before anything is stored.
+        """Creates the partitions from yesterday to a week ahead; required before any write.
 
-        After days in which no process made them it also makes those of the days between, because
-        their windows are not settled yet. The ledger covers the days of all heartbeats: a database
-        of an earlier version kept it for fewer days.
+        If no process created partitions for some days, it also creates those of the days between,
+        because their windows are not settled yet. The ledger covers the days of all heartbeats: a
+        database of an earlier version kept it for fewer days.
         """
         now = self._clock()
         from_ = min(Instant(now - BEHIND_US), await self._open_from())
@@ -88,14 +88,14 @@ class Janitor:
         await self._make_room_for_decisions(now)
 
     async def _make_room_for_decisions(self, now: Instant) -> None:
-        """A decision is of the moment in which it is made: nothing of a time before is to come."""
+        """Creates the gate partitions; decisions carry the current instant, so none are older."""
         from_, through = Instant(now - BEHIND_US), Instant(now + AHEAD_US)
         await make_partitions(self._pool, GATE_LEDGER, "evaluated_at", from_=from_, through=through)
         found = await partitions(self._pool, GATE_LEDGER)
         self.gate_ledger = TimeSpan(found[0].from_, found[-1].until)
 
     async def _open_from(self) -> Instant:
-        """Before this instant every window is settled, every hour rolled up, every service told."""
+        """Returns the instant before which windows, hourly figures and services are all sealed."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await shards_queries.select_shards(tx)
             told = await select_least_open(tx)
@@ -121,8 +121,8 @@ class Janitor:
             await presences.purge_presences(tx, Instant(now - PRESENCES_KEPT_US))
             raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
             await push_events.drop_push_events(tx, raw_from)
-            # Figures are made from results: what governed before the oldest that is kept, or that
-            # is still to be rolled up, is done with.
+            # Figures are computed from results. Composite definitions from before the oldest result
+            # that is stored, or not rolled up yet, are no longer needed.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
             await compositions.forget(tx, oldest)
             await maintenances.purge_expired_previews(tx)
@@ -135,7 +135,7 @@ class Janitor:
         await self._purge_delivered(Instant(now - DELIVERED_KEPT_US))
 
     async def _announce_ahead(self, now: Instant) -> None:
-        """Maintenance that comes again is announced long before it is on."""
+        """Announces the next occurrences of recurring maintenance well before they begin."""
         async with self._pool.transaction("series_behind", read_only=True) as tx:
             through = Instant(now + ANNOUNCED_AHEAD_US)
             series = await maintenance_series.select_behind(tx, through, SERIES_AT_ONCE)

@@ -1,4 +1,4 @@
-"""Closes time: moves the fence, settles what lies behind it, rolls finished hours up."""
+"""Monitor sealer: advances the fence, settles windows before it and rolls up full hours."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from ...storage.scheduling.rows import Shard
 log = logging.getLogger("leadline.monitor_sealer")
 
 PAUSE_SECONDS: Final = 2.0
-# After a long absence a pass rolls up at most so many hours of a shard.
+# Limit on the hours of a shard that one pass rolls up, for example after downtime.
 HOURS_MOST: Final = 24
 
 
@@ -27,7 +27,7 @@ class MonitorSealer:
         self.missed: dict[str, int] = {}
 
     async def pass_once(self) -> int:
-        """How many windows were called missed."""
+        """Seals and rolls up all shards; returns the number of windows settled as missed."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await shards_queries.select_shards(tx)
         count = 0
@@ -37,7 +37,7 @@ class MonitorSealer:
         return count
 
     async def seal(self, shard: Shard) -> int:
-        """One sealing of a shard, from its fence to its end."""
+        """Seals one shard up to its new fence; returns the number of missed windows."""
         async with self._pool.transaction("advance_fence") as tx:
             fence = await seals.advance_fence(tx, shard.id, self._clock())
         if fence == shard.settled_through:
@@ -58,13 +58,13 @@ class MonitorSealer:
         return missed
 
     async def roll_up(self, shard: int) -> int:
-        """Rolls up the hours that the watermark has passed; how many."""
+        """Rolls up the hours before the watermark; returns their number."""
         for hours in range(HOURS_MOST):
             async with self._pool.transaction("look_for_hours", read_only=True) as tx:
                 current = next(s for s in await shards_queries.select_shards(tx) if s.id == shard)
                 end = Instant(current.rolled_up_through + HOUR)
-                # The watermark lies behind what is finished. No hour has ended in most passes, and
-                # then nothing is asked of the shard's monitors, which may be very many.
+                # The watermark is never later than `settled_through`. The cheap comparison is
+                # first: most passes find no full hour, and a shard can have very many monitors.
                 if end > current.settled_through or end > await watermark_of_shard(tx, current):
                     return hours
                 keys = await figures.select_monitors_of_shard(tx, shard)

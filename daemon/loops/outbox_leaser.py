@@ -1,8 +1,8 @@
-"""Delivers what the outbox holds: leases what is due, sends it, and settles what became of it.
+"""Outbox leaser: leases due events, sends them and settles the outcomes.
 
-A send ends before the lease that allowed it. What was sent is remembered here until it is settled,
-over an absence of the store too; a settlement whose lease is gone changes nothing. Whoever is
-killed leaves leases, which end by themselves: everything arrives at least once.
+A send ends before its lease. The process keeps each outcome until it is settled, also while the
+database is unavailable. A settlement without a valid lease has no effect. The leases of a killed
+process expire, so that every event is sent at least once.
 """
 
 import logging
@@ -43,20 +43,23 @@ from .subscriber_sender import pass_on_all, record_end
 log = logging.getLogger("leadline.outbox_leaser")
 
 PAUSE_SECONDS: Final = 1.0
-# Before what somebody else held just then is settled again.
+# Pause before events that another transaction had locked are settled again.
 BUSY_SECONDS: Final = 0.05
 BACKLOG_SECONDS: Final = 15.0
-# Two looks that failed.
+# Two failed samples.
 BACKLOG_FRESH_US: Final = 30 * SECOND
-# At the end: for what was sent and is not settled yet.
+# Time limit at the stop for outcomes that are not settled yet.
 LAST_SETTLE_SECONDS: Final = 3.0
 # Characters of an exception in the log.
 CAUSE_LONGEST: Final = 500
 
 
 class OutboxLeaser:
-    """`random` gives numbers in [0, 1); `base_url` is where the console is reached, or empty. What
-    people have set of mail and links holds in place of what `means` and `base_url` say."""
+    """Leases, sends and settles events.
+
+    `random` returns numbers in [0, 1). `base_url` is the address of the console, or empty. The
+    stored mail and link settings take precedence over `means` and `base_url`.
+    """
 
     def __init__(
         self,
@@ -76,22 +79,24 @@ class OutboxLeaser:
         self._base_url = base_url
         self._random = random
         self._permits = permits
-        # In hand since when: on its way, or sent and not settled.
+        # Deliveries that are being sent, or sent and not settled, with their start (Trio clock).
         self._held: dict[LeasedDelivery, float] = {}
         self._ended: list[tuple[LeasedDelivery, DeliveryOutcome]] = []
         self._sending: trio.Nursery | None = None
         self._closed = trio.Event()
         self._backlog_at = 0.0
-        # Something was leased or became ready: what is due is looked for without asking first.
+        # True if more events can be due: the next pass then leases without a check.
         self._is_busy = False
         self.wake = WakeEvent()
-        # (kind, how it ended), where "failed" counts tries and "dead" what was given up.
+        # By (kind, outcome): "failed" counts attempts, "dead" counts dead letters.
         self.counts: Counter[tuple[str, str]] = Counter()
         self.backlog: Backlog | None = None
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Sends what passes lease; after `close` it ends with the last that was on its way. When it
-        is cancelled, what is on its way stays leased."""
+        """Sends the deliveries that the passes lease; ends after `close` with the last of them.
+
+        After a cancellation, the unfinished deliveries stay leased.
+        """
         try:
             async with trio.open_nursery() as nursery:
                 self._sending = nursery
@@ -99,8 +104,8 @@ class OutboxLeaser:
                 try:
                     await self._closed.wait()
                 finally:
-                    # A pass that is under way finds that nothing can be begun any more: once the
-                    # last has ended, the nursery takes nobody.
+                    # A running pass must not start tasks: after its last task the nursery accepts
+                    # none.
                     self._sending = None
         finally:
             with trio.move_on_after(LAST_SETTLE_SECONDS, shield=True):
@@ -110,19 +115,19 @@ class OutboxLeaser:
         try:
             await self._settle()
             while self._ended:
-                # Somebody held it just then.
+                # Another transaction had locked the event.
                 await trio.sleep(BUSY_SECONDS)
                 await self._settle()
         except Unavailable as error:
-            # It is sent once more when the leases have ended.
+            # The events are sent again after their leases have expired.
             log.warning("deliveries not settled", extra={"cause": str(error)})
 
     def close(self) -> None:
-        """Takes nothing up any more; what is on its way is finished."""
+        """Stops leasing; deliveries in progress finish."""
         self._closed.set()
 
     async def pass_once(self) -> int:
-        """Settles what has ended and leases what is due; how many were leased."""
+        """Settles the outcomes and leases due events; returns the number of leased events."""
         await self._settle()
         leased = await self._lease()
         await self._look_at_backlog()
@@ -133,7 +138,7 @@ class OutboxLeaser:
             return 0
         self._is_busy = False
         rooms = self._rooms()
-        # Read before anything is leased, so that the lease ends after it by the product's clock.
+        # Read before the lease, so that the deadline is not later than the expiry in the database.
         began = trio.current_time()
         claim, mailing = await self._pool.transact(
             "lease_deliveries", lambda tx: self._claim(tx, rooms)
@@ -144,14 +149,14 @@ class OutboxLeaser:
         self._is_busy = bool(claim.deliveries)
         for delivery in claim.deliveries:
             if self._sending is None:
-                # Leased and not begun: the lease ends by itself.
+                # Leased and not started: the lease expires.
                 break
             self._held[delivery] = trio.current_time()
             self._sending.start_soon(self._send, delivery, mailing, began + LEASE_US / SECOND)
         return len(claim.deliveries)
 
     async def _claim(self, tx: Tx, rooms: CapacityLimits) -> tuple[LeasedDeliveries, Mailing]:
-        """With the server and the links by which what was claimed goes out."""
+        """Claims deliveries; also returns the mail server and links to send them with."""
         claim = await lease_deliveries(tx, rooms, self._max_attempts)
         return claim, await mailing_in_force(tx, self._keyring, self._means, self._base_url)
 
@@ -175,7 +180,7 @@ class OutboxLeaser:
                 try:
                     outcome = await self._carry(delivery, mailing)
                 except Exception as error:
-                    # One event must not end the deliveries of all others.
+                    # A fault in one event must not end the delivery loop.
                     extra = {"outbox_event": str(delivery.event.uid), "cause": _cause(error)}
                     log.exception("delivery raised an exception", extra=extra)
                     outcome = DeliveryOutcome("internal_error", is_ours=True)
@@ -185,7 +190,7 @@ class OutboxLeaser:
     async def _carry(self, delivery: LeasedDelivery, mailing: Mailing) -> DeliveryOutcome:
         if delivery.event.page is not None:
             outcome = await pass_on_all(self._pool, delivery)
-            # What was written for subscribers may go at once.
+            # The new events of subscribers are due immediately.
             self._is_busy = True
             return outcome
         outcome = await carry(delivery, self._keyring, mailing.means, mailing.base_url)
@@ -196,7 +201,7 @@ class OutboxLeaser:
         return outcome
 
     async def _settle(self) -> None:
-        """Settles all that has ended; one by one, if the settlement of all together fails."""
+        """Settles all outcomes together, or one by one if that transaction fails."""
         left, self._ended = self._ended, []
         try:
             if left:
@@ -210,7 +215,7 @@ class OutboxLeaser:
                 await self._settle_alone(left[0])
                 left = left[1:]
         finally:
-            # What the store could not be told now is told when it is back.
+            # Outcomes that were not stored are stored when the database is available again.
             self._ended += left
 
     async def _settle_alone(self, one: tuple[LeasedDelivery, DeliveryOutcome]) -> None:
@@ -219,8 +224,8 @@ class OutboxLeaser:
         except Unavailable:
             raise
         except Exception as error:
-            # One event must not end the deliveries of all others. It is leased again when its lease
-            # has ended, and given up after its last attempt.
+            # A fault in one event must not end the delivery loop. The event is leased again after
+            # its lease has expired, and becomes a dead letter after its last attempt.
             extra = {"outbox_event": str(one[0].event.uid), "cause": _cause(error)}
             is_refused = isinstance(error, Rejected)
             log.error("delivery result not stored", extra=extra, exc_info=not is_refused)
@@ -267,7 +272,7 @@ class OutboxLeaser:
     async def _look_at_backlog(self) -> None:
         if trio.current_time() < self._backlog_at:
             return
-        # First: where it cannot be counted in time, the deliveries do not wait for that each pass.
+        # Set first: if the count times out, the deliveries do not wait for it in every pass.
         self._backlog_at = trio.current_time() + BACKLOG_SECONDS
         async with self._pool.transaction("look_at_outbox", read_only=True) as tx:
             self.backlog = await select_backlog(tx)

@@ -1,7 +1,7 @@
-"""Answers who asked for a new password by a letter, where there is an account; else by nothing.
+"""Mailer of password resets. Sends a message only if an account has the requested address.
 
-A request is leased for longer than an attempt takes, tried again at growing intervals, and given
-up; each attempt's letter ends the one before.
+A request is leased for longer than an attempt lasts. It is retried at growing intervals, up to a
+limit. The message of each attempt invalidates the previous one.
 """
 
 import logging
@@ -51,7 +51,7 @@ class PasswordResetMailer:
         self.wake = WakeEvent()
 
     async def pass_once(self) -> int:
-        """How many requests were taken up."""
+        """Leases and answers requests; returns their number."""
         async with self._pool.statement("lease_reset_requests") as tx:
             requests = await lease_requests(tx, AT_ONCE)
         async with trio.open_nursery() as nursery:

@@ -1,7 +1,7 @@
-"""Says that this process is there, and how far it has listened.
+"""Renewer of the process presence and of the instant up to which it received pushes.
 
-A renewal that is refused (too late, or the row is gone) begins a new stretch: what happened in
-between, nobody can vouch for.
+A refused renewal (too late, or the row is gone) begins a new presence, because no process can
+prove what happened in between.
 """
 
 import logging
@@ -22,26 +22,30 @@ log = logging.getLogger("leadline.presence_renewer")
 
 PAUSE_SECONDS: Final = 5.0
 GOODBYE_SECONDS: Final = 2.0
-# A renewal that is later than this begins a new presence.
+# A renewal later than this begins a new presence.
 BREAK_US: Final = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """What a process says of itself."""
+    """Identity and roles that a process publishes in its presence."""
 
     process: UUID
     host: str
     roles: Sequence[str]
-    # Where it probes; none where it does not.
+    # Regions that it probes in; empty if it does not probe.
     regions: tuple[str, ...]
     version: str
     accepts_pushes: bool
 
 
 class PresenceRenewer:
-    """`committed_through` is the instant by which every push received is committed, `lost` how many
-    were received and could not be kept: such a stretch is broken, as after an unclean end."""
+    """Renews the presence of this process.
+
+    `heard_through` returns the instant up to which every received push is committed. `lost` returns
+    the number of received pushes that were not stored. A loss ends the presence, like an
+    unclean stop.
+    """
 
     def __init__(
         self,
@@ -63,15 +67,14 @@ class PresenceRenewer:
         self.renewed_through: Instant | None = None
 
     def is_steady(self, us: int) -> bool:
-        """Whether this process was there without a break for so long, and is."""
+        """Returns whether this process has been present without a gap for `us` microseconds."""
         if self._from_at is None or self.renewed_through is None:
             return False
         here = self._clock() - self.renewed_through <= BREAK_US
         return here and self.renewed_through - self._from_at >= us
 
     def ask(self) -> None:
-        """A deadline waits: this process says at once how far it has listened, and asks the
-        others to."""
+        """Requests a renewal now, here and in the other processes; a deadline waits for it."""
         self._asks = True
         self.wake.set()
 
@@ -111,8 +114,10 @@ class PresenceRenewer:
         self._lost_before = lost
 
     async def delete_presence(self) -> None:
-        """A clean end: what was heard until now was heard. Bounded, and not cancelled by the stop
-        that it belongs to."""
+        """Ends the presence cleanly, up to the last received push.
+
+        Limited to GOODBYE_SECONDS, and shielded from the cancellation of the stop.
+        """
         if self._from_at is None or self._lost() != self._lost_before:
             return
         with trio.move_on_after(GOODBYE_SECONDS, shield=True):

@@ -1,8 +1,8 @@
-"""Runs what is due: takes batches and jobs, probes, and hands the results to the recorder.
+"""Prober: leases batches and jobs, performs the runs and hands over the results.
 
-A permit is taken before a run is started, so that our own load waits here and is never measured as
-the target's latency. What could not be obtained for a reason of ours is not stored: the window
-stays open, and the ledger says that it was never finished.
+A permit is acquired before a run starts, so that local load delays the start and is not measured as
+latency of the target. A local failure is not stored as a result: the window stays open, and the
+ledger records that its run did not finish.
 """
 
 import logging
@@ -38,20 +38,20 @@ from .result_recorder import Recorder
 log = logging.getLogger("leadline.prober")
 
 PAUSE_SECONDS: Final = 1.0
-# Windows that wait for their instant or for a permit in this process; over it the ticker waits,
-# and the ledger says why.
+# Windows of this process that wait for their due instant or for a permit. Above this limit the
+# ticker waits, and the ledger records the reason.
 WINDOWS_WAITING: Final = 5_000
-# What a worker takes at a time for each 25 permits that are free, and how often in one pass.
+# One batch is leased for each 25 free permits, up to LEASES_A_PASS times in a pass.
 PERMITS_A_BATCH: Final = 25
 LEASES_A_PASS: Final = 5
-# So many runs are begun before others have their turn: all at once would falsify each other.
+# Runs that start before other tasks get a turn: simultaneous starts would distort the latencies.
 STARTS_AT_ONCE: Final = 5
 JOBS_AT_ONCE: Final = 20
 
 
 @dataclass(eq=False, slots=True)
 class ActiveBatch:
-    """A run batch in hand: it may be dropped once every window of it has its row in the ledger."""
+    """Run batch in progress. It can be deleted when every window has its row in the ledger."""
 
     key: int
     shard: int
@@ -61,7 +61,7 @@ class ActiveBatch:
 
 @dataclass(order=True, slots=True)
 class QueuedRun:
-    """A window in hand, ordered by when it is due."""
+    """Window in progress, ordered by its due instant."""
 
     due: Instant
     number: int
@@ -82,8 +82,10 @@ class ProbeCounters:
 
 
 class Prober:
-    """Runs the batches that a ticker of this process hands over, and those that it leases: of other
-    tickers, of processes that died, and of this process if a handover failed."""
+    """Runs the batches of this process's ticker and the batches that it leases.
+
+    Leased batches come from other tickers, from dead processes, and from failed handovers.
+    """
 
     def __init__(
         self,
@@ -109,37 +111,38 @@ class Prober:
         self._waiting: list[QueuedRun] = []
         self._numbers = count()
         self._is_closed = False
-        # Not all that could be had was taken: there was no room for it.
+        # True if the last lease left work behind because this process had no capacity.
         self._wants_more = False
-        # Set when there is something to look at: a window, room for more, or the end.
+        # Set by a new window, by new capacity, or by `close`.
         self._news = WakeEvent()
         self._room = WakeEvent()
         self._in_hand: dict[int, ActiveBatch] = {}
         self._done: list[int] = []
         self._shards: tuple[int, ...] = ()
-        # Of monitors that could not be made ready; told at the next pass.
+        # Probe errors of monitors without a usable check; the next pass stores them.
         self._troubles: dict[MonitorKey, tuple[ProbeErrorReason, Instant]] = {}
         self._running: trio.Nursery | None = None
         self.wake = WakeEvent()
         self.counts = ProbeCounters()
 
     async def hand_out(self, key: int, shard: int, item: RunBatch) -> None:
-        """A run batch of our own, straight from the ticker; waits while too many wait already."""
+        """Accepts a batch from the ticker of this process; waits while the queue is full."""
         await self._take(
             LeasedBatch(key, shard, item.orgs, item.monitors, item.due_ats, item.claim_untils)
         )
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Starts each window when it is due, as permits allow; after `close` it ends with the last
-        run that had begun."""
+        """Starts each window when it is due and a permit is free.
+
+        After `close` it ends with the last run in progress.
+        """
         async with trio.open_nursery() as nursery:
             self._running = nursery
             task_status.started()
             try:
                 await self._start_what_is_due(nursery)
             finally:
-                # A pass that is under way finds that nothing can be begun any more: once the last
-                # run has ended, the nursery takes nobody.
+                # A running pass must not start tasks: the nursery accepts none after its last task.
                 self._running = None
 
     async def _start_what_is_due(self, nursery: trio.Nursery) -> None:
@@ -151,7 +154,7 @@ class Prober:
             window = heappop(self._waiting)
             self._room.set()
             if self._wants_more and len(self._waiting) < self._permits.total_tokens:
-                # A pass by the clock alone would keep us waiting for what others wait to give.
+                # Waiting for the next timed pass would leave permits idle.
                 self._wants_more = False
                 self.wake.set()
             await self._start(nursery, window)
@@ -165,12 +168,12 @@ class Prober:
         return max(self._waiting[0].due - self._clock(), 0) / 1e6
 
     def close(self) -> None:
-        """Takes nothing up any more; what has begun is finished."""
+        """Stops accepting work; runs in progress finish."""
         self._is_closed = True
         self._news.set()
 
     async def pass_once(self) -> None:
-        """Reads what was edited, takes jobs and batches, and drops what is done."""
+        """Refreshes the checks, leases jobs and batches, and deletes finished batches."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             found = await shards.select_shards(tx, self._regions)
         self._shards = tuple(shard.id for shard in found)
@@ -189,7 +192,7 @@ class Prober:
                 self._running.start_soon(self._trials.answer, trial)
 
     async def _lease(self) -> None:
-        """Leases some batches at a time, while there are more and no run waits for a permit.
+        """Leases batches while more exist and no due run waits for a permit.
 
         A window that is not due yet occupies no permit, but other processes can run it too.
         """
@@ -198,7 +201,7 @@ class Prober:
             if free <= 0 or not self._shards or len(self._waiting) >= WINDOWS_WAITING:
                 self._wants_more = True
                 return
-            # Rounded up: who has few permits takes a run batch too, and its windows wait for them.
+            # Rounded up, so that a process with few permits also leases a batch.
             most = -(-free // PERMITS_A_BATCH)
             async with self._pool.transaction("lease_batches") as tx:
                 leased = await queues.lease_batches(
@@ -212,7 +215,7 @@ class Prober:
         self._wants_more = True
 
     def _count_due(self) -> int:
-        """Windows in hand whose instant has come, and that have no permit yet."""
+        """Returns the number of due windows that have no permit yet."""
         now = self._clock()
         return sum(window.due <= now for window in self._waiting)
 
@@ -236,11 +239,11 @@ class Prober:
         try:
             entry = (await self._catalogue.find([window.key])).get(window.key)
         except Unavailable:
-            # The store went away before the run was begun: it is leased again, or sealed.
+            # The database failed before the run began: the window is leased again, or sealed.
             self._settle(window.batch, stored=False)
             return
         if entry is None or self._clock() >= window.claim_until:
-            # Gone, or too late to say anything about its due instant: the sealer says so.
+            # The monitor was deleted, or the run is too late: then the sealer settles the window.
             self._settle(window.batch, stored=entry is None)
         elif entry.check is None:
             self._record_unready(window.key, entry)
@@ -265,7 +268,7 @@ class Prober:
             self.counts.late_start_us = max(self.counts.late_start_us, self._clock() - due)
             result = await self._probe(entry)
             if _stalled(result) and self._clock() < claimable_until(due, entry.interval_us):
-                # The window is claimable again: a run begun now still says what it was to say.
+                # The window can be claimed again, and a run that starts now still counts for it.
                 result = await self._probe(entry)
         finally:
             self._permits.release_on_behalf_of(permit)
@@ -297,14 +300,14 @@ class Prober:
         most = min(JOBS_AT_ONCE, int(self._permits.available_tokens))
         async with self._pool.transaction("lease_jobs") as tx:
             jobs = await queues.lease_jobs(tx, self._process, self._shards, most)
-        # A job follows an edit that may have been committed after edits were read: a resume would
-        # find its monitor paused. Jobs are few, so their monitors are read anew.
+        # The edit that caused a job can commit after the last refresh: the cached monitor would
+        # still be paused. Jobs are few, so their monitors are read again.
         keys = [MonitorKey((job.org, job.monitor)) for job in jobs]
         for key in keys:
             self._catalogue.forget(key)
         entries = await self._catalogue.find(keys)
         if self._running is None or self._is_closed:
-            # Leased and not begun: the lease ends with us.
+            # Leased and not started: the lease expires.
             return
         for job in jobs:
             self._running.start_soon(
@@ -323,13 +326,13 @@ class Prober:
             log.warning("job stays leased until its lease expires")
 
     async def _run_beside(self, job: LeasedJob, entry: CachedCheck | None) -> bool:
-        """A run without a window; False where it was begun by an old definition."""
+        """Performs a run without a window; returns False if its definition was outdated."""
         if entry is None or not entry.enabled:
             return True
         if entry.check is None:
             self._record_unready(MonitorKey((job.org, job.monitor)), entry)
             return True
-        # Waited for here: the pass goes on to read edits while no permit is free.
+        # Acquired in this task, so that the pass can refresh checks while no permit is free.
         permit = object()
         await self._permits.acquire_on_behalf_of(permit)
         try:
@@ -396,7 +399,7 @@ class Prober:
             async with self._pool.transaction("record_probe_errors") as tx:
                 await record_probe_errors(tx, troubles)
         except BaseException:
-            # The next run that would find them again may be a day away.
+            # Keep the errors: the next run that would find them can be a day away.
             self._troubles = troubles | self._troubles
             raise
 
@@ -423,7 +426,7 @@ def arrival_of(
     windowed = due is not None
     until = LATEST
     if due is not None:
-        # A run never begins before it is due; the clock may show the same instant.
+        # A run never begins before it is due, although the clock can return an earlier instant.
         instant = max(instant, due)
         until = min(
             Instant(due + entry.interval_us), Instant(due + entry.timeout_us + LATE_ARRIVAL_US)
@@ -450,7 +453,7 @@ def arrival_of(
 
 
 def _without(leased: LeasedBatch, settled: set[tuple[int, int, Instant]]) -> LeasedBatch:
-    """The run batch without the windows that have their row already."""
+    """Returns the batch without the windows that are already settled."""
     keep = [
         n
         for n, window in enumerate(zip(leased.orgs, leased.monitors, leased.due_ats, strict=True))

@@ -1,7 +1,7 @@
-"""Notices silence: looks at each push monitor when its deadline passes, and no sooner.
+"""Checker of push deadlines: evaluates each push monitor as soon as its deadline passes.
 
-The deadlines kept here are only when to look. Whether one was missed is decided under the lock,
-by what is stored and by whether we were listening.
+The cached deadlines only determine when to evaluate. Under the row lock, the stored state and the
+presences of the receiving processes decide whether a push was missed.
 """
 
 import logging
@@ -27,13 +27,13 @@ log = logging.getLogger("leadline.push_deadline_checker")
 
 PAUSE_SECONDS: Final = 0.2
 AT_ONCE: Final = 50
-# New, edited and resumed monitors are found this soon.
+# Longest delay until new, edited and resumed monitors are found.
 REFRESH_US: Final = 5 * SECOND
 UNDECIDED_US: Final = SECOND // 10
 
 
 class PushDeadlineChecker:
-    """`ask_presence` makes this process say at once how far it has listened."""
+    """Records missed pushes. `ask_presence` requests a presence renewal now."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class PushDeadlineChecker:
         self.missed = 0
 
     async def pass_once(self) -> int:
-        """How many deadlines were found missed."""
+        """Evaluates the due deadlines; returns the number of missed pushes."""
         now = self._clock()
         if now - self._refreshed_at >= REFRESH_US:
             await self._refresh()
@@ -64,7 +64,7 @@ class PushDeadlineChecker:
         return self.missed - before
 
     async def _refresh(self) -> None:
-        """Reads all deadlines anew: an edit may have moved any of them."""
+        """Reads all deadlines again, because an edit can have moved any of them."""
         async with self._pool.transaction("push_deadlines", read_only=True) as tx:
             shards = [shard.id for shard in await shards_queries.select_shards(tx)]
             found = await select_push_deadlines(tx, shards)
@@ -81,7 +81,10 @@ class PushDeadlineChecker:
         return sorted(keys)
 
     async def _decide(self, keys: list[MonitorKey], now: Instant) -> None:
-        """What the database refuses stands alone in the end, until it is looked for again."""
+        """Evaluates deadlines; halves a rejected batch until the failing monitor is isolated.
+
+        The failing monitor is evaluated again after the next refresh.
+        """
         try:
             await self._decide_together(keys, now)
         except Rejected as error:

@@ -1,6 +1,6 @@
-"""Looks at the load of the regions now and then, for the metrics: nobody's scrape asks the store.
+"""Sampler of the load of the regions, so that a metrics scrape needs no database query.
 
-What was seen is told until it is too old to say anything about now.
+A sample is reported until it is older than STALE_US.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.pools import Pool
 
 PAUSE_SECONDS: Final = 15.0
-# Four looks that failed: what was seen before them is no figure of now any more.
+# Four failed samples: the last one no longer describes the current load.
 STALE_US: Final = 60 * SECOND
 
 
 class RegionLoadSampler:
-    """`regions` are those that the configuration knows."""
+    """Samples the load. `regions` are the configured regions."""
 
     def __init__(self, pool: Pool, clock: Callable[[], Instant], regions: frozenset[str]) -> None:
         self._pool = pool
@@ -26,7 +26,7 @@ class RegionLoadSampler:
 
     @property
     def seen(self) -> Fleet | None:
-        """The last look; None before the first, and once it is older than STALE_US."""
+        """Returns the last sample; None before the first, and if it is older than STALE_US."""
         if self._seen is None or self._clock() - self._seen.at > STALE_US:
             return None
         return self._seen

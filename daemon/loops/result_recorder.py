@@ -1,8 +1,8 @@
-"""Group commit: results come one by one and are stored in batches; each is answered after it.
+"""Result recorder: stores incoming results in batches and answers each after its commit.
 
-It keeps true: what was answered as stored is committed; a result that the database refuses is told
-so alone, and the others of its batch are stored; while the store is away nothing is dropped, the
-queue fills and whoever brings more waits. Nobody waits here while holding a connection.
+Invariant: a result that was answered as stored is committed. A result that the database rejects is
+answered alone; the others of its batch are stored. While the database is unavailable no result is
+dropped: the queue fills, and then callers wait. A caller must not have a connection checked out.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ from ...storage.scheduling.rules.expected_run import Verdict, verdict_of_result
 BATCH_MOST: Final = 200
 LINGER_SECONDS: Final = 0.1
 PUSH_LINGER_SECONDS: Final = 0.002
-# A minute of results at a thousand a second; then whoever brings more waits.
+# Results of one minute at 1 000 per second. When the queue is full, callers wait.
 QUEUE_MOST: Final = 60_000
 WRITERS: Final = 2
 DRAIN_SECONDS: Final = 10.0
@@ -47,10 +47,10 @@ RETRY_LAST_SECONDS: Final = 1.0
 AWAY_LOOK_SECONDS: Final = 0.5
 DATABASE_AWAY: Final = "the database is unavailable"
 STANDINGS_MOST: Final = 200_000
-# A push whose deadline cannot be judged yet waits for the other listeners, and then no longer.
+# Limits of the wait for other receivers if a push deadline cannot be decided yet.
 UNDECIDED_PAUSE_SECONDS: Final = 0.05
 UNDECIDED_SECONDS: Final = 6.0
-# A sender that hangs up sooner does so for reasons of its own.
+# A sender that disconnects earlier has its own reason.
 HANGS_UP_US: Final = SECOND
 
 Answer = Callable[[StoreResult], None]
@@ -65,7 +65,7 @@ class Pending:
 
 
 class Recorder:
-    """One a process. `record` and `hand_over` bring results, `run` stores them until closed."""
+    """Recorder of a process. `record` and `hand_over` accept results; `run` stores them."""
 
     def __init__(self, pool: Pool, bus: Bus, clock: Callable[[], Instant]) -> None:
         self._pool = pool
@@ -75,29 +75,31 @@ class Recorder:
         self._collecting = trio.Lock()
         self._standings: dict[MonitorKey, CachedState] = {}
         self._unanswered: set[Pending] = set()
-        # Pushes that were received and are not committed yet, by their receipt.
+        # Receipt instants of pushes that are not committed yet.
         self._hearing: dict[object, Instant] = {}
         self._closed_at: Instant | None = None
-        # How many pushes we received and could not keep: what was heard meanwhile is not all.
+        # Number of received pushes that were not stored: the presence then has a gap.
         self.lost = 0
         self._undecided: list[Pending] = []
         self._has_undecided = trio.Event()
         # True if the last transaction failed because the database is unavailable.
         self._is_away = False
-        # Called when a deadline waits for this process to say how far it has listened.
+        # Called when a push deadline waits for the presence of this process.
         self.on_deadline_waiting: Callable[[], None] = lambda: None
 
     @contextmanager
     def receiving(self) -> Iterator[Instant]:
-        """From the receipt of a push to its answer: until then we do not claim to have heard
-        beyond it. The instant is that of the receipt. Where the store is away, or so slow that the
-        sender hangs up, the push is lost through us, and its silence is not the sender's."""
+        """Marks a push as received until its answer; yields the receipt instant.
+
+        Until then `committed_through` stays before the receipt. If the database is unavailable, or
+        so slow that the sender disconnects, this process lost the push. The sender did not miss it.
+        """
         instant, mark = self._clock(), object()
         self._hearing[mark] = instant
         try:
             yield instant
         except (Problem, Refused):
-            # An answer that was decided on. The route counts the push if it could not be kept.
+            # A deliberate answer. The route counts the push if it could not be kept.
             raise
         except trio.Cancelled:
             self.lost += self._clock() - instant > HANGS_UP_US
@@ -109,15 +111,15 @@ class Recorder:
             del self._hearing[mark]
 
     def count_lost_push(self) -> None:
-        """Counts a push that this process could not keep: it has not received everything."""
+        """Counts a push that this process could not store; the presence then has a gap."""
         self.lost += 1
 
     def stop_hearing(self) -> None:
-        """From now on senders may be turned away: nothing later counts as heard."""
+        """Fixes `committed_through` at now, because later pushes can be rejected."""
         self._closed_at = self._clock()
 
     def committed_through(self) -> Instant:
-        """Every push received by then is committed."""
+        """Returns an instant by which every received push is committed."""
         now = self._closed_at or self._clock()
         return min([now, *(Instant(ts - 1) for ts in self._hearing.values())])
 
@@ -172,21 +174,21 @@ class Recorder:
         """Waits; returns False if `until` has passed and the database is unavailable."""
         with trio.move_on_at(until):
             await done.wait()
-        # A deadline that waits for other listeners, or a slow statement, is no failure.
+        # A deadline that waits for other listeners, or a slow statement, does not count.
         while not done.is_set() and not self._is_away:
             with trio.move_on_after(AWAY_LOOK_SECONDS):
                 await done.wait()
         return done.is_set()
 
     async def hand_over(self, arrival: IncomingResult, answer: Answer) -> None:
-        """Waits for a place in the queue only; `answer` is called after the commit."""
+        """Waits only for a place in the queue; `answer` is called after the commit."""
         assert not holding_connection(), "the recorder needs a connection to make room"
         linger = PUSH_LINGER_SECONDS if arrival.source is ResultSource.PUSH else LINGER_SECONDS
         if self._may_flip(arrival):
             linger = 0.0
         pending = Pending(arrival, answer, trio.current_time() + linger)
         if arrival.source is ResultSource.PUSH:
-            # Though its sender may hang up meanwhile, it is stored.
+            # The push is stored even if its sender disconnects.
             self._hearing[pending] = arrival.ts
         try:
             await self._send.send(pending)
@@ -195,7 +197,7 @@ class Recorder:
             raise
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Stores until `close`, and then what is left, for at most DRAIN_SECONDS."""
+        """Stores results until `close`, and then the rest for at most DRAIN_SECONDS."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._settle_undecided)
@@ -208,11 +210,11 @@ class Recorder:
             self._give_up()
 
     def close(self) -> None:
-        """No more results come. What waits is stored; `run` ends."""
+        """Stops accepting results. The queued results are stored; then `run` ends."""
         self._send.close()
 
     def forget(self, key: MonitorKey) -> None:
-        """A monitor was edited or is gone: what was known of its state is not any more."""
+        """Removes the cached state of a monitor that was edited or deleted."""
         self._standings.pop(key, None)
 
     def _may_flip(self, arrival: IncomingResult) -> bool:
@@ -227,7 +229,7 @@ class Recorder:
             await self._store(batch)
 
     async def _collect(self) -> list[Pending]:
-        """The next batch: full, or its first deadline reached; empty when there is no more."""
+        """Returns a batch when it is full or a flush is due; empty at the end of the queue."""
         async with self._collecting:
             try:
                 batch = [self._taken(await self._receive.receive())]
@@ -273,14 +275,14 @@ class Recorder:
         return standing is None or not standing.is_left_unchanged_by(arrival)
 
     async def _store_steady(self, batch: Sequence[Pending]) -> list[Pending]:
-        """Stores what changes nothing; what could not be stored so is left to the lock."""
+        """Stores steady writes; returns the results that need the locked path."""
         arrivals = [self._stamped(pending.arrival) for pending in batch]
         try:
             async with self._pool.statement("record_steady") as tx:
                 stored = await record_steady(tx, arrivals)
             self._is_away = False
         except (Unavailable, Rejected):
-            # Whether it was written or not, the locked way finds out item by item.
+            # The locked path determines for each result whether it was written.
             await self._store_moving(list(batch), again=True)
             return []
         left = []
@@ -307,8 +309,11 @@ class Recorder:
         )
 
     async def _store_moving(self, batch: Sequence[Pending], *, again: bool) -> None:
-        """Stores under the lock. A batch that the database refuses is halved until the culprit
-        stands alone; while the store is away it is tried again."""
+        """Stores results under row locks.
+
+        Halves a rejected batch until the rejected result is isolated. Retries while the database is
+        unavailable.
+        """
         pause = RETRY_FIRST_SECONDS
         while True:
             try:
@@ -356,7 +361,7 @@ class Recorder:
         self._has_undecided.set()
 
     async def _settle_undecided(self) -> None:
-        """Brings pushes again whose deadline nobody could judge, soon and for a bounded time."""
+        """Retries pushes whose deadline could not be decided, for a bounded time."""
         while True:
             await self._has_undecided.wait()
             self.on_deadline_waiting()
@@ -387,7 +392,7 @@ class Recorder:
             pending.answer(StoreResult(StoreOutcome.REFUSED, pending.arrival.ts, None, reason))
 
     def _give_up(self) -> None:
-        """Nobody is left waiting, whatever ended us."""
+        """Answers all remaining results as refused, however `run` ended."""
         self._refuse(list(self._unanswered), RECORDER_STOPPED)
         while True:
             try:

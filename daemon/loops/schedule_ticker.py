@@ -1,7 +1,8 @@
-"""Reserves every window as it falls due, and hands out what is to be run.
+"""Schedule ticker: reserves windows before they are due and hands out their run batches.
 
-The cursor of a shard moves over each instant once, under the terms that were in force then, however
-many schedulers run and however long none ran. Edits delay a reservation by the time of one edit.
+The cursor of a shard passes each instant once, under the schedule terms of that instant. This is
+true for any number of schedulers and after any downtime. An edit delays a reservation by at most
+the duration of its own transaction.
 """
 
 import logging
@@ -27,12 +28,12 @@ from ...storage.scheduling.transactions.reserve_windows import (
 
 log = logging.getLogger("leadline.schedule_ticker")
 
-# Shorter than what is reserved ahead by a second: so long a commit may take and no run begins late.
+# One second shorter than AHEAD_US: a commit can take a second without a late run.
 PAUSE_SECONDS: Final = 0.5
-# Reserved this far ahead, so that a run begins when it is due and not when a tick comes by. An
-# edit's term begins no earlier than what is reserved: this is how soon an edit can take hold.
+# Windows are reserved this far ahead, so that runs start on time between two ticks. The term of
+# an edit begins after the reserved time; this bounds the delay of an edit.
 AHEAD_US: Final = 1_500_000
-# After a long absence a pass catches up at most this much, so that it stays bounded.
+# Limit on the steps of one pass after downtime.
 STEPS_MOST: Final = 120
 # The number of attempts to apply edits outside the lock. Then the reservation applies all of them.
 CATCH_UPS_MOST: Final = 3
@@ -41,8 +42,11 @@ HandOut = Callable[[int, int, RunBatch], Awaitable[None]]
 
 
 class Ticker:
-    """`holder` is this process where it also probes: then batches of the `regions` it probes in are
-    its own at once, and are given to `hand_out`; all others wait for workers."""
+    """Reserves windows.
+
+    `holder` is the id of this process if it also probes. Batches of its `regions` are then
+    leased to it immediately and passed to `hand_out`. All others wait for workers.
+    """
 
     def __init__(
         self,
@@ -59,11 +63,11 @@ class Ticker:
         self._hand_out = hand_out
         self._regions = frozenset(regions)
         self._plans: dict[int, SchedulePlan] = {}
-        # How far each shard is known to be reserved.
+        # Instant up to which each shard is known to be reserved.
         self._reserved: dict[int, Instant] = {}
-        # When the shards were last listed, or this scheduler was made.
+        # Instant of the last list of shards; before the first, the start of this ticker.
         self._listed_at = clock()
-        # When checks were asked for that nothing of this process looks for.
+        # Called after checks were queued, to wake the prober of this process.
         self.on_resumed: Callable[[], None] = lambda: None
         self.reserved = 0
 
@@ -76,7 +80,7 @@ class Ticker:
         return max(self._clock() - known, 0)
 
     async def pass_once(self) -> int:
-        """How many windows were reserved."""
+        """Reserves the windows of all shards; returns their number."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await shards_queries.select_shards(tx)
         self._note(shards)
@@ -87,14 +91,14 @@ class Ticker:
         return self.reserved - before
 
     def _note(self, shards: Sequence[Shard]) -> None:
-        """Takes over how far the shards are reserved, also by other schedulers."""
+        """Records how far each shard is reserved, also by other schedulers."""
         self._reserved = {shard.id: shard.reserved_through for shard in shards}
         self._listed_at = self._clock()
         for gone in self._plans.keys() - self._reserved.keys():
             del self._plans[gone]
 
     async def _resume(self) -> None:
-        """What is out of maintenance is checked at once."""
+        """Requests a run of each monitor whose maintenance has ended."""
         async with self._pool.statement("is_maintenance_over") as tx:
             if not await is_any_over(tx, self._clock()):
                 return
@@ -102,7 +106,7 @@ class Ticker:
             self.on_resumed()
 
     async def _follow(self, shard: int) -> None:
-        # Read once: the clock goes on during each step, and there would always be one more to take.
+        # Read once: the clock advances during each step, so the loop would never reach it.
         ahead = Instant(self._clock() + AHEAD_US)
         for _ in range(STEPS_MOST):
             step = await self._reserve(shard, ahead)

@@ -1,8 +1,8 @@
-"""Looks at services when they are due, so that their members may leave the speaking to them.
+"""Service evaluator: evaluates due services, to which members can delegate paging.
 
-Any number of processes may: each look is taken under the lock of how the service speaks, and one
-that another holds is left to it. What cannot be evaluated is halved until it stands alone; its
-error stands beside it, and no other waits for it.
+Several processes can run it: each evaluation locks the alerting row of the service and skips rows
+that another process has locked. A failing batch is halved until the failing service is isolated.
+Its error is stored with it, and the other services continue.
 """
 
 import logging
@@ -31,14 +31,14 @@ T = TypeVar("T")
 K = TypeVar("K", MonitorKey, ServiceKey)
 
 PAUSE_SECONDS: Final = 1.0
-# A transaction holds how these speak, and their members wait for it.
+# A transaction locks the alerting rows of a batch, and the members wait for it.
 BATCH_MOST: Final = 20
 AT_ONCE: Final = 200
 ROUNDS_MOST: Final = 10
 ERROR_LONGEST: Final = 500
 
 
-# As metrics call what became of an episode.
+# Metric labels of the episode actions.
 _DONE: Final = {
     EpisodeAction.OPEN: "opened",
     EpisodeAction.ADOPT: "adopted",
@@ -49,14 +49,18 @@ _DONE: Final = {
 
 
 def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
-    """Of one organization each: no lock is needed in two of them at once."""
+    """Yields batches of one organization each, so that no two batches need the same lock."""
     for _, group in groupby(sorted(keys), key=lambda key: key[0]):
         own = list(group)
         yield from (own[start : start + BATCH_MOST] for start in range(0, len(own), BATCH_MOST))
 
 
 class ServiceEvaluator:
-    """`on_told` is called when something waits to be delivered; `is_steady` as the watcher's."""
+    """Evaluates services.
+
+    `on_told` is called after a pass queued a delivery. `is_steady` is as in
+    AlertProcessor.
+    """
 
     def __init__(
         self,
@@ -69,16 +73,16 @@ class ServiceEvaluator:
         self._clock = clock
         self._on_told = on_told
         self._is_steady = is_steady
-        # Monitors whose budgets cannot be evaluated, until when they are left alone.
+        # Monitors whose burn rules failed, with the end of their delay.
         self._put_off: dict[MonitorKey, Instant] = {}
         self.evaluated = 0
         self.failed = 0
-        # For metrics: what became of episodes, and why somebody was not paged, by signal.
+        # For metrics: actions on episodes, and reasons of withheld pages by signal.
         self.acts: Counter[str] = Counter()
         self.withheld: Counter[tuple[str, str]] = Counter()
 
     async def pass_once(self) -> int:
-        """How many services were looked at, or could not be."""
+        """Evaluates due services and monitors; returns their number, with failures."""
         total = 0
         for _ in range(ROUNDS_MOST):
             now = self._clock()
@@ -94,7 +98,7 @@ class ServiceEvaluator:
         return total + await self._look_at_monitors()
 
     async def _look_at_monitors(self) -> int:
-        """At the budgets of those that have rules of their own."""
+        """Evaluates the burn rules of monitors; returns the number of due monitors."""
         now = self._clock()
         self._put_off = {key: until for key, until in self._put_off.items() if until > now}
         async with self._pool.statement("due_monitor_burns") as tx:
@@ -131,7 +135,7 @@ class ServiceEvaluator:
         keys: Sequence[K],
         again: Callable[[Sequence[K]], Awaitable[int]],
     ) -> int:
-        """What fails is halved until it stands alone, and its error is noted beside it."""
+        """Runs a transaction; halves a failing batch and records the error of a single key."""
         fault: Exception | None = None
         try:
             return count(await self._pool.transact(name, work))

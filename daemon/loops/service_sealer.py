@@ -1,7 +1,7 @@
-"""Closes the time of services, minute by minute, behind that of the monitors they are made of.
+"""Service sealer: seals the minutes of services after those of their member monitors.
 
-Any number of processes may: each service is held while its time is written, and one that somebody
-else holds is left to them. What is found to be far from its next minute is not looked at before.
+Several processes can run it: each transaction locks its services and skips those that another
+process has locked. A service whose next minute cannot be sealed yet is skipped until it can.
 """
 
 import logging
@@ -23,28 +23,27 @@ from ...storage.services.transactions.seal_services import SealedService, recons
 log = logging.getLogger("leadline.service_sealer")
 
 PAUSE_SECONDS: Final = 2.0
-# A transaction holds so many services.
+# Limit on the services that a transaction locks.
 AT_ONCE: Final = 50
-# After an absence a pass comes back to a service so often at most, and then to the others.
+# Limit on the rounds of one pass after downtime, which share the time between the services.
 ROUNDS_MOST: Final = 8
 PUT_OFF_US: Final = MINUTE
-# A past that could not be told is left alone for so many.
+# Number of passes for which a failed reconstruction is postponed.
 PASSES_PUT_OFF: Final = 30
 
 
 class ServiceSealer:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        # When the fence will have let the next minute of a service be sealed, or what the database
-        # refused may be tried again.
+        # Fence from which the next minute of a service can be sealed, or a failed seal retried.
         self._not_before: dict[ServiceKey, Instant] = {}
         self._passes = 0
-        # Until which pass.
+        # Postponed reconstructions, with the number of the pass that retries them.
         self._pasts_put_off: dict[ServiceKey, int] = {}
         self.sealed = 0
 
     async def pass_once(self) -> int:
-        """How many times a service was sealed further."""
+        """Seals all services that are behind; returns the number of advances."""
         count = 0
         for _ in range(ROUNDS_MOST):
             async with self._pool.transaction("services_behind", read_only=True) as tx:
@@ -62,7 +61,7 @@ class ServiceSealer:
         return count
 
     async def _seal(self, part: Sequence[UnsealedService]) -> int:
-        """What the database refuses, or is too long about, is halved until it stands alone."""
+        """Seals services; halves a rejected or timed-out batch until the failure is isolated."""
         keys = [one.key for one in part]
         failed: Rejected | Unavailable | None = None
         done: dict[ServiceKey, SealedService] = {}
@@ -88,7 +87,7 @@ class ServiceSealer:
             if one.key in done:
                 sealed = done[one.key]
                 moved += sealed.to > one.sealed_through
-                # Marks move with the fence: so far it is still to the next whole minute.
+                # Marks advance with the fence: this much is missing to the next whole minute.
                 ahead_us = max(sealed.to + MINUTE - sealed.mark, 0)
                 self._not_before[one.key] = Instant(one.fence + ahead_us)
         return moved
@@ -119,7 +118,7 @@ class ServiceSealer:
 
 
 def _batches(behind: Sequence[UnsealedService]) -> Iterator[Sequence[UnsealedService]]:
-    """Of one organization each."""
+    """Yields batches of one organization each."""
     for _, group in groupby(sorted(behind, key=lambda one: one.key), key=lambda one: one.key[0]):
         own = list(group)
         yield from (own[start : start + AT_ONCE] for start in range(0, len(own), AT_ONCE))

@@ -1,7 +1,7 @@
-"""What a status page tells its subscribers: passed on to each of them, and carried to each alone.
+"""Sender of status page updates to subscribers: queues and sends one event each.
 
-Whoever has not confirmed is sent nothing but the question whether they want it. An address that
-refuses for good is counted, and after too many refusals left alone.
+An unconfirmed subscriber receives only the confirmation request. Permanent refusals of an address
+are counted; after too many of them the subscriber is disabled.
 """
 
 import logging
@@ -43,14 +43,14 @@ from ...storage.status_pages.transactions.subscription_tokens import opened_page
 
 log = logging.getLogger("leadline.subscriber_sender")
 
-# A page became internal, or there is no address to link to: nothing is said then.
+# The page became internal, or no public address is configured: no update is sent.
 NOT_PUBLIC: Final = "page_not_public"
 _OURS: Final = "not_ready"
 _NO_SUCH_PERSON: Final = "recipient_refused"
 
 
 async def pass_on_all(pool: Pool, delivery: LeasedDelivery) -> DeliveryOutcome:
-    """An event of a page, to all of its subscribers, from where it was left."""
+    """Queues an event of a status page for all its subscribers, from the stored position."""
     event, after = delivery.event, delivery.event.enqueued_through
     try:
         while True:
@@ -70,8 +70,10 @@ async def pass_on_all(pool: Pool, delivery: LeasedDelivery) -> DeliveryOutcome:
 
 
 def is_their_no(to: SubscriberRow, why: NotDelivered) -> bool:
-    """Whether the subscriber refuses for good, or may not be told any more. What a mail server has
-    against us, be it our password or what we say, is nothing of whom it was for."""
+    """Returns whether the subscriber refuses permanently or may not be notified any more.
+
+    If a mail server rejects our credentials or our content, the recipient did not refuse.
+    """
     if why.reason == NOT_PUBLIC:
         return True
     if to.kind == SubscriberKind.MAIL:
@@ -81,7 +83,7 @@ def is_their_no(to: SubscriberRow, why: NotDelivered) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberDelivery:
-    """Carries one event to one subscriber. NotDelivered, CannotOpen, BadPayload."""
+    """Sends an event to a subscriber. Raises: NotDelivered, CannotOpen, BadPayload."""
 
     keyring: Keyring
     means: SendContext
@@ -126,8 +128,10 @@ async def record_end(
     outcome: DeliveryOutcome,
     max_attempts: int,
 ) -> DeliveryOutcome:
-    """What the end of a delivery to a subscriber means for the subscription. Where that cannot be
-    stored, the event is tried again."""
+    """Applies the outcome of a delivery to the subscription.
+
+    If the change cannot be stored, the returned outcome makes the outbox retry the event.
+    """
     to = delivery.subscriber
     assert to is not None, "it goes to a subscriber"
     is_refusal = outcome.is_over or _is_missed_notice(delivery, to, outcome, max_attempts)
@@ -150,7 +154,7 @@ async def record_end(
 def _is_missed_notice(
     delivery: LeasedDelivery, to: SubscriberRow, outcome: DeliveryOutcome, max_attempts: int
 ) -> bool:
-    """Whether a webhook did not take a notice by the last attempt, which is no dead letter."""
+    """Returns whether a webhook refused a notice in its last attempt (not a dead letter)."""
     return (
         to.kind == SubscriberKind.WEBHOOK
         and delivery.event.event != CONFIRM_EVENT
