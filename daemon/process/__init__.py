@@ -1,1 +1,1 @@
-"""The daemon process: wiring, start and metrics."""
+"""Daemon process: wiring, start and metrics."""

@@ -1,8 +1,8 @@
-"""The children of the daemon in the order of their start, and the phases in which they stop.
+"""Children of the daemon in the order of their start, and the phases in which they stop.
 
-HTTP stops first: it ends event streams and finishes requests. Then the loops, so that nothing new
-begins; the runs in flight; the recorder, which stores what it was given; the renewal of presence
-and the clock; and the watch over the embedded PostgreSQL last.
+HTTP stops first: it ends event streams and finishes requests. Then the loops stop, so that no new
+work begins. Next are the active runs, and then the recorder, which stores its queued results. The
+presence renewal and the clock follow. The monitor of the embedded PostgreSQL stops last.
 """
 
 import logging
@@ -58,8 +58,10 @@ STOP_ORDER: Final = (SERVING, LOOPS, RUNS, RECORDING, PRESENCE, STORE)
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """The parts of a daemon that its children run. `server` is None with an external PostgreSQL,
-    `listening` if the process serves no HTTP."""
+    """Objects of a daemon that its children run.
+
+    `server` is None with an external PostgreSQL, `listening` if the process serves no HTTP.
+    """
 
     house: Components
     context: AppContext
@@ -80,7 +82,7 @@ class Wakeable(Protocol):
 
 
 class Runner(Protocol):
-    """Runs until `close`, and then until what it has begun has ended."""
+    """Task that runs until `close`, and then until its work in progress has ended."""
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None: ...
 
@@ -129,7 +131,7 @@ def _runner(
 
 
 def _server(part: DaemonPart, *, with_api: bool) -> Child[Daemon]:
-    """Reports the address that it listens on."""
+    """Returns the child of an HTTP server, which reports its address when it has started."""
 
     def bind(daemon: Daemon) -> RunChild | None:
         listening = daemon.listening
@@ -151,7 +153,7 @@ def _keep_server(daemon: Daemon) -> RunChild | None:
         return None
 
     async def restart_once(_: ChildTask) -> None:
-        # It returns, which counts as a failure of the child: so the restarts are bounded.
+        # Returning counts as a failure of the child, which bounds the number of restarts.
         status = await server.died()
         log.error("embedded PostgreSQL ended", extra={"status": status})
         await server.start()

@@ -1,9 +1,9 @@
-"""The running daemon: which parts are made in which order, and what happens at the stop.
+"""Main function of the daemon: order of construction, start and stop.
 
-Until it is ready, `startup` answers on its address and waits for the database.
+Until the daemon is ready, `startup` answers on its address and waits for the database.
 
-The children end first, in the phases of `children`. Then the presence says goodbye, the connections
-close, and the embedded PostgreSQL stops.
+At the stop the children end first, in the phases of `children`. Then the presence is deleted, the
+connections close, and the embedded PostgreSQL stops.
 """
 
 import socket
@@ -41,12 +41,14 @@ from .wiring import Components, Pools, build, context_of, make_clock
 
 
 async def run_daemon(settings: Settings, role: ProcessRole) -> None:
-    """Runs until SIGTERM or SIGINT. Raises BadConfig if the address of the process cannot be
-    listened on, or a key is missing."""
+    """Runs the daemon until SIGTERM or SIGINT.
+
+    Raises: BadConfig if the process cannot listen on its address, or if a key is missing.
+    """
     data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
     stopping = trio.Event()
     listening = _listen(settings, role)
-    # An embedded server that has started answers, or has a fault that no waiting repairs.
+    # A started embedded server is available, or has a fault that waiting does not repair.
     startup = Startup(listening, stopping, waits=bool(settings.database.dsn))
     process = _Process(settings, role, data_dir, listening, startup)
     async with supervising() as supervisor:
@@ -88,7 +90,7 @@ class _Store:
 
 @asynccontextmanager
 async def _store(settings: Settings, data_dir: Path) -> AsyncIterator[_Store]:
-    """The store; an embedded server lives as long as this."""
+    """Yields the store; an embedded server runs until the end of the context."""
     if settings.database.dsn:
         yield _Store(settings.database.dsn)
         return
@@ -106,7 +108,7 @@ async def _run_on(
     read_clocks: list[ProductClock] = []
 
     def now() -> Instant:
-        # Before its first reading there is no clock; what runs then stamps nothing.
+        # No clock exists before the first reading. Code that runs then stores no instants.
         return read_clocks[0].now() if read_clocks else Instant(0)
 
     async with (
@@ -125,7 +127,7 @@ async def _run_on(
         passwords = Passwords(limits.hashing())
         house = build(process.settings, process.role, Pools(loops, pages), clock, keyring)
         daemon = _daemon_of(house, store, process.listening, passwords, metrics, supervisor)
-        # Outside of what is repeated: a repetition knows what was written before.
+        # Created once, outside of the retries: a retry must recognize what it wrote before.
         first_start = FirstStart(process.settings, process.role, passwords)
         joined = await process.startup.until_available(partial(_join, house, first_start))
         if joined is None:
@@ -151,11 +153,11 @@ class _Joined:
 
 
 async def _join(house: Components, first_start: FirstStart) -> _Joined:
-    """The first writes of the process. A standby that takes no writes is waited for here."""
-    # First, since it fails with the reason of the server.
+    """Performs the first writes of the process. Waits if a standby rejects writes."""
+    # First, because it fails with the reason that the server gives.
     await house.attendance.pass_once()
     await house.janitor.make_room()
-    # Last, since a password that it generates is shown only if the start continues.
+    # Last, because a generated password is shown only if the start continues.
     return _Joined(await first_start.found(house.pools.loops))
 
 

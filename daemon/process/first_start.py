@@ -1,4 +1,4 @@
-"""What a first start makes: a key where one may be made, and someone who may sign in."""
+"""First start of an installation: creates an encryption key and the first administrator."""
 
 import os
 import secrets
@@ -26,18 +26,18 @@ PASSWORD_BYTES = 15
 
 @dataclass(frozen=True, slots=True)
 class InitialAdmin:
-    """Who may sign in first; the password is None where the configuration gave it."""
+    """First administrator; `password` is None if the configuration sets it."""
 
     email: str
     password: str | None
 
 
 class FirstStart:
-    """Creates the first user, organization and project, if there is no user.
+    """Creates the first user, organization and project, if no user exists.
 
-    Every call of `found` uses the same user and password, so that a repeated call recognizes what
-    it wrote before. Only a process that serves the console generates a password, since only it
-    prints one. Another process leaves an installation without `security.admin_password` to it.
+    Every call of `found` uses the same user and password, so that a repeated call recognizes its
+    earlier write. Only a process that serves the console generates a password, because only that
+    process prints it. Without `security.admin_password`, other processes create no user.
     """
 
     def __init__(self, settings: Settings, role: ProcessRole, passwords: Passwords) -> None:
@@ -52,7 +52,7 @@ class FirstStart:
         self._hashed = ""
 
     async def found(self, pool: Pool) -> InitialAdmin | None:
-        """Returns None if another process created the first user, or may do so."""
+        """Returns None if another process created the first user, or is allowed to create it."""
         if not self._creates:
             return None
         if not self._hashed:
@@ -60,8 +60,8 @@ class FirstStart:
                 if await is_founded(tx):
                     return None
             self._hashed = await self._passwords.hash(self._password)
-        # A stop between the commit and the return would lose the password; the pool bounds the
-        # time.
+        # A stop between the commit and the return would lose the password. The pool bounds the
+        # duration.
         with trio.CancelScope(shield=True):
             async with pool.transaction("found_installation") as tx:
                 if not await found_installation(tx, self._user, self._email, self._hashed):
@@ -70,9 +70,9 @@ class FirstStart:
 
 
 async def load_keyring(pool: Pool, settings: Settings, data_dir: Path) -> Keyring:
-    """The keys of the configuration; with the embedded store one is made where none ever was.
+    """Returns the configured keys; with an embedded store, creates a key if none ever existed.
 
-    BadConfig where ciphertext exists and no key is there: a new key would not open it.
+    Raises: BadConfig if ciphertext exists and no key is present: a new key cannot decrypt it.
     """
     security = settings.security
     previous = tuple(key_from_text(text) for text in security.previous_keys)
@@ -97,9 +97,9 @@ async def load_keyring(pool: Pool, settings: Settings, data_dir: Path) -> Keyrin
 
 
 def configured_keys(settings: Settings, data_dir: Path) -> KeySet | None:
-    """Returns the keys of the configuration or of the data directory; None without a current one.
+    """Returns the keys of the configuration or the data directory; None without a current key.
 
-    Raises OSError if the file of the key cannot be read.
+    Raises: OSError if the key file cannot be read.
     """
     security = settings.security
     current = security.encryption_key
@@ -110,9 +110,9 @@ def configured_keys(settings: Settings, data_dir: Path) -> KeySet | None:
 
 
 def write_key_file(file: Path, text: str) -> None:
-    """Writes a new file that only the owner of its folder reads.
+    """Writes a new key file that only the owner of its directory can read.
 
-    The file is synced, since what its key encrypts is lost without it. Raises OSError.
+    The file is synced, because data encrypted with a lost key is lost. Raises: OSError.
     """
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as out:

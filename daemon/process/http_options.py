@@ -1,4 +1,4 @@
-"""What of the configuration is HTTP's business: its options, and how much may be asked at once."""
+"""HTTP options and rate limits from the configuration."""
 
 import ipaddress
 
@@ -21,7 +21,7 @@ def gate_bounds(gate: Gate) -> RateLimits:
 
 
 def record_bounds(change: ChangeConfig) -> RateLimits:
-    """One pipeline may hold a quarter of the places, so that it cannot keep out the others."""
+    """Returns the limits of change recording; a principal gets at most a quarter."""
     return RateLimits(
         inflight_process=change.record_inflight_process,
         inflight_principal=max(change.record_inflight_process // 4, 1),
@@ -31,7 +31,7 @@ def record_bounds(change: ChangeConfig) -> RateLimits:
 
 
 def regions_of(settings: Settings) -> frozenset[str]:
-    """Those that the configuration knows: a monitor may stand in no other."""
+    """Returns the configured regions; a monitor can use no other region."""
     pulled = {region.name for region in settings.pull.regions}
     pulled |= {agent.region for agent in settings.pull.agents}
     return frozenset(settings.prober.regions) | pulled | {"core"}

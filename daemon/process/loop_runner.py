@@ -1,7 +1,7 @@
-"""How a loop goes: one bounded pass after another, and what fails in a pass fails alone.
+"""Runner of loops: bounded passes with a pause between them.
 
-A store that is away ends no loop; it is told once when it goes and once when it is back. Anything
-else is a fault of ours and goes up to the supervisor.
+An unavailable database ends no loop; the outage and its end are logged once each. Any other
+exception is a bug and is raised to the supervisor.
 """
 
 import logging
@@ -28,8 +28,10 @@ async def run_loop(
     wake: WakeEvent | None = None,
     limiter: trio.CapacityLimiter | None = None,
 ) -> None:
-    """Calls `pass_once` until cancelled, and `beat` after each pass: the watchdog asks for it. A
-    pass holds one token of `limiter`."""
+    """Calls `pass_once` until cancelled, and `beat` after each pass for the watchdog.
+
+    A pass borrows one token of `limiter`.
+    """
     wake = wake or WakeEvent()
     away_seconds = 0.0
     while True:

@@ -1,6 +1,6 @@
-"""What the daemon counts of itself, in a registry of its own; nothing here names a target.
+"""Prometheus metrics of the daemon, in a separate registry. No label names a target.
 
-Values that other parts keep are read when somebody asks, so that no hot path pays for a gauge.
+Values that other components keep are read at the scrape, so that no hot path updates a gauge.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,8 +55,11 @@ class Metrics:
         self._counters: dict[tuple[str, TransactionOutcome], Counter] = {}
 
     def observe(self, name: str, seconds: float, outcome: TransactionOutcome) -> None:
-        """One transaction ended. The children are kept: finding one by labels costs three times
-        what counting does."""
+        """Counts a finished transaction.
+
+        The children are cached, because finding one by its labels costs three times as much as an
+        increment.
+        """
         histogram = self._children.get(name)
         if histogram is None:
             histogram = self._children[name] = self._durations.labels(name)
@@ -67,15 +70,15 @@ class Metrics:
         counter.inc()
 
     def watch(self, house: "Components", supervisor: Supervisor) -> None:
-        """From now on what the parts of the house keep is told too."""
+        """Adds the metrics of the components of this process."""
         self._registry.register(_HouseCollector(house, supervisor))
 
     def watch_asked(self, context: AppContext) -> None:
-        """From now on what people and pipelines ask is told too."""
+        """Adds the metrics of gate evaluations and changes."""
         self._registry.register(_AskedCollector(context))
 
     def render(self) -> bytes:
-        """The Prometheus text format."""
+        """Returns the metrics in the Prometheus text format."""
         return generate_latest(self._registry)
 
 
@@ -137,7 +140,7 @@ class _HouseCollector(Collector):
         )
 
     def _loop(self) -> Iterator[Family]:
-        """How late this process wakes: whatever holds its loop holds all that it does."""
+        """Yields the event loop lag; a blocked loop delays all work of the process."""
         lag = self._house.reach.lag
         seen, buckets = 0, []
         for bound, count in zip([*LATENESS_US, None], lag.lateness, strict=True):
@@ -276,8 +279,11 @@ class _HouseCollector(Collector):
         )
 
     def _keeping(self) -> Iterator[Family]:
-        """By the clock of who asks: the ledger's room shrinks while nobody makes more. Who does not
-        keep house saw it at its start only, and has nothing to say of it."""
+        """Yields the span of the gate partitions, relative to the instant of the scrape.
+
+        The remaining time shrinks while no process creates partitions. A process without the
+        janitor updates the span only at its start, and therefore does not report it.
+        """
         kept, now = self._house.janitor.gate_ledger, self._house.clock.now()
         if kept is None or DaemonPart.JANITOR not in PARTS[self._house.role]:
             return
@@ -293,7 +299,7 @@ class _HouseCollector(Collector):
         )
 
     def _backing_up(self) -> Iterator[Family]:
-        """The age of what a restore would bring back. It rises until the next verified backup."""
+        """Yields the age of the newest verified backup, which rises until the next one."""
         backups = self._house.backups
         if backups is None or backups.newest is None:
             return
@@ -304,8 +310,10 @@ class _HouseCollector(Collector):
         )
 
     def _surveying(self) -> Iterator[Family]:
-        """By region, as it was last looked at; none where that is too long ago. What waited then is
-        taken to wait still."""
+        """Yields the load by region from the last sample, unless that is too old.
+
+        Jobs that were pending in the sample count as still pending.
+        """
         surveyor = self._house.surveyor
         if surveyor is None or surveyor.seen is None:
             return

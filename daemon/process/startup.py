@@ -1,4 +1,4 @@
-"""The time before a process is ready: it answers that it is not, and waits for its database."""
+"""Start of a process: answers that it is not ready, and waits for its database."""
 
 import logging
 import socket
@@ -21,8 +21,11 @@ T = TypeVar("T")
 
 
 class Startup:
-    """`listening` is the socket of the process, or None if it serves no HTTP. Without `waits` a
-    database that is unavailable is an error."""
+    """Answers health requests and waits for the database until the process is ready.
+
+    `listening` is the socket of the process, or None if it serves no HTTP. Without `waits`, an
+    unavailable database is an error.
+    """
 
     def __init__(
         self, listening: socket.socket | None, stopping: trio.Event, *, waits: bool
@@ -35,7 +38,7 @@ class Startup:
         self._closed = trio.Event()
 
     def server(self) -> RunChild | None:
-        """Returns what answers on the socket until `end`."""
+        """Returns the child that answers on the socket until `end`; None without a socket."""
         listening = self._listening
         if listening is None:
             self._closed.set()
@@ -50,16 +53,17 @@ class Startup:
         return serve
 
     async def end(self) -> None:
-        """Stops to answer, so that the server of the ready process can."""
+        """Stops answering and releases the socket to the server of the ready process."""
         self._over.set()
         await self._closed.wait()
 
     async def until_available(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Returns what `work` returns; calls it again for as long as the database is unavailable.
+        """Returns the result of `work`, which it retries while the database is unavailable.
 
-        Returns None if the process is asked to stop first: then `work` is cancelled. Raises
-        UnusableDatabase, and everything else that `work` raises, immediately. Asks systemd for more
-        time as long as this takes.
+        Returns None if the process is stopped first: then `work` is cancelled. Until it
+        returns, it requests more start time from systemd.
+
+        Raises: UnusableDatabase and all other errors of `work`, immediately.
         """
         result: T | None = None
         async with trio.open_nursery() as nursery:
@@ -110,7 +114,7 @@ async def _cancel_at(stopping: trio.Event, scope: trio.CancelScope) -> None:
 
 
 async def _extend_start() -> None:
-    """Each message extends a start that exceeds TimeoutStartSec by that time from now on."""
+    """Extends TimeoutStartSec: each message grants START_EXTENSION_SECONDS from its receipt."""
     while True:
         notify(f"EXTEND_TIMEOUT_USEC={limits.START_EXTENSION_SECONDS * 1_000_000}")
         await trio.sleep(limits.START_EXTENSION_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Says where to go and how to sign in, once, to whoever started the daemon."""
+"""Message at the start of the daemon: address of the console and the first sign-in."""
 
 import logging
 import sys
@@ -12,10 +12,10 @@ log = logging.getLogger("leadline.startup")
 
 
 def print_ready(house: Components, address: str, founder: InitialAdmin | None) -> None:
-    """Logs that the process is ready, and prints how to sign in if it serves the console.
+    """Logs that the process is ready; prints how to sign in if it serves the console.
 
-    The message is one line of a JSON log, and text otherwise. `log.level` does not
-    hide it: a generated password is shown only here.
+    The message is one line of a JSON log, and text otherwise. It ignores `log.level`, because a
+    generated password is shown only here.
     """
     url = house.settings.server.public_base_url or (f"http://{address}" if address else "")
     log.info("ready", extra={"role": house.role.value, "url": url})

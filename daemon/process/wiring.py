@@ -1,4 +1,4 @@
-"""Builds the parts of a process from its settings; nothing here runs yet."""
+"""Construction of the components of a process from its settings; starts no task."""
 
 import platform
 import random
@@ -66,7 +66,7 @@ from .http_options import (
 
 @dataclass(slots=True)
 class Pools:
-    """Connections by what they are for: pages cannot starve results."""
+    """Connection pools by purpose, so that requests cannot starve results."""
 
     loops: Pool
     http: Pool
@@ -74,7 +74,7 @@ class Pools:
 
 @dataclass(frozen=True, slots=True)
 class Limiters:
-    """How much each part of one process does at once."""
+    """Concurrency limits of the components of a process."""
 
     requests: trio.CapacityLimiter
     ticker: trio.CapacityLimiter
@@ -85,7 +85,7 @@ class Limiters:
 
 @dataclass(slots=True)
 class Components:
-    """The parts of one process; those that its role does not run are None."""
+    """Components of a process; those that its role does not run are None."""
 
     settings: Settings
     role: ProcessRole
@@ -174,7 +174,7 @@ def build(
         recorder=recorder,
         attendance=attendance,
         edits=CacheInvalidator(pools.http),
-        # Whoever stores results needs room for them, whichever process keeps house later.
+        # Every process that stores results needs partitions, also without the janitor loop.
         janitor=_janitor(settings, pools.loops, clock),
         backups=BackupSampler(pools.loops) if DaemonPart.JANITOR in parts else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
@@ -318,7 +318,7 @@ def context_of(
         keyring=house.keyring,
         reach=house.reach,
         means=house.means,
-        # Whoever runs the installation names them, as they do the mail server.
+        # The operator configures the identity providers, like the mail server.
         to_providers=house.means.to_mail_server,
         passwords=passwords,
         options=options_of(house.settings, probes=house.prober is not None, version=version()),
@@ -341,7 +341,7 @@ def context_of(
 
 
 def _hastening(loop: Prober | OutboxLeaser | PasswordResetMailer | None) -> Callable[[], None]:
-    """What makes a loop of this process look for work at once; where it has none, nothing does."""
+    """Returns a callback that wakes a loop of this process, or a no-op without a loop."""
     return (lambda: None) if loop is None else loop.wake.set
 
 
@@ -370,8 +370,10 @@ def _providers(
 
 
 def means_of(settings: Settings, reach: Egress, now: Callable[[], Instant]) -> SendContext:
-    """What notifications go out by: a policy of their own, and the caches that probes have. The
-    mail server is the operator's to name: it may stand where no channel may lead."""
+    """Returns the send context, with separate egress policies and the caches of the probes.
+
+    The operator chooses the mail server, so it can have an address that channels must not use.
+    """
     deny = reach.policy.deny
     threads = limits.delivering()
 
