@@ -1,1 +1,1 @@
-"""What runs loops: supervisor, limits, loop runner, wake event, sd_notify."""
+"""Runtime of the loops: supervisor, limits, wake event, stop signal, sd_notify."""

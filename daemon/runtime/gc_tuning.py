@@ -1,22 +1,22 @@
-"""Keeps the collector of cycles from holding the loop.
+"""Tuning of the garbage collector, so that collections do not block the event loop.
 
-What is there when the daemon is ready (modules, classes, routes) stays until it ends: it is set
-aside, so that no collection walks over it again. Later collections come less often than Python's
-defaults, which are made for programs without a loop to hold; what they find is little, as results
-and requests hold no cycles of ours.
+Objects that exist when the daemon is ready (modules, classes, routes) live until it ends. They are
+frozen, so that no collection visits them again. Later collections run less often than with the
+defaults of Python, which suit programs without an event loop. They find little garbage, because
+results and requests contain no reference cycles of Leadline.
 """
 
 import gc
 from typing import Final
 
-# Net allocations before a collection of the youngest; each next generation after so many of those.
+# Net allocations per collection of generation 0, and collections per collection of the next one.
 YOUNGEST: Final = 10_000
 MIDDLE: Final = 20
 OLDEST: Final = 50
 
 
 def set_aside() -> None:
-    """Call once, when everything that stays has been made."""
+    """Freezes the existing objects. Call it once, after all permanent objects were created."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNGEST, MIDDLE, OLDEST)

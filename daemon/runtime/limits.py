@@ -1,66 +1,65 @@
-"""Every bound of the running daemon, in one place; limiters are made here and passed down."""
+"""Limits of the running daemon, and the limiters, which are created here and passed down."""
 
 from typing import Final
 
 import trio
 
-# How long the parts of a stop may take, in the order in which they happen.
+# Time limits of the stop phases, in their order.
 HTTP_FINISH_SECONDS: Final = 10.0
 PROBES_FINISH_SECONDS: Final = 10.0
 RECORDER_DRAIN_SECONDS: Final = 10.0
 
-# A start that cannot reach the database pauses between attempts; the pause doubles up to the last.
+# Pause between attempts of a start to reach the database; it doubles up to the last value.
 DATABASE_FIRST_PAUSE_SECONDS: Final = 0.5
 DATABASE_LAST_PAUSE_SECONDS: Final = 5.0
-# A start that waits for the database logs the cause at this interval.
+# Interval of the log entries of a start that waits for the database.
 DATABASE_LOG_SECONDS: Final = 60.0
-# A start that waits or migrates asks systemd every minute for as much time as the unit gives it.
+# A start that waits or migrates asks systemd every minute for as much time as the unit grants.
 START_EXTENSION_SECONDS: Final = 330
 START_EXTENSION_PAUSE_SECONDS: Final = 60.0
 
-# A child that fails is begun again; so many times within so long, then the process ends.
+# Failures of children are counted together; above this many in this time the process ends.
 RESTARTS_MOST: Final = 5
 RESTARTS_WITHIN_SECONDS: Final = 30.0
 
-# Argon2id holds a core and 64 MiB each: two at a time leave the loop a core.
+# Each Argon2id hash uses a core and 64 MiB; two at a time leave a core for the event loop.
 HASHING_THREADS: Final = 2
 
-# Connections by what they are for, so that pages cannot starve results.
+# Share of the connections for HTTP, so that requests cannot starve results.
 HTTP_SHARE: Final = 0.5
 
-# More requests than these are answered 429: what one holds of memory is bounded, all is not.
+# Further requests get 429. The memory of one request is bounded; this bounds the total.
 REQUESTS_AT_ONCE: Final = 6_000
 
-# Tests before saving: they are probes too, but nobody's schedule.
+# Check tests are probes that belong to no schedule.
 TESTS_AT_ONCE: Final = 8
 
-# A run holds one thread at most. One that was left alone by a deadline still ends its work.
+# A run uses one thread at most. A thread that its run abandoned at a deadline still finishes.
 THREADS_LEFT_ALONE: Final = 32
 
-# Deliveries that work in threads: mail, and what apprise carries.
+# Threads for deliveries that block: mail and the channels of apprise.
 DELIVERY_THREADS: Final = 16
 
 WATCHDOG_STALE_SECONDS: Final = 60.0
 
 
 def serving() -> trio.CapacityLimiter:
-    """The requests that the HTTP app works on, open event streams included."""
+    """Returns the limiter of concurrent HTTP requests, including open event streams."""
     return trio.CapacityLimiter(REQUESTS_AT_ONCE)
 
 
 def ticking() -> trio.CapacityLimiter:
-    """The passes of the ticker: the plans of its shards are changed by one pass at a time."""
+    """Returns the limiter of ticker passes: only one pass at a time may change the plans."""
     return trio.CapacityLimiter(1)
 
 
 def sending(deliveries: int) -> trio.CapacityLimiter:
-    """The deliveries that the outbox leaser sends."""
+    """Returns the limiter of the deliveries that the outbox leaser sends."""
     return trio.CapacityLimiter(deliveries)
 
 
 def running_canaries(places: int, regions: int) -> trio.CapacityLimiter:
-    """The canaries that the dispatcher runs: all places of the regions that this process probes in,
-    or none."""
+    """Returns the limiter of canaries: `places` for each region that this process probes in."""
     return trio.CapacityLimiter(places * regions)
 
 
@@ -73,7 +72,7 @@ def testing() -> trio.CapacityLimiter:
 
 
 def working(concurrency: int) -> trio.CapacityLimiter:
-    """The threads that checks may hold: a place for each run that there can be."""
+    """Returns the limiter of probe threads, with a place for each possible run."""
     return trio.CapacityLimiter(concurrency + TESTS_AT_ONCE + THREADS_LEFT_ALONE)
 
 
@@ -82,12 +81,12 @@ def delivering() -> trio.CapacityLimiter:
 
 
 def ring() -> trio.CapacityLimiter:
-    """The disk of an agent's results: one writer."""
+    """Returns the limiter of an agent's result ring on disk: one writer."""
     return trio.CapacityLimiter(1)
 
 
 def reading_bundles() -> trio.CapacityLimiter:
-    """The directories of file providers, and what people give: one at a time each."""
+    """Returns the limiter of bundle reading: one directory or one upload at a time."""
     return trio.CapacityLimiter(1)
 
 

@@ -1,7 +1,9 @@
-"""Tells systemd how the service stands (sd_notify(3)), where systemd asked to be told.
+"""Notifications of the service state to systemd, if systemd requests them.
 
-The watchdog ping proves that the loops move and not that a timer fires: it is only sent while every
-loop has made a pass within its time.
+The watchdog ping proves that the loops make progress. It is sent only while every loop has made a
+pass within its time limit.
+
+Source: sd_notify(3).
 """
 
 import os
@@ -12,7 +14,7 @@ import trio
 
 
 def notify(message: str) -> None:
-    """Sends a line such as READY=1; silent where nobody listens."""
+    """Sends a line such as READY=1; a no-op without a notification socket."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -27,7 +29,7 @@ def notify(message: str) -> None:
 
 
 def watchdog_seconds() -> float | None:
-    """How often systemd wants a sign of life: half of what it allows; None where it wants none."""
+    """Returns the ping interval, half of the systemd limit; None without a watchdog."""
     wanted = os.environ.get("WATCHDOG_USEC", "")
     owner = os.environ.get("WATCHDOG_PID", str(os.getpid()))
     if not wanted.isdigit() or owner != str(os.getpid()):
@@ -36,7 +38,7 @@ def watchdog_seconds() -> float | None:
 
 
 async def keep_alive(is_moving: Callable[[], bool]) -> None:
-    """Pings as often as systemd asks, while the loops move."""
+    """Pings at the interval that systemd requires, while `is_moving` returns true."""
     seconds = watchdog_seconds()
     if seconds is None:
         await trio.sleep_forever()

@@ -1,4 +1,4 @@
-"""Receives the signals that stop a process."""
+"""Receiver of the signals that stop a process."""
 
 import logging
 import signal
@@ -23,7 +23,7 @@ async def _receive(stopping: trio.Event) -> None:
             stopping.set()
 
 
-# Runs from before the first part of the process is made until after the last has ended.
+# Runs from before the first component is created until after the last has ended.
 SIGNALS: Final[Child[trio.Event]] = Child(
     "signals", StopPhase("signals"), bind=lambda stopping: lambda _: _receive(stopping)
 )

@@ -1,7 +1,7 @@
-"""Starts, restarts and stops the children of a process.
+"""Supervisor, which starts, restarts and stops the children of a process.
 
 A process declares its children in one tuple of `Child` records. One nursery runs all of them, each
-in a cancel scope of its own. The stop ends them phase by phase. A child that fails is restarted a
+in its own cancel scope. The stop ends them phase by phase. A child that fails is restarted a
 bounded number of times, or ends the process, as its record declares.
 """
 
@@ -27,18 +27,18 @@ class ChildReturned(Exception):
 
 
 class TooManyFailures(Exception):
-    """The budget of restarts is used up; the last failure is the cause."""
+    """The restart budget is exhausted; the last failure is the cause."""
 
 
 @dataclass(slots=True)
 class LoopHeartbeats:
-    """When each loop last finished a pass: the watchdog's proof that they move."""
+    """Instant of the last pass of each loop, from which the watchdog detects stalled loops."""
 
     last: dict[str, float] = field(default_factory=dict)
     pauses: dict[str, float] = field(default_factory=dict)
 
     def expect(self, name: str, pause_seconds: float) -> None:
-        """From now on this loop is to beat once a pause."""
+        """Registers a loop that must beat once per pause."""
         self.pauses[name] = pause_seconds
         self.beat(name)
 
@@ -46,7 +46,7 @@ class LoopHeartbeats:
         self.last[name] = trio.current_time()
 
     def stale(self) -> list[str]:
-        """The loops that have not finished a pass in their time."""
+        """Returns the loops that have not finished a pass within their time limit."""
         now = trio.current_time()
         return [
             name
@@ -57,15 +57,18 @@ class LoopHeartbeats:
 
 @dataclass(frozen=True, slots=True)
 class StopPhase:
-    """A step of the stop. `seconds` bounds how long its children take to end by themselves; the
-    supervisor cancels those that have not ended by then."""
+    """Step of the stop.
+
+    `seconds` bounds the time in which its children can end by themselves. Then the supervisor
+    cancels the others.
+    """
 
     name: str
     seconds: float = 0.0
 
 
 class ChildTask:
-    """The running task of one child, as the child sees it."""
+    """Running task of a child, as seen by the child."""
 
     def __init__(
         self, name: str, task_status: trio.TaskStatus[object], heartbeats: LoopHeartbeats
@@ -76,7 +79,7 @@ class ChildTask:
         self._task_status = task_status
 
     def started(self, value: object = None) -> None:
-        """Reports that the child is ready. A restarted child reports it again without effect."""
+        """Reports that the child is ready. A restarted child repeats the report without effect."""
         if not self.is_started:
             self.is_started = True
             self._task_status.started(value)
@@ -87,7 +90,7 @@ class ChildTask:
 
 
 async def keep_watchdog(task: ChildTask) -> None:
-    """Reports to systemd that the process is alive, as long as no loop of it is stale."""
+    """Reports to systemd that the process is alive, as long as none of its loops is stale."""
     await keep_alive(lambda: not task.heartbeats.stale())
 
 
@@ -96,30 +99,30 @@ RunChild = Callable[[ChildTask], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Child(Generic[P]):
-    """The declaration of a child. `P` is the type of the parts of the process."""
+    """Declaration of a child. `P` is the type of the components of the process."""
 
     name: str
     phase: StopPhase
     # Returns what the child runs, or None if this process does not have it.
     bind: Callable[[P], RunChild | None]
-    # The part of the process that the child belongs to; every process has a child without one.
+    # Part of the process that the child belongs to; a child without one runs in every process.
     part: str = ""
-    # Returns the limiter of the work that the child does at once.
+    # Returns the limiter of the concurrent work of the child.
     limiter: Callable[[P], trio.CapacityLimiter] | None = None
-    # Asks the child to end by itself within the bound of its phase; without it the supervisor
-    # cancels the child at once.
+    # Asks the child to end by itself within the limit of its phase. Without it the supervisor
+    # cancels the child immediately.
     close: Callable[[P], None] | None = None
-    # The supervisor waits at the start until the child calls `started`.
+    # True if the supervisor must wait at the start until the child calls `started`.
     reports_start: bool = False
-    # A failure restarts the child; without it a failure ends the process.
+    # True if a failure restarts the child; otherwise a failure ends the process.
     restarts: bool = False
-    # The watchdog expects a beat at least this often; None for a child that does not beat.
+    # Pause between two beats, without the tolerance of the watchdog; None if it does not beat.
     pass_seconds: float | None = None
 
 
 @dataclass(slots=True)
 class _Running:
-    """A started child, with the parts of its process bound."""
+    """Started child, bound to the components of its process."""
 
     name: str
     phase: StopPhase
@@ -132,8 +135,11 @@ class _Running:
 
 
 class Supervisor:
-    """Made by `supervising`. It counts failures over all children: a process in which every child
-    fails once is as ill as one in which a single child fails as often."""
+    """Supervisor of a process, created by `supervising`.
+
+    Failures of all children share one budget: many children that fail once are as serious as one
+    child that fails often.
+    """
 
     def __init__(self, nursery: trio.Nursery, body: trio.CancelScope) -> None:
         self._nursery = nursery
@@ -145,7 +151,7 @@ class Supervisor:
         self.restarts = 0
 
     async def start(self, children: Iterable[Child[P]], parts: P) -> dict[str, object]:
-        """Starts children in their order. Returns what each reported as it started, by name."""
+        """Starts children in their order. Returns their reported values by name."""
         reported: dict[str, object] = {}
         for child in children:
             run = child.bind(parts)
@@ -178,7 +184,7 @@ class Supervisor:
                 await (self._keep if child.restarts else _run_once)(running, task)
         except BaseException as error:
             running.ended.set()
-            # Before the child has started, `start` raises the error.
+            # If the child has not started yet, `start` raises the error.
             if task.is_started and not _is_cancellation(error):
                 await self._end_body(child.name, error)  # noqa: ASYNC102 - shields itself
             raise
@@ -186,8 +192,10 @@ class Supervisor:
             running.ended.set()
 
     async def _end_body(self, name: str, error: BaseException) -> None:
-        """Cancels the body of `supervising` and waits until it has ended the other children in
-        their order. The nursery, which would cancel all of them at once, gets the error only then.
+        """Cancels the body of `supervising`, and waits until it has ended the other children.
+
+        The body ends them in the order of their phases. The nursery would cancel all together,
+        so it gets the error only afterwards.
         """
         error.add_note(f"raised by the child {name}")
         if isinstance(error, Exception) and not isinstance(error, TooManyFailures):
@@ -200,7 +208,7 @@ class Supervisor:
         while not running.is_closing:
             try:
                 await _run_once(running, task)
-            # The one place where any failure is caught: it is logged whole, counted, and bounded.
+            # The only handler of arbitrary failures: it logs each one and bounds their number.
             except Exception as error:
                 self._count(running.name, error)
 
@@ -216,8 +224,10 @@ class Supervisor:
 
     @asynccontextmanager
     async def stopping_after(self, phases: Sequence[StopPhase]) -> AsyncIterator[None]:
-        """Ends the children of these phases after the body, one phase after the other. After an
-        exception or a cancellation it gives them no time to end by themselves."""
+        """Ends the children of these phases after the body, one phase after the other.
+
+        After an exception or a cancellation the children get no time to end by themselves.
+        """
         try:
             yield
             for phase in phases:
@@ -258,8 +268,11 @@ class Supervisor:
 
 @asynccontextmanager
 async def supervising() -> AsyncIterator[Supervisor]:
-    """The one nursery of a process. A failure of a child cancels the body, and is raised once the
-    body has ended. Children that are left after the body are cancelled."""
+    """Opens the only nursery of a process and yields its supervisor.
+
+    A failure of a child cancels the body, and is raised after the body has ended. Children that
+    still run after the body are cancelled.
+    """
     async with trio.open_nursery() as nursery:
         body = trio.CancelScope()
         supervisor = Supervisor(nursery, body)

@@ -1,10 +1,10 @@
-"""Ends a pause early: whoever has work for a loop says so, and the loop looks for it then."""
+"""Wake event, which ends the pause of a loop when another component has work for it."""
 
 import trio
 
 
 class WakeEvent:
-    """Waking twice before it looks is waking once."""
+    """Event that resets itself after a wait; several calls of `set` count as one."""
 
     def __init__(self) -> None:
         self._event = trio.Event()
@@ -13,7 +13,7 @@ class WakeEvent:
         self._event.set()
 
     async def wait(self, seconds: float) -> None:
-        """Until it is woken, or for so long at most."""
+        """Waits for `set`, but at most `seconds`."""
         with trio.move_on_after(seconds):
             await self._event.wait()
         self._event = trio.Event()
