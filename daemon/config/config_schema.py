@@ -1,4 +1,4 @@
-"""What may be configured: every section, its defaults and its bounds, and what must agree."""
+"""Schema of the configuration: sections with defaults and bounds, and cross-field checks."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ _REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"
 _SLUG = "^[a-z][a-z0-9-]{0,62}$"
 _PROVIDED = r"^([a-z][a-z0-9-]{0,62}/([a-z][a-z0-9-]{0,62}|\*))?$"
 RegionName = Annotated[str, Meta(pattern=_REGION_NAME)]
-# An agent's token is a secret that nobody may guess: a random one has 43 characters.
+# An agent token is a secret that must be hard to guess; a random one has 43 characters.
 AGENT_TOKEN_SHORTEST: Final = 16
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 
@@ -30,7 +30,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 class ServerConfig(Section, frozen=True):
     listen: str = "127.0.0.1:8080"
-    # Health and metrics of a process that serves no API; empty: none.
+    # Address for health and metrics of a process that serves no API; empty disables them.
     ops_listen: str = ""
     trusted_proxies: tuple[str, ...] = ()
     public_base_url: str = ""
@@ -38,7 +38,7 @@ class ServerConfig(Section, frozen=True):
 
 class Log(Section, frozen=True):
     level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
-    # auto: readable on a terminal, else JSON.
+    # auto: text on a terminal, otherwise JSON.
     format: Annotated[str, Meta(pattern="^(auto|json|text)$")] = "auto"
 
 
@@ -116,7 +116,7 @@ class MailConfig(Section, frozen=True):
 
 class PullRegion(Section, frozen=True):
     name: str
-    # Slugs of those it is reserved for; none: it is for all.
+    # Slugs of the organizations that the region is reserved for; empty for all organizations.
     organizations: tuple[str, ...] = ()
 
 
@@ -134,8 +134,11 @@ class Pull(Section, frozen=True):
 
 
 class FileProvider(Section, frozen=True):
-    """A directory of bundles. `project` is organization/project by their slugs, organization/* for
-    any of its projects, or empty for any."""
+    """Directory of bundles.
+
+    `project` is organization/project as slugs, organization/* for all its projects, or empty for
+    any project.
+    """
 
     directory: str
     project: Annotated[str, Meta(pattern=_PROVIDED)] = ""
@@ -161,7 +164,7 @@ class ChangeConfig(Section, frozen=True):
 
 
 class BackupConfig(Section, frozen=True):
-    """`leadline backup --schedule` writes into `dir`, and keeps the newest `keep` backups."""
+    """Settings of `leadline backup --schedule`, which keeps `keep` backups in `dir`."""
 
     dir: str = ""
     keep: Annotated[int, Meta(ge=1, le=1_000)] = 14
@@ -195,7 +198,7 @@ class Settings(Section, frozen=True):
     backup: BackupConfig = BackupConfig()
 
     def faults(self) -> list[str]:
-        """What each field alone cannot tell; a line each, with its key."""
+        """Returns the faults that no single field shows, one line each, beginning with the key."""
         return [
             *_listen_faults("server.listen", self.server.listen),
             *(_listen_faults("server.ops_listen", self.server.ops_listen)),
@@ -215,7 +218,7 @@ class Settings(Section, frozen=True):
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """host:port, an IPv6 host in brackets; ValueError where it is neither."""
+    """Splits host:port, with an IPv6 host in brackets. Raises: ValueError for other text."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or not 0 <= int(port) <= 65_535:
         raise ValueError("must be host:port")
@@ -282,7 +285,7 @@ def _provider_faults(providers: ProvidersConfig) -> list[str]:
 
 
 def mail_settings_of(mail: MailConfig) -> MailSettings:
-    """Without the address of this installation."""
+    """Returns the mail settings without the public address of this installation."""
     return MailSettings(
         enabled=mail.enabled,
         smtp_host=mail.smtp_host,
@@ -298,7 +301,7 @@ def _mail_faults(mail: MailConfig) -> list[str]:
 
 
 def sign_on_of(oidc: Oidc, server: ServerConfig) -> OidcSettings:
-    """Where no address to come back to is given, it is made of that of this installation."""
+    """Returns the OIDC settings; the default redirect URL is below the public base URL."""
     base = server.public_base_url.rstrip("/")
     return OidcSettings(
         enabled=oidc.enabled,
@@ -333,7 +336,7 @@ def _pull_region_faults(regions: Sequence[PullRegion]) -> list[str]:
 
 
 def _pull_token_faults(pull: Pull) -> list[str]:
-    """Whose token it is must be plain, and what is wrong with one is told without it."""
+    """Checks that each token identifies one agent; no fault contains the token itself."""
     faults = []
     names: set[str] = set()
     tokens = {pull.token} - {""}

@@ -1,4 +1,4 @@
-"""What checks go out with, as the configuration says: one value a process, whichever its role."""
+"""Egress of the checks from the configuration: one value per process, for every role."""
 
 import ipaddress
 
@@ -9,7 +9,7 @@ from .config_schema import Settings, split_address
 
 
 def make_egress(settings: Settings, user_agent: str) -> Egress:
-    """Nothing of it runs yet: `lag.watch` must, before a check does."""
+    """Returns the egress. Start `lag.watch` before the first check; no task runs yet."""
     prober = settings.prober
     policy = probe_policy(
         tuple(ipaddress.ip_network(text, strict=False) for text in prober.deny_networks),

@@ -1,7 +1,8 @@
-"""Configuration: one frozen value, read once at start from file, environment and credentials.
+"""Loading of the configuration: one frozen value, read once at the start.
 
-An unknown key stops the start, and every fault is reported at once. The environment wins over the
-file, and a systemd credential is where a secret may stand so that neither holds it.
+The sources are a file, the environment and systemd credentials. An unknown key stops the start, and
+all faults are reported together. The environment overrides the credentials, which override the
+file. A systemd credential keeps a secret out of both the file and the environment.
 """
 
 import os
@@ -22,7 +23,7 @@ DEFAULT_PATH = Path("/etc/leadline/leadline.toml")
 MAX_FILE_BYTES = 1 << 20
 MAX_CREDENTIAL_BYTES = 64 << 10
 
-# The keys that may stand as a file of that name in $CREDENTIALS_DIRECTORY.
+# Keys that can be files of the same name in $CREDENTIALS_DIRECTORY.
 SECRETS = (
     "database.dsn",
     "database.listen_dsn",
@@ -35,7 +36,7 @@ SECRETS = (
 
 
 class BadConfig(Exception):
-    """Every fault that was found, a line each, with the key it stands at."""
+    """The configuration has faults: one line each, with the key."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -43,7 +44,7 @@ class BadConfig(Exception):
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
-    """Reads the configuration; BadConfig with all faults where it cannot be had."""
+    """Reads the configuration. Raises: BadConfig with all faults."""
     faults: list[str] = []
     document = _read_file(_chosen_file(path, environ), faults)
     _overlay_credentials(document, environ, faults)
@@ -59,7 +60,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
 
 
 def default_data_dir() -> Path:
-    """Where state lives when nobody said: systemd's state folder, or the platform's."""
+    """Returns the default data directory: the systemd state directory, or the platform's."""
     given = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
     return Path(given) if given else Path(platformdirs.user_state_dir("leadline"))
 
@@ -118,7 +119,7 @@ def _overlay_environment(
 
 
 def _parsed(value: str, target: Any) -> Any:
-    """Lists and tables are written as TOML or separated by commas; the rest is taken as it is."""
+    """Parses lists and tables as TOML or as comma-separated text; returns other text as is."""
     if typing.get_origin(target) not in (list, tuple, dict):
         return value
     try:
@@ -157,7 +158,7 @@ def _fields(section: Any) -> dict[str, msgspec.structs.FieldInfo]:
 
 
 def _check_section(prefix: str, value: Any, section: type, faults: list[str]) -> None:
-    """Walks the document beside its type, so that all faults are found and not the first only."""
+    """Compares the document with its type recursively, so that it finds all faults."""
     if not isinstance(value, dict):
         faults.append(f"{prefix.rstrip('.')}: must be a section")
         return

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, or a readable line on a terminal."""
+"""Structured logs: one JSON object per line, or a readable line on a terminal."""
 
 import logging
 import sys
@@ -12,15 +12,15 @@ import msgspec
 from .config_schema import Log
 
 _OURS: Final = __name__.partition(".")[0]
-# What every record carries anyway; everything else was given by whoever logged.
+# Fields of every log record; the caller adds all other fields.
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def configure(settings: Log) -> None:
-    """Logs go to the standard error output, where systemd and people look for them.
+    """Sends logs to standard error, which systemd and terminals show.
 
-    The level is ours alone. What libraries say below a warning repeats what they were given, paths
-    and header values among it.
+    The level applies to Leadline only. Log records of libraries below a warning repeat their input,
+    such as paths and header values.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if writes_json(settings) else TextLines())
@@ -35,7 +35,7 @@ def writes_json(settings: Log) -> bool:
 
 
 def write_line(logger: logging.Logger, message: str, fields: Mapping[str, object]) -> None:
-    """Writes an info line also if `log.level` is higher."""
+    """Writes an info line even if `log.level` is higher."""
     record = logger.makeRecord(
         logger.name, logging.INFO, "", 0, message, (), None, extra=dict(fields)
     )

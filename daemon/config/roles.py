@@ -1,4 +1,4 @@
-"""Which role has which parts of the daemon, and which keys a role needs."""
+"""Roles: the parts of the daemon that each role runs, and the keys that it needs."""
 
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ class ProcessRole(StrEnum):
 
 
 class DaemonPart(StrEnum):
-    """`process/children` declares what each part runs."""
+    """Part of the daemon; `process/children` declares what each part runs."""
 
     HTTP = "http"
     OPS = "ops"
@@ -67,7 +67,7 @@ PARTS: dict[ProcessRole, frozenset[DaemonPart]] = {
     ProcessRole.WORKER: frozenset(
         {DaemonPart.OPS, DaemonPart.RECORDER, DaemonPart.PROBER, DaemonPart.DISPATCHER}
     ),
-    # An agent has no store, and so none of these: see agent/service.py.
+    # An agent has no database, and therefore none of these parts: see agent/service.py.
     ProcessRole.AGENT: frozenset(),
 }
 
@@ -89,10 +89,10 @@ def listen_address(server: ServerConfig, role: ProcessRole) -> tuple[str, str]:
 
 
 def role_faults(settings: Settings, role: ProcessRole) -> list[str]:
-    """Returns a line for each key that `role` needs and `settings` lacks; it begins with the key.
+    """Returns one line for each key that `role` needs and `settings` lacks.
 
-    Only role all runs the embedded PostgreSQL: a cluster of a process of another role would be
-    empty, and no other process could reach it.
+    Each line begins with the key. Only role all runs the embedded PostgreSQL: a cluster of another
+    role would be empty, and no other process could reach it.
     """
     if role in _SHARES_DATABASE and not settings.database.dsn:
         return [
