@@ -1,1 +1,1 @@
-"""What a route is written with: route, context, errors, cursors, permits."""
+"""Building blocks of routes: route, context, errors, cursors, permits."""

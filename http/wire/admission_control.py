@@ -1,8 +1,8 @@
-"""How often and how many at once may ask: buckets that hold one minute's worth, and permits.
+"""Rate limits and concurrency limits: token buckets and permits.
 
-A bucket is one instant, the moment at which it would be full again (the generic cell rate
-algorithm, ITU-T I.371): so a refused try costs nothing, and a full bucket need not be kept. Who is
-refused for one bound is not charged at another.
+A bucket is one instant: the moment at which it is full again (generic cell rate algorithm, ITU-T
+I.371). A refused attempt therefore takes no token, and a full bucket needs no entry. A request that
+one limit refuses is not charged to another limit.
 """
 
 from collections import Counter, OrderedDict
@@ -20,8 +20,11 @@ CLIENTS_MOST: Final = 10_000
 
 
 class ClientBuckets:
-    """Counts by the client's address, as `client_address` gives it: IPv6 by /64. A bucket holds
-    what `span` µs are worth; where that is no minute, "a minute" below is that long."""
+    """Token buckets by client address, as `client_address` returns it: IPv6 by /64.
+
+    A bucket contains the tokens of `span` µs. For another span than a minute, "per minute" below
+    means "per span".
+    """
 
     def __init__(self, clients_most: int = CLIENTS_MOST, *, span: int = MINUTE) -> None:
         self._span = span
@@ -33,7 +36,7 @@ class ClientBuckets:
         return len(self._full_at)
 
     def take(self, client: str, per_minute: int, now: Instant) -> int:
-        """0 where the client may try; else after how many whole seconds it may, at least 1."""
+        """Takes a token and returns 0, or returns the whole seconds to wait, at least 1."""
         wait_seconds = self.wait(client, per_minute, now)
         if wait_seconds == 0:
             self._full_at[client] = self._full_after(client, per_minute, now)
@@ -42,7 +45,7 @@ class ClientBuckets:
         return wait_seconds
 
     def wait(self, client: str, per_minute: int, now: Instant) -> int:
-        """As `take`, and takes nothing."""
+        """Returns the same as `take`, but takes no token."""
         wait_us = self._full_after(client, per_minute, now) - now - self._span
         return max(-(-wait_us // SECOND), 0)
 
@@ -55,14 +58,13 @@ class ClientBuckets:
             return
         for client in [c for c, full_at in self._full_at.items() if full_at <= now]:
             del self._full_at[client]
-        # Many clients at once: who has been quiet for longest is forgotten.
+        # With many clients at once, the client that was idle for longest is forgotten.
         while len(self._full_at) > self._clients_most:
             self._full_at.popitem(last=False)
 
 
 class LoginAttempts:
-    """So many a minute and so many an hour, of one client; who may not for one is not charged for
-    the other."""
+    """Limits per minute and per hour of each client. A refused attempt is charged to neither."""
 
     def __init__(self, per_minute: int, per_hour: int) -> None:
         self._per_minute = per_minute
@@ -71,7 +73,7 @@ class LoginAttempts:
         self._hours = ClientBuckets(span=HOUR)
 
     def take(self, client: str, now: Instant) -> int:
-        """0 where the client may; else after how many whole seconds it may, at least 1."""
+        """Takes a token of both limits; returns 0 or the whole seconds to wait, at least 1."""
         wait_seconds = max(
             self._minutes.wait(client, self._per_minute, now),
             self._hours.wait(client, self._per_hour, now),
@@ -84,8 +86,10 @@ class LoginAttempts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """How many at once, in this process and of one principal, and how many a minute; None is any
-    number. `busy` is what is said where the process has as many as it may."""
+    """Limits on concurrency, per process and per principal, and on requests per minute.
+
+    None is no limit. `busy` is the error code at the concurrency limit of the process.
+    """
 
     inflight_process: int
     busy: str = "process_inflight"
@@ -95,7 +99,7 @@ class RateLimits:
 
 
 class AdmissionControl:
-    """Who may come in now, by its bounds: nobody waits, and who is refused has cost nothing."""
+    """Grants permits within the limits. A request never waits, and a refused one takes no token."""
 
     def __init__(self, bounds: RateLimits) -> None:
         self._bounds = bounds
@@ -106,9 +110,11 @@ class AdmissionControl:
 
     @contextmanager
     def permit(self, principal: str, now: Instant, *, takes_token: bool = True) -> Iterator[None]:
-        """Held while the work is done. Problem process_inflight (or what the bounds call it),
-        principal_inflight, principal_rate or process_rate, each with its Retry-After in whole
-        seconds."""
+        """Occupies one permit until the context exits.
+
+        Raises: Problem process_inflight (or `busy` of the limits), principal_inflight,
+        principal_rate or process_rate, each with Retry-After in whole seconds.
+        """
         permit = object()
         try:
             self._process.acquire_on_behalf_of_nowait(permit)
@@ -131,7 +137,7 @@ class AdmissionControl:
             self._process.release_on_behalf_of(permit)
 
     def _take(self, principal: str, now: Instant) -> None:
-        """A token of both buckets, or of neither."""
+        """Takes a token of both buckets, or of neither."""
         asked = (
             ("principal_rate", self._principals, principal, self._bounds.principal_per_minute),
             ("process_rate", self._all, "", self._bounds.process_per_minute),

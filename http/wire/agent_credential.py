@@ -1,5 +1,8 @@
-"""Who an agent is, by its token: the catch-all or a named one of the configuration, or one that was
-issued here. A token that is revoked is refused from that commit on: none is remembered."""
+"""Authentication of agents by token.
+
+A token is the catch-all or a named token of the configuration, or was issued by this installation.
+No issued token is cached, so that a revoked token is refused from the commit of its revocation.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +19,11 @@ CATCH_ALL = "catch-all"
 
 @dataclass(frozen=True, slots=True)
 class AgentCredential:
-    """`source` names where the token is from; `region` is None where it opens any. `issued` is the
-    id of one that was issued here, and may be revoked."""
+    """Identity of an agent. `source` names the origin of its token.
+
+    `region` is None if the token is valid for every region. `issued` is the id of an issued token,
+    which can be revoked.
+    """
 
     source: str
     name: str
@@ -27,12 +33,12 @@ class AgentCredential:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredAgents:
-    """What the configuration says of agents: each token by its SHA-256, with what it opens."""
+    """Agent tokens of the configuration, each as its SHA-256 with its credential."""
 
     tokens: tuple[tuple[bytes, AgentCredential], ...] = ()
 
     def find(self, hashed: bytes) -> AgentCredential | None:
-        """Every one is compared, so that the time taken tells nothing."""
+        """Compares every token, so that the duration does not reveal a match."""
         found = None
         for known, credential in self.tokens:
             if compare_digest(known, hashed):
@@ -43,7 +49,7 @@ class ConfiguredAgents:
 def configured_agents(
     catch_all: str, named: Mapping[str, tuple[str, str]] | None = None
 ) -> ConfiguredAgents:
-    """`named` are token and region by the agent's name."""
+    """Builds the credentials. `named` maps the name of an agent to its token and region."""
     tokens = [
         (digest(token), AgentCredential(f"agent:{name}", name, region))
         for name, (token, region) in (named or {}).items()
@@ -56,7 +62,7 @@ def configured_agents(
 async def identify_agent(
     pool: Pool, headers: Mapping[str, str], configured: ConfiguredAgents
 ) -> AgentCredential | None:
-    """None for a token that is none of ours, or no more."""
+    """Returns the agent's credential; None if the token is unknown or revoked."""
     bearer = bearer_of(headers.get("authorization", ""))
     if not bearer:
         return None
@@ -72,7 +78,7 @@ async def identify_agent(
 
 
 async def still_opens(tx: Tx, credential: AgentCredential) -> bool:
-    """For who has waited since it was identified."""
+    """Returns whether the token is still valid, for a caller that has waited since."""
     if credential.issued is None:
         return True
     row = await select_agent_token(tx, credential.issued)

@@ -1,4 +1,4 @@
-"""What every route is given: the parts of the house that HTTP reaches, made once at the start."""
+"""Context of every route: the components that HTTP uses, built once at the start."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ from .request_metrics import ChangeCounts, GateCounts
 from .response_cache import ResponseCache
 from .result_sink import EvaluateComposite, ResultSink
 
-# What the interface states, where the configuration says nothing else. Of one principal's records
-# at once it says nothing: a quarter of all, so that one pipeline cannot keep out the others.
+# Defaults of the public interface. The limit per principal is a quarter of the process's, so that
+# one pipeline cannot exclude the others.
 GATE: Final = RateLimits(
     inflight_process=8, inflight_principal=2, principal_per_minute=10, process_per_minute=60
 )
@@ -34,21 +34,24 @@ CHANGE_RECORDS: Final = RateLimits(
 SUBSCRIBE_PER_MINUTE: Final = 5
 SUBSCRIBE_PER_HOUR: Final = 20
 CHANGE_READS: Final = RateLimits(inflight_process=64)
-# Public histories of status pages that are told at once, whoever asks.
+# Public histories of status pages that are computed concurrently.
 HISTORIES: Final = RateLimits(inflight_process=8, busy="history_busy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """What readyz says: each fault in a word or two; empty when all is well."""
+    """Content of readyz: one or two words per fault. Empty if the process is ready."""
 
     faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppContext:
-    """`on_edit` hastens the loops after a monitor was written; `forget` drops what the recorder
-    knew of its state. `stopping` is set when open streams are to end."""
+    """Components and callbacks of the routes.
+
+    `on_edit` wakes the loops after a monitor was written. `forget` drops the cached public answers.
+    `stopping` is set when open streams must end.
+    """
 
     pool: Pool
     clock: Callable[[], Instant]
@@ -64,13 +67,13 @@ class AppContext:
     test_permits: trio.CapacityLimiter
     # The threads that read bundles: a large one takes seconds.
     readers: trio.CapacityLimiter
-    # The way to providers of single sign-on, where it is another than that of checks.
+    # Egress to providers of single sign-on, if it differs from the egress of checks.
     to_providers: Egress | None = None
-    # Of signing in and changing a password: how often a client may try.
+    # Attempts per client to sign in or to change a password.
     logins: ClientBuckets = field(default_factory=ClientBuckets)
-    # Of beginning to sign in elsewhere.
+    # Attempts per client to start single sign-on.
     flows: ClientBuckets = field(default_factory=ClientBuckets)
-    # Of single sign-on, as they were last asked.
+    # Cached documents of the providers of single sign-on.
     providers: ProviderCache = field(init=False)
     gate: AdmissionControl = field(default_factory=lambda: AdmissionControl(GATE))
     gate_counts: GateCounts = field(default_factory=GateCounts)
@@ -79,33 +82,33 @@ class AppContext:
     )
     change_reads: AdmissionControl = field(default_factory=lambda: AdmissionControl(CHANGE_READS))
     histories: AdmissionControl = field(default_factory=lambda: AdmissionControl(HISTORIES))
-    # Of asking to be told of a status page, and of confirming it, each: how often a client may.
+    # Attempts per client to subscribe to a status page, and to confirm.
     subscribing: LoginAttempts = field(
         default_factory=lambda: LoginAttempts(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
     )
     confirming: LoginAttempts = field(
         default_factory=lambda: LoginAttempts(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)
     )
-    # Public answers, told again for a moment.
+    # Public answers that are reused for a short time.
     kept: ResponseCache = field(default_factory=ResponseCache)
     # Host names of status pages.
     domains: Domains = field(init=False)
     change_counts: ChangeCounts = field(default_factory=ChangeCounts)
     on_edit: Callable[[], None] = lambda: None
-    # After a commit that told somebody: what sends it need not wait for its next look.
+    # Called after a commit that wrote a notification: wakes the sender.
     on_told: Callable[[], None] = lambda: None
-    # After somebody asked for a new password.
+    # Called after a password reset was requested.
     on_reset_asked: Callable[[], None] = lambda: None
-    # After somebody wrote something: other processes may have kept what it changes.
+    # Called after a write: other processes may have cached the old data.
     on_written: Callable[[], None] = lambda: None
     readiness: Callable[[], Readiness] = Readiness
-    # True from the first readiness on, also while the database fails later.
+    # Stays true after the first readiness, even if the database fails later.
     was_ready: Callable[[], bool] = lambda: True
     metrics: Callable[[], bytes] = lambda: b""
     stopping: trio.Event = field(default_factory=trio.Event)
-    # Agents' claims that wait for work.
+    # Claims of agents that wait for work.
     lookout: LongPoll = field(init=False)
-    # Push tokens looked up lately, with until when that may be gone by.
+    # Recently used push tokens, each with the Trio instant until which it is valid here.
     push_targets: dict[bytes, tuple[float, PushTarget]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,7 +117,6 @@ class AppContext:
         object.__setattr__(self, "providers", ProviderCache(self.to_providers or self.reach))
 
     def forget(self) -> None:
-        """Somebody wrote something, here or elsewhere: nothing that the public was told before is
-        told any more."""
+        """Drops all cached public answers after a write in this or another process."""
         self.kept.forget()
         self.domains.forget()

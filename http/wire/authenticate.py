@@ -1,7 +1,7 @@
-"""Who asks, by whatever credential there is: a cookie or a token of ours, else a token that the
-provider of single sign-on signed for a client (RFC 9068 and what came before it).
+"""Authentication by any credential: our cookie or token, else a client's JWT access token.
 
-Its subject has an account from its first request on, and sees what that account is a member of.
+The provider of single sign-on signs the JWT (RFC 9068 and its predecessors). Its subject gets an
+account at the first request, with the memberships of that account.
 """
 
 import logging
@@ -26,8 +26,11 @@ log = logging.getLogger("leadline.http")
 async def authenticate(
     context: AppContext, headers: Mapping[str, str]
 ) -> AuthenticatedCaller | None:
-    """Returns None if no credential is valid. Raises: Problem internal_error if the keys of the
-    token's issuer cannot be fetched, since the token can then be neither accepted nor refused."""
+    """Returns the authenticated caller; None if no credential is valid.
+
+    Raises: Problem internal_error if the keys of the token's issuer cannot be fetched, since the
+    token can then be neither accepted nor refused.
+    """
     found = await identify_in(context.pool, headers, context.options.cookie_name)
     bearer = bearer_of(headers.get("authorization", ""))
     if found is not None or claims_to_be_ours(bearer) or not looks_signed(bearer):

@@ -1,5 +1,8 @@
-"""The address of the client: the rightmost of X-Forwarded-For that is no proxy of ours, read only
-where a proxy of ours speaks to us. IPv6 counts by /64, as one client has all of one."""
+"""Client address: the rightmost X-Forwarded-For address that is not a trusted proxy.
+
+The header is used only if the peer is a trusted proxy. IPv6 addresses are grouped by /64, because
+one client usually has a whole /64.
+"""
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network

@@ -1,10 +1,10 @@
-"""Whether a client takes gzip (RFC 9110, 12.5.3)."""
+"""Negotiation of gzip responses by Accept-Encoding (RFC 9110, 12.5.3)."""
 
 from collections.abc import Mapping
 
 
 def takes_gzip(headers: Mapping[str, str]) -> bool:
-    """Named, or by a star, and not with the weight of nothing."""
+    """Returns whether gzip is listed, by name or `*`, with a weight above 0."""
     weights: dict[str, float] = {}
     for item in headers.get("accept-encoding", "").split(","):
         name, _, weight = item.partition(";")

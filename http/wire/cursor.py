@@ -1,5 +1,6 @@
-"""Cursors of keyset lists: opaque, versioned, and good only for the list they were made by. How
-many a page may hold is judged here too, as all such lists answer alike.
+"""Cursors of keyset lists: opaque, versioned, and valid only for the issuing list.
+
+The page limit is validated here too, because all such lists use the same rule.
 """
 
 import base64
@@ -19,8 +20,11 @@ _PAGE_DIGITS_MOST = 10
 
 
 def write_cursor(after: Sequence[int], bound: tuple[object, ...]) -> str:
-    """`after` is the key of the last that was told, in numbers of 64 bits with a sign. `bound` is
-    the route with its filters; a cursor of another is refused."""
+    """Encodes a cursor.
+
+    `after` is the key of the last item of the page, as signed 64-bit numbers. `bound` is the route
+    with its filters; another route refuses the cursor.
+    """
     key = b"".join(number.to_bytes(_NUMBER_BYTES, signed=True) for number in after)
     raw = bytes([_VERSION]) + _digest(bound) + key
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
@@ -29,8 +33,10 @@ def write_cursor(after: Sequence[int], bound: tuple[object, ...]) -> str:
 def read_cursor(
     text: str | None, bound: tuple[object, ...], numbers: int
 ) -> tuple[int, ...] | None:
-    """The key of so many numbers after which to go on; None at the start. Problem cursor_invalid
-    for anything else."""
+    """Returns the key of `numbers` numbers after which the list continues; None at the start.
+
+    Raises: Problem cursor_invalid for any other text.
+    """
     if text is None:
         return None
     try:
@@ -46,7 +52,10 @@ def read_cursor(
 
 
 def page_limit(text: str) -> int:
-    """How many a page may hold; there is one answer for every size that is none."""
+    """Returns the page size.
+
+    Raises: Problem limit_invalid, the only error for every invalid size.
+    """
     if not (text.isascii() and text.isdigit() and len(text) <= _PAGE_DIGITS_MOST):
         raise Problem("limit_invalid")
     if not 1 <= int(text) <= PAGE_MOST:

@@ -1,5 +1,7 @@
-"""Status pages that have a host name of their own: at that name the page is the root, and nothing
-but public pages is there, least of all the console.
+"""Custom domains of status pages.
+
+At its domain, a status page is the root. No other paths are served there except public ones; the
+console is not.
 """
 
 import logging
@@ -16,12 +18,13 @@ from ...storage.status_pages.queries.status_page_domains import select_domains
 
 log = logging.getLogger("leadline.custom_domains")
 
-# How long a name that was set or given up by another process is not known here.
+# Longest time until a domain that another process added or removed is known here.
 FRESH_SECONDS: Final = 5.0
-# How long a request waits for names that were read before: its own wait for a connection follows.
+# Limit for a request that waits for the domains to be reloaded. The wait of the request for a
+# connection follows.
 REFRESH_SECONDS: Final = 0.5
 
-# What is below a page's own path, as it is asked for at its name.
+# Paths below the path of a status page, as requested at its domain.
 _BELOW: Final = ("/history", "/widget", "/badge.svg", "/subscribe")
 _BELOW_PREFIX: Final = "/api/v2/"
 _ANYWHERE: Final = ("/api/v1/public/", "/static/", "/theme/", "/status/confirm/")
@@ -34,7 +37,7 @@ App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 @dataclass(slots=True)
 class Domains:
-    """The names as they were a moment ago; while the store is away, as they were before that."""
+    """Cache of the domains. If the database is unavailable, the last known domains stay valid."""
 
     pool: Pool
     _slugs: dict[str, str] = field(default_factory=dict)
@@ -50,7 +53,7 @@ class Domains:
         return self._slugs.get(host)
 
     def forget(self) -> None:
-        """Something was written: the names are read before they are told again."""
+        """Makes the next lookup reload the domains."""
         self._read_at = float("-inf")
 
     async def _read(self) -> None:
@@ -68,7 +71,7 @@ class Domains:
 
 
 class PageDomains:
-    """In front of the application: what is asked for at a page's name is found below the page."""
+    """ASGI middleware that maps a request at a custom domain to the path of its status page."""
 
     def __init__(self, app: App, domains: Domains) -> None:
         self._app = app
@@ -91,14 +94,14 @@ class PageDomains:
 
 
 def host_of(scope: Scope) -> str:
-    """Without the port, in small letters."""
+    """Returns the host in lower case, without the port."""
     named = next((value for name, value in scope["headers"] if name == b"host"), b"")
     host: str = named.decode("latin-1").lower()
     return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 
 def path_below(path: str, slug: str) -> str | None:
-    """The path of the whole installation; None for what is not at a page's name."""
+    """Returns the path in the installation; None if it is not served at a custom domain."""
     page = f"/status/{slug}"
     if path in ("", "/"):
         return page

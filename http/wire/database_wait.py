@@ -1,8 +1,8 @@
-"""How long a request waits for the database: the bounds of all requests are here.
+"""Time limits for waiting on the database. All limits of requests are here.
 
 Every request waits up to `CONNECTION_SECONDS` for a connection of the pool. A push repeats its
-transaction within that time too, so that no push is lost in a failover of a few seconds. A failure
-that outlasts the bound is 500 `internal_error`, made by the request pipeline.
+transaction within that time too, so that no push is lost in a failover of a few seconds. If a
+failure lasts longer, the request pipeline answers 500 `internal_error`.
 """
 
 from collections.abc import Awaitable, Callable

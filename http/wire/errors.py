@@ -1,4 +1,4 @@
-"""Every refusal as it leaves: one status, one field. The only place where codes become statuses."""
+"""Conversion of every refusal to one status and one field. The only map of codes to statuses."""
 
 from collections.abc import Mapping
 
@@ -77,15 +77,17 @@ _STATUSES = {
 }
 
 
-# Refusals whose message says what there would be: the field and the rule, under their own status.
+# Refusals whose message names the field and the rule, each with its own status.
 _EXPLAINED = {"older_than_raw_retention": 422, "bundle_conflict": 409, "conversion_conflict": 409}
-# Those that say all they have: their code, then the field, then the rule.
+# Refusals that show their code, then the field, then the rule.
 _SPELT_OUT = frozenset(code.value for code in Code)
 
 
 class Problem(Exception):
-    """An answer that is a refusal; `headers` such as Retry-After go with it. Without a status it is
-    that of its code, 400 where the code is a sentence."""
+    """Exception that becomes an error response, with `headers` such as Retry-After.
+
+    Without a status, the status of the code applies, or 400 if the code is a sentence.
+    """
 
     def __init__(
         self, code: str, *, status: int | None = None, headers: Mapping[str, str] | None = None
@@ -97,7 +99,7 @@ class Problem(Exception):
 
 
 def problem_of(refused: Refused) -> Problem:
-    """A refusal of the storage in the words of the wire: its code, or field and message."""
+    """Converts a refusal of the storage to an error response: its code, or field and message."""
     if refused.code in _SPELT_OUT:
         words = [word for word in (refused.code, refused.field, refused.message) if word]
         return Problem(": ".join(words), status=_STATUSES.get(refused.code, 400))
@@ -113,7 +115,7 @@ def body_of(code: str) -> bytes:
 
 
 def fault_of_body(error: Exception) -> Problem:
-    """What is wrong with a body: undecodable and unknown fields alike, else the field and why."""
+    """Returns the error of a body: one code for undecodable and unknown fields, else the field."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError) or "unknown field" in text:
         return Problem(INVALID_BODY)
@@ -121,6 +123,6 @@ def fault_of_body(error: Exception) -> Problem:
 
 
 def fault_in_words(text: str) -> str:
-    """A decoder's message as it leaves: `interval_seconds: expected int, got str`."""
+    """Converts the message of a decoder, e.g. to `interval_seconds: expected int, got str`."""
     field, said = field_fault(text)
     return f"{field}: {said}" if field else INVALID_BODY

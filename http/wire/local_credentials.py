@@ -1,7 +1,6 @@
-"""Turns what a request carries into a principal: the session cookie, else a bearer token.
-
-An invalid cookie is passed over and the next credential tried. What bears our prefix is never read
-as anything else.
+"""Resolution of a request's session cookie or bearer token to a principal.
+An invalid cookie is ignored and the next credential is tried. A token with our prefix is never
+interpreted as another kind.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ BEARER = "bearer "
 @dataclass(frozen=True, slots=True)
 class AuthenticatedCaller:
     principal: Principal
-    # The digest of the session's cookie, where that is the credential.
+    # Digest of the session cookie, if the session is the credential.
     session_hash: bytes | None = None
 
     @property
@@ -31,7 +30,7 @@ class AuthenticatedCaller:
 async def identify(
     tx: Tx, headers: Mapping[str, str], cookie_name: str
 ) -> AuthenticatedCaller | None:
-    """Who asks; None where no credential is valid."""
+    """Returns the authenticated caller; None if no credential is valid."""
     cookie = cookie_of(headers.get("cookie", ""), cookie_name)
     if cookie:
         hashed = digest(cookie)
@@ -54,8 +53,11 @@ async def identify(
 async def identify_in(
     pool: Pool, headers: Mapping[str, str], cookie_name: str
 ) -> AuthenticatedCaller | None:
-    """The same with a connection of its own. What scripts send, a token alone, is looked up in one
-    round trip, and noted as used in another once a minute."""
+    """Returns the same with a connection of its own.
+
+    A bearer token alone, as scripts send it, is resolved in one round trip. A second one records
+    its use once a minute.
+    """
     bearer = bearer_of(headers.get("authorization", ""))
     if "cookie" in headers:
         async with pool.transaction("identify") as tx:

@@ -1,8 +1,8 @@
-"""Claims that wait: of those that would find the same one looks at a time, and the others wait for
-their turn.
+"""Long-poll coordinator: one database query per region at a time.
 
-However many agents poll, the store is asked twice a second and region. What is found is answered at
-once and the next may look; nobody holds a connection while it waits.
+The other claims of the region wait for their turn. The database is queried twice a second per
+region, regardless of the number of agents. A claim that finds work is answered immediately and
+passes its turn on. No waiting claim occupies a connection.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ from .errors import Problem
 T = TypeVar("T")
 
 LOOK_SECONDS: Final = 0.5
-# Claims that may wait in this process; who comes then is told to come again.
+# Claims that can wait in this process; further ones are refused with Retry-After.
 WAITING_MOST: Final = 2_000
 TURNS_MOST: Final = 1_000
 
@@ -30,8 +30,10 @@ class LongPoll:
     async def wait_for(
         self, turn: str, seconds: float, look: Callable[[], Awaitable[list[T]]]
     ) -> list[T]:
-        """What `look` finds, asked until it finds something; empty after so long, or when the
-        process stops. Raises: Problem rate_limited if too many wait."""
+        """Repeats `look` until it finds work; empty after `seconds` or if the process stops.
+
+        Raises: Problem rate_limited if too many claims wait.
+        """
         if self.waiting >= WAITING_MOST:
             raise Problem("rate_limited", headers={"Retry-After": "1"})
         self.waiting += 1
@@ -46,7 +48,8 @@ class LongPoll:
         turn = self._turn_of(name)
         while await _has_turn(turn, until):
             try:
-                # What was found is leased with the commit: nobody may be called away between.
+                # The commit of `look` leases the jobs, so no checkpoint may follow before the
+                # return.
                 found = await look()
                 if found or self.stopping.is_set() or trio.current_time() >= until:
                     return found
@@ -63,7 +66,7 @@ class LongPoll:
 
 
 async def _has_turn(turn: trio.Lock, until: float) -> bool:
-    """Who waits for nothing looks once too, where nobody else does."""
+    """Waits for the turn. A free turn is acquired even if `until` is over."""
     try:
         turn.acquire_nowait()
     except trio.WouldBlock:

@@ -1,4 +1,4 @@
-"""By which server letters go from here and where they lead, as it is in force now."""
+"""Mail server and link base URL that are currently in force."""
 
 from ...storage.engine.pools import Tx
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force

@@ -1,4 +1,4 @@
-"""Options."""
+"""Options of the HTTP layer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from .agent_credential import ConfiguredAgents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """What of the configuration is HTTP's business."""
+    """Settings of the configuration that the HTTP layer uses."""
 
     cookie_name: str = "leadline_session"
     cookie_secure: bool = False
@@ -22,23 +22,23 @@ class HttpOptions:
     public_base_url: str = ""
     mail: MailSettings = field(default_factory=MailSettings)
     sign_on: OidcSettings = field(default_factory=OidcSettings)
-    # Whom tokens of clients must be meant for; empty: anybody.
+    # Required audience of client tokens; empty: any audience.
     jwt_audience: str = ""
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
-    # Regions that the configuration knows; a monitor may stand in no other.
+    # Regions of the configuration; a monitor can use no other region.
     regions: frozenset[str] = frozenset({"core"})
-    # Of those that are not for everybody, the slugs of the organizations that they are for.
+    # Slugs of the organizations that may use a reserved region.
     reserved: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    # Those that this process probes in itself.
+    # Regions that this process probes itself.
     probed_here: frozenset[str] = frozenset({"core"})
-    # Agents that the configuration names; their routes are there only where it says so.
+    # Named agents of the configuration. Agent routes exist only if `has_agents` is true.
     agents: ConfiguredAgents = field(default_factory=ConfiguredAgents)
     has_agents: bool = False
-    # How many canaries a region may run at once.
+    # Canaries that a region can run concurrently.
     canary_places: int = 4
     heartbeat_days: int = 30
     ledger_days: int = 14
     version: str = ""
     commit: str = ""
-    # What a stranger is told on the sign-in page of a first start.
+    # Whether the sign-in page of a first start shows the initial sign-in text.
     signs_in_first: bool = False

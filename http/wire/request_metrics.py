@@ -10,9 +10,11 @@ from ...storage.gate.rules.gate import GateAction, GateState
 
 @dataclass(slots=True)
 class ChangeCounts:
-    """`recorded` by whether a phase was new, `rejected` by the code of the refusal, `compares` by
-    what came of them; `correlations` are incidents told beside changes, and changes beside
-    incidents."""
+    """Counters of change requests.
+
+    `recorded` is by whether a phase was new, `rejected` by error code, `compares` by outcome.
+    `correlations` counts incidents shown with changes, and changes shown with incidents.
+    """
 
     recorded: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
@@ -20,19 +22,22 @@ class ChangeCounts:
     correlations: int = 0
 
 
-# Seconds; the last bucket holds what took longer than all of these.
+# Upper bounds in seconds; the last bucket counts longer durations.
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 @dataclass(slots=True)
 class GateCounts:
-    """`decisions` by state, action and whether an override changed the action; `rejected` by the
-    code of the permit that was not to be had; `errors` by what kept an answer from being made."""
+    """Counters of gate requests.
+
+    `decisions` is by state, action and whether an override changed the action. `rejected` is by the
+    code of the refused permit, `errors` by the cause of the failure.
+    """
 
     decisions: Counter[tuple[GateState, GateAction | None, bool]] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
-    # How many took at most each of BOUNDS and more than the one before, and all of their seconds.
+    # Requests per bucket of BOUNDS (not cumulative), and the sum of their seconds.
     took: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     took_seconds: float = 0.0
 

@@ -1,10 +1,11 @@
-"""Public answers that are kept for a moment: read once, however many ask.
+"""Cache of public answers: concurrent requests cause one read.
 
-It keeps true: an answer was begun to be read at most FRESH_SECONDS ago, or is what one waited for;
-whoever wrote something by this process reads it at once; of those who ask for the same thing
-together one reads and the others wait for that. An answer that says the same as before stays the
-very same bytes, so that clients who have them are told so, but not for longer than RENEWED_SECONDS,
-as it also says when it was so.
+Invariant: the read of an answer began at most FRESH_SECONDS ago, or the request waited for it. A
+write in this process is visible to the next request. Of concurrent requests with the same key, one
+reads and the others wait for its answer.
+
+An answer with the same content as before keeps its bytes, so that clients get 304. After
+RENEWED_SECONDS the bytes are renewed, because they contain the instant of the read.
 """
 
 from collections import OrderedDict
@@ -26,7 +27,7 @@ GZIP_LEVEL: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class LoadedContent:
-    """What was read: `said` is equal where the same is said, and `write` makes the bytes of it."""
+    """Result of a read. Equal `said` means equal content; `write` encodes it."""
 
     said: object
     write: Callable[[], bytes]
@@ -41,7 +42,7 @@ class CachedResponse:
     _packed: bytes | None = None
 
     def packed(self) -> bytes:
-        """The body by gzip, made for the first who wants it."""
+        """Returns the body compressed by gzip. The first caller compresses it."""
         if self._packed is None:
             # Without the time, so that the same body is the same bytes.
             self._packed = compress(self.body, GZIP_LEVEL, mtime=0)
@@ -49,7 +50,7 @@ class CachedResponse:
 
     @property
     def packed_tag(self) -> str:
-        """Other bytes, another tag."""
+        """Returns the tag of the compressed body, whose bytes differ."""
         return f'{self.tag[:-1]}-gz"'
 
 
@@ -67,7 +68,7 @@ class _Reading:
 
 class ResponseCache:
     def __init__(self) -> None:
-        # What was asked for last is at the end.
+        # Ordered by last use; the most recent entry is last.
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0
         self._reading: dict[Hashable, _Reading] = {}
@@ -79,8 +80,10 @@ class ResponseCache:
         return len(self._entries)
 
     def forget(self) -> None:
-        """Something was written: nothing that was read before it is told any more, and nobody who
-        asks from now on waits for who began to read before."""
+        """Drops all entries after a write.
+
+        Later requests do not wait for reads that began before.
+        """
         self._generation += 1
         self._entries.clear()
         self._reading.clear()
@@ -89,7 +92,10 @@ class ResponseCache:
     async def answer(
         self, key: Hashable, read: Callable[[], Awaitable[LoadedContent]]
     ) -> CachedResponse:
-        """What is kept, or what `read` finds; whatever that raises is raised, and not kept."""
+        """Returns the cached answer, or reads it.
+
+        An exception of `read` propagates and is not cached.
+        """
         while True:
             entry = self._entries.get(key)
             if entry is not None and trio.current_time() - entry.read_at < FRESH_SECONDS:
@@ -133,7 +139,7 @@ class ResponseCache:
 
 
 def _same(before: _Entry | None, found: LoadedContent, now: float) -> CachedResponse | None:
-    """What was told before, where it says the same still and is not too old for that."""
+    """Returns the previous answer if its content is equal and it is not too old."""
     if before is None or now - before.answer.made_at >= RENEWED_SECONDS:
         return None
     return before.answer if before.answer.said == found.said else None

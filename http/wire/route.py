@@ -1,4 +1,4 @@
-"""A route is data: the app, the OpenAPI document, the access matrix and the docs are made of it."""
+"""Route as data: source of the app, the OpenAPI document, the access matrix and the docs."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,34 +14,34 @@ from .app_context import AppContext
 BODY_LARGEST = 1 << 20
 PUBLIC_BODY_LARGEST = 64 << 10
 FORM_LARGEST = 64 << 10
-# A ladder has up to 20 steps, each with a time and 20 of whom it pages.
+# An escalation policy has up to 20 steps, each with a delay and 20 targets.
 FORM_FIELDS_MOST = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request, once it may be answered: who asks, for what, and what they gave."""
+    """Admitted request with its principal, scope and decoded parameters."""
 
     context: AppContext
-    # None on routes that ask nobody, and where a token in the query is to open one.
+    # None on routes without authentication, and if a token in the query is the credential.
     principal: Principal | None
     scope: Scope | None
     ids: Mapping[str, UUID]
-    # Path parameters that are no ids, such as a push token.
+    # Path parameters other than ids, such as a push token.
     words: Mapping[str, str] = field(repr=False)
     body: Any
     query: Any = field(repr=False)
     method: str
     client: str
-    # On what only agents call: whose token it was.
+    # Credential of the agent, on agent routes only.
     agent: AgentCredential | None = None
-    # The SHA-256 of the session cookie, where that is the credential.
+    # SHA-256 of the session cookie, if the session is the credential.
     session_hash: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     path: str = field(default="", repr=False)
-    # What a form gave, each name with all its values.
+    # Form fields, each name with all its values.
     form: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
-    # Of a tolerant route: all values of each query parameter, and whether the body was cut.
+    # Only on a tolerant route: all values of each query parameter, and whether the body was cut.
     values: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
     body_cut: bool = False
 
@@ -53,7 +53,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An answer that is more than a body: headers, a status of its own, or bytes as they are."""
+    """Answer with headers, its own status, or raw bytes."""
 
     body: Any = field(default=None, repr=False)
     status: int | None = None
@@ -70,48 +70,51 @@ Handler = Callable[[Request], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """`path` names its parameters in braces; one that ends in ID is a UUID. `scope` says which of
-    them the scope is found by, as (kind, parameter); None where the action has no scope."""
+    """Definition of a route.
+
+    `path` contains its parameters in braces; a parameter whose name ends in ID is a UUID. `scope`
+    is (kind, parameter) of the object that determines the scope; None if the action has no scope.
+    """
 
     method: str
     path: str
     action: Permission
     handler: Handler
     summary: str
-    # The group of the operation in the OpenAPI document; empty where the route is in no document.
+    # Group of the operation in the OpenAPI document; empty if the route is not in the document.
     tag: str = ""
     scope: tuple[str, str] | None = None
     body: Any = None
-    # A body of any kind is read, bounded, and passed over.
+    # A body of any type is read up to the limit and ignored.
     body_ignored: bool = False
-    # Whether a body may be left out altogether.
+    # Whether the body can be omitted.
     body_optional: bool = False
     query: type[msgspec.Struct] = NoQuery
-    # The handler judges repeated parameters (`ask.values`, `ask.query` is None), and a body that is
-    # ignored is cut at its bound instead of refused.
+    # The handler validates repeated parameters (`ask.values`, `ask.query` is None). An ignored body
+    # is cut at its limit, not refused.
     tolerant: bool = False
     answer: Any = None
     status: int = 200
-    # Other statuses that come with the same answer.
+    # Further statuses with the same answer.
     statuses_too: tuple[int, ...] = ()
-    # What else it may refuse with, beyond what any route may.
+    # Statuses of refusals, in addition to those common to all routes.
     also: tuple[int, ...] = ()
     content_type: str = "application/json"
-    # Where the query says in which form: the others, each with a shape of its own.
+    # Further content types that the query can select, each with its own schema.
     content_types_too: tuple[str, ...] = ()
     body_largest: int = BODY_LARGEST
-    # A name that an object of the body gives twice is refused: somebody's words would be lost.
+    # A name that occurs twice in an object of the body is refused, as one value would be lost.
     names_once: bool = False
     in_document: bool = True
-    # A page for people: refusals are pages too, and a missing credential leads to the sign-in.
+    # A console screen: refusals are HTML too, and a missing credential redirects to the sign-in.
     page: bool = False
     # The body is a form (application/x-www-form-urlencoded): `ask.form`.
     form: bool = False
     form_largest: int = FORM_LARGEST
-    # A `token` in the query opens it without a credential; the handler judges it, and finds in
-    # `ask.principal` whether there was one.
+    # A `token` in the query is accepted in place of a credential. The handler validates it;
+    # `ask.principal` is None without a credential.
     token_opens: bool = False
-    # HEAD works wherever GET does, but on what changes something.
+    # HEAD is routed with GET, except on routes that change state.
     head: bool = True
 
     @property

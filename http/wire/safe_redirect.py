@@ -1,10 +1,10 @@
-"""A path of our own site, whatever a link asks for."""
+"""Redirect targets restricted to paths of our own site."""
 
 from urllib.parse import urlsplit
 
 
 def local_path(asked: str) -> str:
-    """The path to go on to; the root for whatever could lead to another site."""
+    """Returns the path to redirect to; the root for a URL that could lead to another site."""
     odd = any(char <= " " or char in "\\\x7f" for char in asked)
     if odd or not asked.startswith("/") or asked.startswith("//"):
         return "/"

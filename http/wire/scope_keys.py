@@ -1,4 +1,4 @@
-"""The keys of the place that the pipeline found a route's scope to be."""
+"""Keys of the scope that the pipeline resolved for a route."""
 
 from .route import Request
 

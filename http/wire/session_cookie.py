@@ -1,4 +1,4 @@
-"""The session's cookie (RFC 6265): what it holds is random, and known to the browser alone."""
+"""Session cookie (RFC 6265). Its value is random, and only the browser stores it."""
 
 import secrets
 from typing import Final
@@ -10,12 +10,12 @@ CLIENT_LONGEST: Final = 200
 
 
 def new_secret() -> str:
-    """256 random bits; the database keeps their digest only."""
+    """Returns 256 random bits as text. The database stores only their digest."""
     return secrets.token_urlsafe(RANDOM_BYTES)
 
 
 def set_cookie(options: HttpOptions, secret: str, ttl_seconds: int) -> str:
-    """The value of Set-Cookie that begins a session."""
+    """Returns the value of Set-Cookie that starts a session."""
     return _cookie(options, secret, ttl_seconds)
 
 
@@ -24,7 +24,7 @@ def clear_cookie(options: HttpOptions) -> str:
 
 
 def client_text(user_agent: str) -> str:
-    """What a session's person is shown of the browser that began it."""
+    """Returns the text that identifies the browser in the list of sessions."""
     return "".join(char for char in user_agent if char.isprintable())[:CLIENT_LONGEST]
 
 

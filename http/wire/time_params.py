@@ -1,4 +1,4 @@
-"""Instants as bodies and queries give them; what is none names its field."""
+"""Instants in bodies and queries. The error of an invalid instant names the field."""
 
 from ...storage.core.instant import Instant, from_text
 from ...storage.core.time_span import TimeSpan
@@ -17,8 +17,10 @@ def instant_if_given(field: str, text: str | None) -> Instant | None:
 
 
 def range_given(from_: str | None, to: str | None, most_us: int) -> TimeSpan:
-    """[from, to) of a list that is told by time, of at most so long. Problem range_required,
-    range_invalid, range_too_wide."""
+    """Returns [from, to) of a list, at most `most_us` long.
+
+    Raises: Problem range_required, range_invalid or range_too_wide.
+    """
     if from_ is None or to is None:
         raise Problem("range_required")
     try:
