@@ -1,4 +1,4 @@
-"""The application: the one table of routes on Quart-Trio, and answers for what is in no table."""
+"""The application: the route table on Quart-Trio, and answers for all other requests."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
@@ -16,13 +16,13 @@ from ..wire.errors import Problem, body_of
 from ..wire.route import Route
 from .request_pipeline import answer, as_response
 
-# Longer than any body that a route takes; each route has its own bound below it.
+# Limit for every body; each route has a lower limit of its own.
 BODY_LARGEST = 2 << 20
 RESPONSE_SECONDS = 60
 
 
 def make_app(context: AppContext, routes: Iterable[Route]) -> QuartTrio:
-    """Needs no running daemon: tests make one too."""
+    """Builds the application. Tests call it without a running daemon."""
     app = QuartTrio("leadline", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = BODY_LARGEST
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_SECONDS
@@ -42,10 +42,10 @@ def make_app(context: AppContext, routes: Iterable[Route]) -> QuartTrio:
 
 @lru_cache(maxsize=4)
 def _url_map(served: tuple[tuple[str, tuple[str, ...]], ...]) -> QuartMap:
-    """Compiles the routes, given as (path, methods).
+    """Compiles the routes, given as (path, methods), to a map.
 
-    A map holds no view functions, so applications of one process share it. Compilation takes
-    0.12 s of CPU for 329 routes; a process of tests makes some hundred applications.
+    The applications of one process share the map, since it contains no view functions. Compilation
+    takes 0.12 s of CPU for 329 routes; a test process creates some hundred applications.
     """
     url_map = QuartMap()
     url_map.strict_slashes = True
@@ -76,7 +76,7 @@ def _view(context: AppContext, route: Route) -> Callable[..., Awaitable[Response
 
     async def view(**parameters: str) -> Response:
         if request.method not in methods:
-            # Whoever routes GET routes HEAD with it.
+            # Werkzeug routes HEAD with GET.
             raise MethodNotAllowed(valid_methods=methods)
         request.scope["leadline.route"] = route.path  # type: ignore[typeddict-unknown-key]
         return await answer(route, context, request._get_current_object(), parameters)  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def _view(context: AppContext, route: Route) -> Callable[..., Awaitable[Response
 
 
 def _is_for_people() -> bool:
-    """Whether a browser asked for a page that is in no table."""
+    """Returns whether a browser requested an unknown HTML page."""
     wanted = "text/html" in request.headers.get("Accept", "")
     return wanted and not request.path.startswith(("/api/", "/auth/"))
 

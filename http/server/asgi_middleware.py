@@ -1,9 +1,10 @@
-"""The layer in front of the application: bounds on what comes in, one log line a request.
+"""ASGI middleware in front of the application: request limits and the access log.
 
-It mends what Hypercorn and Quart leave open: more requests at once than we can hold are told so,
-a body is counted while it comes, whatever its framing, and whoever is refused before it came can go
-on asking by the same connection, or is told that it ends. The log holds the route's template and
-never a path or a query, since tokens stand there.
+It compensates for gaps of Hypercorn and Quart. Requests above the concurrency limit get 429. A body
+is counted as it arrives, whatever its framing. A client that is refused before its body arrived can
+reuse the connection, or gets `Connection: close`.
+
+The log contains the template of the route and never a path or query, since these contain tokens.
 """
 
 import logging
@@ -22,9 +23,9 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY_LARGEST: Final = 2 << 20
-# So long an answer that needs no body waits for the rest of it.
+# Longest time that an answer without need for the body waits for the rest of the body.
 LINGER_SECONDS: Final = 2.0
-# The end of an answer is not cut short by whoever made it, but for a client that takes nothing.
+# Only a client that does not read can cut short the end of an answer, after this time.
 FINISH_SECONDS: Final = 30.0
 
 _HEADERS: Final = (
@@ -37,8 +38,11 @@ _NOT_THERE: Final = b'{"error":"not_found"}'
 
 
 class RequestMiddleware:
-    """`requests` limits how many requests the application works on at once. `on_turned_away` gets
-    the path of each further request."""
+    """ASGI middleware of all requests.
+
+    `requests` limits the requests that the application handles concurrently. `on_turned_away`
+    receives the path of each request above the limit.
+    """
 
     def __init__(
         self,
@@ -92,7 +96,7 @@ def _with_ours(headers: Any) -> list[tuple[bytes, bytes]]:
 
 
 class _Body:
-    """Of one request, as it comes."""
+    """Body of one request, as it arrives."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
@@ -124,8 +128,11 @@ class _Body:
                 return {**message, "body": b""}
 
     async def came(self) -> bool:
-        """Whether all of it did, or the client has gone. What nobody reads any more is passed
-        over: a connection whose request was not read to its end answers no other one."""
+        """Returns whether the body arrived completely, or the client disconnected.
+
+        Discards the unread rest: a connection whose request is not read to its end cannot be
+        reused.
+        """
         if self._ended.is_set() or self._is_too_long:
             return self._ended.is_set()
         with trio.move_on_after(LINGER_SECONDS):
@@ -136,13 +143,13 @@ class _Body:
         return self._ended.is_set()
 
     async def pass_over(self) -> None:
-        # The application may be reading too: whoever gets the end of it tells.
+        # The application can read concurrently; the reader that receives the end sets the event.
         while not self._ended.is_set() and not self._is_too_long:
             await self.next_message()
 
 
 def _announced(scope: Scope) -> int | None:
-    """The length of the body; None where it is told by its own framing."""
+    """Returns the length of the body; None with Transfer-Encoding."""
     headers = dict(scope["headers"])
     if b"transfer-encoding" in headers:
         return None
@@ -151,8 +158,12 @@ def _announced(scope: Scope) -> int | None:
 
 
 def _finishing(send: Send) -> Send:
-    """The server tells the application that the stream is closed while it ends it, which is by the
-    application's own task: cancelled for that, it would leave a connection that nobody closes."""
+    """Shields the end of an answer from cancellation.
+
+    While the server ends the stream, it reports the stream as closed to the application, in the
+    application's own task. A cancellation at that point would leave a connection that is never
+    closed.
+    """
 
     async def finish(message: Message) -> None:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + FINISH_SECONDS):
@@ -162,8 +173,11 @@ def _finishing(send: Send) -> Send:
 
 
 async def _turn_away(body: _Body, send: Send) -> None:
-    """Waits for no body: there is no room for it. What comes of it meanwhile is passed over, since
-    the server could not end a stream that nobody reads."""
+    """Sends 429 without waiting for the body.
+
+    Discards the part of the body that arrives in the same time, since the server cannot end a
+    stream that is not read.
+    """
     headers = [
         (b"content-type", b"application/json"),
         (b"retry-after", b"1"),
@@ -178,7 +192,7 @@ async def _turn_away(body: _Body, send: Send) -> None:
 
 
 async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
-    """No route of ours is one: the application would call its own surprise an error."""
+    """Refuses a WebSocket. No route accepts one, and the application would log an error."""
     await receive()
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close"})

@@ -1,4 +1,4 @@
-"""Health and metrics, for machines: open to all, and telling nothing of any target."""
+"""Health and metrics for machines, without authentication and without details of targets."""
 
 from typing import Final
 
@@ -17,12 +17,12 @@ class HealthState(msgspec.Struct, frozen=True):
 
 
 async def healthz(_: Request) -> HealthState:
-    """The process is there and its loop turns, whatever the store does."""
+    """Answers ok while the process runs, regardless of the database."""
     return HealthState("ok")
 
 
 async def readyz(ask: Request) -> Response:
-    """Whether requests can be answered now; what stands in the way is named."""
+    """Answers whether the process can handle requests, with the faults if it cannot."""
     readiness = ask.context.readiness()
     if not readiness.faults:
         return Response(body=HealthState("ready"))

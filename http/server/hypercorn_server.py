@@ -1,6 +1,6 @@
-"""Hypercorn in our nursery: where it listens, how much it holds, how it ends.
+"""Hypercorn server in the nursery of the daemon: socket, limits and shutdown.
 
-The socket is opened once, before the process is ready, and outlives the server that answers then.
+The socket is opened once, before the process is ready, and outlives the not-ready server.
 """
 
 import socket
@@ -30,9 +30,9 @@ BACKLOG: Final = 1_024
 # Line and headers of a request: the query of a push may contain the output of a job.
 REQUEST_HEAD_LARGEST: Final = 64 << 10
 KEEP_ALIVE_SECONDS: Final = 75
-# Streams have been ended by then and requests finished; what is left is idle connections.
+# By then, streams are closed and requests are finished; only idle connections remain.
 GRACEFUL_SECONDS: Final = 3
-# A client that stops reading is dropped by the kernel after this, and holds up no stop.
+# The kernel drops a client that stops reading after this time, so that it cannot delay a stop.
 UNREAD_MS: Final = 20_000
 
 
@@ -42,7 +42,7 @@ async def serve(
     with_api: bool,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves until `context.stopping`; started with the address of `listening`."""
+    """Serves until `context.stopping` is set. Starts with the address of `listening`."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
     app = cast("Any", make_app(context, routes))
     domains = PageDomains(app, context.domains) if with_api else app
@@ -78,7 +78,7 @@ async def serve_not_ready(
 
 
 def _config(listening: socket.socket) -> Config:
-    """Hypercorn closes `listening`."""
+    """Returns the configuration. Hypercorn closes `listening`."""
     config = Config()
     config.bind = [f"fd://{listening.detach()}"]
     config.accesslog = None
@@ -107,7 +107,7 @@ async def _serve(
 
 
 def listen(address: tuple[str, int]) -> socket.socket:
-    """OSError where the address is taken or not ours."""
+    """Opens the socket. Raises: OSError if the address is in use or not local."""
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)

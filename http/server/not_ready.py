@@ -17,7 +17,7 @@ RETRY_AFTER_SECONDS: Final = 5
 
 
 def make_not_ready_app(readiness: Callable[[], Readiness]) -> App:
-    """An ASGI application for the server's address until the real one can be made.
+    """Returns an ASGI application that serves the address until the real one can be built.
 
     `/healthz` is 200, `/readyz` 503 with the faults of `readiness`, and everything else 503
     `not_ready`.

@@ -1,6 +1,6 @@
-"""An OpenAPI 3.1 document of a table of routes, from the very types that decode and encode.
+"""OpenAPI 3.1 document of a route table, generated from the types that decode and encode.
 
-Needs neither a database nor a configuration. Agent routes are no part of it: they say so.
+Requires neither a database nor a configuration. Agent routes are excluded by `in_document`.
 """
 
 import re
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 _REF: Final = "#/components/schemas/{name}"
 _COOKIE: Final[Json] = {"session": []}
 _BEARER: Final[Json] = {"bearer": []}
-# Those that only a person who signed in may call.
+# Permissions that require a signed-in user.
 _PERSONAL: Final = frozenset({Need.SESSION, Need.GLOBAL_ADMIN})
 _WITH_RETRY: Final = frozenset({429, 503})
 _WHO: Final = {
@@ -40,14 +40,14 @@ _BY_TOKEN: Final = " Open to whoever gives its own token, without a credential."
 
 
 def describe(routes: Iterable[Route]) -> Json:
-    """The document; of routes that are in it, each exactly once."""
+    """Returns the document. Each route with `in_document` occurs exactly once."""
     told = [route for route in routes if route.in_document]
     schemas, components = _schemas(told)
     paths: dict[str, Json] = {}
     for route in told:
         item = paths.setdefault(route.path, _path_item(route))
         item[route.method.lower()] = _operation(route, schemas, components)
-    # Query structs are told as parameters; as schemas nothing refers to them.
+    # Query structs become parameters; no schema refers to them.
     for query in {route.query for route in told}:
         components.pop(_component_name(schemas[query]), None)
     return {
@@ -88,13 +88,13 @@ def _info() -> Json:
 
 
 def _schemas(routes: Iterable[Route]) -> tuple[dict[Any, Json], dict[str, Json]]:
-    """The schema of each body, answer and query, and the components that they refer to."""
+    """Returns the schema of each body, answer and query, and the components that they refer to."""
     types: list[Any] = [Error]
     for route in routes:
         types += [t for t in (route.body, route.answer, route.query) if t is not None]
     unique = list(dict.fromkeys(types))
     made, components = msgspec.json.schema_components(unique, ref_template=_REF)
-    # msgspec gives types of one name dotted names, which generators of clients cannot read.
+    # msgspec gives types with equal names dotted names, which client generators cannot read.
     homonyms = sorted(name for name in components if "." in name)
     assert not homonyms, f"types of the API have names of their own: {homonyms}"
     return dict(zip(unique, made, strict=True)), components
@@ -139,7 +139,7 @@ def _operation(route: Route, schemas: Mapping[Any, Json], components: Mapping[st
 
 
 def operation_id(route: Route) -> str:
-    """A name for the operation that stays as long as its method and path do."""
+    """Returns a name for the operation that is stable while its method and path are."""
     words = re.findall(r"\w+", route.path.removeprefix("/api/v1"))
     return "_".join([route.method.lower(), *words])
 
@@ -182,7 +182,7 @@ def _answer(route: Route, status: int, schemas: Mapping[Any, Json]) -> Json:
 
 
 def refusals_of(route: Route) -> list[int]:
-    """The statuses with which a route may refuse."""
+    """Returns the statuses with which a route can refuse."""
     statuses = set(route.also)
     if route.body is not None:
         statuses |= {400, 413, 415}
@@ -200,7 +200,7 @@ def _refusals(routes: Iterable[Route]) -> list[int]:
 
 
 def _response_name(status: int) -> str:
-    """By number: phrases differ between versions of Python."""
+    """Returns a name by number, since phrases differ between versions of Python."""
     return f"Refused{status}"
 
 

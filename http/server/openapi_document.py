@@ -11,5 +11,5 @@ def document() -> dict[str, object]:
 
 
 def document_bytes() -> bytes:
-    """The document as JSON that people can read."""
+    """Returns the document as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(document()), indent=2)

@@ -16,7 +16,10 @@ _OUTSIDE_ASCII: Final = re.compile(rb"[\x80-\xff]")
 
 
 class LenientH11Protocol(H11Protocol):
-    """Does not encode a request that is pipelined behind another one in the same read."""
+    """HTTP/1.1 protocol with a lenient request line.
+
+    Does not encode a request that is pipelined behind another one in the same read.
+    """
 
     async def handle(self, event: Event) -> None:
         if isinstance(event, RawData) and not event.data.isascii() and self._is_in_request_line():

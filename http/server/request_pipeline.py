@@ -1,5 +1,6 @@
-"""From a request to an answer, with refusals in the one order that reveals nothing too early:
-credential, cross-site, tenancy, role, media type, size, body, and then what the handler says.
+"""Request pipeline, with refusals in an order that reveals nothing too early.
+
+The order is: credential, cross-site, tenancy, role, media type, size, body, then the handler.
 """
 
 import json
@@ -31,7 +32,7 @@ from ..wire.route import FORM_FIELDS_MOST, NoQuery, Request, Response, Route
 
 log = logging.getLogger("leadline.http")
 
-# Of pages only: it leads to where a second factor is set up.
+# Only for console screens: redirects to the setup of the second factor.
 SECOND_FACTOR_OWED = "second_factor_owed"
 
 _NUL = b"\\u0000"
@@ -42,12 +43,12 @@ _encode = msgspec.json.Encoder().encode
 async def answer(
     route: Route, context: AppContext, request: quart.Request, parameters: Mapping[str, str]
 ) -> quart.Response:
-    """Answers a request; every refusal is one field, and nothing else leaves."""
+    """Answers a request. Every refusal has exactly one field, and no exception propagates."""
     try:
         ask = await _admit(route, context, request, parameters)
         found = await route.handler(ask)
         if route.method != "GET" and ask.principal is not None:
-            # Whoever wrote something reads it on the public pages at once.
+            # A write must be visible on the public pages immediately.
             context.forget()
             context.on_written()
         return _respond(route, found)
@@ -58,7 +59,7 @@ async def answer(
     except Unavailable as error:
         problem = _database_failure(route, context, error)
     except Exception:
-        # Logged before anything is awaited: a client that went away would take the error with it.
+        # Log before the first await: a disconnect would cancel the task and lose the error.
         log.exception(
             "request raised an exception", extra={"route": route.path, "method": route.method}
         )
@@ -165,7 +166,7 @@ async def _demand_access(
 def _read_parameters(
     parameters: Mapping[str, str],
 ) -> tuple[dict[str, UUID], dict[str, str], bool]:
-    """Ids, other words, and whether an id is none."""
+    """Returns the ids, the other parameters, and whether an id is malformed."""
     ids: dict[str, UUID] = {}
     words: dict[str, str] = {}
     malformed = False
@@ -208,7 +209,7 @@ async def _read_body(route: Route, request: quart.Request) -> Any:
     try:
         body = decoder.decode(data)
         if route.names_once:
-            # Only the names are looked at: what stands behind them was read above.
+            # Only the names are checked here; the values were validated above.
             json.loads(data, object_pairs_hook=_expect_once, parse_int=str, parse_float=str)
         return body
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -216,7 +217,7 @@ async def _read_body(route: Route, request: quart.Request) -> Any:
 
 
 def _expect_once(pairs: list[tuple[str, Any]]) -> None:
-    """The pairs of one object, inner ones first."""
+    """Checks the pairs of one object; inner objects are checked first."""
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
@@ -244,7 +245,7 @@ async def _read_form(route: Route, request: quart.Request) -> dict[str, list[str
 
 
 async def read_limited(request: quart.Request, most: int) -> bytes | None:
-    """The body, or None where it is larger."""
+    """Returns the body; None if it is larger than `most`."""
     if (request.content_length or 0) > most:
         return None
     data = bytearray()
@@ -256,7 +257,7 @@ async def read_limited(request: quart.Request, most: int) -> bytes | None:
 
 
 def _read_query(route: Route, request: quart.Request) -> Any:
-    """Unknown parameters are ignored; one that is given twice is refused unless it is a list."""
+    """Decodes the query. Ignores unknown parameters; refuses a repeated one unless it is a list."""
     if route.query is NoQuery:
         return None
     given: dict[str, Any] = {}
@@ -282,7 +283,7 @@ def _query_values(route: Route, request: quart.Request) -> dict[str, list[str]]:
 
 @cache
 def _query_fields(query: type[msgspec.Struct]) -> tuple[tuple[str, bool], ...]:
-    """Each parameter's name, and whether it may be given more than once."""
+    """Returns the name of each parameter, and whether it can be repeated."""
     return tuple((field.encode_name, _is_list(field.type)) for field in structs.fields(query))
 
 
@@ -302,7 +303,7 @@ def _respond(route: Route, found: Any) -> quart.Response:
 
 
 def as_response(reply: Response, status: int = 200) -> quart.Response:
-    """`status` holds where the reply has none of its own."""
+    """Builds the response. `status` applies if the reply has no status."""
     status = reply.status or status
     if reply.body is None or status == 204:
         response = quart.Response(b"", status=status)

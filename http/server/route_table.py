@@ -1,4 +1,4 @@
-"""The one table of routes: the app, the OpenAPI document and the access matrix are made of it."""
+"""The route table: source of the app, the OpenAPI document and the access matrix."""
 
 from functools import cache
 from typing import Any, Final
@@ -74,7 +74,7 @@ def _document() -> bytes:
 
 
 async def _read_document(_ask: Request) -> Response:
-    """Stands here and in no room of routes, as it tells of all of them."""
+    """Returns the OpenAPI document. It is here because the document covers all routes."""
     return Response(body=_document())
 
 
