@@ -1,1 +1,1 @@
-"""Who asks: sessions, tokens and passwords, turned into a principal."""
+"""Credentials of people: passwords, single sign-on and CSRF protection."""

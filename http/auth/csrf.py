@@ -1,7 +1,7 @@
-"""Whether a writing request that a cookie authenticates came from our own pages.
+"""CSRF protection: the origin of a writing request that a cookie authenticates.
 
-Browsers say so by Sec-Fetch-Site; older ones by Origin. A client that sends neither is no browser,
-and no other site can make it send our cookie.
+Browsers send the origin as Sec-Fetch-Site, older browsers as Origin. A client that sends neither is
+not a browser, so no other site can make it send our cookie.
 """
 
 from collections.abc import Mapping

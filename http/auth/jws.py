@@ -1,7 +1,7 @@
-"""Whether a token is signed by one of a provider's keys (RFC 7515, RFC 7519).
+"""Verification of a token's signature by the keys of a provider (RFC 7515, RFC 7519).
 
-Asymmetric algorithms only, each with the keys that it is for: a public key can sign nothing, so
-none is ever taken for a shared secret.
+Accepts asymmetric algorithms only, each with keys of its own type. A public key is therefore never
+used as a shared secret.
 """
 
 import json
@@ -26,24 +26,24 @@ ALGORITHMS: Final = (
     "EdDSA",
     "Ed25519",
 )
-# They change how the rest is read (RFC 7515, section 4.1.11; RFC 7797).
+# These parameters change how the rest is interpreted (RFC 7515, section 4.1.11; RFC 7797).
 _ODD: Final = frozenset({"crit", "b64"})
 _KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 RSA_BITS_LEAST: Final = 2_048
-# Providers put names of their own into headers; what is critical is refused before.
+# Providers add private header parameters; critical ones are refused before.
 _REGISTRY: Final = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
 
 
 class NotSigned(Exception):
-    """It is no token that any of the keys signed."""
+    """The text is not a token that one of the keys signed."""
 
 
 class UnknownKey(NotSigned):
-    """It names a key that is not among them: they may have been changed since."""
+    """The token names an unknown key; the provider may have rotated its keys."""
 
 
 class Jwks:
-    """Those of a provider that can check a signature; what cannot be read is passed over."""
+    """Signature keys of a provider. Unreadable keys are skipped."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]) -> None:
         self._keys = [key for key in map(_read, documents) if key is not None]
@@ -52,7 +52,10 @@ class Jwks:
         return len(self._keys)
 
     def claims(self, token: str) -> dict[str, Any]:
-        """What a signed token says; else NotSigned, UnknownKey where its key is not here."""
+        """Returns the claims of a signed token.
+
+        Raises: NotSigned, or UnknownKey if its key is unknown.
+        """
         header = _header(token)
         key = self._key_for(header)
         try:
@@ -65,7 +68,7 @@ class Jwks:
         return claims
 
     def _key_for(self, header: Mapping[str, Any]) -> Key:
-        """The one that is named; where none is, the only one of its kind."""
+        """Returns the named key; without a name, the only key of the type."""
         kind = _KINDS[header["alg"][:2]]
         named = header.get("kid")
         fit = [key for key in self._keys if key.key_type == kind]
@@ -80,7 +83,7 @@ class Jwks:
 
 
 def looks_signed(text: str) -> bool:
-    """Whether it could be a JWT in the compact form at all."""
+    """Returns whether the text has the form of a compact JWT."""
     return text.count(".") == 2 and len(text) <= TOKEN_LONGEST
 
 

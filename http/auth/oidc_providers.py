@@ -1,5 +1,7 @@
-"""Providers as this process knows them: what they say of themselves and their keys, asked for when
-needed and again after a while. Nothing is believed that could not be asked again within a day.
+"""Cache of the metadata and keys of OIDC providers.
+
+Documents are fetched on demand and again when they are an hour old. A document that could not be
+renewed is valid for one day.
 """
 
 from collections import OrderedDict
@@ -14,12 +16,12 @@ from ...probes.oidc.oidc_client import Metadata, ProviderFault, discover, fetch_
 from .jws import Jwks, NotSigned, UnknownKey
 
 ISSUERS_MOST: Final = 4
-# After how long it is asked again, and how long what it said holds where it does not answer.
+# Age after which documents are fetched again, and age up to which old ones are valid.
 FRESH_SECONDS: Final = 3_600.0
 STALE_SECONDS: Final = 86_400.0
-# Tokens that name an unknown key make us ask again no more often than this.
+# A token with an unknown key causes a fetch at most this often.
 KEYS_AGAIN_SECONDS: Final = 10.0
-# After a failure, so that each request does not wait for the next.
+# Pause after a failure, so that not every request waits for a further one.
 FAILED_SECONDS: Final = 5.0
 
 
@@ -39,24 +41,27 @@ class ProviderCache:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def metadata(self, issuer: str) -> Metadata:
-        """ProviderFault where nothing is known of it that may still be believed."""
+        """Returns the metadata. Raises: ProviderFault if no valid metadata is available."""
         known = await self._fresh(issuer)
         assert known.metadata is not None, "it was asked"
         return known.metadata
 
     async def claims(self, issuer: str, token: str) -> dict[str, Any]:
-        """What a token says that the issuer signed. NotSigned; ProviderFault where its keys cannot
-        be had: then nothing is known of the token."""
+        """Returns the claims of a token that the issuer signed.
+
+        Raises: NotSigned; ProviderFault if the keys are unavailable, so that the token cannot be
+        judged.
+        """
         known = await self._fresh(issuer)
         with suppress(UnknownKey):
             return known.keys.claims(token)
-        # It may have changed its keys since.
+        # The provider may have rotated its keys.
         if not await self._ask_again(issuer, known, KEYS_AGAIN_SECONDS):
             raise NotSigned
         return known.keys.claims(token)
 
     def fault(self, issuer: str) -> str:
-        """Why it could not be asked the last time; empty where it could."""
+        """Returns the cause of the last failed fetch; empty if the last fetch succeeded."""
         known = self._known.get(issuer)
         return known.fault if known else ""
 
@@ -74,8 +79,10 @@ class ProviderCache:
         return known
 
     async def _ask_again(self, issuer: str, known: _Known, least_seconds: float) -> bool:
-        """Whether it was asked, by us or by who was faster, since what is known was `least_seconds`
-        old."""
+        """Fetches the documents if they are older than `least_seconds`.
+
+        Returns whether this call fetched them. False also during the pause after a failure.
+        """
         async with known.asking:
             now = trio.current_time()
             if known.metadata is not None and now - known.asked_at < least_seconds:

@@ -1,7 +1,7 @@
-"""Passwords: argon2id (RFC 9106) in threads that give way to the loop, a bounded number at a time.
+"""Passwords: argon2id (RFC 9106) in a bounded number of threads with low priority.
 
-An account that does not exist costs the same hash as one that does, so that the time of an answer
-tells nothing. The parameters stand in the stored string, so that they can be raised later.
+A sign-in to an unknown account computes the same hash, so that the duration reveals no accounts.
+The parameters are part of the stored string, so that they can be raised later.
 """
 
 import os
@@ -22,16 +22,16 @@ ITERATIONS: Final = 1
 LANES: Final = 1
 SALT_BYTES: Final = 16
 HASH_BYTES: Final = 32
-# A longer one is refused before it is hashed.
+# A longer password is refused before it is hashed.
 LONGEST: Final = 1_024
-# Where all cores hash, the loop still gets one when it wakes.
+# If all cores compute hashes, the event loop still gets a core when it wakes.
 NICENESS: Final = 10
 
 T = TypeVar("T")
 
 
 def _give_way() -> None:
-    """Of this thread alone: on Linux a priority is a thread's, elsewhere the whole process's."""
+    """Lowers the priority of this thread. Only on Linux is a priority per thread."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
@@ -57,27 +57,27 @@ def _verify(password: bytes, stored: str) -> bool:
 
 
 class Passwords:
-    """Hashes and compares passwords.
+    """Hashes and verifies passwords.
 
-    `threads` bounds how many are hashed at once; further ones wait their turn. `memory_kib` is the
-    memory cost of new hashes: tests of other things choose a small one.
+    `threads` bounds the concurrent hashes; further ones wait. `memory_kib` is the memory cost of
+    new hashes; tests of other features choose a small one.
     """
 
     def __init__(self, threads: trio.CapacityLimiter, memory_kib: int = MEMORY_KIB) -> None:
         self._memory_kib = memory_kib
         self._threads = threads
-        # Threads of our own: Trio lends its to whoever comes next, who would give way too.
+        # A dedicated pool, since a thread of Trio's pool would keep the low priority in later jobs.
         self._hashing = ThreadPoolExecutor(
             int(threads.total_tokens), "hashing", initializer=_give_way
         )
         self._nobody = _derive(os.urandom(SALT_BYTES), memory_kib)
 
     async def hash(self, password: str) -> str:
-        """The PHC string to store."""
+        """Returns the PHC string to store."""
         return await self._aside(lambda: _derive(password.encode(), self._memory_kib))
 
     async def matches(self, password: str, stored: str | None) -> bool:
-        """Whether it is the password; `stored` None, no such account, takes as long to say no."""
+        """Returns whether the password matches. `stored` None (no account) takes equally long."""
         against = stored or self._nobody
         found = await self._aside(lambda: _verify(password.encode(), against))
         return found and stored is not None
@@ -91,7 +91,7 @@ class Passwords:
 
 
 def rule_broken(password: str, shortest: int) -> str | None:
-    """What is wrong with a new password; None where it may be taken."""
+    """Returns the violated rule of a new password; None if it is acceptable."""
     if len(password) < shortest:
         return f"must be at least {shortest} characters"
     if len(password) > LONGEST:
