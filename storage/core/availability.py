@@ -1,7 +1,7 @@
-"""How a split becomes a figure, and when it does not: one function for page, feed, API and gate.
+"""Computation of figures from splits: one function for status page, feed, API and gate.
 
 Arithmetic is exact on whole microseconds and on the objective × 10⁴; a number becomes a float only
-where it is spelt. A figure that cannot be had is None with its reason, never a guess.
+in the output. A withheld figure is None with its reason, never an estimate.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ WHOLE = 100 * OBJECTIVE_SCALE
 
 
 class Withheld(StrEnum):
-    """Why there is no figure, in the words of the wire."""
+    """Reasons for a withheld figure, as on the wire."""
 
     NO_SLI = "no_sli"
     NOTHING_SEALED = "nothing_sealed"
@@ -37,7 +37,10 @@ class Withheld(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """An availability with its coverage; the reason is there exactly when the percent is not."""
+    """An availability with its coverage.
+
+    `withheld_reason` is set exactly if the percentage is None.
+    """
 
     uptime_percent: float | None
     coverage: float
@@ -58,7 +61,7 @@ class ErrorBudget:
 
 
 def figure(split: Split, *, sealed: bool = True) -> Availability:
-    """The figure of a split; `sealed` is False where nothing of the range is sealed yet."""
+    """Returns the figure of a split. `sealed` is False if no part of the range is sealed."""
     availability = split.availability()
     coverage = float(split.coverage() or 0)
     if not sealed:
@@ -68,17 +71,17 @@ def figure(split: Split, *, sealed: bool = True) -> Availability:
     return Availability(percent(availability), coverage, None)
 
 
-# Of very many days most were good throughout, and many of the rest are alike.
+# Most days are good throughout, and many of the others have equal splits.
 @lru_cache(maxsize=8_192)
 def uptime_percent(split: Split) -> float | None:
-    """Of what was measured, as `figure` has it."""
+    """Returns the uptime of the measured time, as `figure` does."""
     if not split.bad_us:
         return 100.0 if split.good_us else None
     return percent(Fraction(split.good_us, split.measured_us))
 
 
 def percent(ratio: Fraction) -> float:
-    """A hundred only of all and zero only of nothing, where a float would round to them."""
+    """Returns 100 only for the ratio 1 and 0 only for 0, even if a float would round to them."""
     value = float(100 * ratio)
     if value == 100 and ratio < 1:
         return nextafter(100, 0)
@@ -86,7 +89,7 @@ def percent(ratio: Fraction) -> float:
 
 
 def objective_e4(percent: float | str | Decimal) -> int | None:
-    """An objective as a whole number of 10⁻⁴ percent, rounded half up; None outside (0, 100)."""
+    """Returns an objective in units of 10⁻⁴ percent, rounded half up; None outside (0, 100)."""
     try:
         value = Decimal(str(percent))
     except ArithmeticError:
@@ -98,17 +101,17 @@ def objective_e4(percent: float | str | Decimal) -> int | None:
 
 
 def allowed_us(split: Split, objective: int) -> Fraction:
-    """(1 − objective) × (good + bad), exactly; the objective is × 10⁴."""
+    """Returns (1 − objective) × (good + bad), exactly. The objective is × 10⁴."""
     return Fraction((WHOLE - objective) * split.measured_us, WHOLE)
 
 
 def is_exhausted(split: Split, objective: int) -> bool:
-    """bad ≥ allowed; with nothing measured there is no budget to exhaust."""
+    """Returns whether bad ≥ allowed. Without measured time no budget exists to exhaust."""
     return bool(split.measured_us) and split.bad_us >= allowed_us(split, objective)
 
 
 def budget(split: Split, objective: int) -> ErrorBudget | Withheld:
-    """The budget of a window, withheld where too little was measured to mean anything."""
+    """Returns the budget of a window; withheld if the coverage is too low."""
     if not split.measured_us:
         return Withheld.NOTHING_MEASURED
     coverage = split.coverage() or Fraction(0)
@@ -128,7 +131,7 @@ def budget(split: Split, objective: int) -> ErrorBudget | Withheld:
 
 
 def burn_rate(split: Split, objective: int) -> Fraction | None:
-    """(bad / (good + bad)) / (1 − objective); None where it cannot be decided."""
+    """Returns (bad / (good + bad)) / (1 − objective); None if the coverage is too low."""
     coverage = split.coverage()
     if not split.measured_us or coverage is None or coverage < BURN_LEAST_COVERAGE:
         return None
@@ -136,18 +139,18 @@ def burn_rate(split: Split, objective: int) -> Fraction | None:
 
 
 def digits(sample: int) -> int:
-    """Decimals of a percentage that a number of results bears: 1 of 1 000 is a tenth of a percent.
+    """Returns the decimals that a sample size justifies: 1 of 1 000 is a tenth of a percent.
 
-    At least none, at most four, as an objective has.
+    At least 0, at most 4, as in an objective.
     """
     return min(max(len(str(max(sample, 1))) - 3, 0), 4)
 
 
 def spelt(ratio: Fraction, sample: int) -> str:
-    """A percentage with as many digits as its sample bears, cut and not rounded up.
+    """Formats a percentage with the decimals that its sample justifies, truncated.
 
-    All is only said of all, and nothing only of nothing: where the digits do not reach, it says
-    "> 99" and "< 1" in as many digits.
+    "100" and "0" appear only for exact values. If the decimals do not suffice, returns "> 99" or "<
+    1" with that number of decimals.
     """
     places = digits(sample)
     scale = 10**places

@@ -1,12 +1,14 @@
-"""What a decoder says of a document that is not of its shape, as a field and what is wrong with it.
+"""Conversion of a decoder's error to a field and a message.
 
-What was given is not repeated: it may have been meant for another field.
+The input is not repeated, since it may have been meant for another field.
 """
 
 
 def field_fault(text: str) -> tuple[str, str]:
-    """A decoder's message (msgspec's) with the field in front: `interval_seconds`, `expected int,
-    got str`. The field is empty where the whole is meant."""
+    """Splits a message of msgspec: `interval_seconds` and `expected int, got str`.
+
+    The field is empty if the error concerns the whole document.
+    """
     said, _, place = text.partition(" - at `")
     said = said.replace("`", "")
     field = place.rstrip("`").removeprefix("$").lstrip(".")

@@ -18,13 +18,13 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What RFC 3339 can spell: years 1 to 9999.
+# Range of RFC 3339: years 1 to 9999.
 EARLIEST = Instant((datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1))
 LATEST = Instant((datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1))
 
 
 def from_datetime(value: datetime) -> Instant:
-    """The instant of an aware datetime; ValueError for a naive one, which names no instant."""
+    """Returns the instant of an aware datetime. Raises: ValueError for a naive one."""
     if value.tzinfo is None:
         raise ValueError("a datetime without an offset names no instant")
     return Instant((value - _EPOCH) // timedelta(microseconds=1))
@@ -35,20 +35,20 @@ def to_datetime(value: Instant) -> datetime:
 
 
 def to_text(value: Instant) -> str:
-    """RFC 3339 in UTC with milliseconds and Z, as every instant on the wire is written."""
-    # A page holds thousands of these: strftime would cost six times as much. The offset is cut.
+    """Formats as RFC 3339 in UTC with milliseconds and Z, as on the wire."""
+    # A response contains thousands of these; strftime takes six times as long. The offset is cut.
     return to_datetime(value).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def from_text(text: str) -> Instant:
-    """Reads RFC 3339; ValueError where it is none or has no offset."""
+    """Parses RFC 3339. Raises: ValueError for other text or a missing offset."""
     if len(text) < 20 or text[10] not in "Tt ":
         raise ValueError("not an RFC 3339 instant")
     return from_datetime(datetime.fromisoformat(text))
 
 
 def is_timezone(name: str) -> bool:
-    """One of the IANA database; the host's own is none, since hosts differ."""
+    """Returns whether the name is in the bundled IANA database. Databases of hosts differ."""
     return name in _names()
 
 

@@ -1,4 +1,4 @@
-"""What people may call things, and how they are addressed: faults in words that tell the mend."""
+"""Rules for names and e-mail addresses. The faults state the rule."""
 
 import re
 
@@ -7,19 +7,19 @@ from .slug import is_slug
 NAME_LONGEST = 200
 EMAIL_LONGEST = 254
 
-# One sign, something on both sides of it, and no blanks: `admin@localhost` is an address too.
+# One @ with text on both sides and no blanks. `admin@localhost` is an address too.
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
 def name_fault(text: str) -> str | None:
-    """Why nothing may be called this; None where it may."""
+    """Returns why the name is invalid; None if it is valid."""
     if not text.strip():
         return "must not be blank"
     return words_fault(text)
 
 
 def words_fault(text: str) -> str | None:
-    """As of a name, but it may be empty."""
+    """Returns the same for a text that can be empty."""
     if len(text) > NAME_LONGEST:
         return f"must be at most {NAME_LONGEST} characters"
     return text_rule_broken(text)
@@ -30,14 +30,14 @@ def slug_fault(text: str) -> str | None:
 
 
 def email_fault(text: str) -> str | None:
-    """Only what makes it none at all: whether mail arrives there cannot be told by looking."""
+    """Checks the form only: delivery cannot be verified from the text."""
     if len(text) > EMAIL_LONGEST or not _EMAIL.fullmatch(text):
         return "must be an e-mail address"
     return text_rule_broken(text)
 
 
 def text_rule_broken(text: str, *, multiline: bool = False) -> str | None:
-    """Why a text may not be stored: control characters, or halves of characters; None: it may."""
+    """Returns why a text cannot be stored: control characters or lone surrogates; else None."""
     allowed = "\n\t" if multiline else ""
     if any((char < " " or "\x7f" <= char <= "\x9f") and char not in allowed for char in text):
         return "must not hold control characters"

@@ -1,11 +1,11 @@
-"""A refusal is an expected answer of a transaction: a stable code, and what field it means.
+"""Refusal: an expected error of a transaction, with a stable code and a field.
 
-Raising it rolls the transaction back; only the edges turn it into a status.
+Raising it rolls the transaction back. Only the outermost layer converts it to a status.
 """
 
 
 class Refused(Exception):
-    """`code` is the stable word of the wire; `field` and `message` say what to mend."""
+    """Expected error. `code` is the stable API code; `field` and `message` state the rule."""
 
     def __init__(self, code: str, field: str = "", message: str = "") -> None:
         super().__init__(code, field, message)
@@ -26,4 +26,4 @@ def expect(field: str, fault: str | None) -> None:
 
 
 class Unavailable(Exception):
-    """The store cannot answer just now; the one fault that is worth trying again."""
+    """The database is temporarily unavailable. The only error that justifies a retry."""

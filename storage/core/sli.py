@@ -1,9 +1,11 @@
 """Availability by time: how long a target was good, bad, unknown or excluded.
 
-A result speaks for its target from its instant until the next result, at most until its hold ends.
-Where a pause or a maintenance begins, earlier results speak no more. Time in maintenance is
-excluded whatever was measured in it; time in a pause is unknown. Where nothing speaks it is
-unknown. Every microsecond of a range is exactly one of the four, so splits add up.
+A result applies from its instant until the next result, at most until the end of its validity. The
+start of a pause or maintenance ends the validity of earlier results. Time in maintenance is
+excluded, whatever was measured in it. Time in a pause, or without a valid result, is unknown.
+
+Invariant: every microsecond of a range has exactly one of the four conditions, so splits can be
+added.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +21,7 @@ from .time_span import TimeSpan, clipped, merged, without
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A result with its hold: it speaks for [instant, until), if nothing ends it sooner."""
+    """A result that is valid in [instant, until), unless another event ends it earlier."""
 
     instant: Instant
     up: bool
@@ -34,7 +36,7 @@ class SliCondition(StrEnum):
 
 
 class Split(msgspec.Struct, frozen=True, gc=False):
-    """A range in whole microseconds of each condition."""
+    """Duration of each condition in a range, in whole microseconds."""
 
     good_us: int = 0
     bad_us: int = 0
@@ -58,11 +60,11 @@ class Split(msgspec.Struct, frozen=True, gc=False):
         return self.measured_us + self.unknown_us + self.excluded_us
 
     def availability(self) -> Fraction | None:
-        """good / (good + bad); None when nothing was measured."""
+        """Returns good / (good + bad); None if no time was measured."""
         return Fraction(self.good_us, self.measured_us) if self.measured_us else None
 
     def coverage(self) -> Fraction | None:
-        """(good + bad) / (range − excluded); None when all was excluded."""
+        """Returns (good + bad) / (range − excluded); None if the whole range was excluded."""
         counted_us = self.range_us - self.excluded_us
         return Fraction(self.measured_us, counted_us) if counted_us else None
 
@@ -80,8 +82,10 @@ def split(
     maintenance: Sequence[TimeSpan] = (),
     pauses: Sequence[TimeSpan] = (),
 ) -> Split:
-    """The split of one range. `samples` are in order of their instants and reach back far enough
-    that the one in force at the start of the range is among them."""
+    """Returns the split of one range.
+
+    `samples` are ordered by instant and include the sample that is valid at the start of the range.
+    """
     return buckets(samples, [within.from_, within.until], maintenance, pauses)[0]
 
 
@@ -91,7 +95,7 @@ def buckets(
     maintenance: Sequence[TimeSpan] = (),
     pauses: Sequence[TimeSpan] = (),
 ) -> list[Split]:
-    """One split for each range between two neighbouring edges, in one pass over the samples."""
+    """Returns one split per range between adjacent edges, in one pass over the samples."""
     if len(edges) < 2:
         return []
     within = TimeSpan(edges[0], edges[-1])
@@ -118,9 +122,9 @@ def timeline(
     maintenance: Sequence[TimeSpan] = (),
     pauses: Sequence[TimeSpan] = (),
 ) -> list[tuple[TimeSpan, SliCondition]]:
-    """The range in order, each stretch with its condition, neighbours always differing.
+    """Returns the spans of the range in order, with conditions that alternate.
 
-    What a composite or a service is made of: its state at an instant is a function of these.
+    The state of a composite or service at an instant is a function of these conditions.
     """
     excluded = merged(clipped(maintenance, within))
     silent = merged([*excluded, *clipped(pauses, within)])
@@ -136,7 +140,7 @@ def timeline(
 def line_buckets(
     line: Sequence[tuple[TimeSpan, SliCondition]], edges: Sequence[Instant]
 ) -> list[Split]:
-    """One split for each range between two neighbouring edges, of a line that covers them all."""
+    """Returns one split per range between adjacent edges, of a timeline that covers all ranges."""
     sums = [
         _per_bucket(
             clipped(
@@ -155,7 +159,7 @@ def _spoken(
     maintenance: Sequence[TimeSpan],
     pauses: Sequence[TimeSpan],
 ) -> tuple[list[TimeSpan], list[TimeSpan]]:
-    """When results say up and when they say down, before anything is excluded."""
+    """Returns the good and the bad spans, before exclusions."""
     breaks = sorted({span.from_ for span in (*maintenance, *pauses)})
     good: list[TimeSpan] = []
     bad: list[TimeSpan] = []
@@ -171,7 +175,7 @@ def _spoken(
 def _holds(
     samples: Sequence[Sample], breaks: Sequence[Instant], within: TimeSpan
 ) -> Iterator[tuple[Sample, Instant, Instant]]:
-    """Each sample with the part of the range that it speaks for."""
+    """Yields each sample with the part of the range in which it is valid."""
     index = 0
     for position, sample in enumerate(samples):
         if sample.instant >= within.until:
@@ -179,7 +183,7 @@ def _holds(
         until = min(sample.until, within.until)
         if position + 1 < len(samples):
             until = min(until, samples[position + 1].instant)
-        # A break at the sample's own instant is none of its: it began with it.
+        # A break at the instant of the sample does not end it.
         while index < len(breaks) and breaks[index] <= sample.instant:
             index += 1
         if index < len(breaks):
@@ -190,7 +194,7 @@ def _holds(
 
 
 def _per_bucket(spans: Sequence[TimeSpan], edges: Sequence[Instant]) -> list[int]:
-    """How much of the spans lies between each two edges."""
+    """Returns the duration of the spans between each pair of adjacent edges."""
     sums = [0] * (len(edges) - 1)
     index = 0
     for span in spans:

@@ -1,4 +1,4 @@
-"""Slugs: short names that stand in URLs, `^[a-z][a-z0-9-]{0,62}$`, never changed once given."""
+"""Slugs: short names in URLs, `^[a-z][a-z0-9-]{0,62}$`, immutable."""
 
 import re
 from collections.abc import Container
@@ -8,7 +8,7 @@ from unicodedata import normalize
 LENGTH = 63
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 _OTHER = re.compile(r"[^a-z0-9]+")
-# German sharp s and the Nordic letters have no decomposition.
+# ß and the Nordic characters have no Unicode decomposition.
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "ø": "o", "đ": "d", "ł": "l", "œ": "oe", "þ": "th"})
 
 
@@ -17,10 +17,10 @@ def is_slug(text: str) -> bool:
 
 
 def slug_of(name: str, otherwise: str = "monitor") -> str:
-    """A slug for a name: its letters and digits, the rest as hyphens.
+    """Returns a slug for a name: its letters and digits, with hyphens for the rest.
 
-    One that would begin with a digit, and one of which nothing is left (a name in another script),
-    get `otherwise` in front or instead.
+    If the slug would begin with a digit, `otherwise` is prepended. If it would be empty (a name in
+    another script), `otherwise` replaces it.
     """
     spread = normalize("NFKD", name.lower().translate(_LETTERS))
     plain = _OTHER.sub("-", spread.encode("ascii", "ignore").decode()).strip("-")
@@ -32,7 +32,7 @@ def slug_of(name: str, otherwise: str = "monitor") -> str:
 
 
 def free_slug(wanted: str, taken: Container[str]) -> str:
-    """The slug itself, or the first of `-2`, `-3` … that is free."""
+    """Returns the slug itself, or the first free one of `-2`, `-3` …"""
     if wanted not in taken:
         return wanted
     for number in count(2):

@@ -9,9 +9,9 @@ from .instant import DAY, Instant
 
 @dataclass(frozen=True, slots=True, order=True)
 class TimeSpan:
-    """From one instant to another; whether its ends belong to it is for the user to say.
+    """Span from one instant to another. Includes `from_` and excludes `until` by default.
 
-    Where nothing is said, `from_` belongs to it and `until` does not.
+    A caller that includes other ends documents it.
     """
 
     from_: Instant
@@ -23,7 +23,7 @@ class TimeSpan:
 
 
 def merged(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
-    """The same time as a set; empty spans fall out, touching ones become one."""
+    """Returns the union of the spans. Drops empty spans and joins adjacent ones."""
     result: list[TimeSpan] = []
     for span in sorted(spans):
         if span.until <= span.from_:
@@ -37,7 +37,7 @@ def merged(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
 
 
 def without(spans: Sequence[TimeSpan], holes: Sequence[TimeSpan]) -> list[TimeSpan]:
-    """What of one set is not in the other; both as `merged` gives them."""
+    """Returns the part of one set outside the other. Both sets must be `merged`."""
     result: list[TimeSpan] = []
     index = 0
     for span in spans:
@@ -56,13 +56,13 @@ def without(spans: Sequence[TimeSpan], holes: Sequence[TimeSpan]) -> list[TimeSp
 
 
 def clipped(spans: Iterable[TimeSpan], within: TimeSpan) -> list[TimeSpan]:
-    """What of a set lies within one span."""
+    """Returns the part of a set that is inside one span."""
     cut = (TimeSpan(max(s.from_, within.from_), min(s.until, within.until)) for s in spans)
     return [span for span in cut if span.from_ < span.until]
 
 
 def by_day(span: TimeSpan) -> list[TimeSpan]:
-    """The parts of a span that lie in each day in UTC."""
+    """Returns the parts of a span in each UTC day."""
     edges = [*range(span.from_ - span.from_ % DAY + DAY, span.until, DAY), span.until]
     starts = [span.from_, *edges[:-1]]
     pairs = zip(starts, edges, strict=True)
@@ -74,7 +74,7 @@ def total_us(spans: Iterable[TimeSpan]) -> int:
 
 
 def holding(spans: Sequence[TimeSpan], instant: Instant) -> TimeSpan | None:
-    """The span of a merged set that an instant lies in, its end not included."""
+    """Returns the span of a merged set that contains the instant, its end excluded."""
     index = bisect_right(spans, instant, key=_from) - 1
     return spans[index] if index >= 0 and instant < spans[index].until else None
 

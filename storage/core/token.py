@@ -1,6 +1,6 @@
-"""What a bearer secret of ours looks like: a prefix that tells its kind, then 256 bits in base62.
+"""Format of bearer secrets: a prefix for the kind, then 256 bits in base62.
 
-Only the SHA-256 of a token is stored: a secret of 256 random bits needs no slow hash, and the
+Only the SHA-256 of a token is stored. A secret of 256 random bits needs no slow hash, and the
 lookup stays one index probe.
 """
 
@@ -10,12 +10,12 @@ from hashlib import sha256
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CHARACTERS = frozenset(_ALPHABET)
 RANDOM_BYTES = 32
-# 62^43 is the first power of 62 that holds 256 bits.
+# 62^43 is the first power of 62 that exceeds 256 bits.
 LENGTH = 43
 
 
 class TokenKind(StrEnum):
-    """The prefixes. A body has no underscore, so none of them can be taken for another."""
+    """Prefixes of the kinds. A body contains no underscore, so the kinds are unambiguous."""
 
     API = "leadline_"
     AGENT = "leadline_agent_"
@@ -27,7 +27,7 @@ class TokenKind(StrEnum):
 
 
 def token_from(kind: TokenKind, random_bytes: bytes) -> str:
-    """The token of 32 random bytes; ValueError for any other number of them."""
+    """Returns the token of 32 random bytes. Raises: ValueError for another length."""
     if len(random_bytes) != RANDOM_BYTES:
         raise ValueError(f"a token is made of {RANDOM_BYTES} random bytes")
     number = int.from_bytes(random_bytes)
@@ -39,7 +39,7 @@ def token_from(kind: TokenKind, random_bytes: bytes) -> str:
 
 
 def kind_of(text: str) -> TokenKind | None:
-    """The kind of a well-formed token; None for anything else."""
+    """Returns the kind of a well-formed token; None for any other text."""
     for kind in TokenKind:
         body = text.removeprefix(kind.value)
         if body != text and len(body) == LENGTH and set(body) <= _CHARACTERS:
@@ -48,10 +48,10 @@ def kind_of(text: str) -> TokenKind | None:
 
 
 def claims_to_be_ours(text: str) -> bool:
-    """Whether it bears our prefix: such a text is never read as a JWT, however malformed."""
+    """Returns whether the text has our prefix. Such a text is never interpreted as a JWT."""
     return text.startswith(TokenKind.API.value)
 
 
 def digest(token: str) -> bytes:
-    """SHA-256 of the token, by which it is looked up."""
+    """Returns the SHA-256 of the token, its lookup key."""
     return sha256(token.encode()).digest()
