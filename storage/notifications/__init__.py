@@ -1,1 +1,1 @@
-"""What is stored of notifications."""
+"""Storage of notifications."""

@@ -8,7 +8,7 @@ from ..core.instant import Instant
 
 
 class ChannelRow(msgspec.Struct, frozen=True):
-    """`config` is JSON text; a secret that is set stands in it as a blank."""
+    """A notification channel. `config` is JSON text; a secret in it is a blank."""
 
     org: int
     id: int
@@ -39,10 +39,12 @@ class WebhookRow(msgspec.Struct, frozen=True):
 
 
 class Leased(msgspec.Struct, frozen=True):
-    """An event in hand, for a channel, a webhook, a page's subscribers or one of them. `payload` is
-    JSON text; `enqueued_through` is the last of a page's subscribers for whom a row was written.
-    `thread_external_id` is the id that the service gave to the thread's first message, empty if it
-    is unknown."""
+    """A leased event for a channel, a webhook, a status page's subscribers or one of them.
+
+    `payload` is JSON text. `enqueued_through` is the last subscriber of a page for which a row was
+    written. `thread_external_id` is the id that the remote service gave to the first message of the
+    thread; empty if unknown.
+    """
 
     org: int
     id: int
@@ -73,7 +75,9 @@ class Backlog(msgspec.Struct, frozen=True):
     oldest_due_at: Instant | None
 
     def oldest_us(self, now: Instant, fresh_us: int) -> int:
-        """Returns the age of the oldest event that is due. If none was due, 0; after `fresh_us` it
-        grows, since an event can have become due that no look has counted."""
+        """Returns the age of the oldest event that is due, 0 if none was due.
+
+        After `fresh_us` it grows even then, since an event can have become due after the count.
+        """
         since = self.at + fresh_us if self.oldest_due_at is None else self.oldest_due_at
         return max(now - since, 0)

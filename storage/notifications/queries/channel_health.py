@@ -1,4 +1,4 @@
-"""Whether those who are counted on could be reached: how the latest messages to them went."""
+"""Health of the channels that on-call relies on: results of the latest deliveries."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ import msgspec
 from ...core.instant import Instant
 from ...engine.pools import Tx
 
-# Of an organization's messages that many of the latest are looked at, whoever they went to.
+# Number of the organization's latest messages that are evaluated, for all channels together.
 LOOKED_AT: Final = 5_000
 
 _REACH = """
@@ -30,8 +30,11 @@ order by lower(c.name), c.id
 
 
 class ChannelHealth(msgspec.Struct, frozen=True):
-    """`failures` are in a row, since something was delivered last; `delivered_at` is None where
-    none of the messages that are looked at was delivered to it."""
+    """Health of a channel.
+
+    `failures` counts consecutive failures since the last delivery. `delivered_at` is None if none
+    of the evaluated messages was delivered.
+    """
 
     channel: int
     name: str
@@ -42,7 +45,7 @@ class ChannelHealth(msgspec.Struct, frozen=True):
 
 
 async def select_reach(tx: Tx, org: int, project: int) -> list[ChannelHealth]:
-    """Of the project's channels that take turns, take over, or stand on a ladder; by name."""
+    """Returns the project's channels in schedules, overrides or escalation policies, by name."""
     return await tx.structs(
         ChannelHealth, _REACH, org=org, project=project, most=LOOKED_AT, now=tx.now
     )

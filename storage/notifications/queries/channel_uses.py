@@ -8,7 +8,7 @@ select exists (select from escalation_targets where org = %(org)s and channel = 
 
 
 async def names_channel(tx: Tx, org: int, channel: int) -> bool:
-    """Whether a step of any ladder pages the channel."""
+    """Returns whether a step of an escalation policy pages the channel."""
     found: bool = await tx.value(_NAMES_CHANNEL, org=org, key=channel)
     return found
 
@@ -19,7 +19,7 @@ select exists (select from oncall_participants where org = %(org)s and channel =
 
 
 async def takes_part(tx: Tx, org: int, channel: int) -> bool:
-    """Whether the channel takes turns in any schedule."""
+    """Returns whether the channel is a participant of an on-call schedule."""
     found: bool = await tx.value(_HAS_PARTICIPANT, org=org, channel=channel)
     return found
 
@@ -31,6 +31,6 @@ select exists (select from oncall_overrides
 
 
 async def is_coming_for(tx: Tx, org: int, channel: int) -> bool:
-    """Whether an override that is not over puts the channel on call."""
+    """Returns whether a current or future override puts the channel on call."""
     found: bool = await tx.value(_HAS_COMING, org=org, channel=channel, now=tx.now)
     return found

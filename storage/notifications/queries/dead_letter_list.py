@@ -1,6 +1,6 @@
-"""What was given up, the latest first: as it is kept, or with where it was to go, for people.
+"""Dead letters, the latest first: as stored, or with their destination for display.
 
-The question whether an address subscribes is no dead letter. A process of an earlier version can
+Questions whether an address subscribes are not dead letters. A process of an earlier version can
 still have left one.
 """
 
@@ -20,8 +20,8 @@ select o.uid, o.topic, o.status, o.attempts, o.last_error, o.payload::text, o.cr
 from outbox o where o.status = 'dead' and o.topic <> 'subscription'
 order by o.updated_at desc, o.id limit %(most)s
 """
-# Of a webhook's URL only the host is told: the rest may be as good as a password. One of an
-# organization outlives the projects that it was told of.
+# Only the host of a webhook's URL is shown: the rest can be a secret. A webhook of an organization
+# outlives the projects of its events.
 _LETTERS = """
 select o.uid, o.topic, o.stream, o.event, o.payload ->> 'title', o.attempts, o.last_error,
   o.created_at, o.updated_at, p.uid, p.name, g.name, c.name, c.type,
@@ -45,7 +45,7 @@ _COUNT = "select count(*) from outbox where status = 'dead' and topic <> 'subscr
 
 
 class DeadEvent(msgspec.Struct, frozen=True):
-    """`payload` is JSON text."""
+    """A dead event as stored. `payload` is JSON text."""
 
     uid: UUID
     topic: str
@@ -58,8 +58,12 @@ class DeadEvent(msgspec.Struct, frozen=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """`channel` and its type, the `host` of a webhook, or the status page whose subscriber it is
-    for. `behind` is how many wait for it; `of_no_project` is of the organization itself."""
+    """A dead letter for display.
+
+    Its destination is `channel` with its type, the `host` of a webhook, or the status page of a
+    subscriber. `behind` counts the events that wait for it. `of_no_project` is true for an event of
+    the organization itself.
+    """
 
     uid: UUID
     topic: str
@@ -70,7 +74,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
     last_error: str
     created_at: Instant
     died_at: Instant
-    # None where the project is gone.
+    # None if the project was deleted.
     project_uid: UUID | None
     project: str | None
     organization: str
@@ -83,7 +87,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 async def select_dead_events(tx: Tx, most: int) -> list[DeadEvent]:
-    """Never more than MOST."""
+    """Returns at most MOST dead events."""
     return await tx.structs(DeadEvent, _EVENTS, most=min(most, MOST))
 
 

@@ -28,7 +28,7 @@ select {_COLUMNS} {_FROM}
 
 
 class SubscriberRow(msgspec.Struct, frozen=True):
-    """With what is told of the page in each mail; `project` is the page's."""
+    """A subscriber with the data of its status page for mails. `project` is the page's project."""
 
     org: int
     id: int
@@ -51,7 +51,7 @@ class SubscriberRow(msgspec.Struct, frozen=True):
 
 
 async def select_subscribers_by_key(tx: Tx, keys: Sequence[Key]) -> list[SubscriberRow]:
-    """Those that are still there."""
+    """Returns the subscribers that still exist."""
     if not keys:
         return []
     return await tx.structs(SubscriberRow, _BY_KEY, **key_arrays(keys, "ids"))

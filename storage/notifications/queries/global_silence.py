@@ -1,4 +1,4 @@
-"""Whether people are to be told of anything new just now."""
+"""Reads of the global silence."""
 
 from typing import Final
 
@@ -12,12 +12,12 @@ NAME: Final = "alerting"
 
 
 async def select_global_silence(tx: Tx) -> GlobalSilence | None:
-    """As it was set, whether or not it is over; None where nobody ever set one."""
+    """Returns the stored setting, even if it has expired; None if it was never set."""
     found = await select_setting(tx, NAME)
     return None if found is None else msgspec.json.decode(found, type=GlobalSilence)
 
 
 async def global_silence_in_force(tx: Tx) -> GlobalSilence | None:
-    """None where people are told."""
+    """Returns the silence that is in force; None otherwise."""
     found = await select_global_silence(tx) or NO_SILENCE
     return found if found.is_in_force(tx.now) else None

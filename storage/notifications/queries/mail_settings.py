@@ -1,7 +1,6 @@
-"""By which server letters go and where they lead: as it was set, else as it is configured.
+"""Mail server and link base URL: the stored setting, else the configuration.
 
-Read anew each time that something is to be sent, so that what is set holds at once in every
-process.
+They are read at each use, so that a change is effective immediately in every process.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +21,10 @@ NAME: Final = "mail"
 
 @dataclass(frozen=True, slots=True)
 class Mailing:
-    """`base_url` is what links are made of, without a slash at its end, or empty."""
+    """Mail settings in force.
+
+    `base_url` is the prefix of links, without a final slash, or empty.
+    """
 
     means: SendContext
     base_url: str
@@ -41,7 +43,10 @@ def place_of(row: SettingRow) -> CipherContext:
 
 
 async def select_mail_settings(tx: Tx, keyring: Keyring) -> MailSettings | None:
-    """None where nobody ever set them. CannotOpen where no key opens the password."""
+    """Returns the stored setting; None if it was never set.
+
+    Raises: CannotOpen if no key decrypts the password.
+    """
     row = await select_whole_setting(tx, NAME)
     if row is None:
         return None
@@ -53,7 +58,7 @@ async def select_mail_settings(tx: Tx, keyring: Keyring) -> MailSettings | None:
 
 
 async def select_mail_shown(tx: Tx) -> tuple[MailSettings, bool] | None:
-    """Without the password, and whether there is one."""
+    """Returns the stored setting without the password, and whether a password exists."""
     row = await select_whole_setting(tx, NAME)
     if row is None:
         return None
@@ -63,8 +68,10 @@ async def select_mail_shown(tx: Tx) -> tuple[MailSettings, bool] | None:
 async def mailing_in_force(
     tx: Tx, keyring: Keyring, configured: SendContext, base_url: str
 ) -> Mailing:
-    """What is configured, with what was set in its place. A password that no key opens is no
-    server that could be asked."""
+    """Returns the configuration, overridden by the stored setting.
+
+    If no key decrypts the password, no mail server is available.
+    """
     usual = Mailing(configured, base_url.rstrip("/"))
     try:
         found = await select_mail_settings(tx, keyring)

@@ -1,7 +1,7 @@
-"""When a delivery is tried again, when it is given up, and how many may be on their way at once.
+"""Retry, final failure and concurrency of deliveries.
 
-Pure: `now` and what is random come as arguments; `chance` is in [0, 1). An attempt is counted when
-it is leased, so that one of which nothing was ever heard counts too.
+Pure: `now` and random numbers are arguments; `chance` is in [0, 1). An attempt is counted at its
+lease, so that an attempt without a known outcome counts too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,24 +11,24 @@ from typing import Final
 
 from ...core.instant import HOUR, MINUTE, SECOND, Instant
 
-# To one destination, by all processes together.
+# Per destination, in all processes together.
 DESTINATION_HELD_MOST: Final = 5
 FAILING_HELD_MOST: Final = 1
 
-# Longer than a send may take and be settled; what it is not settled by is anybody's.
+# Longer than a send and its settlement can take. Afterwards any process can lease the event.
 LEASE_US: Final = 30 * SECOND
 RETRY_FIRST_US: Final = 5 * SECOND
 RETRY_LONGEST_US: Final = HOUR
-# A destination that fails rests as a whole. It is tried again sooner than one event would be: one
-# attempt says whether all that waits for it may go.
+# A failing destination backs off as a whole. It is retried sooner than one event would be, since
+# one attempt decides for all waiting events.
 REST_LONGEST_US: Final = 5 * MINUTE
-# Beyond this a power of two is longer than anything that is waited for.
+# Beyond this, a power of two exceeds every delay.
 _DOUBLINGS_MOST: Final = 32
 
-# Attempts of the question to a webhook whether it subscribes: anybody can name its address.
+# Attempts of the subscription question to a webhook: any visitor can enter its URL.
 QUESTION_ATTEMPTS_MOST: Final = 5
 
-# Events of a destination whose attempt is counted, or that become due, with one delivery to it.
+# Events of a destination that one delivery can count an attempt of, or make due.
 SHARED_MOST: Final = 1_000
 
 LEASE_LOST: Final = "lease_lost"
@@ -42,10 +42,12 @@ class DeliveryStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """How a send ended: `reason` is empty where it was delivered, else a bounded word or two.
-    `retry_after_us` is what the destination asked for. `is_ours`: it says nothing of the
-    destination. `is_over`: it was refused for good by who need not take it, and is not kept for
-    anybody to look at."""
+    """Outcome of a send. `reason` is empty if it was delivered, else a bounded text.
+
+    `retry_after_us` is the delay that the destination requested. `is_ours`: the failure is local
+    and does not concern the destination. `is_over`: an optional recipient refused permanently, so
+    no dead letter is kept.
+    """
 
     reason: str = ""
     retry_after_us: int = 0
@@ -60,7 +62,7 @@ class DeliveryOutcome:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryDecision:
-    """What an event becomes; `due` matters while it is pending."""
+    """Next status of an event. `due` is relevant only while it is pending."""
 
     status: DeliveryStatus
     due: Instant
@@ -68,7 +70,7 @@ class DeliveryDecision:
 
 @dataclass(frozen=True, slots=True)
 class DestinationState:
-    """Of a destination: failures in a row, and until when it rests, None where it does not."""
+    """Backoff state of a destination: consecutive failures and the end of the backoff, if any."""
 
     failures: int = 0
     backoff_until: Instant | None = None
@@ -78,7 +80,7 @@ class DestinationState:
 
 
 def backoff_us(failed: int, longest_us: int, chance: float) -> int:
-    """After so many failures, at least one: 5 s, doubled each time, with full jitter."""
+    """Returns the backoff after `failed` ≥ 1 failures: 5 s, doubled each time, with full jitter."""
     doublings = min(failed - 1, _DOUBLINGS_MOST)
     return int(min(RETRY_FIRST_US << doublings, longest_us) * chance)
 
@@ -98,13 +100,13 @@ def retry_limit(
     is_visitors_webhook: bool = False,
     is_ours: bool = False,
 ) -> RetryLimit:
-    """Returns the last attempt of an event, and what follows it.
+    """Returns the last attempt of an event, and its fate after that attempt.
 
     A dead letter is work for the operator, so the server of a visitor of a status page cannot cause
     one. A notice by mail goes to the mail server of the operator, and can become one.
 
     `is_question` is the question whether an address subscribes. `is_visitors_webhook` is a webhook
-    that a visitor named, confirmed or not. `is_ours` is a failure that says nothing of it.
+    that a visitor entered, confirmed or not. `is_ours` is a local failure.
     """
     if is_question:
         most = min(max_attempts, QUESTION_ATTEMPTS_MOST) if is_visitors_webhook else max_attempts
@@ -115,7 +117,7 @@ def retry_limit(
 def decide_delivery(
     outcome: DeliveryOutcome, attempts: int, limit: RetryLimit, now: Instant, chance: float
 ) -> DeliveryDecision:
-    """`attempts` counts the one that ended thus."""
+    """Decides the next status of an event. `attempts` includes the attempt that just ended."""
     if outcome.is_delivered or outcome.is_over:
         return DeliveryDecision(DeliveryStatus.DELIVERED, now)
     if attempts >= limit.attempts:
@@ -125,21 +127,24 @@ def decide_delivery(
 
 
 def lost_delivery(limit: RetryLimit, now: Instant) -> DeliveryDecision:
-    """What an event becomes that was not delivered by its last attempt."""
+    """Returns the final status of an event that its last attempt did not deliver."""
     status = DeliveryStatus.DEAD if limit.is_dead_letter else DeliveryStatus.DELIVERED
     return DeliveryDecision(status, now)
 
 
 def is_lost(attempts: int, max_attempts: int, *, was_leased: bool) -> bool:
-    """Of what is due: its last attempt ended without anybody saying how."""
+    """Returns whether a due event's last attempt ended without a known outcome."""
     return was_leased and attempts >= max_attempts
 
 
 def standing_after(
     before: DestinationState, outcomes: Sequence[DeliveryOutcome], now: Instant, chance: float
 ) -> DestinationState:
-    """One that was reached is well. What fails while it rests began before it did, and tells
-    nothing new but how long it wants to be left alone."""
+    """Returns the state of a destination after sends to it.
+
+    A delivery resets the state. A failure during the backoff belongs to an earlier send: it can
+    only extend the backoff by its requested delay.
+    """
     if any(outcome.is_delivered or outcome.is_over for outcome in outcomes):
         return DestinationState()
     failed = [outcome for outcome in outcomes if not outcome.is_ours]
@@ -157,11 +162,11 @@ def standing_after(
 def shared_failure(
     before: DestinationState, outcomes: Sequence[DeliveryOutcome], now: Instant
 ) -> DeliveryOutcome | None:
-    """The failure that counts as an attempt of every event that is due for the destination.
+    """Returns the failure that counts as an attempt of every due event of the destination.
 
-    A destination that fails is sent one event after each rest, on behalf of all that wait for it:
-    otherwise each would have an attempt only when its turn comes, and would be given up after days.
-    None if the destination did not fail before, since the failure can be that of the event alone.
+    A failing destination gets one event after each backoff, on behalf of all waiting events.
+    Otherwise each event would have an attempt only at its turn, and would fail after days. None if
+    the destination did not fail before, since the failure can concern the event alone.
     """
     if not before.failures or before.rests(now):
         return None
@@ -171,14 +176,13 @@ def shared_failure(
 
 
 def has_recovered(before: DestinationState, outcomes: Sequence[DeliveryOutcome]) -> bool:
-    """Whether a destination was reached whose failures were counted for all of its events, which
-    are due then."""
+    """Returns whether a destination with shared failures was reached; its events are due then."""
     return before.failures > 1 and any(outcome.is_delivered for outcome in outcomes)
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many more may be begun: to who is well, to who has just failed, of both together."""
+    """Number of further sends: to healthy destinations, to failing ones, and in total."""
 
     well: int
     failing: int
@@ -188,7 +192,11 @@ class Capacity:
         return max(min(self.failing if is_failing else self.well, self.both), 0)
 
     def less(self, count: int, *, is_failing: bool, is_slow: bool = False) -> "Capacity":
-        """What is slow takes no place of those that are not; who has failed has its own anyway."""
+        """Returns the capacity after `count` sends.
+
+        A slow send occupies no place of the healthy destinations. A failing destination has places
+        of its own.
+        """
         well = 0 if is_failing or is_slow else count
         failing = count if is_failing else 0
         return Capacity(self.well - well, self.failing - failing, self.both - count)
@@ -196,7 +204,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class CapacityLimits:
-    """Of one process: in all, and of it for webhooks."""
+    """Capacity of one process: in total, and the share of webhooks."""
 
     whole: Capacity
     webhooks: Capacity
@@ -216,17 +224,17 @@ class CapacityLimits:
         )
 
 
-# What one process may hold: so many that it has just begun, and as many again that are slow or go
-# to who has just failed. So whoever hangs holds a place of the quick for as long as it takes to be
-# called slow, gets no second one meanwhile, and once it has failed none. Webhooks have a share of
-# each, so that pages find room whatever webhooks do.
+# Limits of one process: sends that have just begun, and the same number of slow or failing ones. A
+# hanging destination occupies a fast place only until its send counts as slow, and gets no second
+# one in that time. After its failure it gets none. Webhooks have a share of each, so that pages
+# always find places.
 ROOMS: Final = CapacityLimits(Capacity(50, 50, 150), Capacity(30, 30, 90))
 SLOW_AFTER_US: Final = SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """Something in hand, as it was when it was leased, and whether it is slow by now."""
+    """A send in progress, as it was at its lease, and whether it is slow now."""
 
     is_page: bool
     is_failing: bool
@@ -242,7 +250,7 @@ def rooms_beside(held: Iterable[InFlight]) -> CapacityLimits:
 
 @dataclass(frozen=True, slots=True)
 class DestinationDemand:
-    """A destination for which something is due: how much, and how much of it all hold already."""
+    """A destination with due events. `held` counts the events that all processes have leased."""
 
     org: int
     destination: int
@@ -263,8 +271,11 @@ def destination_room(failures: int) -> int:
 def allot(
     demands: Sequence[DestinationDemand], rooms: CapacityLimits
 ) -> list[tuple[DestinationDemand, int]]:
-    """How many to lease of each: pages first, of them those to who is well; then whoever has the
-    least on its way, and else in the order given."""
+    """Returns how many events to lease for each destination.
+
+    Pages have priority, first to healthy destinations. Then the destination with the fewest sends
+    in progress comes first, in the given order.
+    """
     counts = [0] * len(demands)
     for is_page, is_failing in ((True, False), (True, True), (False, False), (False, True)):
         left = room = rooms.of(is_page=is_page, is_failing=is_failing)

@@ -1,7 +1,7 @@
-"""A silence over everything that is watched: until it ends people are told of nothing new.
+"""Global silence: no new notifications are sent until it ends.
 
-It keeps true: what was told before is told to be over, whenever that is; what is found meanwhile
-waits, and of it that is told which still holds when the silence has ended.
+Invariant: a notified outage gets its recovery notification regardless of the silence. A new outage
+waits, and is announced if it still lasts when the silence ends.
 """
 
 from typing import Final
@@ -11,12 +11,12 @@ import msgspec
 from ...core.instant import SECOND, Instant
 
 LONGEST_US: Final = 366 * 86_400 * SECOND
-# How soon what waits is looked at again, as it may be lifted at any time.
+# Recheck interval of waiting outages, since the silence can be lifted at any time.
 LOOK_US: Final = 15 * SECOND
 
 
 class GlobalSilence(msgspec.Struct, frozen=True):
-    """Without `until` it lasts until somebody lifts it."""
+    """Setting of the global silence. Without `until` it lasts until a user lifts it."""
 
     enabled: bool = False
     until: Instant | None = None
@@ -25,7 +25,7 @@ class GlobalSilence(msgspec.Struct, frozen=True):
         return self.enabled and (self.until is None or now < self.until)
 
     def next_check_at(self, now: Instant) -> Instant:
-        """When to look again whether one that is in force is over: no later than its end."""
+        """Returns when to check again whether the silence is over: no later than its end."""
         soon = Instant(now + LOOK_US)
         return soon if self.until is None else min(soon, self.until)
 
@@ -34,7 +34,7 @@ NO_SILENCE: Final = GlobalSilence()
 
 
 def silence_fault(silence: GlobalSilence, now: Instant) -> tuple[str, str] | None:
-    """The field and the rule that it breaks."""
+    """Returns the invalid field and the violated rule."""
     if not silence.enabled or silence.until is None:
         return None
     if silence.until <= now:

@@ -1,8 +1,8 @@
-"""What people and machines are told of, as it is kept until it is delivered.
+"""Notifications for people and machines, as stored until delivery.
 
-A page is told to people, in the words of whatever service carries it; its link is completed when it
-is sent, since where the console stands is the configuration's to say. What machines are told is a
-document of the caller's, which names its event and its place in the order of its incident.
+A page is a notification for people, formatted by the sender of each service. Its link is completed
+at the send, since the URL of the console is configuration. The document for machines is built by
+the caller; it contains its event and its sequence number within the incident.
 """
 
 import re
@@ -17,13 +17,12 @@ from ...core.instant import Instant
 
 STATUSES: Final = frozenset({"down", "recovered"})
 SEVERITIES: Final = frozenset({"none", "minor", "major", "critical"})
-# Spelt as JSON does, and not the end of an escaped backslash.
+# The escape in JSON, except after an escaped backslash.
 _NUL: Final = re.compile(r"((?<!\\)(?:\\\\)*)\\u0000")
 
 
 class Topic(StrEnum):
-    """What an event belongs to: an incident, a monitor's change without one, or somebody who wants
-    to be told of a status page."""
+    """Subject of an event: an incident, a status change without one, or a subscription."""
 
     INCIDENT = "incident_event"
     MONITOR = "monitor_transition"
@@ -32,10 +31,12 @@ class Topic(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """`event` is incident.opened, incident.escalated, incident.reminder or incident.resolved, and
-    monitor.down, monitor.reminder or monitor.recovered where no incident was opened; of a budget
-    budget.burning, budget.reminder or budget.recovered. `status` and `severity` are words of
-    STATUSES and SEVERITIES, `path` begins with a slash.
+    """A page.
+
+    `event` is incident.opened, incident.escalated, incident.reminder or incident.resolved. Without
+    an incident it is monitor.down, monitor.reminder or monitor.recovered. For a budget it is
+    budget.burning, budget.reminder or budget.recovered. `status` and `severity` are values of
+    STATUSES and SEVERITIES; `path` begins with a slash.
     """
 
     event: str
@@ -53,16 +54,16 @@ class Notification:
 
 
 class BadPayload(Exception):
-    """What is kept cannot be read: another version wrote it, or somebody changed it."""
+    """The stored payload is unreadable: another version wrote it, or it was modified."""
 
 
 def page_text(page: Notification) -> str:
-    """The page as JSON."""
+    """Encodes a page as JSON."""
     return _storable(msgspec.json.encode(page).decode())
 
 
 def page_of(text: str) -> Notification:
-    """The page that was written; BadPayload where it is none."""
+    """Decodes a page. Raises: BadPayload."""
     try:
         return msgspec.json.decode(text, type=Notification)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -70,19 +71,19 @@ def page_of(text: str) -> Notification:
 
 
 def document_text(event: str, payload: Mapping[str, Any]) -> str:
-    """What a webhook is sent, as JSON; ValueError without the `seq` that receivers order by."""
+    """Encodes the document for webhooks. Raises: ValueError without `seq`, the order key."""
     if not isinstance(payload.get("seq"), int):
         raise ValueError("what is told to webhooks has a seq")
     return _storable(msgspec.json.encode({**payload, "event": event}).decode())
 
 
 def link_of(base_url: str, path: str) -> str:
-    """Empty where nobody said under which address the console is reached."""
+    """Returns the link; empty if the URL of the console is not configured."""
     return base_url.rstrip("/") + path if base_url else ""
 
 
 def _storable(text: str) -> str:
-    """PostgreSQL keeps every character but one, which says nothing to anybody."""
+    """Replaces U+0000, the only character that PostgreSQL cannot store."""
     return _NUL.sub(r"\1\\ufffd", text)
 
 

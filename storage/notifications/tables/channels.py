@@ -1,4 +1,4 @@
-"""Channels of projects, and which monitors tell them. Secrets are sealed before they come here."""
+"""Channels of projects and their monitors. Callers encrypt the secrets."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ c.enabled, c.created_at
 """
 _FROM = "from notification_channels c join projects p on p.org = c.org and p.id = c.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s"
-# Held, so that of two edits at once none is lost; and nothing comes to refer to what goes.
+# The lock prevents lost updates, and new references to a channel that is being deleted.
 _LOCK = f"{_BY_UID} for update of c"
 _BY_KEY = f"""
 select {_COLUMNS} {_FROM}
@@ -61,7 +61,7 @@ async def lock_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
 
 
 async def select_channels_by_key(tx: Tx, keys: Sequence[Key]) -> list[ChannelRow]:
-    """By (organization, id), in no order; those that are gone are left out."""
+    """Returns existing channels by (organization, id), unordered."""
     if not keys:
         return []
     return await tx.structs(ChannelRow, _BY_KEY, **key_arrays(keys, "ids"))
@@ -97,7 +97,7 @@ async def delete_channel(tx: Tx, row: ChannelRow) -> None:
 
 
 async def lock_shared_channel(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
-    """Its key, if it is the project's; it stays until we are done."""
+    """Share-locks a channel of the project. Returns its key, or None."""
     tx.lock_rank(LockRank.CHANNEL, "a channel that is referred to")
     key: int | None = await tx.value(_HOLD, org=org, project=project, uid=uid)
     return key
@@ -106,16 +106,16 @@ async def lock_shared_channel(tx: Tx, org: int, project: int, uid: UUID) -> int 
 async def lock_shared_channels(
     tx: Tx, org: int, project: int, uids: Collection[UUID]
 ) -> dict[UUID, int]:
-    """The keys of those that are the project's; they stay until we are done."""
+    """Share-locks channels of the project. Returns their keys."""
     tx.lock_rank(LockRank.CHANNEL, "channels that are referred to")
     return dict(await tx.rows(_HOLD_SEVERAL, org=org, project=project, uids=list(uids)))
 
 
 async def attach_channel(tx: Tx, org: int, monitor: int, channel: int) -> bool:
-    """False where it was attached already."""
+    """Returns False if the channel was already attached."""
     return await tx.execute(_ATTACH, org=org, monitor=monitor, channel=channel) == 1
 
 
 async def detach_channel(tx: Tx, org: int, monitor: int, uid: UUID) -> bool:
-    """False where it was not attached."""
+    """Returns False if the channel was not attached."""
     return await tx.execute(_DETACH, org=org, monitor=monitor, uid=uid) == 1

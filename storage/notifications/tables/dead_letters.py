@@ -1,5 +1,4 @@
-"""Events that were given up, and how they are sent on their way again. They block what follows them
-in their stream until then."""
+"""Dead letters and their replay. A dead letter blocks the later events of its stream."""
 
 from typing import Final
 from uuid import UUID
@@ -8,7 +7,7 @@ import msgspec
 
 from ...engine.pools import LockRank, Tx
 
-# Of so many one transaction is made.
+# Dead letters per transaction.
 BATCH_MOST: Final = 5_000
 
 _AFTER = """
@@ -20,8 +19,8 @@ _BY_UID = """
 select o.org, o.id, o.uid, o.destination from outbox o
 where o.uid = %(uid)s and o.status = 'dead' and o.topic <> 'subscription'
 """
-# Before their events are, in the order of all who change them. A destination is tried at once
-# too: somebody says that it is well again.
+# Runs before the update of the events, in the lock order of all writers. The destinations are due
+# immediately too, since the replay implies that they are reachable again.
 _WAKE_DESTINATIONS = """
 update destinations d set backoff_until = null
 where (d.org, d.id) in (
@@ -53,14 +52,16 @@ async def select_dead(tx: Tx, uid: UUID) -> Dead | None:
 
 
 async def select_dead_after(tx: Tx, after: int) -> list[Dead]:
-    """The next BATCH_MOST by their number."""
+    """Returns the next BATCH_MOST dead letters by id."""
     return await tx.structs(Dead, _AFTER, after=after, most=BATCH_MOST)
 
 
 async def replay(tx: Tx, dead: list[Dead], *, wait: bool) -> set[UUID]:
-    """They are due at once, as if they had never been tried; returns those that were dead still.
-    Without `wait` those that a writer of their stream holds just now are left out: who holds many
-    waits for nobody."""
+    """Makes the events due, with their attempts reset. Returns those that were still dead.
+
+    Without `wait`, skips events that a writer of their stream has locked, since this transaction
+    already has many locks.
+    """
     tx.lock_rank(LockRank.OUTBOX, "events that were given up")
     orgs = [item.org for item in dead]
     destinations = [item.destination for item in dead]

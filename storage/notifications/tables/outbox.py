@@ -1,11 +1,14 @@
-"""Events on their way to whom they are told, written in the transaction of what they tell.
+"""Outbox: events for destinations, written in the transaction of their cause.
 
-A row is one event for one destination. Within a stream a destination is told one thing after the
-other: a row is `ready` when nothing earlier of its stream is undelivered, and whoever settles the
-row before makes it so. Who writes a row holds the first undelivered of its stream FOR SHARE: it
-cannot be settled meanwhile, so whoever settles it sees the new row afterwards. A row that is being
-settled just then is waited for, and found delivered. A page that was given up and its outage's
-others are a stream of their own, named as their thread.
+A row is one event for one destination. Within a stream, a destination gets the events in order: a
+row is `ready` if no earlier event of its stream is undelivered. The settlement of the earlier row
+makes the next one ready.
+
+Locks: a writer locks the first undelivered row of the stream FOR SHARE. The row cannot be settled
+before the commit, so its settlement sees the new row. If the row is being settled, the writer waits
+and finds it delivered.
+
+A dead page and the other pages of its outage form a separate stream, named as their thread.
 """
 
 from collections.abc import Sequence
@@ -17,8 +20,8 @@ from uuid_utils.compat import uuid7
 from ...engine.pools import LockRank, Tx
 from ..rules.notification import Topic
 
-# A webhook or channel that goes meanwhile is waited for and left out. Only the first event for it
-# comes this way.
+# A webhook or channel that is being deleted is waited for and left out. Only its first event needs
+# this statement.
 _MAKE_FOR_WEBHOOKS = """
 insert into destinations (org, webhook)
 select w.org, w.id from webhooks w
@@ -35,7 +38,7 @@ where c.org = %(org)s and c.project = %(project)s and c.id = any(%(channels)s::i
 order by c.id for key share of c
 on conflict do nothing
 """
-# Held, so that none goes between being chosen and being written for.
+# The lock prevents a deletion between the selection and the insert.
 _OF_WEBHOOKS = """
 select d.id from destinations d join webhooks w on w.org = d.org and w.id = d.webhook
 where w.org = %(org)s and w.enabled and (w.project is null or w.project = %(project)s)
@@ -54,7 +57,8 @@ select d.id, d.channel from notification_threads t
 where t.org = %(org)s and t.thread = %(thread)s and c.enabled
 order by d.id for key share of d
 """
-# Of pages that may tell somebody of that project; whether one shows what is told is asked later.
+# Status pages that can notify subscribers of the project. Whether a page shows the incident is
+# decided later.
 _TELLS: Final = """
 g.org = %(org)s and (g.project is null or g.project = %(project)s) and g.visibility <> 'internal'
 and exists (select from subscribers s where s.org = g.org and s.page = g.id
@@ -82,8 +86,8 @@ _HOLD = """
 select id from destinations where org = %(org)s and id = any(%(destinations)s::int[])
 order by id for key share
 """
-# The first, since that is the one that may be settled. One that was settled while we waited drops
-# out, and the next is found instead.
+# Only the first row can be settled. If it was settled during the wait, it no longer qualifies and
+# the next row is found.
 _LOCK_HEADS = """
 select h.destination
 from unnest(%(destinations)s::int[]) as t(destination) cross join lateral (
@@ -109,7 +113,7 @@ on conflict do nothing
 
 
 async def lock_shared_webhooks(tx: Tx, org: int, project: int) -> list[int]:
-    """The destinations of the enabled webhooks that hear of that project."""
+    """Share-locks the destinations of the enabled webhooks that receive events of the project."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     await tx.execute(_MAKE_FOR_WEBHOOKS, org=org, project=project)
     return [row[0] for row in await tx.rows(_OF_WEBHOOKS, org=org, project=project)]
@@ -118,7 +122,7 @@ async def lock_shared_webhooks(tx: Tx, org: int, project: int) -> list[int]:
 async def lock_shared_channels(
     tx: Tx, org: int, project: int, channels: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """(destination, channel) of those among the project's channels that are enabled."""
+    """Share-locks the enabled ones of the project's channels. Returns (destination, channel)."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     given = {"org": org, "project": project, "channels": list(channels)}
     await tx.execute(_MAKE_FOR_CHANNELS, **given)
@@ -126,14 +130,14 @@ async def lock_shared_channels(
 
 
 async def lock_shared_notified(tx: Tx, org: int, thread: UUID) -> list[tuple[int, int]]:
-    """Returns (destination, channel) of the enabled channels of the thread."""
+    """Share-locks the enabled channels of the thread. Returns (destination, channel)."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     rows = await tx.rows(_OF_THREAD, org=org, thread=thread)
     return [(row[0], row[1]) for row in rows]
 
 
 async def lock_shared_pages(tx: Tx, org: int, project: int) -> list[int]:
-    """The destinations of the pages that may tell subscribers of that project."""
+    """Share-locks the destinations of the status pages that can notify of the project."""
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     await tx.execute(_MAKE_FOR_PAGES, org=org, project=project)
     return [row[0] for row in await tx.rows(_OF_PAGES, org=org, project=project)]
@@ -142,8 +146,10 @@ async def lock_shared_pages(tx: Tx, org: int, project: int) -> list[int]:
 async def lock_shared_subscribers(
     tx: Tx, org: int, page: int, after: int, most: int
 ) -> list[tuple[int, int, list[UUID] | None]]:
-    """(destination, subscriber, the components that it chose) of the page's next subscribers that
-    are told of anything, by their numbers."""
+    """Share-locks the page's next active subscribers, by id.
+
+    Returns (destination, subscriber, selected components).
+    """
     tx.lock_rank(LockRank.OUTBOX, "destinations that are written for")
     rows = await tx.rows(_OF_SUBSCRIBERS, org=org, page=page, after=after, most=most)
     return [(row[0], row[1], row[2]) for row in rows]
@@ -165,15 +171,18 @@ async def insert_events(
     payload: str,
     destinations: Sequence[int],
 ) -> None:
-    """One row for each destination, all of which are held. The caller holds what the stream is of,
-    so that its rows are numbered in the order in which they are committed."""
+    """Inserts one row per destination.
+
+    Locks: the caller has locked all destinations and the subject of the stream, so that ids rise in
+    commit order.
+    """
     tx.lock_rank(LockRank.OUTBOX, "what is undelivered of a stream")
     held = list(destinations)
     waiting = await _lock_heads(tx, org, stream, held)
     aside: set[int] = set()
     if thread != stream:
-        # Of an outage of which something was given up, which is a stream of its own. Looked for
-        # afterwards: what is not set aside by now is held by us, and stays where it is.
+        # An outage with a dead page has a separate stream. Check it after the lock above: rows that
+        # are not set aside by now are locked by this transaction and stay in place.
         aside = await _lock_heads(tx, org, thread, held)
     await tx.execute(
         _INSERT,
@@ -192,7 +201,7 @@ async def insert_events(
 
 
 async def _lock_heads(tx: Tx, org: int, stream: UUID, destinations: list[int]) -> set[int]:
-    """For which of them something of the stream is undelivered."""
+    """Locks the heads. Returns the destinations with undelivered events of the stream."""
     rows = await tx.rows(_LOCK_HEADS, org=org, stream=stream, destinations=destinations)
     return {row[0] for row in rows}
 

@@ -1,9 +1,9 @@
-"""Events of the outbox as they are leased and settled.
+"""Lease and settlement of the events in the outbox.
 
-A destination is locked while some of its events are leased, so that what all processes together
-hold of it stays within bounds; nobody waits for such a lock. A lease is an id of its own for each
-claim: whoever settles by one that is gone changes nothing. An event that a writer of its stream
-holds just then is passed over, not waited for: it is settled a moment later.
+Locks: a destination is locked while its events are leased, so that the leases of all processes
+together stay within the limits. No transaction waits for such a lock. Each claim has its own lease
+id, so that a settlement by an expired lease changes no rows. An event that a writer of its stream
+has locked is skipped and settled later.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ from ..rules.delivery_retry import (
     DestinationState,
 )
 
-# Jumps along the index from one destination to the next, however much waits for each.
+# Jumps along the index from one destination to the next, independent of the number of events.
 _ACTIVE: Final = """
 with recursive active as (
   (select o.org, o.destination, o.due_at from outbox o
@@ -45,7 +45,7 @@ _HELD: Final = """
 (select count(*) from outbox o
  where o.org = d.org and o.destination = d.id and o.lease is not null and o.due_at > at(%(now)s))
 """
-# Where something is due and nothing but us keeps it from going.
+# Destinations with a due event and without a reason on our side to wait.
 _FREE_TO_GO: Final = """
 from active a
   join destinations d on d.org = a.org and d.id = a.destination
@@ -55,9 +55,8 @@ where a.due_at <= at(%(now)s) and (d.backoff_until is null or d.backoff_until <=
   and coalesce(c.enabled, w.enabled, true)
 """
 _IS_DUE = f"{_ACTIVE} select exists (select {_FREE_TO_GO})"
-# Who holds as much as it may, or does not answer what it was sent: it is sent nothing more until
-# it does, or fails. Looked for one by one: all together would be looked for in whatever the index
-# still keeps of leases that are gone.
+# Destinations at their limit, or with an unanswered send: no further event is sent until it ends.
+# One subquery per destination, since a joint scan would read index entries of old leases.
 _IS_FULL: Final = f"""
 (select count(*) >=
      case when d.failures > 0 then {FAILING_HELD_MOST} else {DESTINATION_HELD_MOST} end
@@ -71,7 +70,7 @@ _KINDS: Final = {
     "well_webhooks": (False, False),
     "failing_webhooks": (False, True),
 }
-# So many at most of each kind, so that none of them hides another.
+# A limit per kind, so that no kind hides another.
 _OF_KIND: Final = """
 {name} as (
   select d.org, d.id, w.is_page, w.due_at from wanting w join destinations d using (org, id)
@@ -94,7 +93,8 @@ wanting as (
 select org, id from ({_ALL_KINDS}) k
 order by not is_page, due_at
 """
-# In a statement of its own: what others leased before they let the destination go is seen here.
+# A separate statement, so that it sees leases that were committed before the destination lock was
+# released.
 _DEMANDS = f"""
 select d.org, d.id, d.channel is not null, d.failures, {_HELD},
   (select count(*) from (
@@ -132,7 +132,7 @@ _NOTE_TOLD = """
 update outbox set enqueued_through = %(through)s
 where org = %(org)s and id = %(id)s and lease = %(lease)s
 """
-# Whoever deletes one waits until its events are settled, and they are not halfway gone meanwhile.
+# A deletion waits until the events are settled, so that they do not disappear midway.
 _HOLD_DESTINATIONS = """
 select d.org, d.id, d.failures, d.backoff_until
 from unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id)
@@ -150,8 +150,9 @@ select o.org, o.id
 from unnest(%(orgs)s::int[], %(ids)s::bigint[], %(leases)s::uuid[]) as t(org, id, lease)
   join outbox o on o.org = t.org and o.id = t.id and o.lease = t.lease
 """
-# All are locked: who writes what follows has committed, and is seen, or waits for us. What goes
-# next is found by what is delivered just now, which the same statement does not see as such.
+# All rows are locked. A writer of a later event has committed and is visible, or waits for this
+# transaction. The next row is found by the rows delivered here, which the same statement does not
+# see as delivered.
 _SETTLE = """
 with settled as (
   update outbox o set status = t.status, attempts = t.attempts, lease = null, due_at = at(t.due),
@@ -195,8 +196,8 @@ with waiting as (
 )
 update outbox o set due_at = at(%(now)s) from waiting w where o.org = w.org and o.id = w.id
 """
-# The outages of a monitor follow each other, but what was given up of one keeps nothing of the next
-# back: with all that follows it in its own outage it becomes a stream of its own.
+# The outages of a monitor share a stream, but a dead event must not block the next outage. With the
+# later events of its own outage it moves to a separate stream.
 _SET_ASIDE = """
 update outbox o set stream = o.thread
 from unnest(%(orgs)s::int[], %(destinations)s::int[], %(streams)s::uuid[],
@@ -246,7 +247,7 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class Held(_Event, frozen=True):
-    """An event that is ours to settle."""
+    """An event whose lease is valid and whose row is locked."""
 
 
 class Due(Held, frozen=True):
@@ -262,14 +263,16 @@ class WaitingEvent(Held, frozen=True):
 
 
 async def is_delivery_due(tx: Tx) -> bool:
-    """Whether there may be something to lease; where nothing waits it costs one look."""
+    """Returns whether an event may be due. Costs one index lookup if none is."""
     found: bool = await tx.value(_IS_DUE, now=tx.now)
     return found
 
 
 async def lock_wanting(tx: Tx, rooms: CapacityLimits) -> list[DestinationDemand]:
-    """Destinations for which something is due and may be leased, of each kind no more than there is
-    room, pages first and then by how long it has been due."""
+    """Locks destinations with due events that can be leased.
+
+    Pages come first, then the destinations with the oldest due events. `rooms` limits each kind.
+    """
     tx.lock_rank(LockRank.OUTBOX, "destinations that are delivered to")
     most = {
         name: rooms.of(is_page=is_page, is_failing=is_failing)
@@ -283,7 +286,7 @@ async def lock_wanting(tx: Tx, rooms: CapacityLimits) -> list[DestinationDemand]
 
 
 async def lock_due(tx: Tx, wanted: Sequence[tuple[DestinationDemand, int]]) -> list[Due]:
-    """What is due of each destination, at most so much, longest due first."""
+    """Locks due events of each destination, up to its count, longest due first."""
     tx.lock_rank(LockRank.OUTBOX, "events that are due")
     return await tx.structs(
         Due,
@@ -296,13 +299,16 @@ async def lock_due(tx: Tx, wanted: Sequence[tuple[DestinationDemand, int]]) -> l
 
 
 async def lease(tx: Tx, due: Sequence[Due], name: UUID) -> list[Leased]:
-    """Counts an attempt of each; all are locked."""
+    """Leases the locked events and counts an attempt of each."""
     keys = key_arrays([(item.org, item.id) for item in due], "ids")
     return await tx.structs(Leased, _LEASE, **keys, lease=name, now=tx.now)
 
 
 async def record_notified(tx: Tx, leased: Leased, lease: UUID, through: int) -> bool:
-    """For all up to this subscriber a row is written; False where the lease is gone."""
+    """Records that a row exists for each subscriber up to `through`.
+
+    Returns False without a lease.
+    """
     tx.lock_rank(LockRank.OUTBOX, "an event of a page that is passed on")
     given = {"org": leased.org, "id": leased.id, "lease": lease, "through": through}
     return await tx.execute(_NOTE_TOLD, **given) == 1
@@ -311,15 +317,17 @@ async def record_notified(tx: Tx, leased: Leased, lease: UUID, through: int) -> 
 async def lock_shared_destinations(
     tx: Tx, destinations: Collection[Key]
 ) -> dict[Key, DestinationState]:
-    """How they stand; that may change, but none goes until we are done."""
+    """Share-locks destinations against deletion, not against updates. Returns their states."""
     tx.lock_rank(LockRank.OUTBOX, "destinations whose events are settled")
     rows = await tx.rows(_HOLD_DESTINATIONS, **key_arrays(sorted(destinations), "ids"))
     return {(row[0], row[1]): DestinationState(row[2], row[3]) for row in rows}
 
 
 async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[Held], set[Key]]:
-    """Those whose lease still stands, and which of the others have one too but are held by
-    somebody else just now."""
+    """Locks the events whose lease is valid.
+
+    Returns them, and the keys of valid leases whose rows another transaction has locked.
+    """
     tx.lock_rank(LockRank.OUTBOX, "events that are settled")
     given = key_arrays([(item.org, item.id) for item, _ in items], "ids")
     leases = [name for _, name in items]
@@ -333,7 +341,10 @@ async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[
 
 
 async def lock_waiting(tx: Tx, destinations: Collection[Key]) -> list[WaitingEvent]:
-    """At most SHARED_MOST of each destination, longest due first. Skips locked events."""
+    """Locks up to SHARED_MOST events of each destination, longest due first.
+
+    Skips locked events.
+    """
     tx.lock_rank(LockRank.OUTBOX, "events that wait for a failing destination")
     keys = key_arrays(sorted(destinations), "ids")
     return await tx.structs(WaitingEvent, _LOCK_WAITING, **keys, now=tx.now)
@@ -346,7 +357,10 @@ async def make_due(tx: Tx, destinations: Collection[Key]) -> int:
 
 
 async def settle(tx: Tx, settled: Sequence[tuple[Held, DeliveryDecision, str]]) -> int:
-    """Each with its last error; how many may go now that what went before them is delivered."""
+    """Stores the outcome and last error of each event.
+
+    Returns how many later events become ready.
+    """
     found = await tx.row(
         _SETTLE,
         **key_arrays([(held.org, held.id) for held, _, _ in settled], "ids"),
@@ -364,8 +378,10 @@ async def settle(tx: Tx, settled: Sequence[tuple[Held, DeliveryDecision, str]]) 
 
 
 async def set_aside(tx: Tx, dead: Sequence[Held]) -> int:
-    """What was given up, and is locked, no longer keeps back what belongs to something else; how
-    many may go by that. Nothing of an incident does."""
+    """Moves locked dead events to separate streams; returns how many events become ready.
+
+    Events of incidents stay in place.
+    """
     aside = [item for item in dead if item.stream != item.thread]
     if not aside:
         return 0
@@ -434,12 +450,12 @@ where c.created_at < at(%(before)s)
 
 
 async def purge_delivered(tx: Tx, before: Instant, most: int) -> int:
-    """What was delivered before; how much that was, at most so much at once."""
+    """Deletes up to `most` events delivered before the instant. Returns their number."""
     return await tx.execute(_DROP_DELIVERED, before=before, most=most)
 
 
 async def purge_threads(tx: Tx, before: Instant) -> int:
-    """Those begun before of which nothing is kept and nothing more is to come."""
+    """Deletes threads begun before the instant that have no events and expect none."""
     return await tx.execute(_DROP_THREADS, before=before)
 
 

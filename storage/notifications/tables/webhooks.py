@@ -1,4 +1,4 @@
-"""Webhooks of organizations. The secret is sealed before it comes here."""
+"""Webhooks of organizations. Callers encrypt the secret."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -17,7 +17,7 @@ from webhooks w join organizations o on o.id = w.org
   left join users u on u.id = w.created_by
 """
 _BY_UID = f"select {_COLUMNS} {_FROM} where w.uid = %(uid)s"
-# Held, so that it does not go between being read and being written.
+# The lock prevents a deletion between read and write.
 _LOCK = f"{_BY_UID} for update of w"
 _BY_KEY = f"""
 select {_COLUMNS} {_FROM}
@@ -43,7 +43,7 @@ async def lock_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
 
 
 async def select_webhooks_by_key(tx: Tx, keys: Sequence[Key]) -> list[WebhookRow]:
-    """By (organization, id), in no order; those that are gone are left out."""
+    """Returns existing webhooks by (organization, id), unordered."""
     if not keys:
         return []
     return await tx.structs(WebhookRow, _BY_KEY, **key_arrays(keys, "ids"))

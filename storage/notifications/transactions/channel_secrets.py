@@ -1,7 +1,7 @@
-"""What of a channel's settings is secret is kept apart, sealed, and given back as a mask only.
+"""Secrets of channel settings: stored separately, encrypted, and shown only as a mask.
 
-A blank or the mask keeps the stored value; where it would be sent to another host, it is asked for
-again, so that nobody who may edit a channel can have its secrets sent to a place of theirs.
+A blank or the mask keeps the stored value. If the edit changes the host, the secret must be entered
+again, so that an editor cannot redirect it to another server.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def place_of(channel: UUID) -> CipherContext:
 
 
 def spec_of(kind: str) -> ChannelSpec:
-    """Refused where no channel is of that type."""
+    """Returns the channel type. Raises: Refused if the type is unknown."""
     spec = SPECS.get(kind)
     if spec is None:
         raise Refused("invalid", "type", "is no type of channel")
@@ -29,7 +29,7 @@ def spec_of(kind: str) -> ChannelSpec:
 
 
 def checked(spec: ChannelSpec, config: Mapping[str, str]) -> dict[str, str]:
-    """The settings without blanks; Refused with the first that is wrong."""
+    """Returns the settings without blanks. Raises: Refused with the first fault."""
     whole = {key: value for key, value in config.items() if value}
     for fault in spec.faults(whole):
         raise Refused("invalid", fault.field, fault.message)
@@ -39,7 +39,7 @@ def checked(spec: ChannelSpec, config: Mapping[str, str]) -> dict[str, str]:
 def merged(
     spec: ChannelSpec, before: Mapping[str, str], given: Mapping[str, str]
 ) -> dict[str, str]:
-    """The whole settings after an edit that gave some of them."""
+    """Returns the complete settings after a partial edit."""
     kept = {k for k, v in given.items() if k in spec.secrets and v in ("", MASK)}
     whole = checked(spec, {**before, **{k: v for k, v in given.items() if k not in kept}})
     if spec.has_moved(before, whole):
@@ -53,8 +53,10 @@ def merged(
 def split(
     spec: ChannelSpec, config: Mapping[str, str], keyring: Keyring, channel: UUID
 ) -> tuple[str, bytes | None]:
-    """What is stored in clear, as JSON text, and what is sealed, None for nothing. Refused
-    encryption_key_missing."""
+    """Returns the plain settings as JSON text, and the encrypted secrets or None.
+
+    Raises: Refused encryption_key_missing.
+    """
     plain = {k: "" if k in spec.secrets else v for k, v in config.items()}
     secret = {k: v for k, v in config.items() if k in spec.secrets}
     sealed = keyring.seal(msgspec.json.encode(secret), place_of(channel)) if secret else None
@@ -62,14 +64,17 @@ def split(
 
 
 def shown(row: ChannelRow) -> dict[str, str]:
-    """The settings as everybody may see them."""
+    """Returns the settings with masked secrets."""
     secrets = SPECS[row.type].secrets
     plain = msgspec.json.decode(row.config, type=dict[str, str])
     return {name: MASK if name in secrets else value for name, value in plain.items()}
 
 
 def opened(row: ChannelRow, keyring: Keyring) -> dict[str, str]:
-    """The settings as a sender needs them; CannotOpen where the ring does not open the secrets."""
+    """Returns the settings with secrets, for a sender.
+
+    Raises: CannotOpen if no key decrypts them.
+    """
     plain = msgspec.json.decode(row.config, type=dict[str, str])
     if row.config_ciphertext is None:
         return plain
@@ -80,7 +85,7 @@ def opened(row: ChannelRow, keyring: Keyring) -> dict[str, str]:
 def opened_for_edit(
     row: ChannelRow, spec: ChannelSpec, given: Mapping[str, str], keyring: Keyring
 ) -> dict[str, str]:
-    """As `opened`; where no key opens the secrets, an edit that gives them all again may go on."""
+    """Returns the same as `opened`, without secrets if the edit replaces all undecryptable ones."""
     try:
         return opened(row, keyring)
     except CannotOpen:

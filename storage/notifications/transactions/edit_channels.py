@@ -1,4 +1,4 @@
-"""Channels are made, changed and removed by a project's editors; what is kept of one is whole."""
+"""Creation, edit and deletion of channels by editors of the project."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,7 +34,7 @@ async def create_channel(
     *,
     enabled: bool,
 ) -> ChannelRow:
-    """Refused not_found, forbidden, invalid, channel_quota, encryption_key_missing."""
+    """Raises: Refused not_found, forbidden, invalid, channel_quota, encryption_key_missing."""
     home = await demand_project(tx, principal, EDIT, project)
     expect("name", name_fault(name))
     spec = spec_of(kind)
@@ -61,8 +61,10 @@ async def edit_channel(
     enabled: bool | None,
     keyring: Keyring,
 ) -> ChannelRow:
-    """What is None stays as it is. Refused not_found, forbidden, invalid,
-    encryption_key_missing."""
+    """Changes the fields that are not None.
+
+    Raises: Refused not_found, forbidden, invalid, encryption_key_missing.
+    """
     before = await _lock(tx, principal, channel)
     if name is not None:
         expect("name", name_fault(name))
@@ -88,8 +90,10 @@ async def edit_channel(
 
 
 async def delete_channel(tx: Tx, principal: Principal, channel: UUID) -> None:
-    """Monitors no longer tell it, and overrides that put it on call once go with it. Refused
-    not_found, forbidden, and in_use where a ladder or a schedule counts on it."""
+    """Deletes a channel with its monitor attachments and past overrides.
+
+    Raises: Refused not_found, forbidden, or in_use if an escalation policy or schedule uses it.
+    """
     row = await _lock(tx, principal, channel)
     if await _is_counted_on(tx, row):
         raise Refused("in_use")
@@ -102,7 +106,7 @@ async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
 
 
 async def _is_counted_on(tx: Tx, row: ChannelRow) -> bool:
-    """Whoever comes to name it holds it, and waits for us."""
+    """Returns whether on-call uses the channel. A new reference needs its lock and waits for us."""
     return (
         await channel_uses.names_channel(tx, row.org, row.id)
         or await channel_uses.takes_part(tx, row.org, row.id)

@@ -1,4 +1,4 @@
-"""Webhooks are an organization's own: made with a secret that is shown once, and then only used."""
+"""Webhooks of an organization. The secret is shown once, at the creation."""
 
 from typing import Final
 from uuid import UUID
@@ -38,8 +38,8 @@ async def create_webhook(
     *,
     enabled: bool,
 ) -> WebhookRow:
-    """Refused not_found, forbidden, invalid, webhook_quota, encryption_key_missing."""
-    # One at a time in an organization, so that the quota is one.
+    """Raises: Refused not_found, forbidden, invalid, webhook_quota, encryption_key_missing."""
+    # Serialized per organization, so that the quota is exact.
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
     home = await projects_queries.select_organization(tx, organization)
@@ -62,7 +62,7 @@ async def create_webhook(
 async def enable_webhook(
     tx: Tx, principal: Principal, webhook: UUID, *, enabled: bool
 ) -> WebhookRow:
-    """Refused not_found, forbidden."""
+    """Raises: Refused not_found, forbidden."""
     before = await _lock(tx, principal, webhook)
     if before.enabled != enabled:
         await webhooks.enable_webhook(tx, before, enabled=enabled)
@@ -72,14 +72,14 @@ async def enable_webhook(
 
 
 async def delete_webhook(tx: Tx, principal: Principal, webhook: UUID) -> None:
-    """Refused not_found, forbidden."""
+    """Raises: Refused not_found, forbidden."""
     row = await _lock(tx, principal, webhook)
     await webhooks.delete_webhook(tx, row)
     await audit(tx, principal, row.org, "webhook.delete", _target(row))
 
 
 def opened(row: WebhookRow, keyring: Keyring) -> str:
-    """The secret that signs; CannotOpen where the ring does not open it."""
+    """Returns the signing secret. Raises: CannotOpen if no key decrypts it."""
     return keyring.open(row.secret_ciphertext, place_of(row.uid)).decode()
 
 

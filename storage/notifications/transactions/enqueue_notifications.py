@@ -1,5 +1,6 @@
-"""Telling is writing rows: machines, and people by their channels, in the transaction of what is
-told. Whoever calls holds what the stream is of: an incident, or the state of a monitor without one.
+"""Outbox rows of notifications, written in the transaction of their cause.
+
+Locks: the caller has locked the subject of the stream, an incident or the state of a monitor.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,8 +24,10 @@ __all__ = [
 async def enqueue_webhooks(
     tx: Tx, org: int, project: int, incident: UUID, event: str, payload: Mapping[str, Any]
 ) -> int:
-    """To each enabled webhook of the organization or of that project; how many that are.
-    ValueError where the payload has no `seq`."""
+    """Writes to each enabled webhook of the organization or project. Returns their number.
+
+    Raises: ValueError if the payload has no `seq`.
+    """
     text = document_text(event, payload)
     destinations = await outbox.lock_shared_webhooks(tx, org, project)
     if destinations:
@@ -37,8 +40,10 @@ async def enqueue_webhooks(
 async def enqueue_status_page_events(
     tx: Tx, org: int, project: int, incident: UUID, seq: int
 ) -> None:
-    """To each page with subscribers that may show the project: what of it the subscribers are told
-    is decided when it is passed on, by what the page shows then."""
+    """Writes to each status page with subscribers that can show the project.
+
+    The content is decided when the event is passed on, by the components that the page shows then.
+    """
     destinations = await outbox.lock_shared_pages(tx, org, project)
     if destinations:
         text = document_text(NOTICE_EVENT, {"seq": seq})
@@ -57,8 +62,7 @@ async def enqueue_pages(
     channels: Collection[int],
     page: Notification,
 ) -> list[int]:
-    """To those of the channels that are enabled, each once, and remembers that they were told;
-    returns them."""
+    """Writes to the enabled ones of the channels and records them as notified. Returns them."""
     if not channels:
         return []
     found = await outbox.lock_shared_channels(tx, org, project, sorted(set(channels)))

@@ -1,4 +1,4 @@
-"""Takes what is due, within what one process and all together may hold of it, pages first."""
+"""Leases due events within the limits of the process and of each destination, pages first."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -28,15 +28,17 @@ from ..tables.outbox_deliveries import Due
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeasedDelivery:
-    """An event in hand under a lease, and where it goes: a channel, a webhook, a subscriber, or
-    none of them, where that went meanwhile, or where it is a page's, to be passed on."""
+    """A leased event with its recipient: a channel, a webhook or a subscriber.
+
+    It has no recipient if that was deleted, or if the event of a status page must be passed on.
+    """
 
     event: Leased
     lease: UUID
     channel: ChannelRow | None
     webhook: WebhookRow | None
     subscriber: SubscriberRow | None = None
-    # Its destination had just failed when it was leased.
+    # The destination had just failed at the time of the lease.
     is_failing: bool = False
 
     @property
@@ -47,13 +49,12 @@ class LeasedDelivery:
 @dataclass(frozen=True, slots=True)
 class LeasedDeliveries:
     deliveries: Sequence[LeasedDelivery]
-    # Dead letters that were leased for their last attempt and not settled.
+    # Dead letters whose last attempt was leased and never settled.
     lost: int
 
 
 async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> LeasedDeliveries:
-    """No more than there is room for beside what the caller has in hand already. Each lease ends
-    LEASE_US after `tx.now`."""
+    """Leases up to `rooms`, the free capacity of the caller. Leases end LEASE_US after `tx.now`."""
     if rooms.whole.both <= 0:
         return LeasedDeliveries((), 0)
     wanted = allot(await deliveries.lock_wanting(tx, rooms), rooms)
@@ -100,7 +101,7 @@ async def _addressed(
     by_subscriber = {(row.org, row.id): row for row in subscriber_rows}
     by_channel = {(row.org, row.id): row for row in channel_rows}
     by_webhook = {(row.org, row.id): row for row in webhook_rows}
-    # Those that wait longest first: ids rise with time.
+    # Longest waiting first: ids rise with time.
     return [
         LeasedDelivery(
             event,

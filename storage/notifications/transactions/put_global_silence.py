@@ -1,4 +1,4 @@
-"""Global admins say that people are told of nothing new for a while, or that they are again."""
+"""Start and end of the global silence by global admins."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_global_silence(tx: Tx, principal: Principal, silence: GlobalSilence) -> None:
-    """Refused forbidden, and invalid with the field that cannot be."""
+    """Raises: Refused forbidden, or invalid with the field."""
     demand(principal, EDIT, None)
     fault = silence_fault(silence, tx.now)
     if fault is not None:

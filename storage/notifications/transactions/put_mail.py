@@ -1,4 +1,4 @@
-"""Global admins say by which server letters go, and where their links lead."""
+"""Mail server and link base URL, set by global admins."""
 
 from typing import Final
 
@@ -25,14 +25,17 @@ async def put_mail(
     configured: MailSettings,
     keyring: Keyring,
 ) -> MailSettings:
-    """What was set, with its password. A blank `password` stays the one that is in force, which is
-    of `configured` where nothing was set before. Refused forbidden, encryption_key_missing, and
-    invalid with the field that cannot be."""
+    """Stores the settings and returns them with the password.
+
+    A blank `password` keeps the one in force, from `configured` if none was stored before.
+
+    Raises: Refused forbidden, encryption_key_missing, or invalid with the field.
+    """
     demand(principal, EDIT, None)
     try:
         before = await select_mail_settings(tx, keyring) or configured
     except CannotOpen:
-        # No key opens the one that is stored: then it is asked for again.
+        # The stored password cannot be decrypted, so it must be entered again.
         before = MailSettings()
     whole = with_password(given, password, before)
     if whole is None:

@@ -1,4 +1,4 @@
-"""Global admins send on its way again what was given up: one event, or all there are."""
+"""Replay of dead letters by global admins: one event, or all."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,8 +17,11 @@ REPLAY: Final = Permission(Need.GLOBAL_ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`last` is where the next batch begins, None after the last; `busy` are those to replay one by
-    one, as somebody held them."""
+    """Result of a batch.
+
+    `last` is the start of the next batch, None after the last. `busy` are locked events, to be
+    replayed one by one.
+    """
 
     replayed: int
     busy: tuple[UUID, ...]
@@ -26,7 +29,7 @@ class Batch:
 
 
 async def replay_dead(tx: Tx, principal: Principal, event: UUID) -> None:
-    """Refused forbidden, and not_found where it is not dead."""
+    """Replays one dead letter. Raises: Refused forbidden, or not_found if it is not dead."""
     demand(principal, REPLAY, None)
     found = await dead_letters.select_dead(tx, event)
     if found is None or not await dead_letters.replay(tx, [found], wait=True):
@@ -35,7 +38,10 @@ async def replay_dead(tx: Tx, principal: Principal, event: UUID) -> None:
 
 
 async def replay_batch(tx: Tx, principal: Principal, after: int) -> Batch:
-    """The next of all that are dead, `after` 0 for the first. Refused forbidden."""
+    """Replays the next batch of dead letters, `after` 0 for the first.
+
+    Raises: Refused forbidden.
+    """
     demand(principal, REPLAY, None)
     found = await dead_letters.select_dead_after(tx, after)
     replayed = await dead_letters.replay(tx, found, wait=False) if found else set()

@@ -1,6 +1,6 @@
-"""What became of deliveries: delivered and what waited for them may go, to be tried again, or dead.
+"""Settlement of deliveries: delivered, to be retried, or dead.
 
-Nothing changes of what the caller's lease is gone of.
+An event whose lease has expired stays unchanged.
 """
 
 from collections import Counter
@@ -31,13 +31,13 @@ from .lease_deliveries import LeasedDelivery
 
 @dataclass(slots=True)
 class Settled:
-    """`busy`: held by somebody else just now, and to be settled again."""
+    """Result of a settlement. `busy` events were locked elsewhere and must be settled again."""
 
     became: dict[Key, DeliveryStatus] = field(default_factory=dict)
     busy: set[Key] = field(default_factory=set)
-    # How many may go by this.
+    # Number of later events that became ready.
     readied: int = 0
-    # How many other events of the destination became dead letters with this one.
+    # Further events of the destination that became dead letters, by the event that was sent.
     dead_beside: Counter[Key] = field(default_factory=Counter)
 
 
@@ -47,7 +47,7 @@ async def settle_deliveries(
     max_attempts: int,
     random: Callable[[], float],
 ) -> Settled:
-    """`random` gives numbers in [0, 1)."""
+    """Settles sends that ended. `random` returns numbers in [0, 1)."""
     outcomes = {(one.event.org, one.event.id): outcome for one, outcome in ended}
     limits = {
         (one.event.org, one.event.id): _limit(one, outcome, max_attempts) for one, outcome in ended
@@ -73,7 +73,7 @@ async def settle_deliveries(
     readied = await deliveries.settle(tx, settled)
     dead = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DEAD]
     readied += await deliveries.set_aside(tx, dead)
-    # Only of what was sent: an event beside it has no outcome of its own.
+    # Only for sent events: the other events of the destination have no outcome.
     named = [(item, outcomes[item.org, item.id].external_id) for item in held]
     named = [(item, external_id) for item, external_id in named if external_id]
     if named:
@@ -103,8 +103,10 @@ async def _count_beside(
     max_attempts: int,
     random: Callable[[], float],
 ) -> tuple[list[tuple[Held, DeliveryDecision, str]], Counter[Key]]:
-    """What becomes of the events that wait for a destination which failed again, and how many of
-    them are dead letters now, by the event that was sent."""
+    """Counts a repeated failure of a destination as an attempt of its waiting events.
+
+    Returns their decisions, and the number of new dead letters by the event that was sent.
+    """
     failures = {key: shared_failure(seen[key], ended_by[key], tx.now) for key in ended_by}
     shared = {key: failure for key, failure in failures.items() if failure is not None}
     dead: Counter[Key] = Counter()
@@ -147,7 +149,7 @@ async def _record_states(
     seen: Mapping[Key, DestinationState],
     random: Callable[[], float],
 ) -> None:
-    """Who is well and was reached stays as it is, and is not even locked."""
+    """Stores changed states. A healthy destination that was reached is not locked."""
     moved = [key for key in ended if standing_after(seen[key], ended[key], tx.now, 0) != seen[key]]
     if not moved:
         return
