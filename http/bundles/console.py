@@ -1,5 +1,6 @@
-"""A project's monitors and services as a bundle: to read and keep, and to change by. What a text
-would change is shown before anything is applied.
+"""Bundle screen: export of a project's monitors and services, and changes by a bundle.
+
+The screen shows the plan of a bundle before it is applied.
 """
 
 from collections import Counter
@@ -29,7 +30,7 @@ from ..wire.route import Request, Response, Route
 from .routes.bundles import apply_of, aside, plan_of
 
 FORM_BYTES_MOST: Final = 1 << 20
-# What is shown of a plan; the command line prints all of it.
+# Changes of a plan that are shown; the command line prints all.
 CHANGES_MOST: Final = 500
 FIELDS_MOST: Final = 50
 VALUE_LONGEST: Final = 160
@@ -42,7 +43,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldChangeItem:
-    """What it was and what it comes to be; None where there is neither."""
+    """Change of a field. `before` or `after` is None if the field is absent there."""
 
     name: str
     before: str | None
@@ -60,7 +61,7 @@ class ChangePlanItem:
 
 @dataclass(frozen=True, slots=True)
 class BundlePreview:
-    """A plan, or what was applied."""
+    """A plan, or the result of applying one."""
 
     is_applied: bool
     first: str
@@ -82,7 +83,7 @@ async def render_bundle(ask: Request) -> Response:
 
 
 async def submit_bundle(ask: Request) -> Response:
-    # A browser sends line breaks of its own, whatever was typed.
+    # A browser sends CRLF line breaks.
     typed = value_of(ask, "bundle").replace("\r\n", "\n")
     verb = value_of(ask, "act")
     if verb not in ("plan", "apply"):

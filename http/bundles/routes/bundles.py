@@ -1,5 +1,7 @@
-"""Configuration as code: a project's monitors and services planned, applied and exported as one
-document. What is applied here belongs to the provider `api`."""
+"""Configuration as code: plan, apply and export of a project's monitors and services.
+
+Objects that these routes apply belong to the provider `api`.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,7 +65,7 @@ async def export(ask: Request) -> Bundle:
 
 
 async def _bundle_of(ask: Request) -> Wanted:
-    """Refused invalid with the entry and its field."""
+    """Parses the body. Raises: Refused invalid with the entry and its field."""
     given: dict[str, Any] = {
         name: value
         for name, value in msgspec.structs.asdict(ask.body).items()
@@ -73,7 +75,7 @@ async def _bundle_of(ask: Request) -> Wanted:
 
 
 async def aside(ask: Request, work: Callable[[], T]) -> T:
-    """In a thread: what is read or written of a large bundle would hold the loop for a second."""
+    """Runs `work` in a thread, since a large bundle would block the event loop for a second."""
     return await trio.to_thread.run_sync(work, limiter=ask.context.readers)
 
 

@@ -1,5 +1,4 @@
-"""File providers as they stand: all of them for global admins, an organization's files for its
-own."""
+"""State of file providers: all for global admins, an organization's files for its admins."""
 
 from typing import Final
 

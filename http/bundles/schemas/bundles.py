@@ -1,4 +1,4 @@
-"""Bodies of bundles: a project's monitors and services as one document, and what it changes."""
+"""Bodies of bundles: a project's monitors and services as one document, and its changes."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,14 +7,17 @@ from msgspec import UNSET, Meta, UnsetType
 from ....storage.bundles.rules.bundle_diff import BundleChange
 from ...wire.schema import RequestSchema, Schema
 
-# What an entry holds, and how it is refused, is storage.bundles.rules.bundle's to say.
+# storage.bundles.rules.bundle defines and validates the content of an entry.
 Entries = dict[str, dict[str, Any]]
 Format = Annotated[int, Meta(ge=1, le=2)]
 
 
 class BundleRequest(RequestSchema, frozen=True, kw_only=True):
-    """`organization` and `project` are slugs or ids, and those of the project that it is applied
-    to. Services come with format 2."""
+    """A bundle.
+
+    `organization` and `project` are slugs or ids and must name the project of the request. Services
+    require format 2.
+    """
 
     format: Format
     organization: str
@@ -32,8 +35,10 @@ class Bundle(Schema, frozen=True, kw_only=True):
 
 
 class BundlePlan(Schema, frozen=True, kw_only=True):
-    """An entry for each of the bundle, and for each that its file named before and no longer does.
-    `applied` is false for a plan."""
+    """Plan of a bundle, or its result if `applied`.
+
+    `changes` has an entry for each object of the bundle, and for each orphan of its file.
+    """
 
     changes: list[BundleChange]
     applied: bool

@@ -1,4 +1,4 @@
-"""Bodies of file providers: who watches which directory, and how each of its files stands."""
+"""Bodies of file providers: directories, their leaders, and the state of each file."""
 
 from typing import Literal
 
@@ -9,8 +9,11 @@ from ...wire.schema import InstantText, Schema
 
 
 class FileProviderDiagnostic(Schema, frozen=True, kw_only=True):
-    """A file as it was last looked at. `generation` counts how often it was applied; `last_error`
-    says why its newest content is not, with line and column."""
+    """A bundle file at its last scan.
+
+    `generation` counts how often it was applied. `last_error` states why the newest content is not
+    applied, with line and column.
+    """
 
     provider: str
     organization: str
@@ -23,7 +26,10 @@ class FileProviderDiagnostic(Schema, frozen=True, kw_only=True):
 
 
 class FileProviderRuntimeStatus(Schema, frozen=True, kw_only=True):
-    """`leader` is whether a process watches the directory just now. Scans in Unix seconds."""
+    """State of a file provider.
+
+    `leader`: a process watches the directory. Scans in Unix seconds.
+    """
 
     provider: str
     scope_type: Literal["instance", "organization", "project"]
