@@ -1,4 +1,4 @@
-"""Bodies of announced maintenance, and of what is shown before the past is changed."""
+"""Bodies of announced maintenance, and of previews of changes to the past."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -14,8 +14,10 @@ Reason = Annotated[str, Meta(max_length=REASON_LONGEST)]
 
 
 class MaintenanceWindow(Schema, frozen=True, kw_only=True):
-    """Without a monitor it is of the whole project. `cancel_effective_at` is where it was ended
-    before its time."""
+    """A maintenance, of the whole project if `monitor_id` is absent.
+
+    `cancel_effective_at` is its actual end if it was ended early.
+    """
 
     id: UUID
     project_id: UUID
@@ -29,7 +31,7 @@ class MaintenanceWindow(Schema, frozen=True, kw_only=True):
 
 
 class CreateMaintenance(RequestSchema, frozen=True, kw_only=True):
-    """`preview_id` is needed where it begins before now."""
+    """Request for a maintenance. `preview_id` is required if it begins before now."""
 
     monitor_id: UUID | UnsetType = UNSET
     starts_at: InstantText
@@ -39,8 +41,10 @@ class CreateMaintenance(RequestSchema, frozen=True, kw_only=True):
 
 
 class MaintenanceSeries(Schema, frozen=True, kw_only=True):
-    """Windows of the same length that begin by an RRULE (RFC 5545), at the local times of its zone;
-    an empty zone is UTC."""
+    """Windows of equal length that begin by an RRULE (RFC 5545) in local time.
+
+    An empty zone is UTC.
+    """
 
     id: UUID
     project_id: UUID
@@ -67,7 +71,10 @@ class AnnulMaintenance(RequestSchema, frozen=True, kw_only=True):
 
 
 class PreviewMaintenance(RequestSchema, frozen=True, kw_only=True):
-    """What annulling changes is named by `maintenance_id`; its instants are its own."""
+    """Request for a preview.
+
+    `annul` needs `maintenance_id`, and uses the instants of that maintenance.
+    """
 
     monitor_id: UUID | UnsetType = UNSET
     mutation: Literal["create", "annul"] = "create"

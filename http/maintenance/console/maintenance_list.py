@@ -1,4 +1,4 @@
-"""What is on, to come and over of a project's maintenance, as its page tells and lists it."""
+"""Current, future and past maintenance of a project, as summary and list."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class MaintenanceItem:
     length: str
     reason: str
     mark: str
-    # What may be done with it: the act, and what its button says.
+    # Available actions: the form value and the label of its button.
     acts: list[tuple[str, str]]
 
 
@@ -37,7 +37,7 @@ class MaintenanceSummary:
 def summary(
     rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
 ) -> MaintenanceSummary:
-    """What is on, else what comes next."""
+    """Summarizes the current maintenance, else the next one."""
     on = sorted(
         (row for row in rows if row.starts_at <= now < row.over_at), key=lambda row: row.over_at
     )

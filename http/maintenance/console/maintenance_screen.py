@@ -1,5 +1,6 @@
-"""The page of a project's maintenance: what is on and what is planned, drawn and as a list, and the
-form that plans more. What begins before now is shown with what it changes before it is done.
+"""Maintenance screen: current and planned maintenance, as a plot and a list, and the form.
+
+If a maintenance begins before now, its effect is previewed before it is announced.
 """
 
 from collections.abc import Mapping
@@ -69,7 +70,7 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceInput:
-    """What the form gave, with its fault; the empty form by default."""
+    """Values of the form with their fault. The defaults are the empty form."""
 
     monitor: str = ""
     starts: str = ""
@@ -126,7 +127,7 @@ async def _apply(ask: Request, what: str, typed: MaintenanceInput) -> Response |
 
 
 async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
-    """Announces it; what begins before now only once its preview was seen."""
+    """Announces the maintenance; if it begins before now, only after its preview was confirmed."""
     days, project = ask.context.options.heartbeat_days, ask.ids["projectID"]
     preview = _uuid(stripped(ask, "preview"))
     async with ask.context.pool.transaction("console_announce_maintenance") as tx:
@@ -195,7 +196,7 @@ async def _repeat(ask: Request, typed: MaintenanceInput) -> None:
 
 
 async def _series_named(ask: Request) -> UUID:
-    """The series that the form names, which must be the project's own."""
+    """Returns the named series, which must belong to the project."""
     uid = _uuid(stripped(ask, "series"))
     async with ask.context.pool.transaction("console_series_named", read_only=True) as tx:
         rows = await select_series_of(tx, org_of(ask), project_of(ask))
@@ -205,7 +206,7 @@ async def _series_named(ask: Request) -> UUID:
 
 
 def _plan_of(typed: MaintenanceInput, now: Instant) -> Plan:
-    """What begins at no time begins now."""
+    """Reads the form. Without a start, the maintenance begins now."""
     monitor = _uuid(typed.monitor) if typed.monitor else None
     if typed.monitor and monitor is None:
         raise Problem("the form names no monitor")
@@ -222,7 +223,10 @@ def _instant(field: str, text: str) -> Instant:
 
 
 async def _is_there(ask: Request, tx: Tx, plan: Plan) -> bool:
-    """The same again is a second click; of what begins now so is what began a moment ago."""
+    """Returns whether the same maintenance exists, so that a second click has no effect.
+
+    A maintenance that begins now equals one that began up to a minute ago.
+    """
     rows = await select_maintenances_of(tx, org_of(ask), project_of(ask), LISTED_MOST)
     moment_us = MINUTE if plan.starts_at == tx.now else 0
     return any(
@@ -234,7 +238,7 @@ async def _is_there(ask: Request, tx: Tx, plan: Plan) -> bool:
 
 
 async def _names_by_id(ask: Request) -> MaintenanceRow:
-    """The maintenance that the form names, which must be the project's own."""
+    """Returns the named maintenance, which must belong to the project."""
     uid = _uuid(stripped(ask, "maintenance"))
     if uid is None:
         raise Problem("not_found")

@@ -1,6 +1,4 @@
-"""Weeks of announced maintenance as they are drawn and told: the past two, this one, and the four
-after it, in UTC.
-"""
+"""Plot of announced maintenance: the past two weeks, this one, and the next four, in UTC."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ class MaintenancePlot:
 def drawn(
     rows: Sequence[MaintenanceRow], names: Mapping[UUID, str], now: Instant
 ) -> MaintenancePlot:
-    """Of what is not over sooner than the first of the weeks. By when it begins."""
+    """Returns the plot of maintenance that overlaps the weeks, ordered by start."""
     first, after = edges(now)
     order = sorted(rows, key=lambda row: (row.starts_at, row.id))
     seen = [row for row in order if row.starts_at < after and row.over_at > first]
@@ -47,7 +45,7 @@ def drawn(
 
 
 def edges(now: Instant) -> tuple[Instant, Instant]:
-    """Mondays: where what is drawn begins and ends."""
+    """Returns the Mondays at which the plot begins and ends."""
     midnight = now - now % DAY
     monday = midnight - to_datetime(now).weekday() * DAY
     return Instant(monday - BEFORE * _WEEK), Instant(monday + (AFTER + 1) * _WEEK)

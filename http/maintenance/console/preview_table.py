@@ -1,6 +1,4 @@
-"""What a preview shows of each service: its time in the range as it is told now, and as it would be
-told afterwards.
-"""
+"""Preview of each service: its time in the range before and after the change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class PreviewSide:
-    """One side of a service's time in the range."""
+    """Time of a service in the range, before or after the change."""
 
     availability: str
     note: str
@@ -31,14 +29,14 @@ class PreviewedServiceItem:
     uid: UUID
     name: str
     before: PreviewSide
-    # Withheld where it could not be made for a look; `why` says why.
+    # None if it could not be computed for a preview; `why` is the reason.
     after: PreviewSide | None
     why: str
     changes: bool
 
 
 def service_lines(found: Sequence[Previewed]) -> list[PreviewedServiceItem]:
-    """Those that change first."""
+    """Returns the items, changed services first."""
     lines = [_item(each) for each in found]
     return sorted(lines, key=lambda line: (not line.changes, line.name.lower()))
 

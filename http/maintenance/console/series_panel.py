@@ -1,4 +1,4 @@
-"""Maintenance that comes again: the rules that the form offers, and those there are, in words."""
+"""Recurring maintenance: the rules that the form offers, and texts for existing rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SeriesItem:
-    """`rule` is the rule itself where the form has no words for it."""
+    """A series. `rule` is its RRULE if no text exists for it."""
 
     uid: UUID
     name: str
@@ -35,7 +35,7 @@ class SeriesItem:
 
 
 def series_plan(plan: Plan, rule: str, zone: str, now: Instant) -> SeriesPlan:
-    """What is planned once, again and again. Refused where it begins before now."""
+    """Returns the series of a plan. Raises: Refused if it begins before now."""
     if rule not in CHOICES:
         raise Problem("the form names no such rule")
     if plan.starts_at < now:
@@ -49,7 +49,7 @@ def series_plan(plan: Plan, rule: str, zone: str, now: Instant) -> SeriesPlan:
 
 
 def is_there(rows: Sequence[SeriesRow], plan: SeriesPlan) -> bool:
-    """The same again is a second click."""
+    """Returns whether the same series exists, so that a second click has no effect."""
     return any(
         (row.recurrence, row.monitor_uid, row.reason)
         == (plan.recurrence, plan.monitor, plan.reason)

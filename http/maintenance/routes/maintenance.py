@@ -1,4 +1,4 @@
-"""Maintenance of a project: announced, ended early, annulled; the past only after a preview."""
+"""Maintenance of a project: announce, end early, annul. The past needs a preview first."""
 
 from typing import Final
 

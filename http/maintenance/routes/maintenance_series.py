@@ -1,4 +1,4 @@
-"""Maintenance of a project that comes again, by a recurrence rule."""
+"""Recurring maintenance of a project, by a recurrence rule."""
 
 from typing import Final
 
