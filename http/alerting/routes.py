@@ -1,4 +1,4 @@
-"""How a service speaks for its members, whether it can just now, and when its budget burns."""
+"""Service paging: setting, state and burn-rate alerts of a service."""
 
 from typing import Final
 
