@@ -1,7 +1,7 @@
-"""The fleet: which processes and agents are there, what waits in each region, and agents' tokens.
+"""Fleet screen: processes and agents, waiting jobs per region, and agent tokens.
 
-It belongs to the installation and stands in no project. A token that is made is shown in the answer
-to its form, and on no page that can be asked for again.
+The screen belongs to the installation, not to a project. A new token is shown only in the answer to
+its form, so that it cannot be requested again.
 """
 
 from dataclasses import replace
@@ -34,7 +34,7 @@ async def render_fleet(ask: Request) -> Response:
 
 
 async def submit_fleet(ask: Request) -> Response:
-    """One of the buttons, by the very handlers of the API: its rules are the only ones."""
+    """Handles a form button by the handlers of the API, so that only their rules apply."""
     made = None
     try:
         match value_of(ask, "act"):

@@ -1,4 +1,4 @@
-"""The fleet in words: what a region lacks, who is there, and what is known of each agent."""
+"""Texts of the fleet screen: problems of regions, processes, and details of agents."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from ....storage.agents.rows import AgentRow, AgentTokenRow
 from ....storage.core.instant import SECOND, Instant
 from ...ui.formatting import Moment, ago, count, duration, moment, number
 
-# A run that has waited so long finds too few who would run it.
+# A run that has waited this long indicates too few workers or agents.
 LATE_US: Final = 10 * SECOND
-# The sources of an agent's token, by how its row names them.
+# Prefix of the source of an issued token; the row's id follows.
 _OF_TABLE: Final = "token:"
 _OF_CONFIGURATION: Final = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
 class FleetSummary:
-    """The first line: its mark, and what follows from it, if anything does."""
+    """First line of the screen: its mark, and the problems if any exist."""
 
     mark: str
     text: str
@@ -75,7 +75,7 @@ class AgentTokenItem:
 
 
 def first_of(fleet: Fleet, watched: Mapping[str, int]) -> FleetSummary:
-    """Whether somebody probes wherever there is something to check, and in time."""
+    """Summarizes whether every region with active monitors is probed in time."""
     quiet = [one.name for one in fleet.regions if not one.is_live and watched.get(one.name)]
     late = [one for one in fleet.regions if (one.lag_us(fleet.at) or 0) >= LATE_US]
     wrong = [_quiet_words(name, watched[name]) for name in quiet]
@@ -138,7 +138,7 @@ def _region(load: RegionLoad, now: Instant, monitors: int) -> RegionItem:
 
 
 def process_lines(fleet: Fleet, version: str) -> list[ProcessItem]:
-    """`version` is that of the process that answers."""
+    """Returns the process list. `version` is the version of the answering process."""
     return [
         ProcessItem(
             host=row.host,

@@ -1,7 +1,7 @@
-"""What agents call: they claim work, say what came of it, and say that they are there.
+"""Routes for agents: claim jobs, upload results, report presence.
 
-An agent's token opens one region or, where the configuration says so, any; what it claims is leased
-to it alone. Secrets are sealed here, for the token of the very request that claims them.
+The token of an agent is valid for one region or, if configured, for any. Its claims are leased to
+it alone. Secrets in jobs are encrypted here for the token of the claiming request.
 """
 
 import logging
@@ -66,7 +66,7 @@ from ...wire.route import Request, Route
 log = logging.getLogger("leadline.agents")
 
 _KNOWN_KINDS: Final = frozenset(CAPABILITY.values())
-# The reason of a result that PostgreSQL rejects. The log has the cause.
+# Reason for a result that PostgreSQL rejects. The log contains the cause.
 _NOT_STORED: Final = "cannot be stored at its instant"
 Region = Annotated[str, Meta(min_length=1, max_length=63)]
 
@@ -93,15 +93,19 @@ async def claim(ask: Request) -> Jobs:
             places = context.options.canary_places
             return await claim_jobs(tx, agent, kinds, shards, query.max, places) if shards else []
 
-    # Who can run less looks for itself: it would find nothing in the turn of another.
+    # Agents with different abilities have separate turns: an agent with fewer would find no jobs in
+    # another's turn.
     turn = " ".join([agent.region, str(agent.carrier), *sorted(kinds)])
     runs = await context.lookout.wait_for(turn, query.wait, look)
     return Jobs(jobs=await _materialize(ask, runs))
 
 
 async def _hear(ask: Request) -> AgentRow:
-    """The agent that asks, noted as heard. Problem forbidden where its token is of another region,
-    and a sentence where no configuration knows the region."""
+    """Records contact of the requesting agent and returns it.
+
+    Raises: Problem forbidden if the token is of another region; Problem with a message if the
+    region is not configured.
+    """
     region, credential = ask.query.region, _credential(ask)
     if credential.region not in (None, region):
         raise Problem("forbidden")
@@ -126,8 +130,11 @@ def _instance(ask: Request) -> UUID:
 
 
 async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
-    """Jobs with what they need sealed for this request's token. What cannot be made ready stays
-    leased, and its reason is noted at the monitor; a canary gives its place back."""
+    """Returns jobs with their secrets encrypted for the token of this request.
+
+    A run that cannot be prepared stays leased, and the reason is recorded at the monitor. A canary
+    releases its place.
+    """
     token = bearer_of(ask.headers.get("authorization", ""))
     jobs: list[Job] = []
     troubles: dict[MonitorKey, tuple[ProbeErrorReason, Instant]] = {}
@@ -150,7 +157,8 @@ async def _materialize(ask: Request, runs: list[ClaimedJobs]) -> list[Job]:
         async with ask.context.pool.transaction("record_probe_errors") as tx:
             await record_probe_errors(tx, troubles)
             for key, due in unready:
-                # Else the region would have a place less, and the next window be refused for it.
+                # Otherwise the region would have one place less, which would refuse the next
+                # window.
                 await accept_results.end_window(tx, key, due)
     return jobs
 
@@ -225,8 +233,10 @@ async def report(ask: Request, source: ResultSource) -> ResultsResponse:
 
 
 async def _record(context: AppContext, arrivals: list[IncomingResult]) -> list[StoreResult]:
-    """Returns the outcome of each, all committed. Raises: Problem internal_error if the process
-    stops meanwhile; the agent brings the batch again."""
+    """Stores results and returns the outcome of each after the commit.
+
+    Raises: Problem internal_error if the process stops first; the agent repeats the batch.
+    """
     until = trio.current_time() + CONNECTION_SECONDS
     found = await context.recorder.record_all(arrivals, until=until)
     for arrival, recorded in zip(arrivals, found, strict=True):

@@ -1,4 +1,4 @@
-"""Agents' tokens, as a global admin keeps them. The secret is in the answer to its making only."""
+"""Agent tokens, managed by global admins. Only the answer to the creation contains the secret."""
 
 import os
 from typing import Final

@@ -1,4 +1,4 @@
-"""The fleet, for those who run the installation: its processes, and the load of its regions."""
+"""Fleet for operators: processes, and the load of the regions."""
 
 from typing import Final
 

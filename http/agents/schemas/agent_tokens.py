@@ -11,7 +11,7 @@ RegionText = Annotated[str, Meta(min_length=1, max_length=63)]
 
 
 class AgentToken(Schema, frozen=True, kw_only=True):
-    """`revoked_at` is there once it opens nothing any more."""
+    """An agent token. `revoked_at` is present if it was revoked."""
 
     id: UUID
     name: str
@@ -21,14 +21,14 @@ class AgentToken(Schema, frozen=True, kw_only=True):
 
 
 class CreateAgentToken(RequestSchema, frozen=True, kw_only=True):
-    """`region` is the one that its agents probe in."""
+    """Request for an agent token. `region` is the region of its agents."""
 
     name: Name
     region: RegionText
 
 
 class CreatedAgentToken(Schema, frozen=True, kw_only=True):
-    """`token` is shown this once."""
+    """A new agent token. `token` is shown only once."""
 
     id: UUID
     name: str

@@ -1,4 +1,4 @@
-"""Bodies of the fleet: what runs where, and what waits."""
+"""Bodies of the fleet: processes and the load of regions."""
 
 from uuid import UUID
 
@@ -8,8 +8,7 @@ from ...wire.schema import InstantText, Schema
 
 
 class Presence(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
-    """One process, from when to when it was there without a break. `region` is the first of those
-    that it probes in."""
+    """Uninterrupted presence of a process. `region` is the first region that it probes in."""
 
     process_id: UUID
     host: str
@@ -21,8 +20,10 @@ class Presence(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
 
 
 class RegionLoad(Schema, frozen=True, kw_only=True):
-    """`pending_jobs` are due and claimed by nobody; `lag_seconds` is how long the oldest of them
-    has waited."""
+    """Load of a region.
+
+    `pending_jobs` counts due jobs without a claim; `lag_seconds` is the waiting time of the oldest.
+    """
 
     name: str
     live: bool
