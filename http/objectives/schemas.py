@@ -14,7 +14,7 @@ Objective = Annotated[float, Meta(gt=0, lt=100)]
 
 
 class BurnRule(Schema, frozen=True, kw_only=True):
-    """`firing` only where somebody is told by it."""
+    """A burn rule. `firing` is its alert state."""
 
     long_window_seconds: int
     short_window_seconds: int
@@ -28,12 +28,12 @@ class BurnRuleRequest(RequestSchema, frozen=True, kw_only=True):
     short_window_seconds: Seconds
     threshold: Annotated[float, Meta(gt=0, le=100_000)]
     severity: Literal["page", "ticket"]
-    # What was read may be given back.
+    # Accepted and ignored, so that a response can be sent back.
     firing: bool | UnsetType = UNSET
 
 
 class ErrorBudget(Schema, frozen=True, kw_only=True):
-    """Ratios are shares of the measured time."""
+    """An error budget. Ratios are shares of the measured time."""
 
     objective: float
     allowed_downtime_ratio: float
@@ -44,8 +44,11 @@ class ErrorBudget(Schema, frozen=True, kw_only=True):
 
 
 class WindowSLA(Schema, frozen=True, kw_only=True):
-    """`total` and `up` count results; the percent is by time, and null where the reason says why.
-    `data_from` and `latency_from` stand where data begins later than the window."""
+    """Availability in one window.
+
+    `total` and `up` count results. `uptime_percent` is by time, and null with `withheld_reason`.
+    `data_from` and `latency_from` are present if data begins after the start of the window.
+    """
 
     window: WindowName
     total: int
@@ -77,7 +80,7 @@ class ProjectSLA(Schema, frozen=True, kw_only=True):
 
 
 class SLATarget(Schema, frozen=True, kw_only=True):
-    """Of a monitor, or of a project."""
+    """An objective of a monitor or of a project."""
 
     id: UUID
     monitor_id: UUID | UnsetType = UNSET
@@ -91,7 +94,7 @@ class SLATarget(Schema, frozen=True, kw_only=True):
 
 
 class SetMonitorTarget(RequestSchema, frozen=True, kw_only=True):
-    """Rules that are left out stay; where there are none, the usual ones."""
+    """Request for an objective. Omitted rules stay; without existing rules, the defaults apply."""
 
     objective: Objective
     window: WindowName = "30d"

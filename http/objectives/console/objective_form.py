@@ -1,4 +1,4 @@
-"""The forms of what is aimed at for a service, with its burn rules, and of how it speaks."""
+"""Forms of a service's objective with its burn rules, and of its paging."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ async def send_objective(ask: Request) -> Response:
 
 
 def _rules(ask: Request) -> list[BurnRule]:
-    """Of the rows that are filled; one without a threshold is none."""
+    """Reads the rows of burn rules. A row without a threshold is ignored."""
     found = []
     for n in range(RULES_MOST):
         threshold = stripped(ask, f"threshold-{n}")

@@ -1,5 +1,6 @@
-"""The report of a project: what was aimed at and what was kept, by service and by monitor, over the
-four windows. Made to be printed: what is withheld says why on paper too.
+"""SLA report of a project: objectives and availability in four windows.
+
+The report is printable: the reason for a withheld figure is visible on paper too.
 """
 
 from collections import Counter
@@ -45,7 +46,7 @@ from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 
 SERVICES_MOST: Final = 60
-# Each reads its hours of ninety days.
+# Each monitor requires a read of its hours of ninety days.
 MONITORS_MOST: Final = 25
 
 
@@ -56,8 +57,10 @@ class ReportQuery(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A window of somebody: `met` says whether what was aimed at was kept; empty where nothing was
-    aimed at or it cannot be told."""
+    """Figure of one window.
+
+    `met` states whether the objective was met; empty without an objective or a figure.
+    """
 
     told: ReliabilityText
     objective: str
@@ -116,7 +119,10 @@ def _reply(
 
 
 def summary(met: Sequence[str]) -> tuple[str, str]:
-    """Of the objectives of services, of which one that cannot be judged is not called met."""
+    """Summarizes the objectives of services.
+
+    An objective that cannot be judged does not count as met.
+    """
     tally = Counter(met)
     missed, kept, open_ = tally["missed"], tally["met"], tally["not judged"]
     total = missed + kept + open_
@@ -229,7 +235,7 @@ def _of_measured(
 
 
 async def _whole_percent(tx: Tx, org: int, project: int) -> list[Cell]:
-    """All monitors of the project together."""
+    """Returns the figures of all monitors of the project together."""
     end = await select_end(tx, org, project)
     targets: Mapping[str, ProjectTarget] = await select_project_targets(tx, org, project)
     if end.figured is None:

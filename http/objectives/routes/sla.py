@@ -1,4 +1,4 @@
-"""Availability over windows against what is aimed at: of a monitor, and of a project's together."""
+"""Availability over windows compared with objectives: of a monitor, and of a project."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -106,7 +106,7 @@ def _window(
     if objective is not None and sealed:
         found = budget(measured.split, objective)
         error_budget = _budget(found) if isinstance(found, ErrorBudget) else None
-        # Of a budget that cannot be had, though the figure can.
+        # The budget can be withheld although the figure is not.
         reason = reason or (None if isinstance(found, ErrorBudget) else found)
     return WindowSLA(
         window=window,  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What is aimed at for a monitor and for a project over a window, and whether a report is sent."""
+"""Objectives of a monitor and of a project over a window, and the weekly-report setting."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -73,7 +73,7 @@ async def put_monitor_target(ask: Request) -> SLATarget:
 async def _rules_or_usual(
     ask: Request, tx: Tx, body: SetMonitorTarget
 ) -> Sequence[BurnRule] | None:
-    """Those that are there stay; who wants to be told and has none is told by the usual ones."""
+    """Returns the default rules if alerts are requested and the window has no rules; else None."""
     row = await select_monitor(tx, ask.ids["monitorID"])
     if row is None or not body.burn_alert:
         return None
@@ -105,7 +105,7 @@ async def read_project_target(ask: Request) -> SLATarget:
 
 
 async def put_project_target(ask: Request) -> SLATarget:
-    """The window stands in the body, else in the query."""
+    """Sets the objective of the window in the body, else in the query."""
     window = given(ask.body.window) or ask.query.window
     async with ask.context.pool.transaction("aim_for_project") as tx:
         target = await aim_for_project(
