@@ -1,4 +1,4 @@
-"""A service takes a monitor's place, and the monitor is retired: forms over the API's routes."""
+"""Forms that replace a monitor by a service and retire it, over the API's routes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ async def render_successor(ask: Request) -> Response:
 
 
 async def submit_successor(ask: Request) -> Response:
-    """One of the buttons; a form that names none changes nothing."""
+    """Handles one of the buttons. A form without a known button changes no data."""
     done = _ACTS.get(value_of(ask, "act"))
     if done is None:
         raise Problem("the form names nothing to do")

@@ -1,4 +1,4 @@
-"""A service takes the place of a monitor, which may be retired for it."""
+"""Replacement of a monitor by a service, and retirement of the monitor."""
 
 from typing import Final
 
@@ -43,7 +43,7 @@ async def reactivate_monitor(ask: Request) -> Monitor:
 
 
 def _edited(ask: Request, row: MonitorRow, shape: Monitor) -> Monitor:
-    """What this process knew of the monitor is old."""
+    """Drops the cached state of the edited monitor and wakes the loops."""
     ask.context.recorder.forget(row.key)
     ask.context.on_edit()
     return shape

@@ -1,4 +1,4 @@
-"""Bodies of what a service takes over from a monitor."""
+"""Bodies of the replacement of a monitor by a service."""
 
 from uuid import UUID
 
@@ -10,19 +10,22 @@ from ..wire.schema import RequestSchema, Schema
 
 
 class SetSuccessor(RequestSchema, frozen=True, kw_only=True):
-    """The service that stands in a monitor's place; without one none does."""
+    """Request to set the service that replaces a monitor; without `service_id` none does."""
 
     service_id: UUID | UnsetType | None = UNSET
 
 
 class ConvertComposite(RequestSchema, frozen=True, kw_only=True):
-    """Those of its children of which the service's availability is made."""
+    """Request for a conversion. `sli` lists the children that become SLI members."""
 
     sli: list[UUID] = []
 
 
 class CompositeConversion(Schema, frozen=True, kw_only=True):
-    """`already_converted`: a service stood in its place before, and nothing was changed."""
+    """Result of a conversion.
+
+    `already_converted`: a service replaced it before; no change was made.
+    """
 
     service: Service
     monitor: Monitor
