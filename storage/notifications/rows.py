@@ -75,7 +75,7 @@ class Backlog(msgspec.Struct, frozen=True):
     oldest_due_at: Instant | None
 
     def oldest_us(self, now: Instant, fresh_us: int) -> int:
-        """Returns the age of the oldest event that is due, 0 if none was due.
+        """Returns the age of the oldest event that is due, else 0.
 
         After `fresh_us` it grows even then, since an event can have become due after the count.
         """

@@ -32,8 +32,8 @@ order by lower(c.name), c.id
 class ChannelHealth(msgspec.Struct, frozen=True):
     """Health of a channel.
 
-    `failures` counts consecutive failures since the last delivery. `delivered_at` is None if none
-    of the evaluated messages was delivered.
+    `failures` counts consecutive failures since the last delivery. `delivered_at` is None if the
+    evaluated messages contain no delivery.
     """
 
     channel: int

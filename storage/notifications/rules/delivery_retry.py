@@ -103,7 +103,7 @@ def retry_limit(
     """Returns the last attempt of an event, and its fate after that attempt.
 
     A dead letter is work for the operator, so the server of a visitor of a status page cannot cause
-    one. A notice by mail goes to the mail server of the operator, and can become one.
+    one. A notice by mail depends on the operator's mail server, and can become one.
 
     `is_question` is the question whether an address subscribes. `is_visitors_webhook` is a webhook
     that a visitor entered, confirmed or not. `is_ours` is a local failure.
@@ -225,9 +225,9 @@ class CapacityLimits:
 
 
 # Limits of one process: sends that have just begun, and the same number of slow or failing ones. A
-# hanging destination occupies a fast place only until its send counts as slow, and gets no second
-# one in that time. After its failure it gets none. Webhooks have a share of each, so that pages
-# always find places.
+# hanging destination occupies a fast place only until its send counts as slow, and gets no other
+# in that time. After its failure it loses the fast place. Webhooks have a share of
+# each, so that pages always find places.
 ROOMS: Final = CapacityLimits(Capacity(50, 50, 150), Capacity(30, 30, 90))
 SLOW_AFTER_US: Final = SECOND
 

@@ -57,8 +57,8 @@ select d.id, d.channel from notification_threads t
 where t.org = %(org)s and t.thread = %(thread)s and c.enabled
 order by d.id for key share of d
 """
-# Status pages that can notify subscribers of the project. Whether a page shows the incident is
-# decided later.
+# Status pages that can notify subscribers of the project. The page decides later
+# whether it shows the incident.
 _TELLS: Final = """
 g.org = %(org)s and (g.project is null or g.project = %(project)s) and g.visibility <> 'internal'
 and exists (select from subscribers s where s.org = g.org and s.page = g.id

@@ -263,7 +263,7 @@ class WaitingEvent(Held, frozen=True):
 
 
 async def is_delivery_due(tx: Tx) -> bool:
-    """Returns whether an event may be due. Costs one index lookup if none is."""
+    """Returns whether an event may be due. If not, it costs one index lookup."""
     found: bool = await tx.value(_IS_DUE, now=tx.now)
     return found
 
@@ -455,7 +455,7 @@ async def purge_delivered(tx: Tx, before: Instant, most: int) -> int:
 
 
 async def purge_threads(tx: Tx, before: Instant) -> int:
-    """Deletes threads begun before the instant that have no events and expect none."""
+    """Deletes old threads that have no events and expect no further ones."""
     return await tx.execute(_DROP_THREADS, before=before)
 
 

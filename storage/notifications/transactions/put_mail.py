@@ -27,7 +27,7 @@ async def put_mail(
 ) -> MailSettings:
     """Stores the settings and returns them with the password.
 
-    A blank `password` keeps the one in force, from `configured` if none was stored before.
+    A blank `password` keeps the one in force, or that of `configured` if no setting was stored.
 
     Raises: Refused forbidden, encryption_key_missing, or invalid with the field.
     """
