@@ -41,7 +41,7 @@ class CreateMaintenance(RequestSchema, frozen=True, kw_only=True):
 
 
 class MaintenanceSeries(Schema, frozen=True, kw_only=True):
-    """Windows of equal length that begin by an RRULE (RFC 5545) in local time.
+    """Windows of equal length that begin by an RRULE (RFC 5545) in the local time of its zone.
 
     An empty zone is UTC.
     """

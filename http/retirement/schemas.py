@@ -10,7 +10,7 @@ from ..wire.schema import RequestSchema, Schema
 
 
 class SetSuccessor(RequestSchema, frozen=True, kw_only=True):
-    """Request to set the service that replaces a monitor; without `service_id` none does."""
+    """Request to set the service that replaces a monitor, or to clear it without `service_id`."""
 
     service_id: UUID | UnsetType | None = UNSET
 

@@ -66,7 +66,7 @@ class LongPoll:
 
 
 async def _has_turn(turn: trio.Lock, until: float) -> bool:
-    """Waits for the turn. A free turn is acquired even if `until` is over."""
+    """Returns whether the turn was acquired. Acquires a free turn even if `until` is over."""
     try:
         turn.acquire_nowait()
     except trio.WouldBlock:

@@ -111,7 +111,7 @@ def is_exhausted(split: Split, objective: int) -> bool:
 
 
 def budget(split: Split, objective: int) -> ErrorBudget | Withheld:
-    """Returns the budget of a window; withheld if the coverage is too low."""
+    """Returns the budget of a window; withheld if too little time was measured."""
     if not split.measured_us:
         return Withheld.NOTHING_MEASURED
     coverage = split.coverage() or Fraction(0)

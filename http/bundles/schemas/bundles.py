@@ -35,7 +35,7 @@ class Bundle(Schema, frozen=True, kw_only=True):
 
 
 class BundlePlan(Schema, frozen=True, kw_only=True):
-    """Plan of a bundle, or its result if `applied`.
+    """Plan of a bundle, or the result of applying it. `applied` is false for a plan.
 
     `changes` has an entry for each object of the bundle, and for each orphan of its file.
     """

@@ -28,7 +28,7 @@ _DOUBLINGS_MOST: Final = 32
 # Attempts of the subscription question to a webhook: any visitor can enter its URL.
 QUESTION_ATTEMPTS_MOST: Final = 5
 
-# Events of a destination that one delivery can count an attempt of, or make due.
+# Waiting events of a destination that one delivery updates at most: their attempts or due instants.
 SHARED_MOST: Final = 1_000
 
 LEASE_LOST: Final = "lease_lost"

@@ -55,8 +55,9 @@ where a.due_at <= at(%(now)s) and (d.backoff_until is null or d.backoff_until <=
   and coalesce(c.enabled, w.enabled, true)
 """
 _IS_DUE = f"{_ACTIVE} select exists (select {_FREE_TO_GO})"
-# Destinations at their limit, or with an unanswered send: no further event is sent until it ends.
-# One subquery per destination, since a joint scan would read index entries of old leases.
+# Destinations at their limit, or with a send that is unanswered after SLOW_AFTER_US: no further
+# event is sent until it is answered or fails. One subquery per destination, since a joint scan
+# would read index entries of old leases.
 _IS_FULL: Final = f"""
 (select count(*) >=
      case when d.failures > 0 then {FAILING_HELD_MOST} else {DESTINATION_HELD_MOST} end
