@@ -94,7 +94,7 @@ class SLATarget(Schema, frozen=True, kw_only=True):
 
 
 class SetMonitorTarget(RequestSchema, frozen=True, kw_only=True):
-    """Request for an objective. Omitted rules stay; without existing rules, the defaults apply."""
+    """Request for an objective. Omitted rules stay; without rules, the defaults apply."""
 
     objective: Objective
     window: WindowName = "30d"

@@ -88,7 +88,7 @@ def _info() -> Json:
 
 
 def _schemas(routes: Iterable[Route]) -> tuple[dict[Any, Json], dict[str, Json]]:
-    """Returns the schema of each body, answer and query, and the components that they refer to."""
+    """Returns the schemas of all bodies, answers and queries, and their components."""
     types: list[Any] = [Error]
     for route in routes:
         types += [t for t in (route.body, route.answer, route.query) if t is not None]

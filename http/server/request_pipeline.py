@@ -257,7 +257,7 @@ async def read_limited(request: quart.Request, most: int) -> bytes | None:
 
 
 def _read_query(route: Route, request: quart.Request) -> Any:
-    """Decodes the query. Ignores unknown parameters; refuses a repeated one unless it is a list."""
+    """Decodes the query. Ignores unknown parameters; refuses repeated non-list ones."""
     if route.query is NoQuery:
         return None
     given: dict[str, Any] = {}

@@ -99,7 +99,7 @@ class RateLimits:
 
 
 class AdmissionControl:
-    """Grants permits within the limits. A request never waits, and a refused one takes no token."""
+    """Grants permits within the limits. Requests never wait; a refused one takes no token."""
 
     def __init__(self, bounds: RateLimits) -> None:
         self._bounds = bounds

@@ -1,4 +1,4 @@
-"""Conversion of every refusal to one status and one field. The only map of codes to statuses."""
+"""Conversion of refusals to one status and one field. The only map of codes to statuses."""
 
 from collections.abc import Mapping
 
@@ -115,7 +115,7 @@ def body_of(code: str) -> bytes:
 
 
 def fault_of_body(error: Exception) -> Problem:
-    """Returns the error of a body: one code for undecodable and unknown fields, else the field."""
+    """Returns INVALID_BODY for undecodable bodies and unknown fields, else the field fault."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError) or "unknown field" in text:
         return Problem(INVALID_BODY)

@@ -133,8 +133,11 @@ def setting_routes(
     answer: Any,
     summaries: tuple[str, str],
 ) -> tuple[Route, Route]:
-    """Returns the routes that read a setting of the installation and replace it. `action` is the
-    permission that the transaction of `put` enforces; `summaries` are those of GET and PUT."""
+    """Returns the routes that read and replace a setting of the installation.
+
+    `action` is the permission that the transaction of `put` enforces. `summaries` are those of GET
+    and PUT.
+    """
     read_summary, put_summary = summaries
     return (
         Route(

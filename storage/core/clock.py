@@ -1,8 +1,8 @@
 """Product clock: the time of the database, consistent between processes and monotonic.
 
 It jumps forward immediately. If it is ahead of the database, it runs at half speed until the
-database has caught up, so that time stays monotonic and no event happens twice. Between readings it
-follows the monotonic clock of the process.
+database has caught up, so that time stays monotonic. No event happens twice. Between
+readings it follows the monotonic clock of the process.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ NOTABLE_US = 5 * MINUTE
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time shown at a reading of the monotonic clock, and how far it was ahead of the database."""
+    """Time shown at a reading of the monotonic clock, and its lead over the database."""
 
     shown: Instant
     monotonic_us: int

@@ -1,4 +1,4 @@
-"""An instant is whole microseconds since 1970-01-01T00:00:00Z; a duration is whole microseconds.
+"""Instants, whole microseconds since 1970-01-01T00:00:00Z, and durations in microseconds.
 
 Everything between the database and the wire counts in these, so that every sum is exact. RFC 3339
 text exists only at the edges, and is made and read here.

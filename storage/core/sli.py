@@ -140,7 +140,7 @@ def timeline(
 def line_buckets(
     line: Sequence[tuple[TimeSpan, SliCondition]], edges: Sequence[Instant]
 ) -> list[Split]:
-    """Returns one split per range between adjacent edges, of a timeline that covers all ranges."""
+    """Returns one split per range between adjacent edges. The timeline covers all ranges."""
     sums = [
         _per_bucket(
             clipped(

@@ -1,4 +1,4 @@
-"""Sets of time as sorted lists of spans that neither touch nor overlap; all sums are exact."""
+"""Sets of time as sorted lists of disjoint, non-adjacent spans. All sums are exact."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

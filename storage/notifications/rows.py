@@ -65,8 +65,11 @@ class Leased(msgspec.Struct, frozen=True):
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """The outbox at `at`. `failing` counts destinations; `oldest_due_at` is the due instant of the
-    oldest event that only Leadline delays."""
+    """State of the outbox at the instant `at`.
+
+    `failing` counts destinations. `oldest_due_at` is the due instant of the oldest event that only
+    Leadline delays.
+    """
 
     at: Instant
     pending: int

@@ -1,4 +1,4 @@
-"""Agent tokens, managed by global admins. Only the answer to the creation contains the secret."""
+"""Management of agent tokens by global admins. Only the creation returns the secret."""
 
 import os
 from typing import Final

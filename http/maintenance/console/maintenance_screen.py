@@ -127,7 +127,7 @@ async def _apply(ask: Request, what: str, typed: MaintenanceInput) -> Response |
 
 
 async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
-    """Announces the maintenance; if it begins before now, only after its preview was confirmed."""
+    """Announces the maintenance. A start before now requires a confirmed preview."""
     days, project = ask.context.options.heartbeat_days, ask.ids["projectID"]
     preview = _uuid(stripped(ask, "preview"))
     async with ask.context.pool.transaction("console_announce_maintenance") as tx:

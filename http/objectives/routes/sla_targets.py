@@ -73,7 +73,7 @@ async def put_monitor_target(ask: Request) -> SLATarget:
 async def _rules_or_usual(
     ask: Request, tx: Tx, body: SetMonitorTarget
 ) -> Sequence[BurnRule] | None:
-    """Returns the default rules if alerts are requested and the window has no rules; else None."""
+    """Returns the default rules for a new alert; None to keep the rules of the window."""
     row = await select_monitor(tx, ask.ids["monitorID"])
     if row is None or not body.burn_alert:
         return None

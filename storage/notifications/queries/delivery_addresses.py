@@ -28,7 +28,7 @@ select {_COLUMNS} {_FROM}
 
 
 class SubscriberRow(msgspec.Struct, frozen=True):
-    """A subscriber with the data of its status page for mails. `project` is the page's project."""
+    """A subscriber with its status page's data for mails. `project` is the page's project."""
 
     org: int
     id: int

@@ -80,7 +80,7 @@ class DestinationState:
 
 
 def backoff_us(failed: int, longest_us: int, chance: float) -> int:
-    """Returns the backoff after `failed` ≥ 1 failures: 5 s, doubled each time, with full jitter."""
+    """Returns the backoff after `failed` ≥ 1 failures: 5 s, doubled each time, full jitter."""
     doublings = min(failed - 1, _DOUBLINGS_MOST)
     return int(min(RETRY_FIRST_US << doublings, longest_us) * chance)
 

@@ -352,7 +352,7 @@ async def lock_waiting(tx: Tx, destinations: Collection[Key]) -> list[WaitingEve
 
 
 async def make_due(tx: Tx, destinations: Collection[Key]) -> int:
-    """Makes events of these destinations due that wait for their next attempt; returns how many."""
+    """Makes events due that wait for their next attempt at a destination; returns how many."""
     keys = key_arrays(sorted(destinations), "ids")
     return await tx.execute(_MAKE_DUE, **keys, now=tx.now)
 

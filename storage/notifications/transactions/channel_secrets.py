@@ -85,7 +85,12 @@ def opened(row: ChannelRow, keyring: Keyring) -> dict[str, str]:
 def opened_for_edit(
     row: ChannelRow, spec: ChannelSpec, given: Mapping[str, str], keyring: Keyring
 ) -> dict[str, str]:
-    """Returns the same as `opened`, without secrets if the edit replaces all undecryptable ones."""
+    """Returns the settings with secrets, as the basis of an edit.
+
+    If no key decrypts the secrets, returns the settings without them.
+
+    Raises: Refused invalid if no key decrypts the secrets and the edit does not replace all.
+    """
     try:
         return opened(row, keyring)
     except CannotOpen:

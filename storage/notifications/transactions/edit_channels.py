@@ -106,7 +106,7 @@ async def _lock(tx: Tx, principal: Principal, channel: UUID) -> ChannelRow:
 
 
 async def _is_counted_on(tx: Tx, row: ChannelRow) -> bool:
-    """Returns whether on-call uses the channel. A new reference needs its lock and waits for us."""
+    """Returns whether on-call uses the channel. New references wait for its lock."""
     return (
         await channel_uses.names_channel(tx, row.org, row.id)
         or await channel_uses.takes_part(tx, row.org, row.id)

@@ -54,7 +54,7 @@ class LeasedDeliveries:
 
 
 async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> LeasedDeliveries:
-    """Leases up to `rooms`, the free capacity of the caller. Leases end LEASE_US after `tx.now`."""
+    """Leases up to the free capacity `rooms`. Leases end LEASE_US after `tx.now`."""
     if rooms.whole.both <= 0:
         return LeasedDeliveries((), 0)
     wanted = allot(await deliveries.lock_wanting(tx, rooms), rooms)
