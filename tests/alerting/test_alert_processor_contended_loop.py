@@ -163,7 +163,9 @@ async def test_in_a_long_pass_ladders_are_climbed_when_they_are_due(
     await story.look()
     heard = [name for name, _ in await story.heard()]
     assert heard.count("ops") == 10
-    assert heard.index("second") in (4, 5)
+    # Due after three notifications. A round announces one monitor or two: the scan for states
+    # without an outage can find another one than the queue of changes.
+    assert 4 <= heard.index("second") <= 7
 
 
 async def test_a_pass_ends_in_time_however_much_is_to_be_told(
