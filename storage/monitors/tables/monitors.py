@@ -175,7 +175,7 @@ async def insert_monitor(tx: Tx, values: dict[str, Any]) -> int | None:
 
 
 async def check_shards_exist(tx: Tx) -> None:
-    """Checks the shards of inserted monitors now instead of at the commit."""
+    """Checks the shards of inserted and moved monitors now instead of at the commit."""
     await tx.execute("set constraints monitors_shard_fkey immediate")
 
 

@@ -124,7 +124,7 @@ class MonitorWriteBatch:
             await self._keep_ahead(tx)
         await self._write_runs(tx)
         await self._time_followers(tx)
-        if self._new:
+        if self._new or self._left:
             # At the commit, this check would run under the lock.
             await monitors.check_shards_exist(tx)
         if self._edited:
