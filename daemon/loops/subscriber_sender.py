@@ -139,7 +139,7 @@ async def record_end(
         if is_refusal and outcome.reason != NOT_PUBLIC:
             if await pool.transact("record_bounce", lambda tx: record_bounce(tx, to)):
                 extra = {"subscriber": str(to.uid), "reason": outcome.reason}
-                log.warning("subscriber disabled: its address refuses mail", extra=extra)
+                log.warning("subscriber disabled: its address refuses notifications", extra=extra)
         elif outcome.is_delivered:
             if to.bounces:
                 await pool.transact("record_reached", lambda tx: record_reached(tx, to))
