@@ -366,7 +366,8 @@ class _HouseCollector(Collector):
         )
         yield _gauge(
             "leadline_outbox_oldest_due_seconds",
-            "Age of the oldest event that is due and not blocked by its destination, in seconds.",
+            "Age of the oldest event that is due and not blocked by its destination, in seconds; "
+            "with no such event, the time beyond 30 s since the outbox was last counted.",
             backlog.oldest_us(self._house.clock.now(), BACKLOG_FRESH_US) / 1e6,
         )
 
