@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ...storage.accounts.tables import sessions
+from ...storage.accounts.tables import operations, sessions
 from ...storage.accounts.tables.password_resets import purge_expired_resets
 from ...storage.accounts.tables.user_identities import purge_expired_flows
 from ...storage.agents.tables import agents
@@ -39,6 +39,7 @@ OPEN_BEHIND_US: Final = 4 * DAY
 # Schedulers read the edit log twice a second. One that was away for longer loads its plan again.
 EDITS_KEPT_US: Final = HOUR
 PRESENCES_KEPT_US: Final = 40 * DAY
+OPERATIONS_KEPT_US: Final = 7 * DAY
 # Retention of delivered events and their threads. Dead letters stay.
 DELIVERED_KEPT_US: Final = 14 * DAY
 DELIVERED_AT_ONCE: Final = 10_000
@@ -130,6 +131,7 @@ class Janitor:
             await purge_expired_resets(tx)
             await purge_expired_flows(tx)
             await subscribers.purge_unconfirmed(tx)
+            await operations.purge_finished(tx, Instant(now - OPERATIONS_KEPT_US))
             await service_facts.delete_minutes(tx, MINUTES_KEPT_DAYS)
         await self._announce_ahead(now)
         await self._purge_delivered(Instant(now - DELIVERED_KEPT_US))

@@ -43,6 +43,7 @@ from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import ApplyContext, FileProviderConfig, FileProviderSyncer
 from ..loops.janitor import Janitor
 from ..loops.monitor_sealer import MonitorSealer
+from ..loops.operation_runner import OperationRunner
 from ..loops.outbox_leaser import OutboxLeaser
 from ..loops.password_reset_mailer import PasswordResetMailer
 from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity
@@ -102,6 +103,7 @@ class Components:
     edits: CacheInvalidator
     janitor: Janitor
     backups: BackupSampler | None
+    operations: OperationRunner | None
     ticker: Ticker | None
     composer: CompositeScheduler | None
     listener: PushDeadlineChecker | None
@@ -134,6 +136,7 @@ def build(
     settings: Settings, role: ProcessRole, pools: Pools, clock: ProductClock, keyring: Keyring
 ) -> Components:
     parts = PARTS[role]
+    tidies = DaemonPart.JANITOR in parts
     process = uuid7()
     bus, limiters = Bus(), _limiters(settings, parts)
     recorder = Recorder(pools.loops, bus, clock.now)
@@ -152,13 +155,7 @@ def build(
         leaser = _leaser(settings, pools.loops, keyring, means, limiters)
         resets = _resets(settings, pools.loops, keyring, means, clock)
     if DaemonPart.WATCHER in parts:
-        watcher = AlertProcessor(
-            pools.loops,
-            clock.now,
-            _hastening(leaser),
-            _hastening(prober),
-            lambda: attendance.is_steady(STEADY_US),
-        )
+        watcher = _watcher(pools.loops, clock, leaser, prober, attendance)
         bus.on_change = watcher.wake.set
     return Components(
         settings=settings,
@@ -176,7 +173,8 @@ def build(
         edits=CacheInvalidator(pools.http),
         # Every process that stores results needs partitions, also without the janitor loop.
         janitor=_janitor(settings, pools.loops, clock),
-        backups=BackupSampler(pools.loops) if DaemonPart.JANITOR in parts else None,
+        backups=BackupSampler(pools.loops) if tidies else None,
+        operations=OperationRunner(pools.loops, clock.now) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if DaemonPart.TICKER in parts
         else None,
@@ -199,6 +197,22 @@ def build(
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
         providers=_providers(settings, role, pools.loops, process, keyring, prober),
+    )
+
+
+def _watcher(
+    pool: Pool,
+    clock: ProductClock,
+    leaser: OutboxLeaser | None,
+    prober: Prober | None,
+    attendance: PresenceRenewer,
+) -> AlertProcessor:
+    return AlertProcessor(
+        pool,
+        clock.now,
+        _hastening(leaser),
+        _hastening(prober),
+        lambda: attendance.is_steady(STEADY_US),
     )
 
 

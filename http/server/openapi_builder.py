@@ -91,7 +91,8 @@ def _schemas(routes: Iterable[Route]) -> tuple[dict[Any, Json], dict[str, Json]]
     """Returns the schemas of all bodies, answers and queries, and their components."""
     types: list[Any] = [Error]
     for route in routes:
-        types += [t for t in (route.body, route.answer, route.query) if t is not None]
+        named = (route.body, route.answer, route.query, *route.answers_too.values())
+        types += [t for t in named if t is not None]
     unique = list(dict.fromkeys(types))
     made, components = msgspec.json.schema_components(unique, ref_template=_REF)
     # msgspec gives types with equal names dotted names, which client generators cannot read.
@@ -129,8 +130,8 @@ def _operation(route: Route, schemas: Mapping[Any, Json], components: Mapping[st
         content = {"application/json": {"schema": schemas[route.body]}}
         operation["requestBody"] = {"required": not route.body_optional, "content": content}
     operation["responses"] = {
-        str(status): _answer(route, status, schemas)
-        for status in (route.status, *route.statuses_too)
+        str(status): _answer(route, status, answer, schemas)
+        for status, answer in ((route.status, route.answer), *route.answers_too.items())
     } | {
         str(status): {"$ref": f"#/components/responses/{_response_name(status)}"}
         for status in refusals_of(route)
@@ -171,10 +172,10 @@ def _query_parameters(schema: Json) -> list[Json]:
     ]
 
 
-def _answer(route: Route, status: int, schemas: Mapping[Any, Json]) -> Json:
+def _answer(route: Route, status: int, body: Any, schemas: Mapping[Any, Json]) -> Json:
     answer: Json = {"description": HTTPStatus(status).phrase}
-    if route.answer is not None:
-        answer["content"] = {route.content_type: {"schema": schemas[route.answer]}}
+    if body is not None:
+        answer["content"] = {route.content_type: {"schema": schemas[body]}}
         answer["content"] |= {kind: {} for kind in route.content_types_too}
     if status == 302:
         answer["headers"] = {"Location": {"schema": {"type": "string"}}}

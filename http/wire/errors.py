@@ -103,6 +103,9 @@ def problem_of(refused: Refused) -> Problem:
     if refused.code in _SPELT_OUT:
         words = [word for word in (refused.code, refused.field, refused.message) if word]
         return Problem(": ".join(words), status=_STATUSES.get(refused.code, 400))
+    if refused.code == "managed_by_file" and refused.message:
+        # The code, then the object that is managed.
+        return Problem(f"{refused.code}: {refused}", status=_STATUSES[refused.code])
     if refused.code in _STATUSES:
         return Problem(refused.code)
     if refused.message:

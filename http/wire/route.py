@@ -95,8 +95,8 @@ class Route:
     tolerant: bool = False
     answer: Any = None
     status: int = 200
-    # Further statuses with the same answer.
-    statuses_too: tuple[int, ...] = ()
+    # Further statuses, each with the type of its answer.
+    answers_too: Mapping[int, Any] = field(default_factory=dict)
     # Statuses of refusals, in addition to those common to all routes.
     also: tuple[int, ...] = ()
     content_type: str = "application/json"

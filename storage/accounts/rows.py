@@ -116,3 +116,43 @@ class ResetRequestRow(msgspec.Struct, frozen=True):
 
     address: str
     attempts: int
+
+
+class OperationRow(msgspec.Struct, frozen=True):
+    """An operation. `done` and `total` count objects."""
+
+    uid: UUID
+    kind: str
+    state: str
+    org: int
+    project: int | None
+    started_by: UUID | None
+    done: int
+    total: int
+    created_at: Instant
+    finished_at: Instant | None
+    error: str | None
+
+
+class DeletionCounts(msgspec.Struct, frozen=True):
+    """What a deletion deletes. `results` are the stored heartbeats."""
+
+    projects: int
+    monitors: int
+    services: int
+    incidents: int
+    status_pages: int
+    results: int
+
+    @property
+    def objects(self) -> int:
+        """Returns the number of objects that are deleted one by one, and the projects."""
+        return self.projects + self.monitors + self.services
+
+
+class ManagedObject(msgspec.Struct, frozen=True):
+    """A service or monitor of a bundle or of a file provider."""
+
+    kind: str
+    name: str
+    managed_by: str

@@ -132,7 +132,7 @@ def test_a_route_tells_what_it_may_refuse_with() -> None:
     by_id = {operation_id(route): refusals_of(route) for route in ROUTES}
     assert by_id["post_auth_local_login"] == [400, 401, 404, 413, 415, 429]
     assert by_id["get_me"] == [401, 403]
-    assert by_id["delete_projects_projectID"] == [401, 403, 404, 409]
+    assert by_id["delete_projects_projectID"] == [400, 401, 403, 404, 409]
     assert by_id["post_organizations_orgID_projects"] == [400, 401, 403, 404, 409, 413, 415]
     assert by_id["post_organizations_orgID_status_pages"] == [400, 401, 403, 404, 409, 413, 415]
 
@@ -182,6 +182,7 @@ async def test_what_is_answered_is_what_the_document_says(api: Api) -> None:
     ids["overrideID"] = await api.new_gate_override(ids["serviceID"])
     ids["decisionID"] = await api.new_decision(ids["serviceID"])
     await api.new_change(ids["serviceID"])
+    ids["operationID"] = await api.new_operation()
     looked_at = 0
     for (method, path), operation in operations().items():
         if method != "GET" or path.startswith("/api/v1/public/") or path.endswith("/events"):

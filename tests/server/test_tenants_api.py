@@ -9,10 +9,10 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.accounts.rules.access import CredentialKind, Principal
 from leadline.storage.accounts.transactions.edit_members import remove_member
-from leadline.storage.accounts.transactions.edit_organization import delete_organization
 from leadline.storage.accounts.transactions.edit_project import create_project
 from leadline.storage.core.refusal import Refused
 from tests.support.app.cast import Api
+from tests.support.worlds.deletion import delete_organization
 
 
 async def slugs(api: Api, who: str, path: str) -> list[str]:
@@ -119,14 +119,10 @@ async def test_what_nothing_may_be_called_names_its_field(
     assert await api.rows("select count(*) from audit_entries") == [(0,)]
 
 
-async def test_what_is_in_use_stays_and_what_is_empty_goes_with_its_people(api: Api) -> None:
+async def test_a_deletion_deletes_the_contents_and_the_people(api: Api) -> None:
     shop = f"/api/v1/projects/{api.project}"
     acme = f"/api/v1/organizations/{api.org}"
-    monitor = await api.new_monitor()
-    assert await refusal(await api.ask("org_admin", "DELETE", shop)) == (409, "in_use")
-    assert await refusal(await api.ask("global_admin", "DELETE", acme)) == (409, "in_use")
-    response = await api.ask("editor", "DELETE", f"/api/v1/monitors/{monitor.uid}")
-    assert response.status_code == 204
+    await api.new_monitor()
     for path in (shop, f"/api/v1/projects/{api.projects['acme/mill'][1]}"):
         assert (await api.ask("org_admin", "DELETE", path)).status_code == 204
         assert (await api.ask("org_admin", "GET", path)).status_code == 404
@@ -137,10 +133,11 @@ async def test_what_is_in_use_stays_and_what_is_empty_goes_with_its_people(api: 
     assert (await api.ask("token", "GET", "/api/v1/me")).status_code == 401
     assert await slugs(api, "viewer", "/api/v1/organizations") == []
     assert await slugs(api, "stranger", "/api/v1/organizations") == ["other"]
+    assert await api.rows("select from monitors") == []
 
 
 async def test_nothing_is_added_to_what_is_going(api: Api) -> None:
-    """A deletion and a creation at once: one of them is refused, and neither fails."""
+    """A creation during a deletion is refused, or its project is deleted too."""
     god = Principal(
         CredentialKind.SESSION, (), user=api.users["global_admin"][1], is_global_admin=True
     )
@@ -170,7 +167,7 @@ async def test_nothing_is_added_to_what_is_going(api: Api) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(told, create)
             nursery.start_soon(told, delete)
-        assert sorted(fates) in (["created", "in_use"], ["deleted", "not_found"])
+        assert sorted(fates) in (["created", "deleted"], ["deleted", "not_found"])
 
 
 class Members:

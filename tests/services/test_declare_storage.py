@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
-from leadline.storage.accounts.transactions.edit_project import delete_project
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
@@ -28,6 +27,7 @@ from leadline.storage.services.transactions.create_service import ServiceDraft, 
 from leadline.storage.services.transactions.declare_service import DeclarationDraft, declare
 from tests.support.run.effort import examples
 from tests.support.worlds.databases import Databases
+from tests.support.worlds.deletion import delete_project
 from tests.support.worlds.world import REGIONS, START, World, small_world
 
 RAW_DAYS = 30

@@ -13,8 +13,6 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import projects
-from leadline.storage.accounts.transactions.edit_organization import delete_organization
-from leadline.storage.accounts.transactions.edit_project import delete_project
 from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
@@ -54,6 +52,7 @@ from leadline.storage.status_pages.transactions.edit_pages import (
 from leadline.storage.status_pages.transactions.lock_bindings import lock_bindings
 from tests.monitors.test_secrets_while_monitors_are_saved_storage import WRITE_SECONDS, both
 from tests.support.worlds.blocked import until_blocked
+from tests.support.worlds.deletion import delete_organization, delete_project
 from tests.support.worlds.world import START, World
 
 Write = Callable[[World, Tx], Awaitable[object]]

@@ -9,16 +9,26 @@ from ....storage.accounts.rows import OrganizationRow
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.edit_organization import (
     CREATE,
-    DELETE,
     RENAME,
     create_organization,
-    delete_organization,
     rename_organization,
 )
 from ....storage.core.instant import to_text
+from ....storage.retirement.transactions.delete_tenant import (
+    DELETE_ORGANIZATION,
+    begin_organization_deletion,
+    count_organization,
+)
 from ...wire.errors import Problem
-from ...wire.route import Request, Route
-from ..schemas.organizations import CreateOrganization, Organization, Rename
+from ...wire.route import Request, Response, Route
+from ..schemas.organizations import (
+    CreateOrganization,
+    DeletionCounts,
+    Operation,
+    Organization,
+    Rename,
+)
+from .tenant_deletion import DeletionQuery, delete_tenant
 
 _ALL: Final = "/api/v1/organizations"
 _ONE: Final = f"{_ALL}/{{orgID}}"
@@ -60,9 +70,10 @@ async def rename(ask: Request) -> Organization:
     return _organization_json(row)
 
 
-async def delete(ask: Request) -> None:
-    async with ask.context.pool.transaction("delete_organization") as tx:
-        await delete_organization(tx, ask.who, ask.ids["orgID"])
+async def delete(ask: Request) -> Response:
+    return await delete_tenant(
+        ask, ask.ids["orgID"], count_organization, begin_organization_deletion
+    )
 
 
 _all: Final = partial(Route, path=_ALL, tag="organizations")
@@ -103,10 +114,12 @@ ROUTES: Final = (
     ),
     _one(
         method="DELETE",
-        action=DELETE,
+        action=DELETE_ORGANIZATION,
         handler=delete,
-        summary="Remove an organization that has no projects.",
+        summary="Delete an organization with its contents, or count them.",
+        query=DeletionQuery,
         status=204,
+        answers_too={200: DeletionCounts, 202: Operation},
         also=(409,),
     ),
 )

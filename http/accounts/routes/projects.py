@@ -10,14 +10,19 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.transactions.edit_project import (
     EDIT,
     create_project,
-    delete_project,
     rename_project,
 )
 from ....storage.core.instant import to_text
+from ....storage.retirement.transactions.delete_tenant import (
+    DELETE_PROJECT,
+    begin_project_deletion,
+    count_project,
+)
 from ...wire.errors import Problem
-from ...wire.route import Request, Route
+from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of
-from ..schemas.organizations import CreateProject, Project, Rename
+from ..schemas.organizations import CreateProject, DeletionCounts, Operation, Project, Rename
+from .tenant_deletion import DeletionQuery, delete_tenant
 
 _ALL: Final = "/api/v1/organizations/{orgID}/projects"
 _ONE: Final = "/api/v1/projects/{projectID}"
@@ -64,9 +69,8 @@ async def rename(ask: Request) -> Project:
     return _project_json(row)
 
 
-async def delete(ask: Request) -> None:
-    async with ask.context.pool.transaction("delete_project") as tx:
-        await delete_project(tx, ask.who, ask.ids["projectID"])
+async def delete(ask: Request) -> Response:
+    return await delete_tenant(ask, ask.ids["projectID"], count_project, begin_project_deletion)
 
 
 _all: Final = partial(Route, path=_ALL, scope=_IN_ORG, tag="projects")
@@ -107,10 +111,12 @@ ROUTES: Final = (
     ),
     _one(
         method="DELETE",
-        action=EDIT,
+        action=DELETE_PROJECT,
         handler=delete,
-        summary="Remove a project that has no monitors.",
+        summary="Delete a project with its contents, or count them.",
+        query=DeletionQuery,
         status=204,
+        answers_too={200: DeletionCounts, 202: Operation},
         also=(409,),
     ),
 )

@@ -1,5 +1,6 @@
 """JSON bodies of organizations, projects, members, audit logs, search and regions."""
 
+from typing import Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
@@ -34,6 +35,30 @@ class Project(Schema, frozen=True, kw_only=True):
     name: str
     created_at: InstantText
     updated_at: InstantText
+
+
+class DeletionCounts(Schema, frozen=True, kw_only=True):
+    """What a deletion deletes. `results` are the stored heartbeats."""
+
+    projects: int
+    monitors: int
+    services: int
+    incidents: int
+    status_pages: int
+    results: int
+
+
+class Operation(Schema, frozen=True, kw_only=True):
+    """Work that continues after the answer. `done` and `total` count objects."""
+
+    id: UUID
+    kind: Literal["bundle_apply", "project_delete", "organization_delete"]
+    state: Literal["running", "succeeded", "failed"]
+    done: int
+    total: int
+    created_at: InstantText
+    finished_at: InstantText | UnsetType = UNSET
+    error: str | UnsetType = UNSET
 
 
 class CreateProject(RequestSchema, frozen=True, kw_only=True):

@@ -209,7 +209,7 @@ ROUTES: Final = (
         body=ChangeRecord,
         answer=ChangeRecordResult,
         status=201,
-        statuses_too=(200,),
+        answers_too={200: ChangeRecordResult},
         also=(409, 429),
     ),
     Route(

@@ -6,11 +6,11 @@ from ...engine.pools import Tx
 from ..rows import OrganizationRow, ProjectRow
 from ..tables.projects import _PROJECT
 
-_PROJECT_BY_UID = f"{_PROJECT} where p.uid = %(uid)s"
+_PROJECT_BY_UID = f"{_PROJECT} where p.uid = %(uid)s and p.deleting_since is null"
 
 _ORGANIZATION = "select id, uid, slug, name, created_at, updated_at from organizations"
 
-_ORGANIZATION_BY_UID = f"{_ORGANIZATION} where uid = %(uid)s"
+_ORGANIZATION_BY_UID = f"{_ORGANIZATION} where uid = %(uid)s and deleting_since is null"
 
 
 async def select_project(tx: Tx, uid: UUID) -> ProjectRow | None:

@@ -6,8 +6,9 @@ from ...engine.pools import Tx
 from ..rules.access import Scope
 
 _OF = {
-    "organization": "select id, null from organizations where uid = %(uid)s",
-    "project": "select org, id from projects where uid = %(uid)s",
+    "organization": """
+select id, null from organizations where uid = %(uid)s and deleting_since is null""",
+    "project": "select org, id from projects where uid = %(uid)s and deleting_since is null",
     "monitor": "select org, project from monitors where uid = %(uid)s",
     "token": "select org, null from api_tokens where uid = %(uid)s",
     "channel": "select org, project from notification_channels where uid = %(uid)s",
@@ -27,6 +28,7 @@ where o.uid = %(uid)s""",
 select g.org, g.project from status_components c
   join status_pages g on g.org = c.org and g.id = c.page
 where c.uid = %(uid)s""",
+    "operation": "select org, project from operations where uid = %(uid)s",
 }
 KINDS = frozenset(_OF)
 

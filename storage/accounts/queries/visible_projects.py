@@ -8,13 +8,14 @@ from ..rules.access import Principal, sight
 
 _ORGANIZATIONS = """
 select o.id, o.uid, o.slug, o.name, o.created_at, o.updated_at from organizations o
-where %(everything)s or o.id = any(%(orgs)s::int[])
+where (%(everything)s or o.id = any(%(orgs)s::int[])) and o.deleting_since is null
 order by o.slug
 """
 _PROJECTS = """
 select p.org, p.id, p.uid, o.uid, p.slug, p.name, p.created_at, p.updated_at
 from projects p join organizations o on o.id = p.org
-where p.org = %(org)s and (%(everything)s or p.org = any(%(orgs)s::int[])
+where p.org = %(org)s and p.deleting_since is null
+  and (%(everything)s or p.org = any(%(orgs)s::int[])
   or p.id = any(%(projects)s::int[]))
 order by p.slug
 """

@@ -12,7 +12,7 @@ from projects p join organizations o on o.id = p.org
 
 _PROJECT_BY_NAMES = f"""
 {_PROJECT} where (o.slug = %(organization)s or o.uid::text = %(organization)s)
-  and (p.slug = %(project)s or p.uid::text = %(project)s)
+  and (p.slug = %(project)s or p.uid::text = %(project)s) and p.deleting_since is null
 """
 
 _NAME_OF_PROJECT = "select name from projects where org = %(org)s and id = %(project)s"

@@ -1,25 +1,72 @@
 """Deletion of organizations and projects, with its locks.
 
-Transactions that add to one lock it FOR KEY SHARE, and a deletion locks it FOR UPDATE. Therefore
-additions and the deletion exclude each other.
+Transactions that add to one lock it FOR KEY SHARE, and a deletion locks it FOR UPDATE when it
+begins. Therefore additions and the deletion exclude each other. A large deletion takes many
+transactions; `deleting_since` refuses additions between them.
 """
 
 from uuid import UUID
 
+from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
+from ..rows import DeletionCounts, ManagedObject
 
-_HOLD_ORGANIZATION = "select id from organizations where uid = %(uid)s for key share"
-_LOCK_ORGANIZATION = "select id from organizations where uid = %(uid)s for update"
+_HOLD_ORGANIZATION = """
+select id from organizations where uid = %(uid)s and deleting_since is null for key share
+"""
+_LOCK_ORGANIZATION = """
+select id from organizations where uid = %(uid)s and deleting_since is null for update
+"""
 _HOLD_PROJECT = """
-select id from projects where org = %(org)s and id = %(project)s for key share
+select id from projects where org = %(org)s and id = %(project)s and deleting_since is null
+for key share
 """
 _LOCK_PROJECT = """
-select id from projects where org = %(org)s and id = %(project)s for update
+select id from projects where org = %(org)s and id = %(project)s and deleting_since is null
+for update
 """
-_HAS_PROJECTS = "select exists (select from projects where org = %(org)s)"
-_HAS_MONITORS = """
-select exists (select from monitors where org = %(org)s and project = %(project)s)
+_PROJECTS_OF = "select id from projects where org = %(org)s order by id"
+_LOCK_PROJECTS_OF = f"{_PROJECTS_OF} for update"
+_BEGIN_PROJECTS = """
+update projects set deleting_since = coalesce(deleting_since, at(%(now)s))
+where org = %(org)s and id = any(%(projects)s::int[])
 """
+_BEGIN_ORGANIZATION = """
+update organizations set deleting_since = at(%(now)s) where id = %(org)s
+"""
+_NEXT_PROJECT = "select id from projects where org = %(org)s order by id limit 1"
+_OF = "org = %(org)s and project = any(%(projects)s::int[])"
+# An orphan belongs to no bundle any more.
+_MANAGED = f"""
+select kind, name, managed_by from (
+  select 'service' as kind, name, managed_by, orphaned_at from services where {_OF}
+  union all
+  select 'monitor', name, managed_by, orphaned_at from monitors where {_OF}) o
+where managed_by <> '' and orphaned_at is null
+order by kind, name limit 1
+"""
+_COUNTS = f"""
+select cardinality(%(projects)s::int[]),
+  (select count(*) from monitors where {_OF}),
+  (select count(*) from services where {_OF}),
+  (select count(*) from incidents where {_OF}),
+  (select count(*) from status_pages where org = %(org)s
+    and (%(whole)s or project = any(%(projects)s::int[]))),
+  (select coalesce(sum(h.total), 0) from monitor_hours h
+    join monitors m on m.org = h.org and m.id = h.monitor
+    where m.org = %(org)s and m.project = any(%(projects)s::int[])
+      and h.hour >= at(%(kept_from)s) and h.hour < at(%(rolled_up)s))::bigint
+  + (select count(*) from heartbeats b
+    join monitors m on m.org = b.org and m.id = b.monitor
+    where m.org = %(org)s and m.project = any(%(projects)s::int[])
+      and b.ts >= at(%(rolled_up)s))
+"""
+# Composites first: then no composite counts children that are gone.
+_NEXT_SERVICE = f"select uid from services where {_OF} order by id limit 1"
+_NEXT_MONITOR = f"""
+select uid from monitors where {_OF} order by type <> 'composite', id limit 1
+"""
+_DELETE_ARCHIVE = "delete from deleted_monitors where org = %(org)s and project = %(project)s"
 _DELETE_MEMBERSHIPS = "delete from memberships where org = %(org)s"
 _DELETE_TOKENS = "delete from api_tokens where org = %(org)s"
 _DELETE_PAGES = "delete from status_pages where org = %(org)s"
@@ -48,14 +95,61 @@ async def lock_project(tx: Tx, org: int, project: int) -> bool:
     return await tx.value(_LOCK_PROJECT, org=org, project=project) is not None
 
 
-async def has_projects(tx: Tx, org: int) -> bool:
-    found: bool = await tx.value(_HAS_PROJECTS, org=org)
-    return found
+async def select_projects_of(tx: Tx, org: int) -> list[int]:
+    return [project for (project,) in await tx.rows(_PROJECTS_OF, org=org)]
 
 
-async def has_monitors(tx: Tx, org: int, project: int) -> bool:
-    found: bool = await tx.value(_HAS_MONITORS, org=org, project=project)
-    return found
+async def lock_projects_of(tx: Tx, org: int) -> list[int]:
+    """Locks all projects of a locked organization against additions."""
+    tx.lock_rank(LockRank.PROJECT, "the projects of an organization that goes")
+    return [project for (project,) in await tx.rows(_LOCK_PROJECTS_OF, org=org)]
+
+
+async def begin_deletion(tx: Tx, org: int, projects: list[int], *, whole: bool) -> None:
+    """Refuses additions from now on. `whole`: to the organization too. All are locked."""
+    await tx.execute(_BEGIN_PROJECTS, org=org, projects=projects, now=tx.now)
+    if whole:
+        await tx.execute(_BEGIN_ORGANIZATION, org=org, now=tx.now)
+
+
+async def select_next_project(tx: Tx, org: int) -> int | None:
+    project: int | None = await tx.value(_NEXT_PROJECT, org=org)
+    return project
+
+
+async def select_managed(tx: Tx, org: int, projects: list[int]) -> ManagedObject | None:
+    """Returns one object of the projects that a bundle or a file provider manages."""
+    return await tx.one(ManagedObject, _MANAGED, org=org, projects=projects)
+
+
+async def count_contents(
+    tx: Tx, org: int, projects: list[int], *, whole: bool, kept_from: Instant, rolled_up: Instant
+) -> DeletionCounts:
+    """Counts what a deletion deletes.
+
+    The results before `rolled_up` are those that the hourly figures counted, since a large project
+    stores millions.
+    """
+    row = await tx.row(
+        _COUNTS, org=org, projects=projects, whole=whole, kept_from=kept_from, rolled_up=rolled_up
+    )
+    assert row is not None, "an aggregate has a row"
+    return DeletionCounts(*row)
+
+
+async def select_next_service(tx: Tx, org: int, project: int) -> UUID | None:
+    uid: UUID | None = await tx.value(_NEXT_SERVICE, org=org, projects=[project])
+    return uid
+
+
+async def select_next_monitor(tx: Tx, org: int, project: int) -> UUID | None:
+    uid: UUID | None = await tx.value(_NEXT_MONITOR, org=org, projects=[project])
+    return uid
+
+
+async def delete_archive(tx: Tx, org: int, project: int) -> None:
+    """Deletes what is kept of deleted monitors for figures of their composites and services."""
+    await tx.execute(_DELETE_ARCHIVE, org=org, project=project)
 
 
 async def delete_what_stays_within(tx: Tx, org: int) -> None:

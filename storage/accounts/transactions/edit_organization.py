@@ -1,4 +1,4 @@
-"""Organizations: created with a first org_admin, deleted only without projects."""
+"""Organizations, which are created with a first org_admin."""
 
 from uuid import UUID
 
@@ -9,13 +9,12 @@ from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import projects as projects_queries
 from ..rows import INSTANCE, OrganizationRow
-from ..rules.access import Need, Permission, Principal, Role, Scope
+from ..rules.access import Need, Permission, Principal, Role
 from ..tables import projects, users
-from ..tables import tenant_deletion as removals
-from .authorize import NOT_FOUND, audit, demand
+from .authorize import audit, demand
 from .authorize_tenant_write import demand_organization
 
-CREATE = DELETE = Permission(Need.GLOBAL_ADMIN)
+CREATE = Permission(Need.GLOBAL_ADMIN)
 RENAME = Permission(Need.ORG_ADMIN)
 
 
@@ -61,22 +60,3 @@ async def rename_organization(
     row = await projects_queries.select_organization(tx, organization)
     assert row is not None, "it is held"
     return row
-
-
-async def delete_organization(tx: Tx, principal: Principal, organization: UUID) -> None:
-    """Deletes an organization with its memberships, tokens and status pages.
-
-    Raises:
-        Refused not_found, forbidden, in_use if it has projects.
-    """
-    if not await removals.lock_organization(tx, organization):
-        raise Refused(NOT_FOUND)
-    row = await projects_queries.select_organization(tx, organization)
-    assert row is not None, "it is locked"
-    demand(principal, DELETE, Scope(row.id))
-    if await removals.has_projects(tx, row.id):
-        raise Refused("in_use")
-    await removals.delete_what_stays_within(tx, row.id)
-    await projects.delete_organization(tx, row.id)
-    target = f"organization:{row.uid} slug={row.slug}"
-    await audit(tx, principal, INSTANCE, "organization.delete", target)

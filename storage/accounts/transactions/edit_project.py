@@ -1,4 +1,4 @@
-"""Projects: never moved between organizations, deleted only without monitors."""
+"""Projects. They never move to another organization."""
 
 from uuid import UUID
 
@@ -11,7 +11,6 @@ from ..queries import projects as projects_queries
 from ..rows import ProjectRow
 from ..rules.access import Need, Permission, Principal
 from ..tables import projects
-from ..tables import tenant_deletion as removals
 from .authorize import audit, demand_project
 from .authorize_tenant_write import demand_organization, lock_project
 
@@ -49,20 +48,6 @@ async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str)
     target = f"project:{before.uid} slug={before.slug}"
     await audit(tx, principal, before.org, "project.update", target)
     return await _written(tx, project)
-
-
-async def delete_project(tx: Tx, principal: Principal, project: UUID) -> None:
-    """Deletes a project with its memberships, tokens, maintenance and status pages.
-
-    Raises:
-        Refused not_found, forbidden, in_use if it has monitors.
-    """
-    row = await demand_project(tx, principal, EDIT, project)
-    await lock_project(tx, row)
-    if await removals.has_monitors(tx, row.org, row.id):
-        raise Refused("in_use")
-    await projects.delete_project(tx, row.org, row.id)
-    await audit(tx, principal, row.org, "project.delete", f"project:{row.uid} slug={row.slug}")
 
 
 async def _written(tx: Tx, project: UUID) -> ProjectRow:

@@ -49,28 +49,36 @@ select exists (select from status_changes)
   or exists (select from outages where ended_at is null and next_check_at <= at(%(now)s))
   or exists (select from incidents where escalate_at <= at(%(now)s))
 """
-_DUE = """
-(select org, monitor from status_changes where (org, monitor) <> all (
+# Nothing is sent about what a deletion of its project is about to delete.
+_GOING = """
+select from monitors m join projects p on p.org = m.org and p.id = m.project
+where m.org = {0}.org and m.id = {0}.monitor and p.deleting_since is not null
+"""
+_DUE = f"""
+(select org, monitor from status_changes c where (org, monitor) <> all (
     select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+    and not exists ({_GOING.format("c")})
   group by org, monitor order by min(id) limit %(most)s)
 union
-(select org, monitor from outages where ended_at is null and next_check_at <= at(%(now)s)
+(select org, monitor from outages o where ended_at is null and next_check_at <= at(%(now)s)
     and (org, monitor) <> all (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+    and not exists ({_GOING.format("o")})
   order by next_check_at limit %(most)s)
 """
 # Monitors that no status change leads to: the state and the outage disagree, or the re-notify
 # interval was set or shortened during the outage.
-_ASTRAY = """
+_ASTRAY = f"""
 (select s.org, s.monitor from monitor_states s left join lateral (
     -- A lateral join: after mass failures the statistics do not know the new outages yet.
     select o.id from outages o
     where o.org = s.org and o.monitor = s.monitor and o.ended_at is null limit 1) o on true
-  where s.status = 'down' and o.id is null limit %(most)s)
+  where s.status = 'down' and o.id is null and not exists ({_GOING.format("s")})
+  limit %(most)s)
 union
 (select o.org, o.monitor from outages o
     join monitor_states s on s.org = o.org and s.monitor = o.monitor
     join monitors m on m.org = o.org and m.id = o.monitor
-  where o.ended_at is null and (s.status = 'up'
+  where o.ended_at is null and not exists ({_GOING.format("o")}) and (s.status = 'up'
     or o.next_check_at is null and o.announced_at is null
     -- The service re-notifies of an outage that it announced.
     or o.service is null and m.renotify_seconds > 0 and (o.next_check_at is null

@@ -39,7 +39,10 @@ select a.org, a.service from {_KEYS}
 order by a.org, a.service for no key update of a
 """
 _DUE = """
-select org, service from service_alerting where due_at <= at(%(now)s)
+select org, service from service_alerting a where due_at <= at(%(now)s)
+  -- Nothing is sent about what a deletion of its project is about to delete.
+  and not exists (select from services s join projects p on p.org = s.org and p.id = s.project
+    where s.org = a.org and s.id = a.service and p.deleting_since is not null)
 order by due_at, org, service limit %(most)s
 """
 _UPDATE = """

@@ -9,7 +9,8 @@ from ...engine.pools import Tx
 _DUE = """
 select i.uid, case when i.service is not null then 'service'
   when i.monitor is not null then 'monitor' else 'incident' end
-from incidents i where i.escalate_at <= at(%(now)s)
+from incidents i where i.escalate_at <= at(%(now)s) and not exists (select from projects p
+  where p.org = i.org and p.id = i.project and p.deleting_since is not null)
 order by i.escalate_at, i.id limit %(most)s
 """
 _PUT_OFF = "update incidents set escalate_at = at(%(until)s) where uid = %(uid)s \

@@ -1,9 +1,11 @@
 """Deletion of a monitor with its jobs and open outage."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from ...accounts.rules.access import Principal
 from ...accounts.transactions.authorize import audit
+from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.rows import MonitorRow
@@ -29,14 +31,30 @@ async def delete_monitor(tx: Tx, principal: Principal, monitor: UUID) -> Monitor
     row = await demand_monitor(tx, principal, EDIT, monitor, to_delete=True)
     expect_unmanaged_monitor(principal, row)
     await expect_unused(tx, row)
+    await remove_monitor(tx, row)
+    await audit(tx, principal, row.org, "monitor.delete", target_of(row))
+    await log_removed(tx, [row])
+    return row
+
+
+async def remove_monitor(tx: Tx, row: MonitorRow) -> None:
+    """Deletes a locked monitor that no other object uses, or whose users are deleted too.
+
+    `log_removed` follows as the last write of the transaction.
+    """
     await compositions.archive_monitor(tx, row.key, tx.now)
     await queues.delete_jobs_of(tx, [row.key])
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)
-    await audit(tx, principal, row.org, "monitor.delete", target_of(row))
-    await schedule_edits.lock_edits(tx, [row.shard])
-    await schedule_edits.insert_edits(tx, {row.shard: [row.key]})
-    return row
+
+
+async def log_removed(tx: Tx, rows: Sequence[MonitorRow]) -> None:
+    """Logs deleted monitors for the schedulers, under the lock of their shards."""
+    edited: dict[int, list[MonitorKey]] = {}
+    for row in rows:
+        edited.setdefault(row.shard, []).append(row.key)
+    await schedule_edits.lock_edits(tx, edited)
+    await schedule_edits.insert_edits(tx, edited)
 
 
 async def expect_unused(tx: Tx, row: MonitorRow) -> None:

@@ -33,6 +33,7 @@ from leadline.probes.senders.webhook import secret_from
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import api_tokens as tokens
 from leadline.storage.accounts.tables import projects, sessions, users
+from leadline.storage.accounts.tables.operations import PROJECT_DELETE, insert_operation
 from leadline.storage.agents.tables.agent_tokens import insert_agent_token
 from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
 from leadline.storage.changes.transactions import record_change
@@ -254,6 +255,18 @@ class Api:
                 stream=uid,
             )
         return found
+
+    async def new_operation(self) -> UUID:
+        """A running deletion of a project of Acme that no process works on."""
+        async with self.pool.transaction("new_operation") as tx:
+            return await insert_operation(
+                tx,
+                PROJECT_DELETE,
+                self.orgs["acme"][0],
+                self.projects["acme/shop"][0],
+                started_by=None,
+                total=3,
+            )
 
     async def new_channel(self, **given: Any) -> UUID:
         """A channel of the shop's, by default one that leads to where no channel may."""

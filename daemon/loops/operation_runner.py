@@ -1,0 +1,53 @@
+"""Runner of operations: continues deletions that a request left to the background.
+
+Each step is one transaction under the lock of its operation, so that several processes can run it,
+and a process that ends leaves the rest to another.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+import trio
+
+from ...storage.accounts.queries.operations import select_running
+from ...storage.core.instant import SECOND, Instant
+from ...storage.core.refusal import Unavailable
+from ...storage.engine.pools import Pool, Rejected
+from ...storage.retirement.transactions.delete_tenant import continue_deletion
+
+log = logging.getLogger("leadline.operation_runner")
+
+PAUSE_SECONDS: Final = 1.0
+AT_ONCE: Final = 20
+# An operation that fails or takes long does not delay the others for longer.
+TURN_SECONDS: Final = 5.0
+# A request works on its own operation for this time.
+LEFT_ALONE_US: Final = SECOND
+
+
+class OperationRunner:
+    def __init__(self, pool: Pool, clock: Callable[[], Instant]) -> None:
+        self._pool = pool
+        self._clock = clock
+
+    async def pass_once(self) -> int:
+        """Works on the running operations in turn; returns their number."""
+        before = Instant(self._clock() - LEFT_ALONE_US)
+        async with self._pool.statement("running_operations") as tx:
+            running = await select_running(tx, before, AT_ONCE)
+        for uid in running:
+            try:
+                await self._take_turn(uid)
+            except Rejected as error:
+                log.error("operation failed", extra={"operation": str(uid), "cause": str(error)})
+            except Unavailable as error:
+                cause = str(error)
+                log.warning("operation postponed", extra={"operation": str(uid), "cause": cause})
+        return len(running)
+
+    async def _take_turn(self, uid: UUID) -> None:
+        until = trio.current_time() + TURN_SECONDS
+        while trio.current_time() < until and await continue_deletion(self._pool, uid):
+            pass

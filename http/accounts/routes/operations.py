@@ -1,0 +1,53 @@
+"""Operations: readable by the principal that started one, and by admins of its scope."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from ....storage.accounts.queries.operations import select_operation
+from ....storage.accounts.rows import OperationRow
+from ....storage.accounts.rules.access import Need, Permission, Rank, rank_in
+from ....storage.core.instant import to_text
+from ...wire.errors import Problem
+from ...wire.route import Request, Route
+from ..schemas.organizations import Operation
+
+
+def operation_json(row: OperationRow) -> Operation:
+    return Operation(
+        id=row.uid,
+        kind=row.kind,  # type: ignore[arg-type]
+        state=row.state,  # type: ignore[arg-type]
+        done=row.done,
+        total=row.total,
+        created_at=to_text(row.created_at),
+        finished_at=UNSET if row.finished_at is None else to_text(row.finished_at),
+        error=UNSET if row.error is None else row.error,
+    )
+
+
+async def read(ask: Request) -> Operation:
+    async with ask.context.pool.transaction("read_operation", read_only=True) as tx:
+        row = await select_operation(tx, ask.ids["operationID"])
+    assert ask.scope is not None, "the route has a scope"
+    needed = Rank.ORG_ADMIN if row is None or row.project is None else Rank.PROJECT_ADMIN
+    is_own = row is not None and row.started_by is not None and row.started_by == ask.who.uid
+    if row is None:
+        raise Problem("not_found")
+    if not is_own and rank_in(ask.who, ask.scope) < needed:
+        raise Problem("forbidden")
+    return operation_json(row)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/operations/{operationID}",
+        scope=("operation", "operationID"),
+        tag="operations",
+        action=Permission(Need.VIEWER),
+        handler=read,
+        summary="Read the progress of a deletion or another operation.",
+        answer=Operation,
+    ),
+)

@@ -1,0 +1,197 @@
+"""Deletion of projects and organizations with their contents.
+
+A first transaction checks everything and refuses additions from then on. Services and monitors
+are then deleted in one transaction each, so that no lock of the schedule is held for long
+and every alert that was sent gets its end. The last transaction deletes the project or the
+organization, and what belongs to it.
+"""
+
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from msgspec.structs import asdict
+
+from ...accounts.queries.projects import select_organization
+from ...accounts.rows import INSTANCE, DeletionCounts, OperationRow
+from ...accounts.rules.access import Need, Permission, Principal, Scope
+from ...accounts.tables import operations, projects
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
+from ...core.instant import HOUR, Instant
+from ...core.refusal import Refused
+from ...engine.pools import Pool, Tx
+from ...monitors.tables.monitors import lock_monitor
+from ...scheduling.queries.shards import select_shards
+from ...services.tables import services
+from ...services.tables.services import lock_service
+from .delete_monitor import log_removed, remove_monitor
+from .end_episode_of_deleted import end_with_service
+
+DELETE_PROJECT: Final = Permission(Need.ORG_ADMIN)
+DELETE_ORGANIZATION: Final = Permission(Need.GLOBAL_ADMIN)
+
+
+async def count_project(
+    tx: Tx, principal: Principal, project: UUID, kept_from: Instant
+) -> DeletionCounts:
+    """Returns what the deletion of a project deletes. `kept_from`: start of the stored results.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file.
+    """
+    row = await demand_project(tx, principal, DELETE_PROJECT, project)
+    await _expect_unmanaged(tx, row.org, [row.id])
+    return await _count(tx, row.org, [row.id], kept_from, whole=False)
+
+
+async def count_organization(
+    tx: Tx, principal: Principal, organization: UUID, kept_from: Instant
+) -> DeletionCounts:
+    """Returns what the deletion of an organization deletes.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file.
+    """
+    row = await select_organization(tx, organization)
+    if row is None:
+        raise Refused(NOT_FOUND)
+    demand(principal, DELETE_ORGANIZATION, Scope(row.id))
+    found = await removals.select_projects_of(tx, row.id)
+    await _expect_unmanaged(tx, row.id, found)
+    return await _count(tx, row.id, found, kept_from, whole=True)
+
+
+async def begin_project_deletion(
+    tx: Tx, principal: Principal, project: UUID, counts: DeletionCounts
+) -> UUID:
+    """Begins the deletion of a project. Returns its operation, for `continue_deletion`.
+
+    `counts` are those that the audit log states.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file.
+    """
+    row = await demand_project(tx, principal, DELETE_PROJECT, project)
+    if not await removals.lock_project(tx, row.org, row.id):
+        raise Refused(NOT_FOUND)
+    await _expect_unmanaged(tx, row.org, [row.id])
+    await removals.begin_deletion(tx, row.org, [row.id], whole=False)
+    target = f"project:{row.uid} slug={row.slug} {_text_of(counts)}"
+    await audit(tx, principal, row.org, "project.delete", target)
+    return await operations.insert_operation(
+        tx,
+        operations.PROJECT_DELETE,
+        row.org,
+        row.id,
+        started_by=principal.uid,
+        total=counts.objects,
+    )
+
+
+async def begin_organization_deletion(
+    tx: Tx, principal: Principal, organization: UUID, counts: DeletionCounts
+) -> UUID:
+    """Begins the deletion of an organization, as `begin_project_deletion`.
+
+    Raises:
+        Refused not_found, forbidden, managed_by_file.
+    """
+    if not await removals.lock_organization(tx, organization):
+        raise Refused(NOT_FOUND)
+    row = await select_organization(tx, organization)
+    assert row is not None, "it is locked"
+    demand(principal, DELETE_ORGANIZATION, Scope(row.id))
+    found = await removals.lock_projects_of(tx, row.id)
+    await _expect_unmanaged(tx, row.id, found)
+    await removals.begin_deletion(tx, row.id, found, whole=True)
+    target = f"organization:{row.uid} slug={row.slug} {_text_of(counts)}"
+    await audit(tx, principal, INSTANCE, "organization.delete", target)
+    return await operations.insert_operation(
+        tx,
+        operations.ORGANIZATION_DELETE,
+        row.id,
+        None,
+        started_by=principal.uid,
+        total=counts.objects,
+    )
+
+
+async def continue_deletion(pool: Pool, uid: UUID) -> bool:
+    """Performs the next step of a deletion in its own transaction.
+
+    Returns False if the operation ended, or another process works on it.
+    """
+    return await pool.transact("deletion_step", partial(_continue, uid))
+
+
+async def _continue(uid: UUID, tx: Tx) -> bool:
+    operation = await operations.lock_running(tx, uid)
+    if operation is None:
+        return False
+    await delete_next(tx, operation)
+    return True
+
+
+async def delete_next(tx: Tx, operation: OperationRow) -> None:
+    """Deletes the next services and monitors of a locked operation, or ends it."""
+    org = operation.org
+    project = operation.project
+    if operation.kind == operations.ORGANIZATION_DELETE:
+        project = await removals.select_next_project(tx, org)
+    if project is None:
+        await removals.delete_what_stays_within(tx, org)
+        await projects.delete_organization(tx, org)
+        await operations.succeed(tx, operation.uid)
+        return
+    done = await _delete_contents(tx, org, project)
+    if not done:
+        await removals.delete_archive(tx, org, project)
+        await projects.delete_project(tx, org, project)
+        done = 1
+        if operation.project is not None:
+            await operations.succeed(tx, operation.uid)
+            return
+    await operations.advance(tx, operation.uid, done)
+
+
+async def _delete_contents(tx: Tx, org: int, project: int) -> int:
+    """Deletes one service or one monitor. Returns how many; 0 if none is left."""
+    uid = await removals.select_next_service(tx, org, project)
+    if uid is not None:
+        service = await lock_service(tx, uid)
+        if service is not None:
+            await end_with_service(tx, service)
+            await services.delete_service(tx, service.key)
+        return 1
+    uid = await removals.select_next_monitor(tx, org, project)
+    if uid is None:
+        return 0
+    monitor = await lock_monitor(tx, uid, to_delete=True)
+    if monitor is not None:
+        await remove_monitor(tx, monitor)
+        await log_removed(tx, [monitor])
+    return 1
+
+
+async def _expect_unmanaged(tx: Tx, org: int, projects_: list[int]) -> None:
+    """Refuses if a bundle or a file provider manages an object, since it would create it again."""
+    managed = await removals.select_managed(tx, org, projects_)
+    if managed is not None:
+        message = f"managed by {managed.managed_by or 'a bundle'}"
+        raise Refused("managed_by_file", f"{managed.kind} {managed.name}", message)
+
+
+async def _count(
+    tx: Tx, org: int, projects_: list[int], kept_from: Instant, *, whole: bool
+) -> DeletionCounts:
+    ends = [shard.rolled_up_through for shard in await select_shards(tx)]
+    rolled_up = min(ends, default=kept_from)
+    rolled_up = max(Instant(rolled_up - rolled_up % HOUR), kept_from)
+    return await removals.count_contents(
+        tx, org, projects_, whole=whole, kept_from=kept_from, rolled_up=rolled_up
+    )
+
+
+def _text_of(counts: DeletionCounts) -> str:
+    return " ".join(f"{name}={number}" for name, number in asdict(counts).items())
