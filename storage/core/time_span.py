@@ -1,8 +1,9 @@
-"""Sets of time as sorted lists of disjoint, non-adjacent spans. All sums are exact."""
+"""Sets of time as sorted lists of disjoint spans. All sums are exact."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .instant import DAY, Instant
 
@@ -36,8 +37,24 @@ def merged(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
     return result
 
 
+def cut_at_starts(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
+    """Returns the union of the spans, cut where one of them begins. Drops empty spans.
+
+    Adjacent spans of the result are not joined.
+    """
+    given = [span for span in spans if span.from_ < span.until]
+    starts = sorted({span.from_ for span in given})
+    result: list[TimeSpan] = []
+    for span in merged(given):
+        first = bisect_right(starts, span.from_)
+        cuts = starts[first : bisect_left(starts, span.until)]
+        edges = [span.from_, *cuts, span.until]
+        result += [TimeSpan(a, b) for a, b in pairwise(edges)]
+    return result
+
+
 def without(spans: Sequence[TimeSpan], holes: Sequence[TimeSpan]) -> list[TimeSpan]:
-    """Returns the part of one set outside the other. Both sets must be `merged`."""
+    """Returns the part of one set outside the other."""
     result: list[TimeSpan] = []
     index = 0
     for span in spans:
@@ -74,7 +91,7 @@ def total_us(spans: Iterable[TimeSpan]) -> int:
 
 
 def holding(spans: Sequence[TimeSpan], instant: Instant) -> TimeSpan | None:
-    """Returns the span of a merged set that contains the instant, its end excluded."""
+    """Returns the span of a set that contains the instant, its end excluded."""
     index = bisect_right(spans, instant, key=_from) - 1
     return spans[index] if index >= 0 and instant < spans[index].until else None
 

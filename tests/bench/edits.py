@@ -108,11 +108,13 @@ def edits() -> Figures:
             "idle": watch.during(lambda: time.sleep(SECONDS)),
             "edits_40": watch.during(lambda: _create(running, busy, 40)),
             "edits_400": watch.during(lambda: _create(running, busy, 400)),
+            "patches_40": watch.during(lambda: _patch(running, busy, 40)),
+            "patches_400": watch.during(lambda: _patch(running, busy, 400)),
             "plan_5000": watch.during(lambda: _post(running, busy, "plan", bundle)),
             "apply_5000": watch.during(lambda: _post(running, busy, "apply", bundle)),
             "export_5000": watch.during(lambda: _export(running, busy)),
             "orphan_5000": watch.during(lambda: _post(running, busy, "apply", nothing)),
-            "delete_all": watch.during(lambda: _delete_all(running, busy)),
+            "delete_project": watch.during(lambda: _delete_project(running, busy)),
         }
 
 
@@ -172,17 +174,31 @@ def _export(running: Daemon, project: str) -> None:
     running.api("GET", f"/projects/{project}/bundle")
 
 
-def _delete_all(running: Daemon, project: str) -> int:
-    left = [one["id"] for one in running.api("GET", f"/projects/{project}/monitors")]
-    count = len(left)
+def _delete_project(running: Daemon, project: str) -> int:
+    """Waits until the operation has ended. Returns how many objects it deleted."""
+    operation = running.api("DELETE", f"/projects/{project}")
+    while operation["state"] == "running":
+        time.sleep(0.2)
+        operation = running.api("GET", f"/operations/{operation['id']}")
+    deleted: int = operation["done"]
+    return deleted
 
-    def client(_: int) -> None:
-        while left:
-            try:
-                monitor = left.pop()
-            except IndexError:
-                return
-            running.api("DELETE", f"/monitors/{monitor}")
+
+def _patch(running: Daemon, project: str, a_second: int) -> int:
+    """Changes the interval of existing monitors, as `_create`. Returns how many were changed."""
+    began = time.monotonic()
+    monitors = [one["id"] for one in running.api("GET", f"/projects/{project}/monitors")]
+    counts = [0] * CLIENTS
+
+    def client(number: int) -> None:
+        while (now := time.monotonic() - began) < SECONDS:
+            if counts[number] * CLIENTS > now * a_second:
+                time.sleep(0.002)
+                continue
+            monitor = monitors[(counts[number] * CLIENTS + number) % len(monitors)]
+            body = {"interval_seconds": 86_000 + counts[number] % 400}
+            running.api("PATCH", f"/monitors/{monitor}", body)
+            counts[number] += 1
 
     _in_threads(client)
-    return count
+    return sum(counts)

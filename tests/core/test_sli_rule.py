@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
 from leadline.storage.core.sli import Sample, SliCondition, Split, buckets, split, timeline, total
-from leadline.storage.core.time_span import TimeSpan, merged
+from leadline.storage.core.time_span import TimeSpan, cut_at_starts
 
 NOW = Instant(1_800_000_000 * SECOND)
 
@@ -27,7 +27,7 @@ def sample_lists(draw: st.DrawFn) -> list[Sample]:
 
 span_sets = st.lists(
     st.builds(lambda a, n: span(a, a + n), st.integers(-10, 90), st.integers(1, 25)), max_size=3
-).map(merged)
+)
 
 
 def paint(
@@ -56,7 +56,8 @@ def test_a_split_counts_every_microsecond_as_exactly_one_thing(
     length: int,
 ) -> None:
     painted = [paint(samples, maintenance, pauses, t) for t in range(from_, from_ + length)]
-    assert split(samples, span(from_, from_ + length), maintenance, pauses) == Split(
+    cut = cut_at_starts(maintenance), cut_at_starts(pauses)
+    assert split(samples, span(from_, from_ + length), *cut) == Split(
         *(painted.count(condition) for condition in SliCondition)
     )
 
@@ -69,7 +70,8 @@ def test_a_timeline_says_of_every_microsecond_what_it_was(
     from_: int,
     length: int,
 ) -> None:
-    pieces = timeline(samples, span(from_, from_ + length), maintenance, pauses)
+    cut = cut_at_starts(maintenance), cut_at_starts(pauses)
+    pieces = timeline(samples, span(from_, from_ + length), *cut)
     spread = [condition for piece, condition in pieces for _ in range(piece.length_us)]
     assert spread == [paint(samples, maintenance, pauses, t) for t in range(from_, from_ + length)]
     assert all(a[1] != b[1] for a, b in itertools.pairwise(pieces))
@@ -80,6 +82,7 @@ def test_rollups_add_up_to_the_whole(
     samples: list[Sample], maintenance: list[TimeSpan], pauses: list[TimeSpan], edges: set[int]
 ) -> None:
     cuts = [Instant(edge) for edge in sorted(edges)]
+    maintenance, pauses = cut_at_starts(maintenance), cut_at_starts(pauses)
     each = buckets(samples, cuts, maintenance, pauses)
     assert each == [
         split(samples, TimeSpan(a, b), maintenance, pauses) for a, b in itertools.pairwise(cuts)

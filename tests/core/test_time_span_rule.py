@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.storage.core.instant import Instant
-from leadline.storage.core.time_span import TimeSpan, clipped, holding, merged, total_us, without
+from leadline.storage.core.time_span import (
+    TimeSpan,
+    clipped,
+    cut_at_starts,
+    holding,
+    merged,
+    total_us,
+    without,
+)
 
 spans = st.lists(
     st.builds(
@@ -51,3 +59,12 @@ def test_the_span_that_holds_an_instant_is_found(some: list[TimeSpan], instant: 
     found = holding(merged(some), Instant(instant))
     assert (found is not None) == (instant in numbers(some))
     assert found is None or found.from_ <= instant < found.until
+
+
+@given(spans)
+def test_cutting_at_starts_keeps_the_time_and_every_start(some: list[TimeSpan]) -> None:
+    result = cut_at_starts(some)
+    assert numbers(result) == numbers(some)
+    assert total_us(result) == len(numbers(some))
+    assert all(a.until <= b.from_ for a, b in itertools.pairwise(result))
+    assert {span.from_ for span in result} == {s.from_ for s in some if s.from_ < s.until}

@@ -296,7 +296,9 @@ async def test_a_preview_is_good_for_a_while(works: Works) -> None:
 
 
 async def test_what_is_older_than_results_are_kept_stays_as_it_is(works: Works) -> None:
-    earliest = earliest_repairable(works.world.now, RAW_DAYS)
+    await works.world.monitor(slug="daily", interval_seconds=86_400)
+    # A result is fresh for three of its intervals.
+    earliest = earliest_repairable(works.world.now, RAW_DAYS, 3 * DAY)
     with pytest.raises(Refused) as caught:
         await works.preview(earliest - 1, earliest + HOUR)
     assert code_of(caught) == "older_than_raw_retention"

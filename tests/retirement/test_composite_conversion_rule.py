@@ -12,6 +12,7 @@ _SEEN = {
     MemberState.UP: SliCondition.GOOD,
     MemberState.DOWN: SliCondition.BAD,
     MemberState.MISSING: SliCondition.UNKNOWN,
+    MemberState.NOT_BEGUN: SliCondition.UNKNOWN,
     MemberState.PAUSED: SliCondition.UNKNOWN,
     MemberState.MAINTENANCE: SliCondition.EXCLUDED,
 }

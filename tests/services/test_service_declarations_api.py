@@ -208,12 +208,23 @@ async def test_a_later_declaration_tells_of_no_past(api: Api) -> None:
 
 async def test_the_past_reaches_back_as_far_as_results_are_kept(api: Api) -> None:
     path = await new(api, "checkout")
-    earliest = earliest_repairable(FROZEN_NOW, api.context.options.heartbeat_days)
+    earliest = earliest_repairable(FROZEN_NOW, api.context.options.heartbeat_days, 0)
     assert FROZEN_NOW - 30 * DAY < earliest < FROZEN_NOW
     body = {**document(), "backfill_from": to_text(Instant(earliest - 1_000))}
     said = await refused(api, "PUT", f"{path}/declaration", body, 422)
     assert said.startswith(f"backfill_from: must not be before {to_text(earliest)}")
     await put(api, path, {**document(), "backfill_from": to_text(earliest)})
+
+
+async def test_results_that_are_fresh_for_ten_days_shorten_the_past(api: Api) -> None:
+    path = await new(api, "checkout")
+    member = await api.new_monitor(interval_seconds=86_400)
+    earliest = earliest_repairable(FROZEN_NOW, api.context.options.heartbeat_days, 10 * DAY)
+    body = {**document(member.uid), "backfill_from": to_text(Instant(earliest - 1_000))}
+    body["policies"] = {"freshness": {"active_multiplier": 10}}
+    said = await refused(api, "PUT", f"{path}/declaration", body, 422)
+    assert said.startswith(f"backfill_from: must not be before {to_text(earliest)}")
+    await put(api, path, {**body, "backfill_from": to_text(earliest)})
 
 
 async def test_a_declared_member_stays_until_it_is_declared_no_more(api: Api) -> None:

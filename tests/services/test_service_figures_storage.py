@@ -15,6 +15,7 @@ from uuid import UUID
 
 import pytest
 import trio
+from msgspec.structs import asdict
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops.figure_repairer import Repairer
@@ -199,6 +200,7 @@ class Served(Life):
         starts = Instant(self.world.now + self.chance.randint(-90, 10) * MINUTE)
         ends = Instant(starts + self.chance.randint(1, 40) * MINUTE)
         plan = Plan(starts_at=starts, ends_at=ends, monitor=uid)
+        before = await self._totals()
         async with self.world.pool.transaction("plan") as tx:
             seen = await preview_announcement(
                 tx, self.world.editor, self.world.project_uid, plan, RAW_DAYS
@@ -209,21 +211,32 @@ class Served(Life):
             )
         self.planned.append((uid, row.uid, (starts, ends)))
         self.known[uid].maintenance.append((starts, ends))
-        await self._expect_as_shown(seen, starts, ends)
+        await self._expect_as_shown(seen, before)
 
-    async def _expect_as_shown(self, seen: MaintenancePreview, starts: int, ends: int) -> None:
-        """What was shown before it was decided is what comes of it."""
+    async def _totals(self) -> dict[UUID, Durations]:
+        """The whole sealed time of each service, once nothing is left to repair."""
         while await Repairer(self.world.pool).pass_once():
             pass
-        for each in seen.services:
-            assert each.reason is None
-            row = await read_service(self.world, each.service)
-            assert row.materialization_start is not None
-            assert row.sealed_through is not None
-            from_ = max(row.materialization_start, starts - starts % MINUTE)
-            until = min(row.sealed_through, ends + (-ends) % MINUTE)
-            assert each.projected is (ends > row.sealed_through)
-            assert (await told(self.world, row, from_, until))[1] == each.after
+        totals = {}
+        for uid in self.services:
+            row = await read_service(self.world, uid)
+            start, sealed = row.materialization_start, row.sealed_through
+            assert start is not None
+            assert sealed is not None
+            totals[uid] = (await told(self.world, row, start, sealed))[1]
+        return totals
+
+    async def _expect_as_shown(
+        self, seen: MaintenancePreview, before: dict[UUID, Durations]
+    ) -> None:
+        """The previewed change is the whole change, and no other service changes."""
+        shown = {each.service: each for each in seen.services}
+        for uid, after in (await self._totals()).items():
+            if uid in shown:
+                assert shown[uid].reason is None
+                assert _less(after, before[uid]) == _less(shown[uid].after, shown[uid].before)
+            else:
+                assert after == before[uid]
 
     async def _unplan(self) -> None:
         if not self.planned:
@@ -238,6 +251,7 @@ class Served(Life):
                 await end(tx, self.world.editor, maintenance)
             spans[spans.index((starts, ends))] = (starts, now)
             return
+        before = await self._totals()
         async with self.world.pool.transaction("preview") as tx:
             seen = await preview_annulment(
                 tx, self.world.editor, self.world.project_uid, maintenance, RAW_DAYS
@@ -245,12 +259,16 @@ class Served(Life):
         async with self.world.pool.transaction("annul") as tx:
             await annul(tx, self.world.editor, maintenance, seen.uid, RAW_DAYS)
         spans.remove((starts, ends))
-        await self._expect_as_shown(seen, starts, ends)
+        await self._expect_as_shown(seen, before)
 
     async def end(self) -> None:
         await super().end()
         while await self.service_sealer.pass_once():
             pass
+
+
+def _less(one: Durations, other: Durations) -> dict[str, int]:
+    return {name: value - asdict(other)[name] for name, value in asdict(one).items()}
 
 
 async def _begin(tx: Tx, row: ServiceRow, at: Instant) -> None:
@@ -276,10 +294,13 @@ class ServicePainter(Painter):
         super().__init__(life.known, life.world.now)
         self._life = life
         self._by_id = {one.row.id: uid for uid, one in life.known.items()}
+        self._begun = {uid: one.terms[0][0] for uid, one in life.known.items()}
         self._pauses = {uid: one.pauses for uid, one in life.known.items()}
 
     def seen(self, uid: UUID, instant: int, hold: Hold) -> MemberState:
         known = self.at(uid, instant, hold)
+        if known == UNKNOWN and instant < self._begun[uid]:
+            return MemberState.NOT_BEGUN
         if known == UNKNOWN:
             return MemberState.PAUSED if within(instant, self._pauses[uid]) else MemberState.MISSING
         return {GOOD: MemberState.UP, BAD: MemberState.DOWN, EXCLUDED: MemberState.MAINTENANCE}[

@@ -28,7 +28,7 @@ from leadline.storage.services.rules.service_health import (
 from tests.support.run.effort import examples
 from tests.support.worlds.service_model import by_hand
 
-UP, DOWN, MISSING, PAUSED, MAINT = MemberState
+UP, DOWN, MISSING, NOT_BEGUN, PAUSED, MAINT = MemberState
 HEALTHY = ServiceHealthState(SliCondition.GOOD, Health.HEALTHY)
 DEGRADED = ServiceHealthState(SliCondition.GOOD, Health.DEGRADED)
 IS_DOWN = ServiceHealthState(SliCondition.BAD, Health.DOWN)
@@ -71,6 +71,9 @@ def test_a_quorum_is_capped_at_the_members_that_count() -> None:
 
 def test_missing_data_counts_as_the_policy_says_and_a_pause_never_does() -> None:
     bad, ignore = {"missing_data": MissingData.BAD}, {"missing_data": MissingData.IGNORE}
+    assert one(AggregationMode.ALL, UP, NOT_BEGUN, **bad) == NOT_KNOWN
+    assert one(AggregationMode.ALL, UP, NOT_BEGUN, **ignore) == HEALTHY
+    assert one(AggregationMode.ALL, NOT_BEGUN, **ignore) == NOT_KNOWN
     assert one(AggregationMode.ALL, UP, MISSING, **bad) == IS_DOWN
     assert one(AggregationMode.ALL, UP, MISSING, **ignore) == HEALTHY
     assert one(AggregationMode.ALL, MISSING, MISSING, **ignore) == NOT_KNOWN
@@ -125,6 +128,7 @@ _CONDITIONS = {
     "up": SliCondition.GOOD,
     "down": SliCondition.BAD,
     "missing": SliCondition.UNKNOWN,
+    "not_begun": SliCondition.UNKNOWN,
     "paused": SliCondition.UNKNOWN,
     "maintenance": SliCondition.EXCLUDED,
 }
@@ -133,9 +137,10 @@ _CONDITIONS = {
 @st.composite
 def _member(draw: st.DrawFn) -> tuple[str, list[MemberState]]:
     """A region, and what the member is in each second."""
-    seconds: list[MemberState] = []
+    seconds = [MemberState.NOT_BEGUN] * draw(st.integers(0, 5))
+    states = [state for state in MemberState if state is not MemberState.NOT_BEGUN]
     while len(seconds) < _SECONDS:
-        seconds += [draw(st.sampled_from(list(MemberState)))] * draw(st.integers(1, 9))
+        seconds += [draw(st.sampled_from(states))] * draw(st.integers(1, 9))
     return draw(st.sampled_from(["a", "b"])), seconds[:_SECONDS]
 
 
@@ -151,7 +156,8 @@ def _line(seconds: list[MemberState]) -> MemberTimeline:
             line[-1] = (TimeSpan(line[-1][0].from_, span.until), condition)
         else:
             line.append((span, condition))
-    return MemberTimeline("", line, pauses)
+    begun = seconds.count(MemberState.NOT_BEGUN)
+    return MemberTimeline("", line, pauses, Instant(begun * SECOND))
 
 
 @given(_POLICIES, st.lists(_member(), max_size=4), st.sets(st.integers(1, _SECONDS - 1)))
@@ -160,7 +166,7 @@ def test_time_is_what_each_second_of_it_is(
     policies: Policies, members: list[tuple[str, list[MemberState]]], cuts: set[int]
 ) -> None:
     lines = [
-        MemberTimeline(region, made.line, made.pauses)
+        MemberTimeline(region, made.line, made.pauses, made.begun)
         for region, seconds in members
         for made in [_line(seconds)]
     ]

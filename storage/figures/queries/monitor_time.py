@@ -14,7 +14,7 @@ from typing import Final
 from ...core.instant import Instant
 from ...core.key import MonitorKey
 from ...core.sli import Sample, Split, buckets, line_buckets
-from ...core.time_span import TimeSpan, merged
+from ...core.time_span import TimeSpan, cut_at_starts
 from ...engine.pools import Tx
 from ...monitors.rules.composite import CompositeMember, Composition, Lines
 from ...monitors.rules.monitor_state import ACTIVE_FLOOR_US, ACTIVE_MULTIPLIER, freshness_us
@@ -66,7 +66,7 @@ class AssumedMaintenance:
     def of(self, monitor: int, announced: Sequence[TimeSpan]) -> Sequence[TimeSpan]:
         if self.more is None or monitor not in self.monitors:
             return announced
-        return merged([*announced, self.more])
+        return cut_at_starts([*announced, self.more])
 
 
 AS_IT_IS: Final = AssumedMaintenance()

@@ -24,7 +24,7 @@ from ...figures.queries.monitor_time import AssumedMaintenance
 from ...monitors.tables import composite_wakeups, monitors
 from ...results.rows import RepairRequest
 from ...results.tables import repair_requests
-from ...results.transactions.request_repairs import select_longest_holds
+from ...results.transactions.request_repairs import select_longest_hold_of, select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
 from ...scheduling.tables import schedule_edits
 from ...services.rules.repair_range import TOO_OLD, earliest_repairable
@@ -77,7 +77,7 @@ async def announce(
     if await maintenances.count_to_come(tx, home.org, home.id) >= TO_COME_MOST:
         raise Refused("maintenance_quota")
     if plan.starts_at < tx.now:
-        _expect_repairable(plan.starts_at, tx.now, raw_days)
+        await _expect_repairable(tx, home.org, home.id, monitor, plan.starts_at, raw_days)
         seen = ("create", None, monitor, plan.starts_at, plan.ends_at)
         await _expect_seen(tx, home.org, home.id, preview, seen)
     uid = await maintenances.insert_maintenance(
@@ -126,7 +126,7 @@ async def annul(
     """
     row = await _lock(tx, principal, maintenance)
     if row.starts_at < tx.now:
-        _expect_repairable(row.starts_at, tx.now, raw_days)
+        await _expect_repairable(tx, row.org, row.project, row.monitor, row.starts_at, raw_days)
         seen = ("annul", row.id, row.monitor, row.starts_at, row.ends_at)
         if (await _expect_seen(tx, row.org, row.project, preview, seen)).approximate:
             raise Refused("preview_approximate")
@@ -176,9 +176,11 @@ async def _preview(
     monitor: int | None,
     plan: Plan,
 ) -> MaintenancePreview:
-    _expect_repairable(plan.starts_at, tx.now, raw_days)
+    earliest, hold_us = await _expect_repairable(
+        tx, org, project, monitor, plan.starts_at, raw_days
+    )
     expires_at = Instant(tx.now + PREVIEW_US)
-    shown = await _services(tx, org, project, raw_days, maintenance, monitor, plan)
+    shown = await _services(tx, org, project, earliest, hold_us, maintenance, monitor, plan)
     uid = await maintenances.insert_preview(
         tx,
         {
@@ -193,14 +195,15 @@ async def _preview(
             "approximate": any(each.reason is not None for each in shown),
         },
     )
-    return MaintenancePreview(uid, expires_at, earliest_repairable(tx.now, raw_days), shown)
+    return MaintenancePreview(uid, expires_at, earliest, shown)
 
 
 async def _services(
     tx: Tx,
     org: int,
     project: int,
-    raw_days: int,
+    earliest: Instant,
+    hold_us: int,
     maintenance: int | None,
     monitor: int | None,
     plan: Plan,
@@ -212,18 +215,26 @@ async def _services(
         supposing = AssumedMaintenance(monitors=frozenset(ids), more=range_)
     else:
         supposing = AssumedMaintenance(apart_from=maintenance)
-    evidence_from = earliest_repairable(tx.now, raw_days)
     begun = perf_counter()
     return await preview_services(
-        tx, org, ids, range_, supposing, evidence_from, lambda: perf_counter() - begun
+        tx, org, ids, range_, hold_us, supposing, earliest, lambda: perf_counter() - begun
     )
 
 
-def _expect_repairable(starts_at: Instant, now: Instant, raw_days: int) -> None:
-    earliest = earliest_repairable(now, raw_days)
+async def _expect_repairable(
+    tx: Tx, org: int, project: int, monitor: int | None, starts_at: Instant, raw_days: int
+) -> tuple[Instant, int]:
+    """Returns the earliest repairable instant, and the longest freshness of a result in µs.
+
+    A result before the maintenance is not fresh after it, so it changes figures after its end.
+    """
+    ever = await maintenances.select_covered_ever(tx, org, project, monitor)
+    hold_us = await select_longest_hold_of(tx, org, [key for key, _ in ever])
+    earliest = earliest_repairable(tx.now, raw_days, hold_us)
     if starts_at < earliest:
         fault = f"must not be before {to_text(earliest)}: results of earlier are no longer kept"
         raise Refused(TOO_OLD, "starts_at", fault)
+    return earliest, hold_us
 
 
 async def _expect_seen(

@@ -37,9 +37,9 @@ class Unknown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """Effect on the sealed part of the range.
+    """Effect on the sealed part of the time that the maintenance changes.
 
-    `projected`: the range extends beyond the sealed time. With a `reason`, `after` equals `before`.
+    `projected`: that time extends beyond the sealed time. With a `reason`, `after` equals `before`.
     """
 
     service: UUID
@@ -54,7 +54,8 @@ async def preview_services(
     tx: Tx,
     org: int,
     monitors: Sequence[int],
-    range_: TimeSpan,
+    maintenance: TimeSpan,
+    hold_us: int,
     supposing: AssumedMaintenance,
     evidence_from: Instant,
     elapsed: Callable[[], float],
@@ -62,8 +63,10 @@ async def preview_services(
     """Returns the effect on every service that declared one of the monitors.
 
     Args:
+        hold_us: longest freshness of a result. The effect can extend so far beyond the end.
         elapsed: returns the seconds since the start of the preview.
     """
+    range_ = TimeSpan(maintenance.from_, Instant(maintenance.until + hold_us))
     above = await compositions.select_above(tx, org, monitors, range_)
     part = [*monitors, *(composite for _, composite in above)]
     keys = await declarations.select_declaring(tx, org, part)
@@ -71,7 +74,7 @@ async def preview_services(
     for key, row in sorted((await services.select_services(tx, keys)).items()):
         within = _sealed_part(row, range_)
         if within is not None:
-            reason = _unknown(within, evidence_from)
+            reason = _unknown(within, evidence_from, RANGE_MOST_US + hold_us)
             spare = _Spare(supposing, lambda: elapsed() < WALL_SECONDS)
             found.append(await _previewed(tx, key, row, within, range_, spare, reason))
     return found
@@ -94,10 +97,10 @@ class _Spare:
     is_time: Callable[[], bool]
 
 
-def _unknown(within: TimeSpan, evidence_from: Instant) -> Unknown | None:
+def _unknown(within: TimeSpan, evidence_from: Instant, most_us: int) -> Unknown | None:
     if within.from_ < evidence_from:
         return Unknown.EVIDENCE_GONE
-    return Unknown.RANGE_TOO_LONG if within.length_us > RANGE_MOST_US else None
+    return Unknown.RANGE_TOO_LONG if within.length_us > most_us else None
 
 
 async def _previewed(

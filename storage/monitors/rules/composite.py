@@ -99,7 +99,8 @@ class Lines:
     def of(self, key: MonitorKey, within: TimeSpan) -> Line:
         """Returns the timeline of a span. A monitor without data is unknown.
 
-        Time before the monitor began is unknown here, although its own figures omit that time.
+        Time before the monitor began is unknown here, or excluded by maintenance, although its own
+        figures omit that time.
         """
         made = self._made.get((key, within))
         if made is None:
@@ -116,8 +117,8 @@ class Lines:
         else:
             line = self._composed(member.compositions, within)
             line = overlaid(line, clipped(member.pauses, within), SliCondition.UNKNOWN)
-            line = overlaid(line, clipped(member.maintenance, within), SliCondition.EXCLUDED)
-        return overlaid(line, before, SliCondition.UNKNOWN)
+        line = overlaid(line, before, SliCondition.UNKNOWN)
+        return overlaid(line, clipped(member.maintenance, within), SliCondition.EXCLUDED)
 
     def _composed(self, compositions: Sequence[Composition], within: TimeSpan) -> Line:
         pieces: Line = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ...core.instant import Instant
 from ...core.key import MonitorKey
-from ...core.time_span import TimeSpan
+from ...core.time_span import TimeSpan, merged
 from ...engine.pools import Tx
 from ...scheduling.queries import shards
 from ...scheduling.rules.presence import LATE_RENEWAL_US, Presence, judged_through, listened
@@ -78,7 +78,7 @@ async def load_promises(
     heard, judged = listened(known, tx.now), judged_through(known, tx.now)
     return {
         key: PushExpectation(
-            silences[key], terms.get(key, ()), maintenance.get(key[1], ()), heard, judged
+            silences[key], terms.get(key, ()), merged(maintenance.get(key[1], ())), heard, judged
         )
         for key in keys
     }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...core.instant import Instant
-from ...core.time_span import TimeSpan, merged
+from ...core.time_span import TimeSpan, cut_at_starts
 from ...engine.pools import Tx
 from ..rows import Shard
 
@@ -37,10 +37,11 @@ async def select_maintenances(
     monitors: Sequence[int] = (),
     apart_from: int = 0,
 ) -> dict[int, list[TimeSpan]]:
-    """Returns merged maintenance spans by monitor that end after an instant.
+    """Returns the maintenance of each monitor that ends after an instant, as disjoint spans.
 
-    A maintenance of a project applies to each of its monitors. The maintenance `apart_from` is
-    omitted.
+    A span begins where a maintenance begins, also within another one, since each start ends the
+    freshness of earlier results. A maintenance of a project applies to each of its monitors. The
+    maintenance `apart_from` is omitted.
     """
     rows = await tx.rows(
         _MAINTENANCES, shard=shard, monitors=list(monitors), after=after, apart_from=apart_from
@@ -48,4 +49,4 @@ async def select_maintenances(
     found: dict[int, list[TimeSpan]] = {}
     for monitor, starts, ends in rows:
         found.setdefault(monitor, []).append(TimeSpan(starts, ends))
-    return {monitor: merged(spans) for monitor, spans in found.items()}
+    return {monitor: cut_at_starts(spans) for monitor, spans in found.items()}

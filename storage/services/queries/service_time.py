@@ -28,7 +28,7 @@ from ...monitors.tables import compositions
 from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
-from ..rules.epoch import Epoch, Revision, epochs, governed, stretches
+from ..rules.epoch import Epoch, MemberConfig, Revision, epochs, governed, stretches
 from ..rules.service_health import MemberTimeline, StateLine, state_line
 from ..rules.service_minute import MinuteSpan, joined, runs_of
 from . import service_revisions
@@ -121,13 +121,7 @@ async def compute_service_time(
         lines, facts = await _lines_of(tx, group, hold, supposing)
         for key, epoch, span in group:
             members = [
-                MemberTimeline(
-                    standing.region if standing else "",
-                    lines.of(MonitorKey((key[0], member)), span),
-                    facts[MonitorKey((key[0], member))].pauses()
-                    if (key[0], member) in facts
-                    else (),
-                )
+                _member(MonitorKey((key[0], member)), standing, lines, facts, span)
                 for member, standing in epoch.members
             ]
             line = state_line(epoch.revision.policies, members, span)
@@ -135,6 +129,20 @@ async def compute_service_time(
     for pieces in found.values():
         pieces.sort(key=lambda piece: piece[1].from_)
     return found
+
+
+def _member(
+    key: MonitorKey,
+    standing: MemberConfig | None,
+    lines: Lines,
+    facts: Mapping[MonitorKey, MonitorInputs],
+    span: TimeSpan,
+) -> MemberTimeline:
+    region = standing.region if standing else ""
+    line = lines.of(key, span)
+    if key not in facts:
+        return MemberTimeline(region, line)
+    return MemberTimeline(region, line, facts[key].pauses(), facts[key].terms[0].from_)
 
 
 async def minutes_of(

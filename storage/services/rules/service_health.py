@@ -3,7 +3,8 @@
 Members that are up or down count. Members in maintenance are left out; if all are, the service is
 excluded. Unknown members are assumed all up and then all down: one result for both is the health,
 two good results are good with unknown health, otherwise the state is unknown. Missing data counts
-as the policy states, but a paused member is always unknown. Healthy and degraded are good, down is
+as the policy states, but a paused member is always unknown, and a member before its first schedule
+term is never bad. Healthy and degraded are good, down is
 bad.
 
 The time line of a service is cut at each change of a member. Each piece is computed as an instant.
@@ -80,6 +81,8 @@ class MemberState(StrEnum):
     UP = "up"
     DOWN = "down"
     MISSING = "missing"
+    # Before its first schedule term.
+    NOT_BEGUN = "not_begun"
     PAUSED = "paused"
     MAINTENANCE = "maintenance"
 
@@ -145,9 +148,11 @@ def _place(missing: MissingData, seen: MemberState, *, decides: bool) -> int | N
             return None
         case MemberState.MISSING if missing is MissingData.BAD:
             return 1
-        case MemberState.MISSING if missing is MissingData.IGNORE and decides:
+        case MemberState.MISSING | MemberState.NOT_BEGUN if (
+            missing is MissingData.IGNORE and decides
+        ):
             return None
-        case MemberState.MISSING:
+        case MemberState.MISSING | MemberState.NOT_BEGUN:
             return 2
 
 
@@ -190,11 +195,15 @@ def _condition(health: Health) -> SliCondition:
 
 @dataclass(frozen=True, slots=True)
 class MemberTimeline:
-    """Region of a member, its line over a span, and its pauses within the span."""
+    """Region of a member, its line over a span, its pauses within the span, and its first term.
+
+    `begun` is None for a member without schedule terms.
+    """
 
     region: str
     line: Line
     pauses: Sequence[TimeSpan] = ()
+    begun: Instant | None = None
 
 
 StateLine = list[tuple[TimeSpan, ServiceHealthState]]
@@ -245,14 +254,19 @@ _SEEN: Mapping[SliCondition, MemberState] = {
 
 def _seen(member: MemberTimeline, within: TimeSpan) -> Iterable[tuple[TimeSpan, MemberState]]:
     pauses = merged(clipped(member.pauses, within))
+    begun = within.from_ if member.begun is None else member.begun
     for span, condition in member.line:
         for part in clipped([span], within):
             if condition is not SliCondition.UNKNOWN:
                 yield part, _SEEN[condition]
                 continue
-            paused = clipped(pauses, part)
-            yield from ((each, MemberState.PAUSED) for each in paused)
-            yield from ((each, MemberState.MISSING) for each in without([part], paused))
+            if part.from_ < begun:
+                yield TimeSpan(part.from_, min(part.until, begun)), MemberState.NOT_BEGUN
+            if begun < part.until:
+                rest = TimeSpan(max(part.from_, begun), part.until)
+                paused = clipped(pauses, rest)
+                yield from ((each, MemberState.PAUSED) for each in paused)
+                yield from ((each, MemberState.MISSING) for each in without([rest], paused))
 
 
 class Durations(msgspec.Struct, frozen=True, gc=False):

@@ -19,6 +19,7 @@ from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import lock_shared_monitors
+from ...results.transactions.request_repairs import select_longest_hold_of
 from ...scheduling.queries import shards
 from ...scheduling.tables import shards as schedules
 from ..queries import service_revisions
@@ -64,7 +65,8 @@ async def declare(
     row = await demand_service(tx, principal, project, service)
     _check(draft)
     known = (await service_revisions.select_revisions(tx, [row.key]))[row.key]
-    backfill_from = _backfill(draft, known, tx.now, raw_days)
+    if draft.backfill_from is not None and (known or draft.expected_revision):
+        raise Refused(RETROACTIVE)
     held = await lock_shared_monitors(tx, home.org, home.id, draft.monitors)
     if len(held) < len(draft.monitors):
         raise Refused("invalid", "monitors", "names what is no monitor of this project")
@@ -72,6 +74,12 @@ async def declare(
     if draft.expected_revision != len(known):
         raise Refused("revision_conflict")
     effective_at = _effective_at(row, known, tx.now)
+    policies = draft.policies
+    hold_us = await select_longest_hold_of(
+        tx, home.org, held.values(), policies.active_multiplier, policies.active_floor_us
+    )
+    earliest = earliest_repairable(tx.now, raw_days, hold_us)
+    backfill_from = _backfill(draft, tx.now, earliest)
     wanted = _revision(draft, held, len(known) + 1, effective_at, backfill_from)
     if known and _is_same_declaration(known[-1], wanted):
         return row
@@ -100,17 +108,12 @@ def _check(draft: DeclarationDraft) -> None:
         raise Refused("sli_not_in_monitors")
 
 
-def _backfill(
-    draft: DeclarationDraft, known: Sequence[Revision], now: Instant, raw_days: int
-) -> Instant | None:
+def _backfill(draft: DeclarationDraft, now: Instant, earliest: Instant) -> Instant | None:
     """Returns the whole minute from which the past is reconstructed, None without backfill."""
     if draft.backfill_from is None:
         return None
-    if known or draft.expected_revision:
-        raise Refused(RETROACTIVE)
     if draft.backfill_from > now:
         raise Refused("invalid", "backfill_from", "must not be in the future")
-    earliest = earliest_repairable(now, raw_days)
     if draft.backfill_from < earliest:
         fault = f"must not be before {to_text(earliest)}: results of earlier are no longer kept"
         raise Refused(TOO_OLD, "backfill_from", fault)

@@ -104,9 +104,9 @@ class Painter:
         # Later strokes cover earlier ones.
         for from_, until in one.pauses:
             self._stroke(line, UNKNOWN, from_, until)
+        self._stroke(line, UNKNOWN, START, one.terms[0][0])
         for from_, until in one.maintenance:
             self._stroke(line, EXCLUDED, from_, until)
-        self._stroke(line, UNKNOWN, START, one.terms[0][0])
         return bytes(line)
 
     def _spoken(self, one: Known, hold: Hold) -> bytearray:

@@ -11,12 +11,12 @@ def by_hand(policies: Policies, members: list[tuple[str, MemberState]]) -> tuple
     if policies.missing_data == "bad":
         present = [(r, MemberState.DOWN if s == "missing" else s) for r, s in present]
     if policies.missing_data == "ignore" and any(s in ("up", "down") for _, s in present):
-        present = [(r, s) for r, s in present if s != "missing"]
+        present = [(r, s) for r, s in present if s not in ("missing", "not_begun")]
     if not present:
         return "excluded", None
     answers = []
     for guess in (MemberState.UP, MemberState.DOWN):
-        guessed = [(r, guess if s in ("missing", "paused") else s) for r, s in present]
+        guessed = [(r, guess if s in ("missing", "not_begun", "paused") else s) for r, s in present]
         answers.append(_answer(policies, guessed))
     if answers[0] == answers[1]:
         return ("bad" if answers[0] == "down" else "good"), answers[0]
