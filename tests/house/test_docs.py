@@ -24,7 +24,7 @@ def keys() -> list[str]:
 
 
 def test_every_key_of_the_configuration_is_documented_and_no_other() -> None:
-    text = (ROOT / "docs" / "configuration.md").read_text()
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
     missing = [key for key in keys() if f"`{key}`" not in text]
     assert missing == []
     sections = {key.split(".")[0] for key in keys()}

@@ -73,8 +73,8 @@ def test_two_new_monitors_share_no_list() -> None:
 
 
 def test_the_reference_in_the_documents_is_the_list() -> None:
-    """On a failure, copy the lines of the message into docs/checks.md."""
-    text = (ROOT / "docs/checks.md").read_text()
+    """On a failure, copy the lines of the message into docs/reference/checks.md."""
+    text = (ROOT / "docs/reference/checks.md").read_text()
     found = re.search(r"(\| field \| meaning .*?\n)\n", text, re.DOTALL)
     assert found is not None
     assert found[1] == _reference()

@@ -1,4 +1,4 @@
-"""The recipes of docs/pipelines.md, taken out of the page and run as their build server would."""
+"""The recipes of docs/how-to/pipelines.md, taken out of the page and run as their build server would."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.processes.daemon_process import LEADLINE
 
-PAGE = Path(__file__).parents[3] / "docs/pipelines.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/pipelines.md"
 RUN_URL = "https://ci.example/runs/4711"
 yaml: Any = import_module("yaml")
 
