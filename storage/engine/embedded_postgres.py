@@ -230,7 +230,7 @@ async def _initialize(place: EmbeddedLayout, *, durable: bool) -> None:
         if version != MAJOR:
             raise CannotRun(
                 f"{place.cluster} was made by PostgreSQL {version}, and this leadline brings"
-                f" {MAJOR}: bring it up with pg_upgrade, see docs/how-to/operating.md"
+                f" {MAJOR}: bring it up with pg_upgrade, see docs/how-to/upgrade.md"
             )
         return
     # Made beside and renamed, so that a kill in the middle leaves no half of a cluster.

@@ -39,7 +39,7 @@ _PREDATES_BASELINE: Final = (
     " nothing was changed. Start the version that made the database and export each project"
     " with `leadline bundle export --project PROJECT > PROJECT.yaml`. Then start this version on an"
     " empty database and apply each file with `leadline bundle apply PROJECT.yaml`"
-    " (docs/how-to/operating.md, Upgrade)"
+    " (docs/how-to/upgrade.md)"
 )
 # A guard of a later file can name a table or a column that an earlier pending file creates.
 _NOT_YET: Final = (

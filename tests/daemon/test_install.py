@@ -59,7 +59,7 @@ def root() -> Iterator[CleanRoot]:
     folder = Path(tempfile.mkdtemp(prefix="leadline-", dir=in_memory()))
     folder.chmod(0o755)
     root = CleanRoot(folder / "root")
-    done = root.run("".join(steps("how-to/operating.md")[:2]))
+    done = root.run("".join(steps("how-to/install.md")[:2]))
     assert done.returncode == 0, done.stdout
     root.add_dependencies("/opt/leadline")
     yield root
@@ -74,7 +74,7 @@ def steps(page: str) -> list[str]:
 @in_a_clean_root
 def test_the_documented_steps_install_a_daemon_that_starts(root: CleanRoot) -> None:
     # No systemd runs in the root: START_UNIT stands in for what --now asks of it.
-    done = root.run("".join(steps("how-to/operating.md")[2:]).replace("enable --now", "enable"))
+    done = root.run("".join(steps("how-to/install.md")[2:]).replace("enable --now", "enable"))
 
     assert done.returncode == 0, done.stdout
     assert (root.path / "etc/systemd/system/multi-user.target.wants/leadline.service").is_symlink()
@@ -118,7 +118,7 @@ def test_the_documented_steps_schedule_backups_that_run(root: CleanRoot) -> None
     (root.path / "run/notify").unlink(missing_ok=True)
     started = root.run("python3 /start_unit /etc/systemd/system/leadline.service")
     assert started.returncode == 0, started.stdout
-    schedule, restore = blocks("how-to/operating.md", "## Scheduled backups")
+    schedule, restore = blocks("how-to/back-up.md", "## Scheduled backups")
 
     done = root.run(schedule.replace("enable --now", "enable"))
 

@@ -1,4 +1,4 @@
-"""The commands of "Backup and restore" in docs/how-to/operating.md, as an operator runs them."""
+"""The commands of "Backup and restore" in docs/how-to/back-up.md, as an operator runs them."""
 
 import os
 import re
@@ -77,7 +77,7 @@ def test_a_destroyed_installation_is_restored_by_the_documented_commands(
 ) -> None:
     leadline, folder = lived_in, lived_in.data_dir.parent
     project = project_of(leadline)
-    back_up, restore, _ = blocks("how-to/operating.md", SECTION)
+    back_up, restore, _ = blocks("how-to/back-up.md", SECTION)
     before = answers(leadline, project)
     printed = run(back_up, folder, LEADLINE_DATA_DIR=str(leadline.data_dir))
     assert "verified: leadline.backup" in printed
@@ -101,7 +101,7 @@ def test_the_embedded_store_moves_to_a_server_by_the_documented_commands(
 ) -> None:
     leadline, folder = lived_in, lived_in.data_dir.parent
     project = project_of(leadline)
-    back_up, _, move = blocks("how-to/operating.md", SECTION)
+    back_up, _, move = blocks("how-to/back-up.md", SECTION)
     before = answers(leadline, project)
     run(back_up, folder, LEADLINE_DATA_DIR=str(leadline.data_dir))
     leadline.stop()

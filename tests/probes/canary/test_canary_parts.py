@@ -95,7 +95,7 @@ def test_a_transaction_is_not_made_again_within_its_run() -> None:
 
 
 def test_the_example_in_the_docs_may_be_saved() -> None:
-    text = (Path(__file__).parents[3] / "docs/reference/checks.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/reference/canaries.md").read_text()
     (example,) = re.findall(r"```json\n(\{\"kind\": \"async.*?)```", text, re.DOTALL)
     assert faults({"workflow": example, "canary_secret_key_ref": "shop-api"}) == {}
 
