@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC100,ASYNC124,ASYNC127,ASYNC128,ASYNC300,ASYNC9 \
   --startable-in-context-manager=watch,run,_run,_serve,serve,serve_not_ready
 
-.PHONY: run test check check-style check-async check-types check-structure bench soak flaky coverage mutations lock format clean
+.PHONY: run test check check-style check-async check-types check-structure check-site site bench soak flaky coverage mutations lock format clean
 
 run: $(STAMP)
 	@LEADLINE_DATA_DIR="$${LEADLINE_DATA_DIR:-$(CURDIR)/data}" $(BIN)/leadline run $(ARGS)
@@ -31,7 +31,7 @@ test: $(STAMP)
 
 # The parts run beside each other; -k reports the findings of all of them.
 check: $(STAMP)
-	@$(MAKE) --no-print-directory -k -j2 --output-sync=target check-async check-types check-style check-structure
+	@$(MAKE) --no-print-directory -k -j2 --output-sync=target check-async check-types check-style check-structure check-site
 
 check-style:
 	$(BIN)/ruff format --check .
@@ -47,6 +47,13 @@ check-types:
 # At a lower verbosity, pytest shows only the first of the violations.
 check-structure:
 	LEADLINE_WHOLE_FAILURES=1 $(BIN)/python -m pytest -q -o verbosity_assertions=2 tests/house
+
+# A link to a page or heading that does not exist is an error.
+site: $(STAMP) check-site
+	@echo "The site is build/site/index.html"
+
+check-site:
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/site
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench $(ARGS)
