@@ -16,3 +16,8 @@ def blocks(page: str, heading: str) -> list[str]:
     assert found, f"{page} has no section {heading}"
     section = re.split(rf"^{level} ", section, maxsplit=1, flags=re.MULTILINE)[0]
     return _BLOCK.findall(section)
+
+
+def all_blocks(page: str) -> list[str]:
+    """Returns the blocks of shell commands of a page, in their order."""
+    return _BLOCK.findall((DOCS / page).read_text())
