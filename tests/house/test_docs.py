@@ -1,41 +1,122 @@
-"""The documents say what is true: every key of the configuration stands in its page, links lead
-somewhere, and nothing names the machine it was written on."""
+"""The documents name only keys, metrics and files that exist, and every key and metric."""
 
 import re
-from pathlib import Path
+import tomllib
+from typing import Any
 
 import msgspec
+import pytest
 
 from leadline.daemon.config.config_schema import Settings
+from tests.house.pages import PAGES, blocks, inline_codes, name_of
+from tests.house.sources import ROOT, files, text
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
+# Names that begin like a metric and are none: the cookie of a session.
+NO_METRICS = {"leadline_session"}
+# A file of a backup, which has the form of a key.
+NO_KEYS = {"database.dump"}
+METRIC = re.compile(r"\bleadline_[a-z_]+[a-z]\b")
 
 
-def keys() -> list[str]:
-    found = []
+def keys() -> dict[str, Any]:
+    """Returns the keys of the configuration with their defaults."""
+    found: dict[str, Any] = {}
     for section in msgspec.structs.fields(Settings):
         if isinstance(section.type, type) and issubclass(section.type, msgspec.Struct):
-            fields = msgspec.structs.fields(section.type)
-            found += [f"{section.name}.{field.encode_name}" for field in fields]
+            for field in msgspec.structs.fields(section.type):
+                value = field.default
+                if value is msgspec.NODEFAULT and field.default_factory is not msgspec.NODEFAULT:
+                    value = field.default_factory()
+                found[f"{section.name}.{field.encode_name}"] = value
         else:
-            found.append(section.name)
+            found[section.name] = section.default
     return found
 
 
-def test_every_key_of_the_configuration_is_documented_and_no_other() -> None:
-    text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
-    missing = [key for key in keys() if f"`{key}`" not in text]
-    assert missing == []
-    sections = {key.split(".")[0] for key in keys()}
-    named = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", text))
-    unknown = {n for n in named if n.split(".")[0] in sections} - set(keys())
-    assert unknown == set()
+def is_key(name: str) -> bool:
+    """True also for a key of a table whose names are free, such as a file provider."""
+    return name in keys() or name.startswith("providers.file.")
+
+
+def key_rows() -> list[tuple[str, str]]:
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text()
+    return re.findall(r"^\| (`[a-z_.]+`(?:, `[a-z_.]+`)*) \| ([^|]+) \|", page, re.MULTILINE)
+
+
+def test_every_key_of_the_configuration_is_documented_once() -> None:
+    rows = [key for names, _ in key_rows() for key in re.findall(r"`([^`]+)`", names)]
+    assert sorted(rows) == sorted(keys())
+
+
+@pytest.mark.parametrize(("names", "default"), key_rows())
+def test_a_documented_default_is_the_default(names: str, default: str) -> None:
+    documented = re.sub(r"`| ", "", default)
+    for name in re.findall(r"`([^`]+)`", names):
+        value = keys()[name]
+        if isinstance(value, bool) or re.fullmatch(r"[\d ]+", default):
+            assert documented == str(value).lower(), name
+        elif default.startswith("`") and default.endswith("`") and isinstance(value, str) and value:
+            assert documented == value, name
+        elif default == "–":
+            assert value in ("", (), {}), name
+
+
+def test_keys_that_the_documents_name_exist() -> None:
+    sections = {key.partition(".")[0] for key in keys() if "." in key}
+    assert [
+        f"{page}: {code}"
+        for page, code in inline_codes()
+        if re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", code)
+        if code.partition(".")[0] in sections and not is_key(code) and code not in NO_KEYS
+    ] == []
+
+
+def test_keys_of_examples_exist() -> None:
+    found = [
+        f"{name}.{field}"
+        for block in blocks()
+        if block.language == "toml"
+        for name, section in tomllib.loads(block.text).items()
+        for field in section
+    ]
+    assert found
+    assert [key for key in found if not is_key(key)] == []
+
+
+def test_variables_of_keys_exist() -> None:
+    known = {"LEADLINE_" + key.upper().replace(".", "__") for key in keys()}
+    assert [
+        f"{name_of(page)}: {variable}"
+        for page in PAGES
+        for variable in re.findall(r"\bLEADLINE_[A-Z_]+__[A-Z_]+", page.read_text())
+        if variable not in known
+    ] == []
+
+
+def metrics_of_the_code() -> set[str]:
+    code = "".join(text(path) for path in files() if path.name == "metrics.py")
+    return set(re.findall(r'"(leadline_[a-z_]+)"', code))
+
+
+def test_metrics_that_the_documents_name_exist() -> None:
+    known = metrics_of_the_code() | NO_METRICS
+    assert [
+        f"{page}: {metric}"
+        for page, code in [*inline_codes(), *((one.page, one.text) for one in blocks())]
+        for metric in METRIC.findall(code)
+        if metric not in known and not metric.startswith("leadline_push")
+    ] == []
+
+
+def test_every_metric_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    assert sorted(metrics_of_the_code() - set(METRIC.findall(page))) == []
 
 
 def test_links_between_pages_lead_somewhere() -> None:
+    """Links of `docs` are checked with their headings by `make check-site`."""
     assert [
-        f"{page.relative_to(ROOT)}: {target}"
+        f"{name_of(page)}: {target}"
         for page in PAGES
         for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text())
         if not (page.parent / target).exists()
@@ -45,3 +126,9 @@ def test_links_between_pages_lead_somewhere() -> None:
 def test_the_readme_names_the_test_command_that_ci_runs() -> None:
     assert "make test" in (ROOT / "README.md").read_text()
     assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text() + "\n"
+
+
+def test_the_readme_names_the_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"Version {version}" in (ROOT / "README.md").read_text()
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
