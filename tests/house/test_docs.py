@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from leadline.daemon.config.config_schema import Settings
+from leadline.probes.check.monitor_spec import MonitorType
+from leadline.probes.check.registry import spec_of
 from tests.house.pages import PAGES, blocks, inline_codes, name_of
 from tests.house.sources import ROOT, files, text
 
@@ -91,6 +93,18 @@ def test_variables_of_keys_exist() -> None:
         for variable in re.findall(r"\bLEADLINE_[A-Z_]+__[A-Z_]+", page.read_text())
         if variable not in known
     ] == []
+
+
+@pytest.mark.parametrize("kind", list(MonitorType))
+def test_every_setting_of_a_type_is_documented_in_its_section(kind: MonitorType) -> None:
+    page = "canaries.md" if kind is MonitorType.ASYNC_CANARY else "checks.md"
+    section = (ROOT / "docs" / "reference" / page).read_text()
+    if page == "checks.md":
+        section = section.partition(f"\n## {kind.value}\n")[2].partition("\n## ")[0]
+    spec = spec_of(kind.value)
+    assert spec is not None
+    assert section
+    assert [field.name for field in spec.fields if f"`{field.name}`" not in section] == []
 
 
 def metrics_of_the_code() -> set[str]:
