@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/pipelines.md do what the page says, as far as they run on any machine."""
+"""The recipes of docs/how-to/pipelines.md work, as far as they run on any machine."""
 
 import json
 import socket

@@ -2,7 +2,7 @@
 
 This is the only list of them. The bodies of the API, the entry of a bundle and its JSON Schema are
 derived from it. So are the row of a monitor with its SQL, the form of the console, the table of
-settings, and the reference in docs/reference/checks.md. A new setting needs a line here, a column in a
+settings, and the table in docs/reference/checks.md. A new setting needs a line here, a column in a
 migration, and the rule that uses it.
 """
 

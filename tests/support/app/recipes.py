@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/pipelines.md, taken out of the page and run as their build server would."""
+"""The recipes of docs/how-to/pipelines.md, run as their build server would."""
 
 import os
 import re
