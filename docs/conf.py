@@ -19,6 +19,7 @@ html_copy_source = False
 # Headings that a link can name: those of the levels 1 to 3.
 myst_heading_anchors = 3
 nitpicky = True
+html_show_copyright = False
 # Examples of JSON may contain an ellipsis.
 suppress_warnings = ["misc.highlighting_failure"]
 
