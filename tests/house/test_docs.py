@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -127,14 +128,22 @@ def test_every_metric_is_documented() -> None:
     assert sorted(metrics_of_the_code() - set(METRIC.findall(page))) == []
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    """Links of `docs` are checked with their headings by `make check-site`."""
-    assert [
-        f"{name_of(page)}: {target}"
-        for page in PAGES
-        for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text())
-        if not (page.parent / target).exists()
-    ] == []
+def anchors(page: Path) -> set[str]:
+    """Returns the names under which a link can reach the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_between_pages_lead_to_a_page_and_a_heading() -> None:
+    """`make check-site` checks those of `docs` again, in the site."""
+    wrong = []
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", page.read_text()):
+            path, _, heading = target.partition("#")
+            place = page.parent / path if path else page
+            if not place.exists() or (heading and heading not in anchors(place)):
+                wrong.append(f"{name_of(page)}: {target}")
+    assert wrong == []
 
 
 def test_the_readme_names_the_test_command_that_ci_runs() -> None:
