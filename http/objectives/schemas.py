@@ -46,14 +46,15 @@ class ErrorBudget(Schema, frozen=True, kw_only=True):
 class WindowSLA(Schema, frozen=True, kw_only=True):
     """Availability in one window.
 
-    `total` and `up` count results. `uptime_percent` is by time, and null with `withheld_reason`.
+    `total` and `up` count results. `uptime_percent` is by time, and absent with `withheld_reason`.
     `data_from` and `latency_from` are present if data begins after the start of the window.
+    `window_from` is the start of the window if it is not exactly its length before the watermark.
     """
 
     window: WindowName
     total: int
     up: int
-    uptime_percent: float | None
+    uptime_percent: float | UnsetType = UNSET
     coverage: float
     withheld_reason: str | UnsetType = UNSET
     avg_latency_ms: float | UnsetType = UNSET
@@ -65,6 +66,7 @@ class WindowSLA(Schema, frozen=True, kw_only=True):
     burn_rules: list[BurnRule]
     data_from: InstantText | UnsetType = UNSET
     latency_from: InstantText | UnsetType = UNSET
+    window_from: InstantText | UnsetType = UNSET
 
 
 class MonitorSLA(Schema, frozen=True, kw_only=True):

@@ -4,9 +4,15 @@ import pytest
 
 from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.key import MonitorKey
-from leadline.storage.figures.queries.availability import select_days
+from leadline.storage.core.sli import Split
+from leadline.storage.figures.queries.availability import (
+    select_days,
+    select_watermarks,
+    select_windows,
+)
+from leadline.storage.figures.queries.project_availability import select_project_windows
 from leadline.storage.monitors.tables import compositions
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.rules.incoming_result import StoreOutcome
@@ -14,7 +20,7 @@ from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.scheduling.queries import shards
 from tests.support.run.effort import IS_SOAK, varied
-from tests.support.worlds.lives import Life, Painter
+from tests.support.worlds.lives import TICK, Life, Painter
 from tests.support.worlds.world import REGIONS, START, World
 
 HOURS = 3 if IS_SOAK else 2
@@ -48,6 +54,56 @@ async def test_every_figure_is_what_the_text_says_of_the_whole_history(
         split = days.days[0][1].split
         told = (split.good_us, split.bad_us, split.unknown_us, split.excluded_us)
         assert told == painter.split(uid, START, days.watermark)
+    await expect_windows(life, painter)
+    await expect_project(life, painter)
+
+
+WINDOWS = [53 * MINUTE, HOUR, HOUR + 17 * MINUTE + 30 * SECOND]
+
+
+async def expect_windows(life: Life, painter: Painter) -> None:
+    """A window begins exactly its length before the watermark, or with the hour without results."""
+    here = [*life.composites, *(u for u in life.leaves if u not in life.gone)]
+    rows = {uid: life.known[uid].row for uid in here}
+    types = {MonitorKey((row.org, row.id)): row.type for row in rows.values()}
+    for raw_days, step in ((30, TICK), (0, HOUR)):
+        async with life.world.pool.transaction("windows", read_only=True) as tx:
+            marks = await select_watermarks(tx, types)
+            found = await select_windows(tx, types, WINDOWS, raw_days)
+        for uid, row in rows.items():
+            mark = marks[row.key]
+            assert mark is not None
+            for length, window in zip(WINDOWS, found[row.key], strict=True):
+                from_ = mark - length
+                assert window.from_ == from_ - from_ % step
+                # The painter knows half seconds; a watermark can be between them.
+                if mark % TICK:
+                    continue
+                painted = painter.split(uid, window.from_, mark)
+                assert parts(window.measured.split) == painted, row.name
+
+
+async def expect_project(life: Life, painter: Painter) -> None:
+    """The sum of its monitors, each up to its own watermark, also before the first whole hour."""
+    leaves = {uid: life.known[uid].row for uid in life.leaves if uid not in life.gone}
+    types = {row.key: row.type for row in leaves.values()}
+    async with life.world.pool.transaction("project", read_only=True) as tx:
+        marks = await select_watermarks(tx, types)
+        found = await select_project_windows(tx, life.world.org, life.world.project, WINDOWS)
+    if any(mark is None or mark % TICK for mark in marks.values()):
+        return
+    until = max(mark for mark in marks.values() if mark is not None)
+    assert found.until == until
+    for length, window in zip(WINDOWS, found.windows, strict=True):
+        from_ = until - length
+        from_ -= from_ % HOUR
+        assert window.from_ == from_
+        painted = [painter.split(u, from_, marks[row.key] or 0) for u, row in leaves.items()]
+        assert parts(window.measured.split) == tuple(map(sum, zip(*painted, strict=True)))
+
+
+def parts(split: Split) -> tuple[int, int, int, int]:
+    return split.good_us, split.bad_us, split.unknown_us, split.excluded_us
 
 
 async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_of(

@@ -35,7 +35,7 @@ async def statements(world: World, types: dict[MonitorKey, str]) -> int:
     with counting() as asked:
         async with world.pool.transaction("figures", read_only=True) as tx:
             await select_days(tx, types, tx.now, 1)
-            await select_windows(tx, types, [HOUR])
+            await select_windows(tx, types, [HOUR], 30)
     return len(asked)
 
 

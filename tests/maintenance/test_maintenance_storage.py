@@ -34,6 +34,7 @@ from leadline.storage.maintenance.transactions.plan_maintenance import (
 )
 from leadline.storage.monitors.queries.monitors import select_standings, status_of
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.results.rules.repair_range import earliest_repairable
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.rules.maintenance_window import (
     AHEAD_MOST_US,
@@ -42,7 +43,6 @@ from leadline.storage.scheduling.rules.maintenance_window import (
     REASON_LONGEST,
     plan_fault,
 )
-from leadline.storage.services.rules.repair_range import earliest_repairable
 from tests.support.worlds.world import START, World
 
 RAW_DAYS = 30

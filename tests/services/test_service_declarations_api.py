@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
-from leadline.storage.services.rules.repair_range import earliest_repairable
+from leadline.storage.results.rules.repair_range import earliest_repairable
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.serving import (

@@ -111,6 +111,7 @@ async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> Moni
     uids = await select_uids(tx, row.org, row.depends_on) if row.depends_on else {}
     window = next_window(course.terms, now) if row.enabled else None
     types = {key: row.type}
+    windows = await select_windows(tx, types, [DAY], ask.context.options.heartbeat_days)
     return MonitorFacts(
         frame=await frame_of(ask, tx),
         row=row,
@@ -128,7 +129,7 @@ async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> Moni
         ),
         maintenance=maintenance.get(key, ()),
         day=await select_latency_bins(tx, key, Instant(now - DAY), Instant(now + 1), 2 * DAY),
-        window_24h=(await select_windows(tx, types, [DAY]))[key][0],
+        window_24h=windows[key][0].measured,
         days=(await select_days(tx, types, now, DAYS))[key],
         last=newest[0] if newest else None,
         last_good=await select_last_good(tx, key),

@@ -129,7 +129,7 @@ def daily(found: Days, latency_kept_from: Instant) -> list[DailyAvailability]:
                 day=to_text(day),
                 up=measured.up,
                 total=measured.total,
-                uptime_percent=said.uptime_percent,
+                uptime_percent=known(said.uptime_percent),
                 coverage=said.coverage,
                 data_from=known(to_text(data_from) if data_from else None),
                 latency_from=known(to_text(latency_from) if latency_from else None),

@@ -151,12 +151,15 @@ class Latency(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
 
 
 class DailyAvailability(Schema, frozen=True, kw_only=True):
-    """`data_from` is present on the first item if data starts later than the window."""
+    """`uptime_percent` is absent if no time was measured.
+
+    `data_from` is present on the first item if data starts later than the window.
+    """
 
     day: InstantText
     up: int
     total: int
-    uptime_percent: float | None
+    uptime_percent: float | UnsetType = UNSET
     coverage: float
     data_from: InstantText | UnsetType = UNSET
     latency_from: InstantText | UnsetType = UNSET

@@ -18,7 +18,7 @@ from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
 from ....storage.figures.queries.availability import select_windows as select_monitor_windows
 from ....storage.figures.queries.monitor_time import MonitorTime
-from ....storage.figures.queries.project_availability import select_end, select_project_windows
+from ....storage.figures.queries.project_availability import select_project_windows
 from ....storage.monitors.queries.monitors import select_monitors_of_project
 from ....storage.objectives.queries.monitor_targets import select_monitor_targets
 from ....storage.objectives.queries.project_targets import select_project_targets
@@ -91,7 +91,9 @@ async def render_sla_report(ask: Request) -> Response:
         if ask.query.show == "services":
             listed = _paged(services, ask.query.page)
         else:
-            listed = await _monitors(tx, org, project, ask.query.page)
+            listed = await _monitors(
+                tx, org, project, ask.query.page, ask.context.options.heartbeat_days
+            )
         whole = await _whole_percent(tx, org, project)
     return _reply(frame, ask.query.show, services, listed, whole)
 
@@ -168,7 +170,7 @@ def _paged(lines: Sequence[SlaItem], wanted: int) -> SlaPage:
     return SlaPage(lines[(at - 1) * SERVICES_MOST : at * SERVICES_MOST], pages, at)
 
 
-async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> SlaPage:
+async def _monitors(tx: Tx, org: int, project: int, wanted: int, raw_days: int) -> SlaPage:
     rows = await select_monitors_of_project(tx, org, project)
     rows.sort(key=lambda one: one.name.lower())
     pages = max(-(-len(rows) // MONITORS_MOST), 1)
@@ -177,14 +179,16 @@ async def _monitors(tx: Tx, org: int, project: int, wanted: int) -> SlaPage:
     types = {row.key: row.type for row in shown}
     if not types:
         return SlaPage((), pages, at)
-    measured = await select_monitor_windows(tx, types, list(WINDOWS.values()))
+    measured = await select_monitor_windows(tx, types, list(WINDOWS.values()), raw_days)
     days = await select_days(tx, types, tx.now, 1)
     targets = await select_monitor_targets(tx, list(types))
     lines = []
     for row in shown:
         key = row.key
         mine = targets.get(key, {})
-        lines.append(_monitor(row.name, row.uid, measured[key], days[key], mine))
+        lines.append(
+            _monitor(row.name, row.uid, [one.measured for one in measured[key]], days[key], mine)
+        )
     return SlaPage(lines, pages, at)
 
 
@@ -236,20 +240,15 @@ def _of_measured(
 
 async def _whole_percent(tx: Tx, org: int, project: int) -> list[Cell]:
     """Returns the figures of all monitors of the project together."""
-    end = await select_end(tx, org, project)
     targets: Mapping[str, ProjectTarget] = await select_project_targets(tx, org, project)
-    if end.figured is None:
-        measured = [MonitorTime.nothing()] * len(WINDOWS)
-    else:
-        lengths = list(WINDOWS.values())
-        measured = await select_project_windows(tx, org, project, end.figured, lengths)
+    found = await select_project_windows(tx, org, project, list(WINDOWS.values()))
     return [
         _of_measured(
-            one,
+            one.measured,
             None if (target := targets.get(window)) is None else target.objective,
-            sealed=one.split.range_us > 0,
+            sealed=one.measured.split.range_us > 0,
         )
-        for window, one in zip(WINDOWS, measured, strict=True)
+        for window, one in zip(WINDOWS, found.windows, strict=True)
     ]
 
 

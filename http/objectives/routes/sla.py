@@ -9,12 +9,11 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import OBJECTIVE_SCALE, ErrorBudget, budget, figure
 from ....storage.core.instant import DAY, SECOND, Instant, to_text
 from ....storage.core.refusal import Refused
-from ....storage.figures.queries.availability import Days, select_days, select_windows
+from ....storage.figures.queries.availability import Days, WindowTime, select_days, select_windows
 from ....storage.figures.queries.latency_windows import LatencyWindow, select_latency_windows
 from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.figures.queries.project_availability import (
-    ProjectEnd,
-    select_end,
+    ProjectTime,
     select_project_days,
     select_project_windows,
 )
@@ -40,7 +39,11 @@ async def monitor_sla(ask: Request) -> MonitorSLA:
         if row is None:
             raise Refused("not_found")
         key = row.key
-        measured = (await select_windows(tx, {key: row.type}, list(WINDOWS.values())))[key]
+        measured = (
+            await select_windows(
+                tx, {key: row.type}, list(WINDOWS.values()), ask.context.options.heartbeat_days
+            )
+        )[key]
         days = (await select_days(tx, {key: row.type}, tx.now, 1))[key]
         until = days.watermark or tx.now
         sinces = [Instant(until - length) for length in WINDOWS.values()]
@@ -64,7 +67,7 @@ async def monitor_sla(ask: Request) -> MonitorSLA:
 
 def _of_monitor(
     window: str,
-    measured: MonitorTime,
+    measured: WindowTime,
     days: Days,
     latency: LatencyWindow | None,
     since: Instant,
@@ -77,9 +80,10 @@ def _of_monitor(
     latency_from = kept_from if begun is None else max(begun, kept_from)
     return _window(
         window,
-        measured,
+        measured.measured,
         sealed=sealed,
         objective=None if target is None else target.objective,
+        window_from=None if measured.from_ == since else measured.from_,
         burn=target is not None and target.burn_enabled,
         rules=rules,
         latency=latency,
@@ -99,6 +103,7 @@ def _window(
     latency: LatencyWindow | None = None,
     data_from: Instant | None = None,
     latency_from: Instant | None = None,
+    window_from: Instant | None = None,
 ) -> WindowSLA:
     said = figure(measured.split, sealed=sealed)
     error_budget = None
@@ -112,7 +117,7 @@ def _window(
         window=window,  # type: ignore[arg-type]
         total=measured.total,
         up=measured.up,
-        uptime_percent=said.uptime_percent,
+        uptime_percent=known(said.uptime_percent),
         coverage=said.coverage,
         withheld_reason=known(reason.value if reason is not None else None),
         avg_latency_ms=UNSET if latency is None else latency.avg_ms,
@@ -124,6 +129,7 @@ def _window(
         burn_rules=[rule_json(row) for row in rules],
         data_from=known(to_text(data_from) if data_from is not None else None),
         latency_from=known(to_text(latency_from) if latency_from is not None else None),
+        window_from=known(to_text(window_from) if window_from is not None else None),
     )
 
 
@@ -151,17 +157,13 @@ def rule_json(row: BurnRuleRow) -> BurnRule:
 async def project_sla(ask: Request) -> ProjectSLA:
     org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("project_sla", read_only=True) as tx:
-        end = await select_end(tx, org, project)
-        measured = []
-        if end.figured is not None:
-            lengths = list(WINDOWS.values())
-            measured = await select_project_windows(tx, org, project, end.figured, lengths)
+        found = await select_project_windows(tx, org, project, list(WINDOWS.values()))
         targets = await project_targets_queries.select_project_targets(tx, org, project)
         weekly = await project_targets_queries.is_reported_weekly(tx, org, project)
     return ProjectSLA(
         project_id=ask.ids["projectID"],
         windows=[
-            _of_project(window, measured[n] if measured else MonitorTime.nothing(), end, target)
+            _of_project(window, found.windows[n], found, target)
             for n, window in enumerate(WINDOWS)
             for target in [targets.get(window)]
         ],
@@ -170,16 +172,17 @@ async def project_sla(ask: Request) -> ProjectSLA:
 
 
 def _of_project(
-    window: str, measured: MonitorTime, end: ProjectEnd, target: ProjectTarget | None
+    window: str, measured: WindowTime, found: ProjectTime, target: ProjectTarget | None
 ) -> WindowSLA:
-    since = None if end.figured is None else Instant(end.figured - WINDOWS[window])
-    late = end.begun is not None and since is not None and end.begun > since
+    since = None if found.until is None else Instant(found.until - WINDOWS[window])
+    late = found.begun is not None and since is not None and found.begun > since
     return _window(
         window,
-        measured,
-        sealed=measured.split.range_us > 0,
+        measured.measured,
+        sealed=measured.measured.split.range_us > 0,
         objective=None if target is None else target.objective,
-        data_from=end.begun if late else None,
+        data_from=found.begun if late else None,
+        window_from=None if late or measured.from_ == since else measured.from_,
     )
 
 
@@ -188,14 +191,11 @@ async def project_availability(ask: Request) -> list[DailyAvailability]:
     async with ask.context.pool.transaction("project_availability", read_only=True) as tx:
         today = Instant(tx.now - tx.now % DAY)
         first = Instant(today - (ask.query.days - 1) * DAY)
-        end = await select_end(tx, org, project)
-        found = {}
-        if end.figured is not None:
-            found = await select_project_days(tx, org, project, end.figured, first)
+        found = await select_project_days(tx, org, project, first)
         order = [Instant(first + n * DAY) for n in range(ask.query.days)]
         kept_from = Instant(tx.now - ask.context.options.heartbeat_days * DAY)
-    days = [(day, found.get(day, MonitorTime.nothing())) for day in order]
-    return daily(Days(days, end.begun, end.figured), kept_from)
+    days = [(day, found.days.get(day, MonitorTime.nothing())) for day in order]
+    return daily(Days(days, found.begun, found.until), kept_from)
 
 
 _VIEW: Final = Permission(Need.VIEWER)

@@ -15,6 +15,8 @@ from ...engine.pools import Tx
 from ...monitors.rules.composite import Composition, MemberWatermarks
 from ...monitors.rules.monitor import CANARY_TIMEOUT, MonitorType, manner_of
 from ...monitors.tables import compositions
+from ...results.rules.repair_range import earliest_repairable
+from ...results.transactions.request_repairs import select_longest_hold_of
 from ...scheduling.queries import shards
 from ...scheduling.rules.expected_run import watermark
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
@@ -43,6 +45,14 @@ class Days:
     days: Sequence[tuple[Instant, MonitorTime]]
     begun: Instant | None
     watermark: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTime:
+    """Measure of a window. `from_` is its start, None without a watermark."""
+
+    measured: MonitorTime
+    from_: Instant | None
 
 
 def add(one: MonitorTime, other: MonitorTime) -> MonitorTime:
@@ -76,41 +86,114 @@ async def select_days(
 
 
 async def select_windows(
-    tx: Tx, types: Mapping[MonitorKey, str], windows_us: Sequence[int]
-) -> dict[MonitorKey, list[MonitorTime]]:
+    tx: Tx, types: Mapping[MonitorKey, str], windows_us: Sequence[int], raw_days: int
+) -> dict[MonitorKey, list[WindowTime]]:
     """Returns for each monitor one measure per window, which ends at its watermark.
 
-    The first hour of a window counts as a whole: the window begins at the start of that hour.
+    A window begins exactly its length before, or with the whole hour if the results of that time,
+    or earlier ones that were still fresh, may be deleted.
+
+    Args:
+        raw_days: days for which results are stored.
     """
     marks = await _watermarks(tx, types)
     known = [mark for _, mark in marks.values() if mark is not None]
     if not known:
-        return {key: [NOTHING] * len(windows_us) for key in types}
+        return {key: [WindowTime(NOTHING, None)] * len(windows_us) for key in types}
     figured = await _figured(tx)
     end = max(known)
     start = Instant(min(known) - max(windows_us))
     hours = await _stored(tx, _HOURS, list(types), Instant(start - start % HOUR), end)
     edges = await _edges(tx, types, marks, figured)
+    hold_us = await select_longest_hold_of(tx, types)
+    earliest = earliest_repairable(tx.now, raw_days, hold_us)
+    firsts = await _first_hours(tx, types, marks, windows_us, earliest)
     found = {}
     for key in types:
         parts = {**hours.get(key, {}), **edges.get(key, {})}
-        mark = marks[key][1] if key in marks else None
-        found[key] = [_within(parts, mark, window_us) for window_us in windows_us]
+        begun, mark = marks.get(key, (None, None))
+        found[key] = [
+            _within(parts, begun, mark, window_us, firsts.get((key, window_us)))
+            for window_us in windows_us
+        ]
+    return found
+
+
+async def _first_hours(
+    tx: Tx,
+    types: Mapping[MonitorKey, str],
+    marks: Mapping[MonitorKey, tuple[Instant, Instant | None]],
+    windows_us: Sequence[int],
+    earliest: Instant,
+) -> dict[tuple[MonitorKey, int], MonitorTime]:
+    """Returns the part of its first hour that is in each window, measured from results.
+
+    Windows that begin before `earliest` are left out.
+    """
+    by_start: dict[Instant, list[tuple[MonitorKey, int]]] = {}
+    for key, (begun, mark) in marks.items():
+        for window_us in windows_us:
+            # A window that begins before the monitor contains all of its hours.
+            if mark is not None and mark - window_us >= max(earliest, begun):
+                by_start.setdefault(Instant(mark - window_us), []).append((key, window_us))
+    found = {}
+    # Monitors with one watermark share a query. There are few watermarks.
+    for since, wanted in by_start.items():
+        end = Instant(since + (-since) % HOUR)
+        if end == since:
+            measured = {}
+        else:
+            part = {key: types[key] for key, _ in wanted}
+            measured = await measure(tx, part, [since, end])
+        for key, window_us in wanted:
+            found[key, window_us] = measured[key][0] if key in measured else NOTHING
     return found
 
 
 def _within(
-    parts: Mapping[Instant, MonitorTime], mark: Instant | None, window_us: int
-) -> MonitorTime:
-    total = NOTHING
-    if mark is None:
-        return total
-    since = mark - window_us
-    since -= since % HOUR
+    parts: Mapping[Instant, MonitorTime],
+    begun: Instant | None,
+    mark: Instant | None,
+    window_us: int,
+    first: MonitorTime | None,
+) -> WindowTime:
+    """`first` is the measured part of the first hour, None if that hour counts as a whole."""
+    if mark is None or begun is None:
+        return WindowTime(NOTHING, None)
+    since = Instant(mark - window_us)
+    from_ = since if first is not None or since <= begun else Instant(since - since % HOUR)
+    total = NOTHING if first is None else first
+    whole_from = since - since % HOUR if first is None else since + (-since) % HOUR
     for start, measured in parts.items():
-        if start >= since:
+        if start >= whole_from:
             total = add(total, measured)
-    return total
+    return WindowTime(total, from_)
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEdges:
+    """Sealed time of monitors that is not rolled up in every region.
+
+    `rolled_up` is where it begins, None before the first roll-up. `begun` is the start of the first
+    term of a monitor, and `until` the highest watermark.
+    """
+
+    rolled_up: Instant | None
+    begun: Instant | None
+    until: Instant | None
+    hours: Mapping[MonitorKey, Mapping[Instant, MonitorTime]]
+
+
+async def select_edges(tx: Tx, types: Mapping[MonitorKey, str]) -> SealedEdges:
+    """Returns the edges of monitors together. The hours before `rolled_up` are stored."""
+    marks = await _watermarks(tx, types)
+    figured = await _figured(tx)
+    return SealedEdges(
+        min(figured.values(), default=None),
+        min((begun for begun, _ in marks.values()), default=None),
+        max((mark for _, mark in marks.values() if mark is not None), default=None),
+        await _edges(tx, types, marks, figured),
+    )
 
 
 async def select_watermarks(

@@ -1,16 +1,18 @@
-"""Time of all monitors of a project, from hours and days and never from results.
+"""Time of all monitors of a project: rolled-up hours and days, and the sealed time after them.
 
 Good and bad time are summed over the monitors. Composites are excluded, because their children
-would count twice. The range ends where the hours of every region are rolled up.
+would count twice. Each monitor counts up to its own watermark.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...core.instant import DAY, HOUR, Instant
+from ...core.key import MonitorKey
 from ...core.sli import Split
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
+from .availability import WindowTime, add, select_edges
 from .monitor_time import MonitorTime
 
 _US = "sum(good_us)::bigint, sum(bad_us)::bigint, sum(unknown_us)::bigint, sum(excluded_us)::bigint"
@@ -24,51 +26,72 @@ _BY_DAY = f"""
 select date_trunc('day', t.{{column}}, 'UTC'), {_US}, sum(up)::bigint, sum(total)::bigint {_OF}
 group by 1 order by 1
 """
-_FIGURED = """
-select min(s.rolled_up_through), (select min(t.from_at) from monitors b
-    join monitor_terms t on t.org = b.org and t.monitor = b.id
-  where b.org = %(org)s and b.project = %(project)s)
-from monitors m join shards s on s.id = m.shard
-where m.org = %(org)s and m.project = %(project)s and m.type <> 'composite'
+_TYPES = """
+select org, id, type from monitors
+where org = %(org)s and project = %(project)s and type <> 'composite'
 """
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectEnd:
-    """End and start of a project's hours. Both are None without monitors.
+class ProjectTime:
+    """Time of a project's monitors. `begun` is their first term and `until` the highest watermark.
 
-    `figured` is the instant up to which the hours are rolled up. `begun` is the first term of a
-    monitor.
+    Both are None without monitors.
     """
 
-    figured: Instant | None
     begun: Instant | None
-
-
-async def select_end(tx: Tx, org: int, project: int) -> ProjectEnd:
-    row = await tx.row(_FIGURED, org=org, project=project)
-    return ProjectEnd(*row) if row is not None else ProjectEnd(None, None)
+    until: Instant | None
+    windows: Sequence[WindowTime] = ()
+    days: Mapping[Instant, MonitorTime] = field(default_factory=dict)
 
 
 async def select_project_windows(
-    tx: Tx, org: int, project: int, figured: Instant, windows_us: Sequence[int]
-) -> list[MonitorTime]:
-    """Returns windows of whole hours that end at `figured`."""
-    return [
-        await _sum(tx, org, project, TimeSpan(Instant(figured - window_us), figured))
-        for window_us in windows_us
-    ]
+    tx: Tx, org: int, project: int, windows_us: Sequence[int]
+) -> ProjectTime:
+    """Returns windows that end at the watermarks of the monitors.
+
+    A window begins with the whole hour, its length before the highest watermark.
+    """
+    edges = await select_edges(tx, await _types(tx, org, project))
+    if edges.rolled_up is None or edges.until is None:
+        nothing = [WindowTime(MonitorTime.nothing(), None)] * len(windows_us)
+        return ProjectTime(edges.begun, edges.until, nothing)
+    windows = []
+    for window_us in windows_us:
+        since = edges.until - window_us
+        since = Instant(since - since % HOUR)
+        total = MonitorTime.nothing()
+        if since < edges.rolled_up:
+            total = await _sum(tx, org, project, TimeSpan(since, edges.rolled_up))
+        for hours in edges.hours.values():
+            for start, measured in hours.items():
+                if start >= since:
+                    total = add(total, measured)
+        windows.append(WindowTime(total, since))
+    return ProjectTime(edges.begun, edges.until, windows)
 
 
-async def select_project_days(
-    tx: Tx, org: int, project: int, figured: Instant, first: Instant
-) -> dict[Instant, MonitorTime]:
-    """Returns days in UTC since `first`. The last one ends at `figured`."""
-    last = Instant(figured - figured % DAY)
+async def select_project_days(tx: Tx, org: int, project: int, first: Instant) -> ProjectTime:
+    """Returns days in UTC since `first`. The last one ends at the watermarks of the monitors."""
+    edges = await select_edges(tx, await _types(tx, org, project))
+    if edges.rolled_up is None:
+        return ProjectTime(edges.begun, edges.until)
+    last = max(first, Instant(edges.rolled_up - edges.rolled_up % DAY))
     found = await _by_day(tx, "monitor_days", "day", org, project, TimeSpan(first, last))
-    return found | await _by_day(
-        tx, "monitor_hours", "hour", org, project, TimeSpan(max(first, last), figured)
+    found |= await _by_day(
+        tx, "monitor_hours", "hour", org, project, TimeSpan(last, edges.rolled_up)
     )
+    for hours in edges.hours.values():
+        for start, measured in hours.items():
+            day = Instant(start - start % DAY)
+            if day >= first:
+                found[day] = add(found.get(day, MonitorTime.nothing()), measured)
+    return ProjectTime(edges.begun, edges.until, days=found)
+
+
+async def _types(tx: Tx, org: int, project: int) -> dict[MonitorKey, str]:
+    rows = await tx.rows(_TYPES, org=org, project=project)
+    return {MonitorKey((org, monitor)): kind for org, monitor, kind in rows}
 
 
 async def _sum(tx: Tx, org: int, project: int, within: TimeSpan) -> MonitorTime:

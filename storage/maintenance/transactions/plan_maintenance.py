@@ -23,11 +23,11 @@ from ...engine.pools import Tx
 from ...figures.queries.monitor_time import AssumedMaintenance
 from ...monitors.tables import composite_wakeups, monitors
 from ...results.rows import RepairRequest
+from ...results.rules.repair_range import TOO_OLD, earliest_repairable
 from ...results.tables import repair_requests
 from ...results.transactions.request_repairs import select_longest_hold_of, select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
 from ...scheduling.tables import schedule_edits
-from ...services.rules.repair_range import TOO_OLD, earliest_repairable
 from ..queries import maintenances as maintenances_queries
 from ..rows import MaintenanceRow
 from ..tables import maintenances
@@ -229,7 +229,7 @@ async def _expect_repairable(
     A result before the maintenance is not fresh after it, so it changes figures after its end.
     """
     ever = await maintenances.select_covered_ever(tx, org, project, monitor)
-    hold_us = await select_longest_hold_of(tx, org, [key for key, _ in ever])
+    hold_us = await select_longest_hold_of(tx, [MonitorKey((org, key)) for key, _ in ever])
     earliest = earliest_repairable(tx.now, raw_days, hold_us)
     if starts_at < earliest:
         fault = f"must not be before {to_text(earliest)}: results of earlier are no longer kept"

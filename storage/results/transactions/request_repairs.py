@@ -64,10 +64,10 @@ async def select_longest_holds(
 
 
 async def select_longest_hold_of(
-    tx: Tx, org: int, monitors: Iterable[int], multiplier: int = 0, floor_us: int = 0
+    tx: Tx, monitors: Iterable[MonitorKey], multiplier: int = 0, floor_us: int = 0
 ) -> int:
     """Returns the longest freshness in µs of a result of the monitors or of their descendants."""
-    keys = {MonitorKey((org, monitor)) for monitor in monitors}
+    keys = set(monitors)
     made = await compositions.select_beneath(tx, keys, TimeSpan(EARLIEST, LATEST))
     keys |= {child for found in made.values() for one in found for child in one.children}
     return max((await select_longest_holds(tx, keys, multiplier, floor_us)).values(), default=0)

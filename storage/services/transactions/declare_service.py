@@ -19,13 +19,13 @@ from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import lock_shared_monitors
+from ...results.rules.repair_range import TOO_OLD, earliest_repairable
 from ...results.transactions.request_repairs import select_longest_hold_of
 from ...scheduling.queries import shards
 from ...scheduling.tables import shards as schedules
 from ..queries import service_revisions
 from ..rows import ServiceRow
 from ..rules.epoch import Revision, epochs, next_minute
-from ..rules.repair_range import TOO_OLD, earliest_repairable
 from ..rules.service_declaration import members_faults, policies_faults, sli_faults
 from ..rules.service_health import Policies
 from ..tables import service_revisions as declarations
@@ -76,7 +76,10 @@ async def declare(
     effective_at = _effective_at(row, known, tx.now)
     policies = draft.policies
     hold_us = await select_longest_hold_of(
-        tx, home.org, held.values(), policies.active_multiplier, policies.active_floor_us
+        tx,
+        [MonitorKey((home.org, key)) for key in held.values()],
+        policies.active_multiplier,
+        policies.active_floor_us,
     )
     earliest = earliest_repairable(tx.now, raw_days, hold_us)
     backfill_from = _backfill(draft, tx.now, earliest)
