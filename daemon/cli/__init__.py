@@ -1,11 +1,11 @@
-"""The command line: one file a command, imported when it is called."""
+"""Command line. Each command is a module, imported when the command is called."""
 
 import importlib
 from typing import Final
 
 import click
 
-# Name, and the line that stands in the list of commands: so that the list imports none of them.
+# Name and one-line help. Kept here so that `leadline --help` imports no command module.
 COMMANDS: Final = {
     "run": "Run the daemon.",
     "install": "Create the user, the folders, the systemd unit and an example configuration.",
@@ -24,7 +24,7 @@ COMMANDS: Final = {
 
 
 class LazyGroup(click.Group):
-    """Imports a command's file when it is asked for."""
+    """Group that imports the module of a command when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -43,10 +43,10 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Leadline, a reliability platform: checks, an honest ledger of them, and what follows.
+    """Leadline, a reliability platform: monitors, services, incidents and status pages.
 
     \b
-    Exit status: 0 done, 1 it failed, 2 it was called wrongly. Those of `gate check` and
-    `change record` say more: see their help.
+    Exit status: 0 done, 1 failed, 2 usage error. `gate check`, `change record` and `bundle plan`
+    have further exit statuses: see their help.
     Shell completion: eval "$(_LEADLINE_COMPLETE=bash_source leadline)"
     """

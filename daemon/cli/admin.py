@@ -26,16 +26,16 @@ from ..runtime import limits
 from .migrate import with_store
 from .options import config_option, fail, first_cause, read_settings
 
-# Whoever may run this on the machine may do anything; the audit log says that it was done here.
+# Access to the database implies all rights. The audit log names the command line as the actor.
 OPERATOR = Principal(CredentialKind.SESSION, is_global_admin=True, label="command line")
 
 
 @click.group("admin")
 def command() -> None:
-    """Create people, reset passwords and remove second factors, straight in the database.
+    """Create users, reset passwords and remove second factors directly in the database.
 
-    For when nobody can sign in any more. With the embedded PostgreSQL the daemon must not run
-    meanwhile, as one process owns a data directory.
+    Use it if no administrator can sign in. With the embedded PostgreSQL stop the daemon first,
+    since one process owns a data directory.
     """
 
 
@@ -45,12 +45,12 @@ def command() -> None:
 @click.option("--name", default="", help="What to call the person.")
 @click.option("--global-admin", is_flag=True, help="May do everything everywhere.")
 def create_user(config_path: Path | None, email: str, name: str, global_admin: bool) -> None:
-    """Create a person who can sign in. The password is read from a pipe, or made and printed.
+    """Create a local user. The password is read from a pipe, or generated and printed.
 
     \b
     Example:
       leadline admin create-user mara@example.org --global-admin
-    Exit status: 0 created, 1 refused, for example as the address is taken.
+    Exit status: 0 created, 1 refused, for example because the address is taken.
     """
     settings = read_settings(config_path)
     password, is_made = _password(settings)
@@ -67,13 +67,13 @@ def create_user(config_path: Path | None, email: str, name: str, global_admin: b
 @config_option
 @click.argument("email")
 def reset_password(config_path: Path | None, email: str) -> None:
-    """Give a person a new password and end all of their sessions.
+    """Set a new password and end all sessions of a user.
 
     \b
     Example:
       leadline admin reset-password mara@example.org
       printf '%s' "$NEW" | leadline admin reset-password mara@example.org
-    Exit status: 0 done, 1 refused, for example as there is no such person.
+    Exit status: 0 done, 1 refused, for example because no such user exists.
     """
     settings = read_settings(config_path)
     password, is_made = _password(settings)
@@ -90,12 +90,12 @@ def reset_password(config_path: Path | None, email: str) -> None:
 @config_option
 @click.argument("email")
 def remove_second_factor(config_path: Path | None, email: str) -> None:
-    """Let a person sign in by the password alone, who lost generator and recovery codes.
+    """Remove the second factor of a user who lost the authenticator and the recovery codes.
 
     \b
     Example:
       leadline admin remove-second-factor mara@example.org
-    Exit status: 0 done, 1 refused, for example as there is no such person.
+    Exit status: 0 done, 1 refused, for example because no such user exists.
     """
 
     async def write(tx: Tx) -> None:
@@ -109,14 +109,15 @@ def remove_second_factor(config_path: Path | None, email: str) -> None:
 @config_option
 @click.argument("name")
 def release(config_path: Path | None, name: str) -> None:
-    """Let people edit what a file provider manages that is no longer configured.
+    """Make the objects of a removed file provider editable by users.
 
-    Its monitors and services stay as they are. One that is still configured takes them over again.
+    Its monitors and services stay unchanged. A provider that is still configured takes them over
+    again.
 
     \b
     Example:
       leadline admin release-provider git
-    Exit status: 0 done, 1 refused, as nothing is known of such a provider.
+    Exit status: 0 done, 1 refused because no such provider is known.
     """
     released = (0, 0)
 
@@ -154,7 +155,9 @@ def _apply(settings: Settings, write: Callable[[Tx], Awaitable[None]]) -> None:
 
 
 def _password(settings: Settings) -> tuple[str, bool]:
-    """What a pipe gives, or a new one; never an argument, which every process could read."""
+    """Returns the password from a pipe, or a new one, and whether it is new.
+
+    It is never an argument, since every process of the host can read arguments."""
     if sys.stdin is None or sys.stdin.isatty():
         return secrets.token_urlsafe(PASSWORD_BYTES), True
     given = sys.stdin.readline().rstrip("\r\n")

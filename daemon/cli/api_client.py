@@ -1,7 +1,8 @@
-"""How a pipeline asks a Leadline: where and as whom stands in the environment, and nowhere else.
+"""HTTP client of the commands that call the API of a Leadline server.
 
-It keeps true: nothing is asked twice, no redirect is followed, no proxy is asked, an answer is
-bounded, and all of it ends by one deadline. Whatever goes wrong is a sentence, never an answer.
+The URL, the token and the CA file come only from the environment. Invariants: no request is
+repeated, no redirect is followed, no proxy is used, a response is bounded, and one deadline limits
+the whole command. Every failure is a NoResponse with a printable message.
 """
 
 import re
@@ -27,7 +28,7 @@ from ...probes.net.system_resolver import SystemNames
 from ...probes.net.tls_contexts import TlsContexts
 from .safe_text import shown
 
-# A list of a thousand services is half of it.
+# A list of 1 000 services has about half of this size.
 ANSWER_BYTES_MOST: Final = 4 * 1024 * 1024
 TIMEOUT_LEAST_US: Final = 1_000_000
 TIMEOUT_MOST_US: Final = 300_000_000
@@ -56,11 +57,11 @@ T = TypeVar("T")
 
 
 class NoResponse(Exception):
-    """Nobody knows what Leadline would say; the text says why and may be printed."""
+    """The server gave no usable response. The message is the reason and safe to print."""
 
 
 def read_json(body: bytes, shape: type[T]) -> T | None:
-    """The body in that shape; None where it is none of it, or goes deeper than can be read."""
+    """Returns the decoded body; None if it has another type, is no JSON or is nested too deeply."""
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -69,7 +70,7 @@ def read_json(body: bytes, shape: type[T]) -> T | None:
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What came back, whatever its status."""
+    """Response of the server, of any status."""
 
     status: int
     body: bytes = field(repr=False)
@@ -78,14 +79,14 @@ class ApiResponse:
 
     @property
     def error(self) -> str | None:
-        """The code or sentence of a refusal of Leadline's own; None where it is another's."""
+        """The `error` field of a Leadline error body; None if the body is not one."""
         found = read_json(self.body, dict[str, str])
         return shown(found["error"]) if found is not None and list(found) == ["error"] else None
 
 
 @dataclass(frozen=True, slots=True)
 class ApiServer:
-    """Where Leadline is, and what is shown to it."""
+    """Address, token and trusted CA file of a server."""
 
     base: Url
     token: str = field(repr=False)
@@ -105,13 +106,13 @@ class ApiServer:
 
 @dataclass(frozen=True, slots=True)
 class ApiClient:
-    """One conversation with a server; each call is one request."""
+    """Client of one server. Each call of `ask` is one request."""
 
     server: ApiServer
     reach: Egress
 
     async def ask(self, method: str, path: str, body: object = None) -> ApiResponse:
-        """The answer to a path under /api/v1; `NoResponse` where there is none."""
+        """Returns the response to a path below /api/v1. Raises NoResponse."""
         base = self.server.base
         headers = {"authorization": f"Bearer {self.server.token}", "accept": "application/json"}
         data = b""
@@ -143,7 +144,7 @@ class ApiClient:
         )
 
     async def listed(self, path: str) -> list[dict[str, Any]]:
-        """A list that slugs are looked up in."""
+        """Returns a list for the lookup of slugs. Raises NoResponse, also on any status but 200."""
         answer = await self.ask("GET", path)
         if answer.status == 403:
             raise NoResponse(
@@ -172,7 +173,7 @@ def _why_failed(failed: TargetFailure) -> str:
 
 
 def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-    """What the work comes to, by a deadline over all of it."""
+    """Runs the work in Trio and returns its result. Raises NoResponse after `seconds`."""
 
     async def bounded() -> T:
         with trio.fail_after(seconds):
@@ -185,7 +186,7 @@ def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
 
 
 def refusal(answer: ApiResponse) -> str:
-    """What an answer that is no success says, with what can be done about it."""
+    """Returns the error message for a response without success, with a hint for the user."""
     if 300 <= answer.status < 400:
         place = shown(answer.location, 200)
         return f"{answer.status}: a redirect to {place or 'nowhere'}, which is not followed"
@@ -206,7 +207,7 @@ def refusal(answer: ApiResponse) -> str:
 
 
 def read_server(environ: Mapping[str, str]) -> ApiServer:
-    """From LEADLINE_URL, LEADLINE_TOKEN and LEADLINE_CA_FILE; a fault of them is a wrong call."""
+    """Reads LEADLINE_URL, LEADLINE_TOKEN and LEADLINE_CA_FILE. Raises UsageError."""
     return ApiServer(
         base=_base(environ.get("LEADLINE_URL", "")),
         token=_token(environ.get("LEADLINE_TOKEN", "")),
@@ -248,7 +249,7 @@ def _authorities(text: str) -> Path | None:
 
 
 class DurationParam(click.ParamType[float]):
-    """A bounded duration such as 10s or 1m."""
+    """Duration such as 10s or 1m, within the bounds of the timeout. Returns seconds."""
 
     name = "duration"
 

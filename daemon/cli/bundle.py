@@ -56,7 +56,7 @@ class PlanOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Wrong(Exception):
-    """The bundle is refused; the text names the place in the file where it can."""
+    """The bundle is refused. The message has line and column if they are known."""
 
 
 bundle_file = click.argument(
@@ -71,9 +71,9 @@ json_option = click.option(
 def command() -> None:
     """Keep a project's monitors and services in a file.
 
-    A bundle is YAML that names an organization, a project and what its monitors and services are
-    to be. Where Leadline is and as whom it is asked stands in LEADLINE_URL, LEADLINE_TOKEN and
-    LEADLINE_CA_FILE, as for `leadline gate check`; to plan and to apply takes a project_admin.
+    A bundle is YAML that declares the monitors and services of a project. LEADLINE_URL,
+    LEADLINE_TOKEN and LEADLINE_CA_FILE select the server and the token, as for
+    `leadline gate check`. Plan and apply need the role project_admin.
     """
 
 
@@ -85,16 +85,16 @@ def command() -> None:
 )
 @timeout_option
 def plan(path: Path, as_json: bool, exit_code: bool, timeout_seconds: float) -> None:
-    """Say what applying a bundle would change, and write nothing.
+    """Print the changes that applying a bundle would make, and write nothing.
 
     \b
     Example:
       leadline bundle plan shop.yaml --exit-code
     Exit status:
-      0  said
-      1  it is not known: no connection, no permission, no answer in time
-      2  the bundle is wrong, and where is said; or called wrongly
-      3  with --exit-code: it would change something
+      0  printed
+      1  no plan: no connection, no permission, or a timeout
+      2  invalid bundle, reported with its position, or a usage error
+      3  with --exit-code: changes are pending
     """
     found = _ask("plan", path, timeout_seconds)
     _print_plan(found, as_json)
@@ -107,17 +107,17 @@ def plan(path: Path, as_json: bool, exit_code: bool, timeout_seconds: float) -> 
 @json_option
 @timeout_option
 def apply(path: Path, as_json: bool, timeout_seconds: float) -> None:
-    """Make the project's monitors and services what a bundle says, all or nothing.
+    """Apply a bundle to its project, atomically.
 
-    What the bundle named before and no longer names is disabled, and never deleted.
+    Orphans, objects that the bundle no longer names, are disabled and never deleted.
 
     \b
     Example:
       leadline bundle apply shop.yaml
     Exit status:
       0  applied
-      1  it is not known: no connection, no permission, no answer in time
-      2  the bundle is wrong, and where is said; nothing was changed; or called wrongly
+      1  outcome unknown: no connection, no permission, or a timeout
+      2  invalid bundle, reported with its position and not applied, or a usage error
     """
     _print_plan(_ask("apply", path, timeout_seconds), as_json)
 
@@ -129,13 +129,13 @@ def apply(path: Path, as_json: bool, timeout_seconds: float) -> None:
 def export(organization: str | None, project: str, timeout_seconds: float) -> None:
     """Print a project's monitors and services as a bundle.
 
-    Applied to the same project it changes nothing. Secrets stand in it as blanks, which keep what
-    is stored. What file providers manage is left out: it stands in their files.
+    Applied to the same project it changes nothing. Secrets are blank, which keeps the stored
+    values. Objects of file providers are omitted.
 
     \b
     Example:
       leadline bundle export --project shop > shop.yaml
-    Exit status: 0 printed, 1 it could not be had, 2 called wrongly.
+    Exit status: 0 printed, 1 failed, 2 usage error.
     """
     client = read_server(os.environ).client()
 
@@ -180,20 +180,20 @@ def schema() -> None:
     help="For blackbox: the exporter's configuration.",
 )
 def import_(kind: str, path: Path, organization: str, project: str, modules: Path | None) -> None:
-    """Make a bundle of what another tool checks, and say what could not be carried over.
+    """Convert the configuration of another tool to a bundle, and report what is not supported.
 
     \b
     kuma          a backup of Uptime Kuma (JSON), or the kuma.db of version 2
     gatus         the configuration of Gatus
-    healthchecks  what GET /api/v3/checks/ of Healthchecks answers
+    healthchecks  the response of GET /api/v3/checks/ of Healthchecks
     blackbox      prometheus.yml or a file of targets, for the blackbox exporter
-    The bundle goes to the standard output, the report to the standard error output. No secret is
-    carried over.
+    The bundle goes to the standard output, the report to the standard error output. Secrets are
+    not imported.
 
     \b
     Example:
       leadline bundle import kuma kuma.db --organization acme --project shop > shop.yaml
-    Exit status: 0 done, 1 the file is none of that tool, 2 called wrongly.
+    Exit status: 0 done, 1 the file is not from that tool, 2 usage error.
     """
     try:
         found = read_of(kind, path, modules)
@@ -217,7 +217,7 @@ def import_(kind: str, path: Path, organization: str, project: str, modules: Pat
 
 
 def _ask(verb: str, path: Path, timeout_seconds: float) -> tuple[PlanOutput, bytes]:
-    """Exits by itself where there is no answer, or the bundle is wrong."""
+    """Returns the plan and its JSON. Exits with 2 for an invalid bundle, else with 1 on failure."""
     try:
         text, document, bundle = _read(path)
         client = read_server(os.environ).client()

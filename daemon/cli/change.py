@@ -27,21 +27,21 @@ KINDS: Final = ("deploy", "rollback", "flag")
 PHASES: Final = ("started", "succeeded", "failed", "cancelled")
 REFUSED: Final = 2
 UNANSWERED: Final = 1
-# What Leadline says no to a change by, and to whoever asks; anything else is about reaching it.
+# Statuses that refuse the change, and statuses that refuse the caller. Others are transport errors.
 _REFUSALS: Final = frozenset({400, 404, 409})
 _TURNED_AWAY: Final = frozenset({401, 403, 429})
 
 
 class RefusedChange(Exception):
-    """Leadline answered, and did not record it."""
+    """The server refused the change and did not record it."""
 
 
 class RecordOutcomeUnknown(Exception):
-    """It is not recorded, as it was not asked for, or whoever asked was turned away."""
+    """The change is not recorded: the lookup failed, or the server refused the caller."""
 
 
 class PrintedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A phase as it is kept; what else it says is passed over."""
+    """Stored phase of a change. Other fields of the response are ignored."""
 
     id: UUID
     service_id: UUID
@@ -58,7 +58,7 @@ class RecordResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextParam(click.ParamType[str]):
-    """Text that can be sent; a `name` is never blank."""
+    """Option value of UTF-8 text. With `is_name` it must not be blank."""
 
     name = "text"
 
@@ -77,7 +77,7 @@ class TextParam(click.ParamType[str]):
 
 
 class InstantText(click.ParamType[str]):
-    """An instant as RFC 3339 writes it."""
+    """Option value of an RFC 3339 instant."""
 
     name = "instant"
 
@@ -92,7 +92,7 @@ class InstantText(click.ParamType[str]):
 
 @click.group("change")
 def command() -> None:
-    """Tell Leadline what was changed of a service, and how it ended."""
+    """Record changes of a service."""
 
 
 @command.command("record")
@@ -119,21 +119,21 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as the server gave it.")
 @timeout_option
 def record(project: str, service: str, as_json: bool, timeout_seconds: float, **given: Any) -> None:
-    """Record that a change of a service has started or ended.
+    """Record the start or the end of a change.
 
-    Where Leadline is and as whom it is asked stands in LEADLINE_URL, LEADLINE_TOKEN and
-    LEADLINE_CA_FILE, as for `leadline gate check`; the action change:record is enough, with ids.
-    A phase that was recorded before with the same words is recorded no second time, so that a step
-    that failed on its way may be repeated. An empty --ref or --url is left out.
+    LEADLINE_URL, LEADLINE_TOKEN and LEADLINE_CA_FILE select the server and the token, as for
+    `leadline gate check`. With ids, a token with only the action change:record is enough.
+    The command can be repeated: a phase that is already recorded with the same values is not
+    recorded again. An empty --ref or --url is omitted.
 
     \b
     Example:
       leadline change record --project shop --service checkout --kind deploy \\
         --phase started --source github --external-id 4711 --ref v1.4.2
     Exit status:
-      0  recorded, or recorded before
-      1  it is not known: no connection, no permission, no answer in time
-      2  refused, such as a phase after the end; or called wrongly, and nothing was asked
+      0  recorded now or earlier
+      1  not recorded or unknown: no connection, no permission, or a timeout
+      2  refused, such as a phase after the end, or a usage error before any request
     """
     client = read_server(os.environ).client()
     body = _body(given)
@@ -152,7 +152,7 @@ def record(project: str, service: str, as_json: bool, timeout_seconds: float, **
 
 
 def _body(given: dict[str, Any]) -> dict[str, str]:
-    """What was given; the names are those of the wire."""
+    """Returns the request body: the options that have a value, by their JSON names."""
     fields = {**given, "decision_id": given["decision"]}
     del fields["decision"]
     return {name: str(value) for name, value in fields.items() if value not in (None, "")}
@@ -178,7 +178,7 @@ async def _ask(
 
 
 def _read(answer: ApiResponse, place: ServiceRef, body: dict[str, str]) -> RecordResponse:
-    """Only what says that this very phase is kept counts."""
+    """Decodes the response. Raises NoResponse unless it reports the phase that was sent."""
     recorded = read_json(answer.body, RecordResponse)
     if recorded is None:
         raise NoResponse("what the server answered is no record of a change")

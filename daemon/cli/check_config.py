@@ -21,7 +21,7 @@ def command(config_path: Path | None, role: str) -> None:
     Example:
       leadline check-config --config ./leadline.toml
       leadline check-config --role worker --config ./leadline.toml
-    Exit status: 0 when it may be used, 2 otherwise.
+    Exit status: 0 if the configuration is valid, 2 otherwise.
     """
     settings = read_settings(config_path)
     chosen = ProcessRole(role)

@@ -20,7 +20,7 @@ NO_DECISION: Final = 1
 
 @click.group("gate")
 def command() -> None:
-    """Ask the release gate whether a service may be released now."""
+    """Query the release gate."""
 
 
 @command.command("check")
@@ -37,17 +37,17 @@ def command() -> None:
 def check(
     project: str, service: str, as_json: bool, form: str | None, timeout_seconds: float
 ) -> None:
-    """Ask once whether a service may be released now, and end as the gate decided.
+    """Evaluate the release gate once, and exit with the status of its action.
 
-    LEADLINE_URL says where Leadline is, LEADLINE_TOKEN holds an API token (the action gate:evaluate
-    is enough, with ids; slugs are looked up, which takes a token that is not narrowed), and
-    LEADLINE_CA_FILE may name the certificate authorities to trust instead of this host's.
-    Nothing is asked twice, no redirect is followed, and no proxy is used.
+    LEADLINE_URL is the address of the server and LEADLINE_TOKEN an API token. With ids, a token
+    with only the action gate:evaluate is enough; the lookup of slugs needs a token without an
+    action list. LEADLINE_CA_FILE can name the certificate authorities to trust instead of those of
+    this host. The command repeats no request, follows no redirect and uses no proxy.
 
-    --format github prints a workflow command and adds to GITHUB_STEP_SUMMARY and GITHUB_OUTPUT
+    --format github prints a workflow command and appends to GITHUB_STEP_SUMMARY and GITHUB_OUTPUT
     (state, action, decision-id); gitlab prints variables for artifacts:reports:dotenv; junit prints
-    a test case for each clause. With gitlab and junit the text for people goes to the standard
-    error output.
+    a test case for each clause. With gitlab and junit the readable text goes to the standard error
+    output.
 
     \b
     Example:
@@ -55,9 +55,9 @@ def check(
       leadline gate check --project $P --service $S --format junit > gate.xml
     Exit status:
       0  ALLOW or WARN
-      1  there is no decision: no connection, no permission, no answer in time
-      2  BLOCK; or the command was called wrongly, and nothing was asked
-      4  NOT_CONFIGURED: there is no policy, and so no decision to act on
+      1  no decision: no connection, no permission, or a timeout
+      2  BLOCK, or a usage error before any request
+      4  NOT_CONFIGURED: neither the service nor its project has a policy
     """
     if as_json and form is not None:
         raise click.UsageError("--json and --format exclude each other")
@@ -76,7 +76,7 @@ def check(
 
 
 async def _ask(client: ApiClient, project: str, service: str) -> tuple[PrintedDecision, bytes]:
-    """One request that makes a decision, after those that look up what was given by slug."""
+    """Looks up slugs, then sends the one request that writes a decision."""
     place = await find_place(client, project, service)
     answer = await client.ask("POST", f"{place.path}/gate", {})
     if answer.status != 200:
@@ -101,7 +101,7 @@ def _print_decision(form: Format | None, decision: PrintedDecision) -> None:
 
 
 def _print_no_decision(form: Format | None, message: str) -> None:
-    """To the standard error output, and as the build server reads it."""
+    """Prints the error to stderr, and in the format of the build server."""
     click.echo(f"leadline: {message}", err=True)
     if form is Format.GITHUB:
         print_out(gate_formats.github_command("error", gate_formats.TITLE, message).encode())
@@ -110,8 +110,9 @@ def _print_no_decision(form: Format | None, message: str) -> None:
 
 
 def _add(name: str, text: str) -> None:
-    """To the file that the build server names; that it cannot be written does not change what was
-    decided."""
+    """Appends text to the file that an environment variable names, if it is set.
+
+    A write error is printed and does not change the exit status."""
     place = os.environ.get(name)
     if not place:
         return

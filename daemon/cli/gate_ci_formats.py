@@ -1,6 +1,6 @@
-"""A decision as build servers read it: GitHub's commands, GitLab's variables, JUnit's XML.
+"""Gate decisions in the formats of build servers: GitHub commands, GitLab variables, JUnit XML.
 
-What others wrote stays text in all of them.
+Text from the server is escaped in each format.
 """
 
 import re
@@ -24,7 +24,7 @@ from .gate_text import (
 from .safe_text import shown
 
 TITLE: Final = "Release gate"
-# What stands for an action where there is none: the reader of such files wants a value.
+# Value for a missing action, since readers of these files need one.
 NO_ACTION: Final = "NONE"
 
 _COMMANDS: Final = {
@@ -44,13 +44,13 @@ class Format(StrEnum):
 
 
 def github(decision: PrintedDecision) -> str:
-    """One workflow command, which GitHub shows beside the run."""
+    """Returns a workflow command, which GitHub shows as an annotation of the run."""
     title = f"{TITLE}: {action_word(decision)}"
     return github_command(_COMMANDS[decision.action], title, "\n".join(decision_text(decision)))
 
 
 def github_command(name: str, title: str, message: str) -> str:
-    """A workflow command of one line, whatever the message holds."""
+    """Returns a workflow command on one line; line ends of the message are escaped."""
     title = _github_data(title).replace(":", "%3A").replace(",", "%2C")
     return f"::{name} title={title}::{_github_data(message)}"
 
@@ -60,14 +60,14 @@ def _github_data(text: str) -> str:
 
 
 def github_summary(decision: PrintedDecision) -> str:
-    """Markdown for the page of the run."""
+    """Returns Markdown for the summary of the run."""
     lines = [f"### {TITLE}: {_markdown(headline(decision))}", ""]
     lines += [f"- {_markdown(line)}" for line in reasons_text(decision)]
     return "\n".join([*lines, "", _markdown(footing(decision)), "", ""])
 
 
 def github_outputs(decision: PrintedDecision) -> str:
-    """What later steps read of the step: words of our own and an id."""
+    """Returns the outputs for later steps: fixed words and an id, no text from users."""
     return "".join(
         (
             f"state={decision.state}\n",
@@ -78,13 +78,14 @@ def github_outputs(decision: PrintedDecision) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Every mark as itself."""
+    """Escapes all Markdown punctuation."""
     return _PUNCTUATION.sub(r"\\\1", text)
 
 
 def gitlab(decision: PrintedDecision) -> str:
-    """Variables for the jobs that follow, as `artifacts:reports:dotenv` reads them: words of our
-    own and an id, nothing that anybody wrote."""
+    """Returns variables for later jobs in the format of `artifacts:reports:dotenv`.
+
+    The values are fixed words and an id, no text from users."""
     return "\n".join(
         (
             f"LEADLINE_GATE_STATE={decision.state}",
@@ -95,8 +96,10 @@ def gitlab(decision: PrintedDecision) -> str:
 
 
 def junit(decision: PrintedDecision) -> str:
-    """A test case a clause: failed where the decision blocks for it. One that could not be decided,
-    or that was not looked at as there is no policy, is skipped and never passed."""
+    """Returns a test suite with a test case for each clause.
+
+    A case fails if the decision blocks because of its clause. An unavailable clause is skipped, and
+    so is the only case of a service without a policy."""
     if decision.state is GateState.NOT_CONFIGURED:
         case = _case("policy")
         ElementTree.SubElement(case, "skipped", message=headline(decision))
@@ -111,7 +114,7 @@ def junit(decision: PrintedDecision) -> str:
 
 
 def junit_error(message: str) -> str:
-    """That there is no decision, as a test that could not be run."""
+    """Returns a test suite with one case in error, for a command without a decision."""
     case = _case("decision")
     _put(ElementTree.SubElement(case, "error"), message)
     return _written([case], None)
@@ -133,7 +136,7 @@ def _case_of(decision: PrintedDecision, clause: str) -> ElementTree.Element:
 
 
 def _blocked(decision: PrintedDecision) -> ElementTree.Element:
-    """Where no reason of those that are known explains it, it is blocked all the same."""
+    """Returns the failed case of a BLOCK that no known reason explains."""
     case = _case("decision")
     _put(ElementTree.SubElement(case, "failure"), headline(decision))
     return case
@@ -148,14 +151,14 @@ def _case(name: str) -> ElementTree.Element:
 
 
 def _put(element: ElementTree.Element, text: str) -> None:
-    """The first line is what lists show."""
+    """Sets text, type and message. The message is the first line, which lists show."""
     element.set("message", text.partition("\n")[0])
     element.set("type", TITLE)
     element.text = text
 
 
 def _written(cases: list[ElementTree.Element], decision: PrintedDecision | None) -> str:
-    """One suite; the order of a case's parts is the schema's."""
+    """Returns the document with one suite. The JUnit schema fixes the order of its elements."""
     name = _SUITE if decision is None else f"{TITLE} of {named(decision)}"
     suite = ElementTree.Element("testsuite", name=name, tests=str(len(cases)), time="0")
     for count, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):

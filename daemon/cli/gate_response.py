@@ -1,7 +1,7 @@
-"""What counts as a decision of the gate, and how a command ends by it.
+"""Decoding of a gate decision, and the exit status that follows from it.
 
-It keeps true: what contradicts itself, or is of another service, is no decision. So a pipeline goes
-on only where the gate said so in every field that speaks of it.
+Invariant: a decision that contradicts itself or belongs to another service is rejected. A pipeline
+continues only if all fields of the decision agree on it.
 """
 
 from typing import Annotated, Final
@@ -13,10 +13,10 @@ from ...storage.gate.rules.gate import GateAction, GateState
 from .api_client import read_json
 
 Figure = float | int | str
-# Five clauses over four windows are twenty.
+# Five clauses over four windows give 20 reasons.
 REASONS_MOST: Final = 200
 
-# What may be done of what was seen, before any override.
+# Actions that can follow from a state, before any override.
 _ACTIONS: Final[dict[GateState, frozenset[GateAction | None]]] = {
     GateState.ALLOW: frozenset({GateAction.ALLOW}),
     GateState.WARN: frozenset({GateAction.WARN}),
@@ -28,12 +28,13 @@ _EXIT: Final = {GateAction.ALLOW: 0, GateAction.WARN: 0, GateAction.BLOCK: 2, No
 
 
 class NoDecision(Exception):
-    """What came is no decision; the text says why."""
+    """The response is not a valid decision. The message is the reason."""
 
 
 class PrintedReason(msgspec.Struct, frozen=True, kw_only=True):
-    """A clause that matched or could not be decided. A later version may say words that this one
-    does not know: they are shown as they are."""
+    """Clause that matched or was unavailable.
+
+    Fields are plain strings, so that codes of a later server version are printed unchanged."""
 
     code: str
     clause: str | None = None
@@ -44,7 +45,7 @@ class PrintedReason(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_undecided(self) -> bool:
-        """One that matched has its clause for a code."""
+        """Whether the clause was unavailable. The code of a matched clause is the clause."""
         return self.clause is not None and self.code != self.clause
 
 
@@ -55,7 +56,7 @@ class PrintedOverride(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrintedDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a decision that is acted on and told; what else it says is passed over."""
+    """Fields of a decision that the command uses or prints. Other fields are ignored."""
 
     decision_id: UUID
     evaluated_at: str
@@ -76,7 +77,7 @@ class PrintedDecision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def intended(self) -> GateAction | None:
-        """What would be done without an override."""
+        """The action without an override, derived if the server does not send it."""
         if self.unoverridden_action is not None:
             return self.unoverridden_action
         let_through = self.override_id is not None and self.action is GateAction.ALLOW
@@ -95,7 +96,7 @@ _BLOCKABLE: Final = frozenset({GateState.BLOCK, GateState.UNKNOWN})
 
 
 def read_decision(body: bytes, service: UUID) -> PrintedDecision:
-    """The decision of that service; `NoDecision` where the body is none."""
+    """Decodes the decision of the service. Raises NoDecision."""
     decision = read_json(body, PrintedDecision)
     if decision is None:
         raise NoDecision("what the server answered is no decision")
@@ -106,7 +107,7 @@ def read_decision(body: bytes, service: UUID) -> PrintedDecision:
 
 
 def _fault(decision: PrintedDecision, service: UUID) -> str | None:
-    """Why it is no decision of that service; None where it is one."""
+    """Returns the contradiction in the decision; None if it is consistent."""
     if decision.service_id != service:
         return "it is of another service"
     intended = decision.intended
@@ -122,7 +123,7 @@ def _fault(decision: PrintedDecision, service: UUID) -> str | None:
 
 
 def _may_override(decision: PrintedDecision) -> bool:
-    """An override lets through what would be blocked, and nothing else."""
+    """Returns whether an override explains the action: it only turns BLOCK into ALLOW."""
     return (
         decision.override_id is not None
         and decision.intended is GateAction.BLOCK

@@ -1,6 +1,6 @@
-"""A decision of the gate in plain words: the verdict, each reason with its figures, the id.
+"""Text of a gate decision: the result, each reason with its figures, the id.
 
-Everything that is not our own wording goes through `shown`.
+Every string from the server passes through `shown`.
 """
 
 from decimal import ROUND_FLOOR, Decimal
@@ -19,7 +19,7 @@ from .safe_text import shown
 
 
 class ReasonEffect(StrEnum):
-    """What a reason did to the decision."""
+    """Effect of a reason on the decision."""
 
     BLOCKS = "blocks"
     WARNS = "warns"
@@ -59,7 +59,7 @@ _UNWATCHED: Final = (UnavailableReason.NEVER_EVALUATED, GateClause.SERVICE_INCID
 
 
 def decision_text(decision: PrintedDecision) -> list[str]:
-    """The lines for a person."""
+    """Returns the lines that the command prints without --format."""
     return [
         headline(decision),
         *(f"  {line}" for line in reasons_text(decision)),
@@ -68,7 +68,7 @@ def decision_text(decision: PrintedDecision) -> list[str]:
 
 
 def headline(decision: PrintedDecision) -> str:
-    """The verdict and the service."""
+    """Returns the line with action, service and result."""
     verdict = _VERDICTS[decision.action]
     if decision.is_overridden:
         verdict = "may be released, as an override lets it through"
@@ -76,7 +76,7 @@ def headline(decision: PrintedDecision) -> str:
 
 
 def action_word(decision: PrintedDecision) -> str:
-    """The action, and beside it what was seen where that is another."""
+    """Returns the action, followed by the observed state if the two differ."""
     if decision.action is None:
         return decision.state.value
     if decision.action.value == decision.state.value:
@@ -90,7 +90,7 @@ def named(decision: PrintedDecision) -> str:
 
 
 def reasons_text(decision: PrintedDecision) -> list[str]:
-    """Each reason with what it did, and who let it through where somebody did."""
+    """Returns a line for each reason with its effect, and one for an override in use."""
     lines = [f"{weight(reason)}: {reason_text(decision, reason)}" for reason in decision.reasons]
     override = decision.override
     if decision.is_overridden and override is not None:
@@ -104,7 +104,7 @@ def reasons_text(decision: PrintedDecision) -> list[str]:
 
 
 def footing(decision: PrintedDecision) -> str:
-    """Which decision it was, and by which policy."""
+    """Returns the line with the decision's id and its policy revision."""
     line = f"decision {decision.decision_id} at {shown(decision.evaluated_at, 40)}"
     if decision.policy_revision is None:
         return line
@@ -127,7 +127,9 @@ def weight(reason: PrintedReason) -> ReasonEffect:
 
 
 def decides(decision: PrintedDecision, reason: PrintedReason) -> bool:
-    """Whether the decision blocks for this reason; where the state is known, for no unknown one."""
+    """Returns whether the decision blocks because of this reason.
+
+    An unavailable clause blocks only in the state UNKNOWN."""
     if decision.action is not GateAction.BLOCK:
         return False
     heavy = ReasonEffect.UNKNOWN if decision.state is GateState.UNKNOWN else ReasonEffect.BLOCKS
@@ -135,7 +137,7 @@ def decides(decision: PrintedDecision, reason: PrintedReason) -> bool:
 
 
 def reason_text(decision: PrintedDecision, reason: PrintedReason) -> str:
-    """What was found, or why it could not be."""
+    """Returns the finding of a reason, or why its clause is unavailable."""
     if reason.code == GateState.NOT_CONFIGURED.value.lower():
         return "neither the service nor its project has a gate policy"
     if reason.code in _CAUSES:
@@ -149,7 +151,7 @@ def reason_text(decision: PrintedDecision, reason: PrintedReason) -> str:
 
 
 def _found(reason: PrintedReason) -> str | None:
-    """A clause that matched, in words; None where this version does not know it."""
+    """Returns the text of a matched clause; None if this version does not know the clause."""
     value = None if reason.value is None else _figure(reason.value)
     over = _over(reason)
     if reason.code == GateClause.BUDGET_EXHAUSTED:
@@ -183,7 +185,7 @@ def _over(reason: PrintedReason) -> str:
 
 
 def _figure(value: Figure) -> str:
-    """Two places at most, and never more than it is: 99.999 % of a budget is not all of it."""
+    """Formats a number with at most two decimals, rounded down: 99.999 is never shown as 100."""
     if not isinstance(value, float) or abs(value) > _LARGEST:
         return shown(str(value), 200)
     down = Decimal(repr(value)).quantize(_PLACES, ROUND_FLOOR)

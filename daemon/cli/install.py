@@ -43,7 +43,7 @@ def command(role: str, root: Path, program: Path | None, dry_run: bool) -> None:
       leadline install
       leadline install --role agent
       leadline install --root /mnt/image --program /opt/leadline/bin/leadline
-    Exit status: 0 installed, 1 it cannot be installed, 2 called wrongly.
+    Exit status: 0 installed, 1 failed, 2 usage error.
     """
     root = root.resolve()
     is_live = root == Path("/")

@@ -1,4 +1,4 @@
-"""What `leadline install` writes for each role, and how: nothing that an operator edited is lost.
+"""Files and folders that `leadline install` writes for each role.
 
 Invariants: a second run with the same arguments changes nothing. A configuration file and a folder
 that exist keep their content, owner and mode. Each file is complete or absent after a crash.
@@ -29,13 +29,13 @@ HIDDEN: Final = tuple(map(Path, ("/home", "/root", "/run/user", "/tmp", "/var/tm
 
 # Characters of a word that needs no quotes.
 _PLAIN: Final = re.compile(r"[\w/.+@:%=,~-]+")
-# What the kernel follows in one path.
+# Symbolic links that the kernel follows in one path.
 _LINKS: Final = 40
 _MASK: Final = "/dev/null"
 
 
 class CannotInstall(Exception):
-    """The message tells the operator what prevents the installation, and what to do."""
+    """The installation is not possible. The message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def own_program() -> Path:
 
 
 class Installer:
-    """Performs steps below `root`, or only reports them if `is_dry`."""
+    """Performs steps below `root`, or only reports them with `is_dry`."""
 
     def __init__(self, root: Path, report: Callable[[str], None], *, is_dry: bool) -> None:
         self._root = root
@@ -135,7 +135,7 @@ class Installer:
         self._is_dry = is_dry
 
     def run(self, plan: Installation) -> None:
-        """Raises CannotInstall; what was written until then stays and is complete."""
+        """Performs the steps in order. Raises CannotInstall; finished steps stay in place."""
         try:
             for step in plan.steps:
                 if step.user is not None and not self._is_dry:
@@ -228,8 +228,9 @@ class Installer:
         )
 
     def _ids(self, user: str) -> tuple[int, int] | None:
-        """The user's uid and gid, of an image by its own files; None if it does not exist there or
-        only root may give files away."""
+        """Returns uid and gid of the user, for an image from the image's own files.
+
+        None if the user does not exist, or if this process is not root and cannot change owners."""
         if os.geteuid() != 0:
             return None
         if self._is_live:

@@ -23,13 +23,13 @@ from ..process.first_start import load_keyring
 from .migrate import with_store
 from .options import config_option, fail, first_cause, read_settings
 
-# How many rows that do not open are named; the count tells the rest.
+# Number of values without a key that are listed. The final line has the count of all.
 UNOPENED_TOLD = 20
 
 
 @click.group("keys")
 def command() -> None:
-    """Make keys for encryption at rest, and change over to a new one."""
+    """Generate and rotate encryption keys."""
 
 
 @command.command("new")
@@ -47,17 +47,17 @@ def new() -> None:
 @command.command("rotate")
 @config_option
 def rotate(config_path: Path | None) -> None:
-    """Encrypt everything that is stored encrypted anew, under security.encryption_key.
+    """Re-encrypt all stored secrets with security.encryption_key.
 
-    Before: make the new key security.encryption_key, move the old one to security.previous_keys,
-    and restart every process. After: the old key may leave previous_keys. The daemon may run
-    meanwhile, and repeating it changes nothing; with the embedded PostgreSQL stop the daemon first,
-    as one process owns a data directory.
+    Before: set the new key as security.encryption_key, move the old one to security.previous_keys,
+    and restart every process. After: remove the old key from previous_keys. The daemon can run
+    during the rotation; with the embedded PostgreSQL stop the daemon first, since one process owns
+    a data directory. Repeating the command changes nothing.
 
     \b
     Example:
       leadline keys rotate --config /etc/leadline/leadline.toml
-    Exit status: 0 when all is under the current key, 1 otherwise.
+    Exit status: 0 if all values use the current key, 1 otherwise.
     """
     settings = read_settings(config_path)
     try:
@@ -78,7 +78,7 @@ def _progress_text(error: BaseException) -> str:
 
 
 async def _rotate(settings: Settings) -> list[CipherContext]:
-    """What no key opened."""
+    """Re-encrypts all values. Returns those that no configured key decrypts."""
     unopened: list[CipherContext] = []
     data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
 

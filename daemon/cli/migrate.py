@@ -16,7 +16,7 @@ from .options import config_option, fail, first_cause, read_settings
 
 
 async def with_store(settings: Settings, work: Callable[[str], Awaitable[None]]) -> None:
-    """Does work on the store's DSN; an embedded one is started for as long as that takes."""
+    """Calls `work` with the DSN of the database. Runs the embedded PostgreSQL during the call."""
     if settings.database.dsn:
         await work(settings.database.dsn)
         return
@@ -34,7 +34,7 @@ def command(config_path: Path | None) -> None:
     \b
     Example:
       leadline migrate --config /etc/leadline/leadline.toml
-    Exit status: 0 when the database is at this version, 1 otherwise.
+    Exit status: 0 if the database has the schema of this version, 1 otherwise.
     """
     settings = read_settings(config_path)
 

@@ -1,4 +1,4 @@
-"""What several commands share: where the configuration is, how faults are told, what is printed."""
+"""Options, configuration loading and output that the commands share."""
 
 import os
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ role_option = click.option(
 
 
 def read_settings(path: Path | None) -> Settings:
-    """The settings; every fault goes to the standard error output, a line each, and exit 2."""
+    """Returns the settings. Prints each fault as a line to stderr and exits with 2 otherwise."""
     try:
         return config.load(path, os.environ)
     except config.BadConfig as error:
@@ -35,20 +35,20 @@ def read_settings(path: Path | None) -> Settings:
 
 
 def fail_configuration(faults: Iterable[str]) -> SystemExit:
-    """Prints a line for each fault of the configuration; exit 2; to be raised."""
+    """Prints each fault of the configuration as a line. The caller raises the result: exit 2."""
     for fault in faults:
         click.echo(f"leadline: {fault}", err=True)
     return SystemExit(2)
 
 
 def fail(message: str) -> SystemExit:
-    """One line that says what is wrong; to be raised."""
+    """Prints the error as one line to stderr. The caller raises the result: exit 1."""
     click.echo(f"leadline: {message}", err=True)
     return SystemExit(1)
 
 
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What a person is told of a group whose members all say why nothing was done."""
+    """Returns the first leaf exception of a group, whose message the command prints."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -56,8 +56,9 @@ def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def print_out(data: bytes) -> None:
-    """In UTF-8 whatever this host's locale is, as files are made of it. Where it cannot be written,
-    the command has failed: who reads the file would read half of it."""
+    """Writes bytes and one line end to stdout, independent of the locale.
+
+    Exits with 1 if the output cannot be written, since a redirected file would be incomplete."""
     try:
         click.echo(data.rstrip(b"\n"))
     except OSError as error:

@@ -169,7 +169,7 @@ def _has_content(file: Path, text: str) -> bool:
 
 
 def _way_on(settings: Settings, path: Path, error: NotEmpty) -> str:
-    """Names what is in the way, and the commands that continue."""
+    """Returns an error message with the existing content and the commands to continue."""
     again = f"leadline restore {shlex.quote(str(path))}"
     dsn = direct_dsn(settings)
     if not dsn:

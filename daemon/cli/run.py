@@ -26,9 +26,9 @@ from .options import (
 def command(config_path: Path | None, role: str) -> None:
     """Run the daemon until SIGTERM.
 
-    Without database.dsn role all brings its own PostgreSQL, which lives in data_dir; roles api,
-    scheduler and worker need database.dsn. An agent has no database: it asks pull.server_url what
-    to check, and keeps its results in data_dir until they are taken.
+    Without database.dsn the role all runs an embedded PostgreSQL in data_dir. The roles api,
+    scheduler and worker need database.dsn. An agent has no database: it fetches its jobs from
+    pull.server_url, and buffers its results in data_dir until the server accepts them.
 
     \b
     Example:
@@ -53,7 +53,7 @@ def command(config_path: Path | None, role: str) -> None:
 
 
 def _run_daemon(settings: Settings, role: ProcessRole) -> None:
-    # Imported here, since an agent's box has no use for a store and little memory for one.
+    # Imported here, since an agent needs no database modules and often has little memory.
     from ...storage.core.refusal import Unavailable
     from ...storage.engine.embedded_postgres import CannotRun
     from ...storage.engine.migrate import CannotMigrate

@@ -1,7 +1,7 @@
-"""Text of others as it may be printed: one line, bounded, and nothing in it that a terminal or a
-build server would take for a command.
+"""Escaping of untrusted text for a terminal or the log of a build server.
 
-Names and reasons are written by people who may less than whoever runs the pipeline.
+The authors of names and reasons can have fewer rights than the pipeline that prints them. Printed
+text is therefore one bounded line without terminal controls and workflow commands.
 """
 
 import re
@@ -10,13 +10,15 @@ from typing import Final
 
 LONGEST: Final = 500
 
-# Controls, directions of writing, surrogates, what has no meaning, ends of lines, odd spaces.
+# Controls, bidirectional marks, surrogates, unassigned code points, line separators, odd spaces.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp", "Zs"})
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
-    """One line of at most that many characters. Two hash signs are set apart, since in the middle
-    of a line `##[…]`, `##vso[…]` and `##teamcity[…]` are commands."""
+    """Returns one line of at most `longest` characters.
+
+    Adjacent hash signs are separated by a space, since build servers execute `##[…]`, `##vso[…]`
+    and `##teamcity[…]` also in the middle of a line."""
     one_line = "".join(
         " " if unicodedata.category(letter) in _HIDDEN else letter for letter in text[: longest + 1]
     )
@@ -26,8 +28,9 @@ def shown(text: str, longest: int = LONGEST) -> str:
 
 
 def shown_json(data: bytes) -> bytes:
-    """A JSON document that says the same, with the same characters escaped inside its strings as
-    `shown` takes out; it is valid, so that they stand nowhere else."""
+    """Returns an equal JSON document that escapes the characters which `shown` removes.
+
+    The document must be valid: then these characters occur only inside its strings."""
     text = data.decode()
     return re.sub(r"(?<=#)#|[^\t\n\r -~]", _escaped, text).encode()
 

@@ -85,7 +85,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Deletes what a killed run left behind. Needs the lock."""
+    """Deletes files of a killed run. Needs the lock."""
     for pattern in (f"{_PATTERN}.partial-*", f"{_PATTERN}{_UNVERIFIED_SUFFIX}*"):
         for file in folder.glob(pattern):
             file.unlink()

@@ -1,6 +1,7 @@
-"""Which service a pipeline speaks of: by ids as they are, by slugs as they are looked up.
+"""Resolution of the options --project and --service to ids.
 
-A slug that is not there, or that stands for several projects, is nobody's: nothing is guessed.
+Ids are used as they are, slugs are looked up over the API. An unknown slug is an error, and so is a
+slug of several projects.
 """
 
 from dataclasses import dataclass
@@ -12,16 +13,16 @@ import click
 from ...storage.core.slug import is_slug
 from .api_client import ApiClient, NoResponse
 
-# A token is of one organization; a person's may be of several.
+# An API token belongs to one organization. A user's JWT can see several.
 ORGANIZATIONS_MOST: Final = 50
 
 
 class ResourceNotFound(NoResponse):
-    """The server was asked, and a slug names nothing there, or more than one thing."""
+    """The server knows no object with this slug, or several."""
 
 
 class ResourceParam(click.ParamType[str]):
-    """An id, else a slug."""
+    """Option value that is an id or a slug."""
 
     name = "id or slug"
 
@@ -42,7 +43,7 @@ service_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class ServiceRef:
-    """A service of a project."""
+    """Ids of a service and its project."""
 
     project: UUID
     service: UUID
@@ -53,7 +54,7 @@ class ServiceRef:
 
 
 def id_of(text: str) -> UUID | None:
-    """What is written as an id is one, even where a slug could look like it."""
+    """Returns the id if the text is a canonical UUID, else None. An id wins over an equal slug."""
     try:
         found = UUID(text)
     except ValueError:
@@ -62,14 +63,19 @@ def id_of(text: str) -> UUID | None:
 
 
 async def find_place(client: ApiClient, project: str, service: str) -> ServiceRef:
-    """Asks for what is no id; `ResourceNotFound`, or `NoResponse`."""
+    """Returns the ids of project and service. Looks up each one that is given as a slug.
+
+    Raises: ResourceNotFound, NoResponse.
+    """
     project_id = await find_project(client, project)
     return ServiceRef(project_id, id_of(service) or await _service(client, project_id, service))
 
 
 async def find_project(client: ApiClient, project: str, organization: str | None = None) -> UUID:
-    """By id or slug, of one organization or of all that the token sees. `ResourceNotFound`, or
-    `NoResponse`."""
+    """Returns the id of a project. Searches one organization, or all that the token sees.
+
+    Raises: ResourceNotFound, NoResponse.
+    """
     return id_of(project) or await _project(client, project, organization)
 
 
