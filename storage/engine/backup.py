@@ -55,7 +55,7 @@ SCRATCH_PREFIX: Final = "leadline-verify-"
 _PSQL_SCRIPT_ERROR: Final = 3
 # Of the error output of a client program.
 _ERROR_BYTES: Final = 4096
-# pg_restore sets this parameter at the beginning, whatever the server.
+# pg_restore sets this parameter at the beginning on every server.
 _TRANSACTION_TIMEOUT: Final = b"\nSET transaction_timeout = 0;\n"
 _TRANSACTION_TIMEOUT_SINCE: Final = 17
 _HEAD_BYTES: Final = 4096

@@ -1,6 +1,6 @@
-"""Connecting: every connection has its timeouts, UTC and a name; a failure is Unavailable.
+"""Connections with timeouts, UTC and an application name, and connections that listen to NOTIFY.
 
-Also listening to NOTIFY, which needs a connection of its own.
+A failed attempt raises Unavailable.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -45,9 +45,9 @@ _SETTINGS: Final = (
 async def connect(
     dsn: str, *, name: str = "leadline", seconds: float = CONNECT_SECONDS
 ) -> Connection:
-    """A new connection, its settings made. Raises Unavailable with the cause, UnusableDatabase if
-    the same attempt would fail again.
+    """Returns a new connection with its settings.
 
+    Raises Unavailable with the cause, UnusableDatabase if the same attempt would fail again.
     `name` is the application_name that the server shows.
     """
     with trio.move_on_after(seconds):
@@ -60,8 +60,9 @@ async def connect(
 
 
 async def _connect(attempts: Sequence[ConnDict]) -> Connection:
-    """The first attempt that succeeds. Raises the last error; UnusableDatabase only if waiting
-    does not help with any of the hosts."""
+    """Returns the first connection that succeeds, over all hosts.
+
+    Raises the last error. Raises UnusableDatabase only if all hosts would refuse again."""
     failures: list[Unavailable] = []
     for attempt in attempts:
         try:
@@ -77,7 +78,7 @@ async def _connect(attempts: Sequence[ConnDict]) -> Connection:
 async def _open(conninfo: str) -> Connection:
     connection = Connection(await drive_elsewhere(connecting(conninfo)))
     try:
-        # Before the settings, some of which an older server does not know.
+        # Checked before the settings, since an older server does not know some of them.
         _refuse_old_server(connection)
         await connection.command(_SETTINGS)
     except BaseException:
@@ -96,7 +97,7 @@ def _refuse_old_server(connection: Connection) -> None:
 
 
 async def _attempts(dsn: str, name: str) -> list[ConnDict]:
-    """One set of parameters for each address that each host of the DSN has."""
+    """Returns a set of parameters for each address of each host of the DSN."""
     given = conninfo_to_dict(dsn)
     attempts: list[ConnDict] = []
     for one in split_attempts({**_NETWORK, "application_name": name, **given}):
@@ -111,7 +112,7 @@ async def _attempts(dsn: str, name: str) -> list[ConnDict]:
 
 
 async def _resolve(host: str) -> list[str]:
-    """As the system resolves, hosts file and all, which only getaddrinfo in a thread can do."""
+    """Resolves with getaddrinfo in a thread, which follows the system's configuration."""
     try:
         found = await trio.socket.getaddrinfo(host, None, type=trio.socket.SOCK_STREAM)
     except OSError as error:
@@ -125,7 +126,7 @@ class NotifyMessage(NamedTuple):
 
 
 class NotifyListener:
-    """NOTIFY as it comes, on a connection of its own."""
+    """Receiver of NOTIFY messages on its own connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -135,7 +136,7 @@ class NotifyListener:
         )
 
     async def batch(self) -> list[NotifyMessage]:
-        """Waits for one and returns all that have come. Raises Unavailable when cut off."""
+        """Waits for a message. Returns all received ones. Raises Unavailable."""
         pgconn = self._connection.pgconn
         try:
             while not self._arrived:
@@ -151,7 +152,7 @@ class NotifyListener:
 async def listening(
     dsn: str, *channels: str, name: str = "leadline listen"
 ) -> AsyncIterator[NotifyListener]:
-    """A Listener on these channels; what is notified after this has entered is not missed."""
+    """Yields a NotifyListener for the channels. It gets every message sent after the entry."""
     connection = await connect(dsn, name=name)
     try:
         listener = NotifyListener(connection)

@@ -1,15 +1,15 @@
-"""psycopg's errors are renamed here, once: above this border nobody knows psycopg.
+"""Conversion of psycopg's errors. Only this package knows psycopg.
 
-Three things can come of a statement that did not succeed: the store is away and trying again is
-worth it (Unavailable), the database refuses what was asked (Rejected), or we do not know whether a
-write was made (OutcomeUnknown, which is an Unavailable: what we write is idempotent).
+A statement that fails raises Unavailable if a later attempt can succeed, Rejected if the database
+refuses the statement, or OutcomeUnknown if a write may have been committed. OutcomeUnknown is an
+Unavailable, since all writes can be repeated.
 """
 
 import psycopg
 
 from ..core.refusal import Unavailable
 
-# By SQLSTATE, its first two characters or all five. A server that answers a connection with one of
+# By SQLSTATE, its first two characters or all five. A server that refuses a connection with one of
 # these refuses the same connection again, until the server or the DSN is changed.
 _REFUSES_DSN = {
     "28",  # no such role, a wrong password, no entry in pg_hba.conf
@@ -20,39 +20,39 @@ _AWAY = {
     "08",  # connection exception
     "53",  # too many connections, out of memory, disk full
     "57",  # cancelled by a time-out, shut down, starting up
-    "58",  # the server's own I/O
-    "25006",  # a failover has made our server read-only
+    "58",  # I/O error of the server
+    "25006",  # the server is read-only after a failover
     "25P03",  # idle in transaction too long
     "25P04",  # transaction_timeout
     "55P03",  # lock_timeout
 }
 _CONFLICTS = {"40001", "40P01"}
 _CHANGED_PLAN = "cached plan must not change result type"
-# A server that says one of these is not the one to ask again: connect anew.
+# After one of these errors the connection is replaced.
 _LEAVE = {"25006"}
 
 
 class UnusableDatabase(Unavailable):
-    """Waiting does not help: the DSN is malformed, the server refuses its role, password or
-    database, or the server is too old.
+    """The DSN is malformed, the server refuses its role, password or database, or is too old.
 
-    It is an Unavailable, since a process that is running continues to wait: the operator can
-    repair the server. A process that starts ends instead.
+    It is an Unavailable, since a running process continues to wait: the operator can repair the
+    server. A process that starts ends instead.
     """
 
 
 class OutcomeUnknown(Unavailable):
-    """The connection was lost before the answer: the write was made, or it was not."""
+    """The connection was lost before the response. It is unknown whether the write is committed."""
 
 
 class Conflicted(Unavailable):
-    """A serialization failure or a deadlock: all was rolled back, and may be tried at once."""
+    """Serialization failure or deadlock. The transaction is rolled back and can be repeated."""
 
 
 class Rejected(Exception):
-    """The database refuses this statement, and would again: a constraint, a value, our own fault.
+    """The database refuses the statement: a violated constraint, a bad value or a bug.
 
-    `sqlstate` is PostgreSQL's five characters; `constraint` names what was violated, or is empty.
+    `sqlstate` has the five characters of PostgreSQL. `constraint` is the violated constraint, or
+    empty.
     """
 
     def __init__(self, message: str, sqlstate: str = "", constraint: str = "") -> None:
@@ -62,7 +62,7 @@ class Rejected(Exception):
 
 
 def renamed(error: psycopg.Error, *, lost: bool) -> Exception:
-    """What to raise for `error`; `lost` says that the connection did not survive it."""
+    """Returns the error to raise for psycopg's. `lost` means that the connection is closed."""
     text = _first_line(error)
     state = error.sqlstate or ""
     if state in _CONFLICTS:
@@ -73,12 +73,12 @@ def renamed(error: psycopg.Error, *, lost: bool) -> Exception:
 
 
 def refuses_for_good(state: str) -> bool:
-    """Whether a server that answers a connection with this SQLSTATE does so again."""
+    """Returns whether a server that refuses a connection with this SQLSTATE does so again."""
     return state in _REFUSES_DSN or state[:2] in _REFUSES_DSN
 
 
 def connect_error(error: psycopg.Error) -> Unavailable:
-    """What to raise for a connection that could not be made."""
+    """Returns the error to raise for a failed connection attempt."""
     text = "cannot connect: " + "; ".join(line.strip() for line in str(error).splitlines())
     state = error.sqlstate or ""
     if refuses_for_good(state):
@@ -89,7 +89,7 @@ def connect_error(error: psycopg.Error) -> Unavailable:
 
 
 def must_leave(error: psycopg.Error) -> bool:
-    """Whether the connection is of no more use, though it still stands."""
+    """Returns whether an open connection must be replaced after this error."""
     return error.sqlstate in _LEAVE or _CHANGED_PLAN in str(error)
 
 

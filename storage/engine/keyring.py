@@ -1,8 +1,8 @@
-"""What is secret is stored under a key that the database does not hold.
+"""Encryption of stored secrets with keys that are not in the database.
 
-AES-256-GCM (NIST SP 800-38D). A sealed value is one version byte, 8 bytes that name the key, 12 of
-nonce, then ciphertext and tag. Table, column and row are the associated data: a sealed value that
-is moved to another row does not open.
+AES-256-GCM (NIST SP 800-38D). An encrypted value is a version byte, 8 bytes of key id, a nonce of
+12 bytes, then ciphertext and tag. Table, column and row are the associated data: a value that is
+moved to another row cannot be decrypted.
 """
 
 import base64
@@ -23,12 +23,12 @@ KEY_BYTES = 32
 
 
 class CannotOpen(Exception):
-    """The value was sealed by a key that is not on the ring, or it was changed."""
+    """The keyring lacks the key of the value, or the value was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CipherContext:
-    """Where a sealed value stands: part of what is authenticated."""
+    """Table, column and row of an encrypted value: the associated data."""
 
     table: str
     column: str
@@ -39,7 +39,7 @@ class CipherContext:
 
 
 class Keyring:
-    """The current key seals, the current and the previous ones open."""
+    """Keys: the current one encrypts, the current and the previous ones decrypt."""
 
     def __init__(self, current: bytes | None, previous: tuple[bytes, ...] = ()) -> None:
         for key in (current, *previous):
@@ -54,7 +54,7 @@ class Keyring:
         return self._current is not None
 
     def seal(self, plaintext: bytes, place: CipherContext) -> bytes:
-        """Refused encryption_key_missing where there is no key to seal with."""
+        """Encrypts a value. Raises Refused encryption_key_missing without a current key."""
         if self._current is None:
             raise Refused("encryption_key_missing")
         nonce = os.urandom(_NONCE_BYTES)
@@ -62,7 +62,7 @@ class Keyring:
         return _VERSION + self._current + nonce + sealed
 
     def open(self, sealed: bytes, place: CipherContext) -> bytes:
-        """CannotOpen where the key is not on the ring or the value is not what was sealed there."""
+        """Decrypts a value. Raises CannotOpen without its key, or if value or context differ."""
         key_id = sealed[1 : 1 + _KEY_ID_BYTES]
         nonce_end = 1 + _KEY_ID_BYTES + _NONCE_BYTES
         cipher = self._ciphers.get(key_id)

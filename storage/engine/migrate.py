@@ -27,10 +27,10 @@ from .trio_postgres import Connection, Cursor
 __all__ = ["FOLDER", "CannotMigrate", "applied_migrations", "ensure_database", "migrate"]
 
 FOLDER: Final = Path(__file__).parent / "migrations"
-# Another process may be applying a long one.
+# Another process can be applying a long migration.
 WAIT_SECONDS: Final = 600
 RETRY_SECONDS: Final = 0.1
-# A migration waits no longer for a table in use, so that nobody queues behind it for long.
+# Lock timeout of a migration, since other transactions queue behind its lock.
 LOCK_SECONDS: Final = 10
 # Every development version before the baseline recorded this file first.
 _BEFORE_BASELINE: Final = "0001_accounts"
@@ -64,10 +64,10 @@ create table if not exists schema_migrations (
 
 
 async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
-    """Applies what is pending and returns the names of the files this call applied.
+    """Applies the pending migrations. Returns the names of the files that this call applied.
 
-    Raises CannotMigrate, UnusableDatabase, or Unavailable when the server cannot be reached, a
-    migration gave way to another process, or one migrates for more than WAIT_SECONDS.
+    Raises CannotMigrate, UnusableDatabase, or Unavailable if the server is unreachable, a lock
+    timeout ended a migration, or another process migrates for more than WAIT_SECONDS.
     """
     files = read_folder(folder)
     connection = await connect(dsn, name="leadline migrate")
@@ -84,7 +84,7 @@ async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
     except psycopg.Error as error:
         failure = renamed(error, lost=connection.closed)
         if isinstance(failure, Rejected):
-            # Such as a role that may not create tables.
+            # For example a role without the right to create tables.
             raise CannotMigrate(str(failure)) from error
         raise failure from error
     finally:
@@ -92,7 +92,7 @@ async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
 
 
 async def ensure_database(dsn: str, name: str) -> None:
-    """Creates the database `name` on the server of `dsn` where it is missing."""
+    """Creates the database `name` on the server of `dsn` if it does not exist."""
     connection = await connect(dsn, name="leadline migrate")
     try:
         query = b"select 1 from pg_database where datname = $1"
@@ -132,11 +132,11 @@ async def applied_migrations(connection: Connection) -> dict[int, tuple[str, str
 
 
 async def _apply_next(connection: Connection, files: Sequence[Migration]) -> str | None:
-    """One file in one transaction; None when another process has the turn.
+    """Applies one file in one transaction. Returns None if another process migrates now.
 
-    The lock is tried and not awaited: who waits holds a snapshot, on which CREATE INDEX
-    CONCURRENTLY waits in turn. It is the transaction's, so that it ends with it, through a
-    connection pooler too.
+    The advisory lock is tried and not awaited, since a waiting transaction has a snapshot, for
+    which CREATE INDEX CONCURRENTLY waits. The lock belongs to the transaction and ends with it,
+    also through a connection pooler.
     """
     async with connection.transaction(_BEGIN):
         (ours,) = (await _rows(connection, b"select pg_try_advisory_xact_lock($1)", LOCK_KEY))[0]

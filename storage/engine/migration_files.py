@@ -15,7 +15,7 @@ _CONTINUED: Final = re.compile(r"-- {3,}(\S.*)")
 
 
 class CannotMigrate(Exception):
-    """The message tells an operator why the database was not migrated."""
+    """The database cannot be migrated. The message is the reason."""
 
 
 class Guard(NamedTuple):

@@ -1,8 +1,10 @@
-"""Range partitions by time, made ahead and dropped after retention, while writers go on writing.
+"""Range partitions by time: created ahead, dropped after retention, during normal operation.
 
-It keeps true: no lock is taken on the parent that a writer or reader would wait for (hence LIKE,
-CHECK and ATTACH, and DETACH CONCURRENTLY, and not CREATE PARTITION OF and DROP); every call may be
-repeated, by several processes at once, and finishes what an interrupted one left.
+Invariants:
+- Writers and readers of the parent do not wait for a lock. Therefore a partition is created by
+  LIKE, CHECK and ATTACH and not by CREATE PARTITION OF, and detached CONCURRENTLY before its DROP.
+- Every call can be repeated, also by several processes at the same time, and completes the work of
+  an interrupted call.
 """
 
 import re
@@ -17,13 +19,13 @@ from ..core.instant import DAY, Instant, from_datetime, to_datetime
 from ..core.refusal import Unavailable
 from .pools import Pool, Rejected
 
-# ATTACH waits for nothing but another ATTACH or a VACUUM of the parent, so it waits briefly.
+# ATTACH waits only for another ATTACH or a VACUUM of the parent, therefore the short lock timeout.
 LOCK_MS: Final = 500
 ATTEMPTS: Final = 10
 PAUSE_SECONDS: Final = 0.2
 
-# Another process was faster: the table is there, or its row type (who comes between the look at the
-# one and the making of the other is told of the type), or its range is taken.
+# Another process was faster: the table, its row type or a partition of the range exists. CREATE
+# TABLE reports the type if the other process commits between its two checks.
 _MADE_MEANWHILE = {"42P07", "42710", "42P17", "23505"}
 
 _PARTITIONS = """
@@ -35,15 +37,15 @@ from pg_inherits i join pg_class c on c.oid = i.inhrelid
 where i.inhparent = %(parent)s::regclass
 order by 2
 """
-# Detached by a call that was stopped before its DROP.
+# Detached by a call that was interrupted before its DROP.
 _LEFT_OVER = """
 select c.relname from pg_class c
 where c.relkind = 'r' and not c.relispartition and c.relname ~ %(pattern)s
   and c.relnamespace = (select relnamespace from pg_class where oid = %(parent)s::regclass)
 order by 1
 """
-# What guards the parent against being emptied: unlike a trigger of rows, it is not the partitions'
-# by itself (32: of TRUNCATE).
+# Triggers of the parent on TRUNCATE (32 in tgtype). Unlike row triggers, PostgreSQL does not copy
+# them to a new partition.
 _GUARDS = """
 select t.tgname, p.proname from pg_trigger t join pg_proc p on p.oid = t.tgfoid
 where t.tgrelid = %(parent)s::regclass and t.tgtype & 32 <> 0
@@ -51,7 +53,7 @@ where t.tgrelid = %(parent)s::regclass and t.tgtype & 32 <> 0
 
 
 class Partition(NamedTuple):
-    """What it holds is in [from_, until)."""
+    """Partition of the rows in [from_, until)."""
 
     name: str
     from_: Instant
@@ -60,7 +62,7 @@ class Partition(NamedTuple):
 
 
 async def partitions(pool: Pool, parent: str) -> list[Partition]:
-    """In the order of time, those included whose detaching was interrupted."""
+    """Returns the partitions in the order of time, also those with an interrupted detach."""
     async with pool.statement("list_partitions") as tx:
         return await tx.structs(Partition, _PARTITIONS, parent=_safe(parent))
 
@@ -68,10 +70,10 @@ async def partitions(pool: Pool, parent: str) -> list[Partition]:
 async def make_partitions(
     pool: Pool, parent: str, column: str, *, from_: Instant, through: Instant, width_us: int = DAY
 ) -> list[str]:
-    """Covers [from_, through] by partitions of `column`, and returns the names of those it made.
+    """Covers [from_, through] by partitions of `column`. Returns the names of the new ones.
 
-    They begin at whole multiples of `width_us` (hours that divide a day, or a day) in UTC. Where a
-    partition of another width stands already, the ones made leave its range out.
+    They start at multiples of `width_us` (a day, or hours that divide a day) in UTC. New partitions
+    omit the ranges of existing partitions of another width.
     """
     made: list[str] = []
     for attempt in range(ATTEMPTS):
@@ -81,8 +83,8 @@ async def make_partitions(
         if attempt > 1:
             await trio.sleep(PAUSE_SECONDS)
         for start, end in missing:
-            # Unavailable here is mostly a lock that is not to be had; one that stays away is told
-            # of by the next listing.
+            # Unavailable is mostly a lock timeout here. If the database is down, the next listing
+            # raises.
             with suppress(Unavailable):
                 if await _make(pool, parent, column, start, end):
                     made.append(_name(parent, start))
@@ -90,9 +92,9 @@ async def make_partitions(
 
 
 async def drop_partitions(pool: Pool, parent: str, *, before: Instant) -> list[str]:
-    """Drops those that end at or before that instant, and returns their names.
+    """Drops the partitions that end at or before the instant. Returns their names.
 
-    Raises Unavailable when a long-running reader is in the way; the next call goes on from there.
+    Raises Unavailable if a long-running reader delays it. The next call continues.
     """
     parent = _safe(parent)
     dropped = []
@@ -106,7 +108,7 @@ async def drop_partitions(pool: Pool, parent: str, *, before: Instant) -> list[s
         async with pool.statement("detach_partition") as tx:
             await tx.execute(f"alter table {parent} detach partition {partition.name} {how}")
     for name, start in await _left_over(pool, parent):
-        # A name tells no width; none is wider than a day.
+        # Names contain no width; no partition is wider than a day.
         if start + DAY <= before:
             async with pool.statement("drop_partition") as tx:
                 await tx.execute(f"drop table {name}")
@@ -144,7 +146,7 @@ async def _make(pool: Pool, parent: str, column: str, start: Instant, end: Insta
                     f"create trigger {_safe(trigger)} before truncate on {name}"
                     f" for each statement execute function {_safe(function)}()"
                 )
-            # With the check ATTACH need not look into the table; afterwards it says nothing new.
+            # With the constraint ATTACH does not scan the table. Afterwards it is redundant.
             await tx.execute(
                 f"alter table {name} add constraint {name}_range"
                 f" check ({column} >= {low} and {column} < {high})"
@@ -174,7 +176,7 @@ def _name(parent: str, start: Instant) -> str:
 
 
 def _start(name: str) -> Instant:
-    """The instant that the name of a partition tells."""
+    """Returns the start instant that the name of a partition contains."""
     found = re.search(r"_(\d{8})(?:_(\d{4}))?$", name)
     assert found, name
     text = f"{found[1]}{found[2] or '0000'}+0000"
@@ -182,7 +184,7 @@ def _start(name: str) -> Instant:
 
 
 def _safe(identifier: str) -> str:
-    """Names of tables come from our code; a name that would need quotes is a fault."""
+    """Returns the name. Raises if it needs quotes, since names are constants of the code."""
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", identifier):
         raise ValueError(f"not a plain identifier: {identifier!r}")
     return identifier

@@ -1,10 +1,11 @@
-"""A bounded number of connections, lent for one transaction at a time, first come first served.
+"""Connection pool. Lends one connection for one transaction, in the order of the requests.
 
-It keeps true: whoever waits is served in order or told why not within a deadline; a connection is
-never lost by a cancellation, never lent twice, and never lent broken or within a transaction; while
-the server is away, one task knocks, ever more slowly, however many wait. A task holds one
-connection at a time (a second could wait for the first for ever), and others can ask whether it
-does: nobody awaits the recorder, a permit or a channel while holding one.
+Invariants:
+- A waiting task gets a connection, or Unavailable with the cause, within `acquire_seconds`.
+- A cancellation loses no connection. A connection is never lent twice, broken, or in a transaction.
+- While the server is unavailable, one task retries to connect, with growing pauses.
+- A task borrows at most one connection, since a second could wait for the first without end. Code
+  that awaits the recorder, a permit or a channel checks `holding_connection` first.
 """
 
 import random
@@ -42,20 +43,20 @@ __all__ = [
 
 # How long a task waits for a connection: the bound of every request and loop.
 ACQUIRE_SECONDS: Final = 5.0
-# A connection is asked whether it is alive after having been idle so long, and given so long.
+# A connection is pinged after this idle time, and must answer within the second bound.
 PING_AFTER_SECONDS: Final = 30.0
 PING_SECONDS: Final = 2.0
-# A connection is left after this, ± a quarter, so that failovers and memory are followed.
+# A connection is replaced after this, ± 25 %: limits its memory and moves it after a failover.
 LIFETIME_SECONDS: Final = 1800.0
-# What was not needed for so long is closed, but for one.
+# Idle connections are closed after this, except one.
 SPARE_SECONDS: Final = 300.0
 # The pause between attempts to connect doubles from the first to the last. The last is a fraction
 # of ACQUIRE_SECONDS, so that a task which waits during a failover gets a connection at its end.
 FIRST_KNOCK_SECONDS: Final = 0.1
 LAST_KNOCK_SECONDS: Final = 1.0
-# A read-only transaction's snapshot: a longer one makes every update dear.
+# Limit of a read-only transaction: a long snapshot keeps dead rows and makes updates expensive.
 SNAPSHOT_SECONDS: Final = 5.0
-# Before a conflicted transaction is tried again, times the attempt, jittered.
+# Pause before a conflicted transaction is repeated, times the attempt, with jitter.
 CONFLICT_PAUSE_SECONDS: Final = 0.02
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class Isolation(StrEnum):
 
 
 class TransactionOutcome(StrEnum):
-    """How a transaction ended, as told to `observe`."""
+    """End of a transaction, as passed to `observe`."""
 
     COMMITTED = "committed"
     REFUSED = "refused"
@@ -83,7 +84,7 @@ Observe = Callable[[str, float, TransactionOutcome], None]
 
 @dataclass(frozen=True, slots=True)
 class PoolCounts:
-    """For metrics and readiness; `cause` says why the last connection could not be made."""
+    """Counts for metrics and readiness. `cause` is the last connection error, else empty."""
 
     size: int
     open: int
@@ -92,18 +93,18 @@ class PoolCounts:
     cause: str
 
 
-# Tasks that hold a connection. Not a context variable: a child task would inherit it.
+# Tasks that borrowed a connection. Not a context variable, which a child task would inherit.
 _holding: set[trio.lowlevel.Task] = set()
 
 
 def holding_connection() -> bool:
-    """Whether the current task is inside a transaction."""
+    """Returns whether the current task has borrowed a connection."""
     return trio.lowlevel.current_task() in _holding
 
 
 @dataclass(eq=False, slots=True)
 class _Lent:
-    """A connection of the pool, with what the pool knows of it."""
+    """Connection of the pool with its deadlines, in seconds of Trio's clock."""
 
     connection: Connection
     retire_at: float
@@ -117,7 +118,7 @@ class _Waiter:
 
 
 class Pool:
-    """Made by `open_pool`."""
+    """Pool of connections. Created by `open_pool`."""
 
     def __init__(
         self,
@@ -154,11 +155,12 @@ class Pool:
         isolation: Isolation | None = None,
         statement_timeout_seconds: float | None = None,
     ) -> AsyncIterator[Tx]:
-        """Commits when the block ends, rolls back when it raises or is cancelled.
+        """Opens a transaction. Commits at the end of the block, rolls back if it raises.
 
-        A read-only one is bounded as a whole, by SNAPSHOT_SECONDS or by the time-out given. Raises
-        Unavailable when no connection is to be had or it was lost, OutcomeUnknown (a kind of it)
-        when COMMIT was not answered, Conflicted (another) on a serialization failure or deadlock.
+        A read-only transaction as a whole is limited by the timeout or SNAPSHOT_SECONDS.
+
+        Raises: Unavailable without a connection or if it was lost. Its subclasses: OutcomeUnknown
+        if the response to COMMIT is missing, Conflicted on a serialization failure or a deadlock.
         """
         seconds = statement_timeout_seconds or (
             SNAPSHOT_SECONDS if read_only else STATEMENT_SECONDS
@@ -173,9 +175,9 @@ class Pool:
 
     @asynccontextmanager
     async def statement(self, name: str) -> AsyncIterator[Tx]:
-        """For one statement outside a transaction, which commits as it ends: one round trip.
+        """Opens a Tx for a single statement that commits itself, in one round trip.
 
-        When it is cancelled or the connection is lost (OutcomeUnknown) it may have been done.
+        After a cancellation or OutcomeUnknown the statement can have been committed.
         """
         async with self._lend() as connection:
             with self._watched(name, connection):
@@ -191,7 +193,7 @@ class Pool:
         isolation: Isolation | None = None,
         statement_timeout_seconds: float | None = None,
     ) -> T:
-        """Runs `work` in a transaction, again from the start after a conflict."""
+        """Runs `work` in a transaction. Repeats both after a conflict, up to `attempts` times."""
         attempt = 1
         while True:
             try:
@@ -212,7 +214,7 @@ class Pool:
 
     @contextmanager
     def _watched(self, name: str, connection: Connection) -> Iterator[None]:
-        """Renames what BEGIN and COMMIT raise, and tells how long it took and how it ended."""
+        """Converts psycopg's errors, and reports duration and outcome to `observe`."""
         since = trio.current_time()
         outcome = TransactionOutcome.FAILED
         try:
@@ -248,7 +250,7 @@ class Pool:
             return self._idle.pop()
         with trio.move_on_after(self._acquire_seconds):
             while True:
-                # An idle one is ours only if nobody came before us.
+                # Idle connections go to tasks that already wait.
                 lent = self._idle.pop() if self._idle and not self._waiting else await self._queue()
                 if await self._is_well(lent):
                     return lent
@@ -265,7 +267,7 @@ class Pool:
         try:
             await waiter.given.wait()
         except BaseException:
-            # Cancelled in the moment of the hand-over: what was given goes to the next.
+            # Cancelled during the hand-over: pass the connection to the next task.
             if waiter.lent is None:
                 self._waiting.remove(waiter)
             else:
@@ -279,7 +281,9 @@ class Pool:
         return idle_seconds <= PING_AFTER_SECONDS and lent.connection.usable
 
     async def _is_well(self, lent: _Lent) -> bool:
-        """Drops it when it is not. A server that went away has made the socket readable."""
+        """Returns whether a connection works, with a ping if it was idle. Closes it otherwise.
+
+        `usable` detects a server that closed the connection: its socket is readable."""
         connection = lent.connection
         well = connection.usable
         if well and not self._is_fresh(lent):
@@ -297,7 +301,7 @@ class Pool:
         return well
 
     def _put(self, lent: _Lent) -> None:
-        """Takes a connection back and hands it to whoever has waited longest."""
+        """Returns a connection to the pool. The task that waits longest gets it."""
         now = trio.current_time()
         if self._closed or now > lent.retire_at or not lent.connection.returnable:
             self._drop(lent)
@@ -316,7 +320,7 @@ class Pool:
         self._wanted.set()
 
     async def _tend(self) -> None:
-        """Makes the connections that are waited for, one after the other; closes spare ones."""
+        """Opens connections for waiting tasks, one at a time, and closes spare connections."""
         pause = FIRST_KNOCK_SECONDS
         while True:
             while self._waiting and self._open < self.size:
@@ -346,7 +350,7 @@ class Pool:
         return True
 
     def _close_spare(self) -> None:
-        # The one that was idle longest is at the left.
+        # The leftmost connection has the longest idle time.
         limit = trio.current_time() - SPARE_SECONDS
         while len(self._idle) > 1 and self._idle[0].idle_since < limit:
             self._drop(self._idle.popleft())
@@ -367,10 +371,12 @@ async def open_pool(
     observe: Observe = lambda _name, _seconds, _outcome: None,
     acquire_seconds: float = ACQUIRE_SECONDS,
 ) -> AsyncIterator[Pool]:
-    """A pool of at most `size` connections, made as they are needed.
+    """Opens a pool of at most `size` connections, which are opened on demand.
 
-    `clock` gives each transaction's `now`; `observe(name, seconds, outcome)` is told of each end,
-    waiting for the connection not counted.
+    Args:
+        clock: gives `now` of each transaction.
+        observe: called at the end of each transaction with name, seconds and outcome. The seconds
+            exclude the wait for a connection.
     """
     pool = Pool(
         dsn, name=name, size=size, clock=clock, observe=observe, acquire_seconds=acquire_seconds
@@ -402,7 +408,7 @@ def _bounded(name: str, seconds: float) -> Iterator[None]:
 
 
 def _jittered(seconds: float) -> float:
-    """± a quarter, so that processes that began together do not stay together."""
+    """Returns the duration ± 25 %, so that processes that started together diverge."""
     return seconds * random.uniform(0.75, 1.25)  # noqa: S311
 
 

@@ -1,7 +1,7 @@
-"""The product's clock in a process: the rule of `rules/clock`, fed with readings of the database.
+"""Product clock of a process: applies the rule of `rules/clock` to readings of the database.
 
-It keeps true: `now()` never runs back, needs no await, and agrees with the other processes. While
-the database is away it is carried on by the monotonic clock.
+Invariant: `now()` never decreases, does not await, and agrees with the other processes. While the
+database is unavailable, the monotonic clock continues it.
 """
 
 import logging
@@ -16,8 +16,7 @@ from ..core.instant import Instant
 from ..core.refusal import Unavailable
 
 READ_SECONDS: Final = 5
-# A reading that took longer says little about when it was taken; after a while it is better than
-# none.
+# A reading that took longer is inexact. It is used if the last exact one is too old.
 SLOW_US: Final = 1_000_000
 STALE_US: Final = 60_000_000
 
@@ -27,7 +26,7 @@ _log = logging.getLogger("leadline.product_clock")
 Reading = tuple[Instant, Instant | None]
 
 
-# It also counts while the machine sleeps: who wakes does not stamp results with yesterday.
+# It also counts while the machine sleeps, so that results after a wake-up have the right time.
 _RUNNING: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -36,7 +35,7 @@ def _monotonic_us() -> int:
 
 
 class ProductClock:
-    """`read` asks the database; `monotonic_us` counts microseconds from anywhere, forward only."""
+    """Clock from `read`, which queries the database, and a monotonic clock in microseconds."""
 
     def __init__(
         self,
@@ -49,14 +48,14 @@ class ProductClock:
         self._read_at_us = 0
 
     def now(self) -> Instant:
-        """RuntimeError before the first reading: no other clock is like enough to stand in."""
+        """Returns the instant. Raises RuntimeError before the first reading."""
         if self._clock is None:
             raise RuntimeError("the product's clock was not read yet")
         return self._clock.at(self._monotonic_us())
 
     @property
     def skew_us(self) -> int:
-        """How far it was ahead of the database's clock at the last reading; readyz tells of it."""
+        """Lead over the database's clock at the last reading, µs. `/readyz` reports it."""
         return self._clock.ahead_us if self._clock else 0
 
     @property
@@ -64,8 +63,9 @@ class ProductClock:
         return self._clock is not None and self._clock.is_notably_off
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Reads it every READ_SECONDS; started after the first reading, which may raise
-        Unavailable. Later ones that fail are carried over."""
+        """Reads the database's clock every READ_SECONDS, and reports the start after the first.
+
+        Raises Unavailable if the first reading fails. Later failures are ignored."""
         if self._clock is None:
             await self.refresh()
         task_status.started()
@@ -81,14 +81,14 @@ class ProductClock:
                 away = True
 
     async def refresh(self) -> None:
-        """One reading."""
+        """Reads the database's clock once."""
         asked_us = self._monotonic_us()
         database, latest_through = await self._read()
         told_us = self._monotonic_us()
         if self._clock is None:
             self._clock = started(told_us, database, latest_through)
         elif told_us - asked_us <= SLOW_US or told_us - self._read_at_us > STALE_US:
-            # The database looked at its clock somewhere between question and answer.
+            # The database read its clock at an instant between request and response.
             halfway = Instant(database + (told_us - asked_us) // 2)
             self._clock = self._clock.read(told_us, halfway, latest_through)
         else:

@@ -1,8 +1,10 @@
-"""A transaction as tables and views see it: SQL in, rows out, one reading of the clock, one name.
+"""Transaction object that tables and queries use: SQL, rows, and one reading of the clock.
 
-It keeps true: a statement is given exactly the parameters it names; locks are taken in the one
-order that cannot deadlock; no psycopg error gets past it; a server that does not answer at all is
-left after its statement's time-out and END_SECONDS.
+Invariants:
+- A statement gets exactly the parameters that it names.
+- Locks are taken in one order, so that transactions cannot deadlock.
+- Errors of psycopg are converted.
+- A server that does not respond is given up after the statement timeout plus END_SECONDS.
 """
 
 import re
@@ -25,7 +27,7 @@ T = TypeVar("T")
 
 
 class LockRank(IntEnum):
-    """The order in which rows are locked within a transaction."""
+    """Order in which a transaction locks rows."""
 
     ORGANIZATION = 1
     PROJECT = 2
@@ -46,11 +48,12 @@ class LockRank(IntEnum):
 
 
 class Tx:
-    """One open transaction, or one statement outside any (`Pool.statement`).
+    """Open transaction, or a single statement outside a transaction (`Pool.statement`).
 
-    SQL names its parameters `%(name)s` and writes a plain percent sign `%%`; they are passed by
-    keyword, and TypeError is raised before anything is sent when one is missing or surplus. Raises
-    Unavailable (or its kinds OutcomeUnknown, Conflicted) and Rejected.
+    SQL has parameters `%(name)s`, passed by keyword, and a literal percent sign is `%%`.
+
+    Raises: TypeError before sending, if a parameter is missing or surplus; Unavailable with its
+    subclasses OutcomeUnknown and Conflicted; Rejected.
     """
 
     __slots__ = (
@@ -80,15 +83,15 @@ class Tx:
         self._patience = seconds + END_SECONDS
         self._rank = 0
         self._holds_all = False
-        # None: any number of statements; True, False: one, and whether it is still to come.
+        # None: any number of statements. True: one statement is allowed. False: it was executed.
         self._single: bool | None = single or None
 
     @property
     def now(self) -> Instant:
-        """The one reading of the clock: all that this transaction writes is of this instant.
+        """Instant of all writes of this transaction.
 
-        Read when it is first asked for, so that who has waited for a lock is not of an earlier
-        instant than who held it.
+        Read on first use: a transaction that waited for a lock is then not earlier than the one
+        that had the lock before.
         """
         if self._now is None:
             self._now = self._clock()
@@ -99,18 +102,18 @@ class Tx:
         return await cursor.fetchall()
 
     async def row(self, query: str, **parameters: Any) -> tuple[Any, ...] | None:
-        """The first row, or None when there is none."""
+        """Returns the first row; None without a row."""
         cursor = await self._run(query, parameters, tuple_row)
         found: tuple[Any, ...] | None = await cursor.fetchone()
         return found
 
     async def value(self, query: str, **parameters: Any) -> Any:
-        """The first column of the first row, or None when there is none."""
+        """Returns the first column of the first row; None without a row."""
         found = await self.row(query, **parameters)
         return found[0] if found else None
 
     async def structs(self, make: Callable[..., T], query: str, **parameters: Any) -> list[T]:
-        """A `make(*row)` for each row: a msgspec Struct or dataclass, columns in its order."""
+        """Returns `make(*row)` for each row. The columns have the order of the fields."""
         cursor = await self._run(query, parameters, args_row(make))
         return await cursor.fetchall()
 
@@ -120,12 +123,14 @@ class Tx:
         return found
 
     async def execute(self, query: str, **parameters: Any) -> int:
-        """How many rows the statement wrote, or found."""
+        """Executes a statement. Returns the number of rows that it wrote or found."""
         return (await self._run(query, parameters, tuple_row)).rowcount
 
     async def copy_rows(self, query: str, rows: Iterable[Sequence[Any]]) -> int:
-        """`COPY … FROM STDIN` in text format; the number of rows. Instants do not fit a
-        timestamptz here: copy them to a bigint column, or send one JSON parameter instead."""
+        """Executes `COPY … FROM STDIN` in text format. Returns the number of rows.
+
+        An Instant cannot be copied to a timestamptz: copy it to a bigint column, or send a JSON
+        parameter with `execute` instead."""
         cursor = Cursor(self._connection)
 
         async def copied() -> None:
@@ -137,21 +142,26 @@ class Tx:
         return cursor.rowcount
 
     def lock_rank(self, rank: LockRank, what: str) -> None:
-        """Each `lock_` function states its rank; AssertionError when ranks descend."""
+        """Records the rank of a lock. Each `lock_` function calls it.
+
+        Raises AssertionError if ranks descend."""
         if rank < self._rank and not self._holds_all:
             held = LockRank(self._rank).name.lower()
             raise AssertionError(f"{self.name} locks {what} ({rank.name.lower()}) after {held}")
         self._rank = rank
 
     def holds_all(self) -> None:
-        """Says that all which will still be locked is held already, or new: whoever writes many
-        things locks them first, in their order, and then writes them one after the other."""
+        """Declares that all rows to lock from now on are already locked or new.
+
+        A transaction that writes many objects locks all of them in order first, then writes each.
+        """
         self._holds_all = True
 
     @asynccontextmanager
     async def undone(self) -> AsyncIterator[None]:
-        """Undoes what the block writes and releases what it locks, also the ranks. If the block
-        raises, the transaction can only end."""
+        """Rolls back the writes, locks and lock ranks of the block at its end.
+
+        If the block raises, the transaction can only be rolled back."""
         rank, holds_all = self._rank, self._holds_all
         await self.execute("savepoint undone")
         yield
@@ -204,10 +214,10 @@ class _Statement(NamedTuple):
 _PERCENT = re.compile(r"%(?:\((\w+)\)s|(%)|)")
 
 
-# The statements are constants of the code, but for the few that name a partition.
+# The statements are constants, except the few that contain the name of a partition.
 @lru_cache(maxsize=2048)
 def _statement(query: str) -> _Statement:
-    """`%(name)s` becomes $1, $2 …; composed once, as psycopg keeps only the last 128."""
+    """Replaces `%(name)s` by $1, $2 and so on. Cached, since psycopg caches only 128 of them."""
     order: list[str] = []
 
     def replaced(found: re.Match[str]) -> str:

@@ -1,12 +1,14 @@
-"""A PostgreSQL connection that Trio drives: no thread waits for a query, and no asyncio runs.
+"""PostgreSQL connection for Trio, without threads and without asyncio.
 
-psycopg speaks the protocol in generators that say what they wait for; here is the waiting, and what
-cancellation needs. It keeps true: a cancelled statement is cancelled on the server too; afterwards
-the connection is either usable or discarded, never in between; the ends of a transaction, pipeline
-or COPY are shielded from cancellation and bounded in time. Private names of psycopg are used, hence
-the pin on 3.3 and tests that an upgrade must pass.
+psycopg implements the protocol as generators that yield what they wait for. This module waits for
+them in Trio and handles cancellation. It uses private names of psycopg: therefore the pin on 3.3,
+and tests that an upgrade must pass.
 
-A connection serves one task at a time: a second one is told so rather than made to wait.
+Invariants:
+- A cancelled statement is also cancelled on the server. Afterwards the connection is either usable
+  or closed.
+- The end of a transaction, pipeline or COPY is shielded from cancellation, and bounded in time.
+- One task uses a connection at a time. A second one gets an error and does not wait.
 """
 
 import select
@@ -27,11 +29,12 @@ from psycopg.waiting import Ready, Wait
 from .database_errors import OutcomeUnknown
 from .value_types import TYPES
 
-# The end of a transaction, pipeline or COPY, and a cancellation: then the connection is discarded.
+# Bound of a cancellation and of the end of a transaction, pipeline or COPY. Then the connection is
+# closed.
 END_SECONDS: Final = 5
-# What a statement is given on the server, where its transaction says nothing else.
+# Default statement timeout.
 STATEMENT_SECONDS: Final = 15
-# After so many steps that never had to wait, the other tasks get their turn.
+# Steps without waiting after which other tasks are scheduled.
 BUSY_STEPS: Final = 16
 
 _BAD = pq.ConnStatus.BAD
@@ -50,16 +53,16 @@ T = TypeVar("T")
 
 
 class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
-    """psycopg's connection with Trio's waiting. Made by `connect`; autocommit, results in binary.
+    """psycopg connection that waits in Trio. Created by `connect`; autocommit, binary results.
 
-    Raises psycopg's errors: whoever offers it to others renames them (`renamed`).
+    Raises the errors of psycopg, which the caller converts with `renamed`.
     """
 
     _pipeline: AsyncPipeline | None
 
     def __init__(self, pgconn: pq.abc.PGconn) -> None:
         super().__init__(pgconn)
-        # Not a trio.Lock: a generator closed by the collector lets go from another task.
+        # Not a trio.Lock: a garbage-collected generator releases it in another task.
         self.lock = _Turn()  # type: ignore[assignment]
         self.cursor_factory = Cursor
         self._autocommit = True
@@ -71,21 +74,21 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
     @classmethod
     async def connect(cls, *_: Any, **__: Any) -> NoReturn:
-        """psycopg's own needs asyncio."""
+        """Connects in Trio. Replaces the method of psycopg, which needs asyncio."""
         raise NotImplementedError("use storage.engine.trio_postgres.connect")
 
     @property
     def returnable(self) -> bool:
-        """Idle, and outside a transaction and a pipeline."""
+        """Whether the connection is idle, outside a transaction and a pipeline."""
         return self.pgconn.transaction_status == _IDLE and self._pipeline is None
 
     @property
     def usable(self) -> bool:
-        """Returnable, and nothing has come from the server meanwhile, such as its end."""
+        """Whether it is returnable and has no unread data from the server, such as EOF."""
         return self.returnable and not self._poll(Wait.R)
 
     def discard(self) -> None:
-        """Closes at once; a task that waits on the socket is woken with ClosedResourceError."""
+        """Closes immediately. A task that waits on the socket gets ClosedResourceError."""
         if self.pgconn.status != _BAD:
             trio.lowlevel.notify_closing(self._fd)
         self._closed = True
@@ -101,9 +104,9 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
         interval: float = 0,  # noqa: ARG002  part of psycopg's signature
         timeout: float | None = None,
     ) -> Coroutine[Any, Any, T]:
-        """Drives a generator of psycopg to its end, and returns what it returns.
+        """Runs a generator of psycopg to its end, and returns its value.
 
-        Cancelled while the server works, it cancels there and drives on to the answer.
+        A cancellation cancels the statement on the server, then waits for the server's response.
         """
         return self._wait(gen, inf if timeout is None else timeout)
 
@@ -123,7 +126,7 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
         raise errors._WaitTimeout
 
     async def command(self, text: bytes) -> None:
-        """Statements without parameters or rows (BEGIN, SET, LISTEN), in one round trip."""
+        """Executes statements without parameters and rows (BEGIN, SET) in one round trip."""
         async with self.lock:
             await self.wait(self._command(text))
 
@@ -131,9 +134,9 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
     async def transaction(  # type: ignore[override]
         self, begin: bytes = b"BEGIN"
     ) -> AsyncIterator[None]:
-        """Commits when the block ends, rolls back when it raises or was cancelled before the end.
+        """Opens a transaction. Commits at the end of the block, rolls back if it raises.
 
-        Raises OutcomeUnknown where COMMIT was sent and no answer came.
+        Raises OutcomeUnknown if COMMIT was sent and the response is missing.
         """
         try:
             with trio.move_on_after(END_SECONDS) as bound:
@@ -154,7 +157,7 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
     async def _commit(self) -> None:
         if self.pgconn.transaction_status == _INERROR:
             await self._roll_back()
-            # COMMIT would answer with success here, and have rolled back.
+            # COMMIT of a failed transaction rolls back and reports success.
             raise RuntimeError("a statement failed, its error was swallowed, nothing is committed")
         self._check_connection_ok()
         try:
@@ -172,7 +175,7 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
     @asynccontextmanager
     async def pipeline(self) -> AsyncIterator[AsyncPipeline]:
-        """Statements sent without waiting for each answer; leaving it waits for all of them."""
+        """Sends statements without waiting for each response. The exit waits for all of them."""
         async with self._pipelining(no_lock=False) as pipeline:
             yield pipeline
 
@@ -218,14 +221,14 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
             return result
 
     def _poll(self, want: Wait | int) -> Ready | int:
-        """What can be had without waiting: most writes, and a read that was answered meanwhile."""
+        """Returns the readiness without waiting, which most writes and some reads have."""
         self._poller.register(self._fd, _POLL_MASK[want])  # type: ignore[index]
         found = self._poller.poll(0)
         if not found:
             return 0
         events = found[0][1]
         if events & ~(select.POLLIN | select.POLLOUT):
-            return Ready.RW if want == Wait.RW else want  # an error: libpq reads what it is
+            return Ready.RW if want == Wait.RW else want  # libpq reads the error
         return (Ready.R if events & select.POLLIN else 0) | (
             Ready.W if events & select.POLLOUT else 0
         )
@@ -233,13 +236,13 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
     async def _abandon(self, gen: PQGen[Any]) -> None:
         if self._ending or self.pgconn.transaction_status != _ACTIVE:
             return
-        # An error is expected: the statement was cancelled. The status tells the rest.
+        # The cancelled statement raises. `usable` then depends on the status of the connection.
         with suppress(psycopg.Error, trio.ClosedResourceError):
             await self._cancel_there()
             await self._drive(gen)
 
     def cancel_safe(self, *, timeout: float = END_SECONDS) -> Coroutine[Any, Any, None]:
-        """Asks the server to cancel; returns when it has taken the request."""
+        """Requests a cancellation. Returns after the server received the request."""
         return self._cancel_there(timeout)
 
     async def _cancel_there(self, seconds: float = END_SECONDS) -> None:
@@ -252,7 +255,7 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
     @contextmanager
     def bounded_end(self) -> Iterator[None]:
-        """For what ends a unit of work: it is not cancelled, but given END_SECONDS."""
+        """Shields the end of a unit of work from cancellation for up to END_SECONDS."""
         with trio.CancelScope(shield=True, deadline=trio.current_time() + END_SECONDS) as scope:
             self._ending = True
             try:
@@ -265,7 +268,7 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
 
 class Cursor(psycopg.AsyncRawCursor[Any]):
-    """Takes SQL with $1, $2; answers in binary."""
+    """Cursor for SQL with the parameters $1, $2 and so on, with binary results."""
 
     def __init__(self, connection: Connection, *, row_factory: Any = None) -> None:
         super().__init__(connection, row_factory=row_factory or connection.row_factory)
@@ -288,7 +291,7 @@ class _Copy(AsyncCopy):
         self._write = self._write_in_turn
 
     async def _write_in_turn(self, data: Buffer) -> None:
-        """psycopg gathers rows to 32 KiB, which take it milliseconds."""
+        """Yields to other tasks before each write, since psycopg encodes up to 32 KiB at a time."""
         await self.writer.write(data)
         await trio.lowlevel.checkpoint()
 
@@ -296,12 +299,12 @@ class _Copy(AsyncCopy):
         connection: Connection = self.connection  # type: ignore[assignment]
         active = self._pgconn.transaction_status == _ACTIVE
         if exc is None and active and self._direction == pq.ExecStatus.COPY_OUT:
-            exc = GeneratorExit()  # left by `break`: the server still sends
+            exc = GeneratorExit()  # the loop ended early, and the server still sends
         if exc is None:
             try:
                 await super().finish(None)
             finally:
-                # Cancelled between the last rows and the word that they were the last.
+                # Cancelled between the last row and the end of COPY.
                 if self._pgconn.transaction_status == _ACTIVE:
                     connection.discard()
             return
@@ -320,12 +323,12 @@ class _Pipeline(AsyncPipeline):
         with trio.move_on_after(END_SECONDS, shield=True), connection.bounded_end():
             await super().__aexit__(exc_type, exc_val, exc_tb)
         if exc_type is not None and issubclass(exc_type, trio.Cancelled):
-            # Which of its statements the server has prepared is not known any more.
+            # The set of statements that the server has prepared is unknown now.
             connection.discard()
 
 
 class _Turn:
-    """Says so when two tasks use one connection, which is a fault, where a lock would wait."""
+    """Lock that raises if a second task uses the connection, which is a bug of the caller."""
 
     def __init__(self) -> None:
         self._taken = False
@@ -340,7 +343,7 @@ class _Turn:
 
 
 async def drive_elsewhere(gen: PQGenConn[T]) -> T:
-    """Drives a generator that brings its own socket: connecting, cancelling."""
+    """Runs a generator that has its own socket: connecting, cancelling."""
     try:
         fd, want = next(gen)
         while True:
@@ -364,7 +367,7 @@ async def _ready(fd: int, want: Wait | int) -> Ready | int:
         try:
             await wait(fd)
         except trio.ClosedResourceError:
-            flag = Ready.RW  # libpq finds the socket closed, and says so
+            flag = Ready.RW  # libpq finds the socket closed, and raises
         ready |= flag
         nursery.cancel_scope.cancel()
 

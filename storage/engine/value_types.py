@@ -1,9 +1,9 @@
-"""How values cross the border: instants are whole microseconds, integers bigint, JSON is msgspec.
+"""Conversion of values between Python and PostgreSQL.
 
-A timestamptz comes back as an Instant, 'infinity' as FOREVER, '-infinity' as NEVER. A date comes
-back as datetime.date, a uuid as uuid.UUID. Every integer is sent as bigint, whatever its size, so
-that a statement keeps one plan and does not change its types as a number grows; where SQL wants an
-integer (make_interval, an array's subscript), it says `::int`.
+A timestamptz is read as an Instant in whole microseconds, 'infinity' as FOREVER, '-infinity' as
+NEVER. A date is read as datetime.date, a uuid as uuid.UUID, JSON through msgspec. Every integer is
+sent as bigint, so that a statement has one plan and one set of types for all values. SQL that needs
+an integer (make_interval, an array subscript) casts with `::int`.
 """
 
 from struct import Struct
@@ -37,7 +37,7 @@ class _InstantLoader(adapt.Loader):
 
 
 class _Types:
-    """The context that psycopg copies for each connection."""
+    """Adapters that psycopg copies for each connection."""
 
     connection = None
 
@@ -48,7 +48,7 @@ class _Types:
 def _make() -> AdaptContext:
     types = _Types()
     types.adapters.register_loader("timestamptz", _InstantLoader)
-    # The last that is registered is the one that is chosen: binary.
+    # psycopg prefers the adapter that is registered last: the binary one.
     types.adapters.register_dumper(int, Int8Dumper)
     types.adapters.register_dumper(int, Int8BinaryDumper)
     set_json_loads(msgspec.json.decode, types)
