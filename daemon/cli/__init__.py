@@ -9,17 +9,17 @@ import click
 COMMANDS: Final = {
     "run": "Run the daemon.",
     "install": "Create the user, the folders, the systemd unit and an example configuration.",
-    "migrate": "Bring the database's tables to this version.",
-    "check-config": "Read the configuration and say every fault of it.",
+    "migrate": "Apply database migrations.",
+    "check-config": "Validate the configuration.",
     "openapi": "Print the OpenAPI document of the HTTP API.",
     "version": "Print the version.",
-    "admin": "Create people, reset passwords and second factors in the database.",
-    "keys": "Make encryption keys, and change over to a new one.",
-    "gate": "Ask the release gate, from a pipeline.",
+    "admin": "Create users, reset passwords and remove second factors.",
+    "keys": "Generate and rotate encryption keys.",
+    "gate": "Query the release gate.",
     "bundle": "Keep a project's monitors and services in a file: plan, apply, export, import.",
     "backup": "Write or verify a backup of the whole installation.",
     "restore": "Restore a backup into an empty store.",
-    "change": "Record changes of a service, from a pipeline.",
+    "change": "Record changes of a service.",
 }
 
 

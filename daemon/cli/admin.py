@@ -42,8 +42,8 @@ def command() -> None:
 @command.command("create-user")
 @config_option
 @click.argument("email")
-@click.option("--name", default="", help="What to call the person.")
-@click.option("--global-admin", is_flag=True, help="May do everything everywhere.")
+@click.option("--name", default="", help="Display name.")
+@click.option("--global-admin", is_flag=True, help="Make the user a global admin.")
 def create_user(config_path: Path | None, email: str, name: str, global_admin: bool) -> None:
     """Create a local user. The password is read from a pipe, or generated and printed.
 
@@ -60,7 +60,7 @@ def create_user(config_path: Path | None, email: str, name: str, global_admin: b
 
     hashed = _hashed(password)
     _apply(settings, write)
-    _print(f"{email} can sign in now", password, is_made)
+    _print(f"created {email}", password, is_made)
 
 
 @command.command("reset-password")
@@ -83,7 +83,7 @@ def reset_password(config_path: Path | None, email: str) -> None:
 
     hashed = _hashed(password)
     _apply(settings, write)
-    _print(f"{email} has a new password", password, is_made)
+    _print(f"new password set for {email}", password, is_made)
 
 
 @command.command("remove-second-factor")
@@ -102,7 +102,7 @@ def remove_second_factor(config_path: Path | None, email: str) -> None:
         await remove_factor(tx, OPERATOR, email)
 
     _apply(read_settings(config_path), write)
-    click.echo(f"{email} signs in by the password alone now")
+    click.echo(f"removed the second factor of {email}")
 
 
 @command.command("release-provider")
@@ -127,7 +127,7 @@ def release(config_path: Path | None, name: str) -> None:
 
     _apply(read_settings(config_path), write)
     monitors, services = released
-    click.echo(f"{monitors} monitors and {services} services are edited by hand now")
+    click.echo(f"released {monitors} monitors and {services} services")
 
 
 def _hashed(password: str) -> str:

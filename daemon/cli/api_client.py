@@ -35,22 +35,22 @@ TIMEOUT_MOST_US: Final = 300_000_000
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _FAILURES: Final = {
-    FailureClass.DNS_ERROR: "its name has no address",
-    FailureClass.CONNECT_REFUSED: "it refuses the connection",
-    FailureClass.CONNECT_TIMEOUT: "it does not answer the connection",
-    FailureClass.CONNECT_ERROR: "the connection broke",
-    FailureClass.TLS_ERROR: "its TLS is not to be trusted",
-    FailureClass.PROTOCOL_ERROR: "what answers there does not speak HTTP as it should",
-    FailureClass.RESPONSE_TOO_LARGE: "its answer is too large",
-    FailureClass.TARGET_BLOCKED: "its address is one that is never connected to",
+    FailureClass.DNS_ERROR: "the host name has no address",
+    FailureClass.CONNECT_REFUSED: "connection refused",
+    FailureClass.CONNECT_TIMEOUT: "connection timed out",
+    FailureClass.CONNECT_ERROR: "connection failed",
+    FailureClass.TLS_ERROR: "TLS handshake failed",
+    FailureClass.PROTOCOL_ERROR: "the response is not valid HTTP",
+    FailureClass.RESPONSE_TOO_LARGE: "the response is too large",
+    FailureClass.TARGET_BLOCKED: "address is blocked by the egress policy",
 }
 _TROUBLES: Final = {
     UnknownReason.RESOLVER_DEAD: "no name server of this host answers",
-    UnknownReason.NO_ROUTE: "this host has no route to it",
-    UnknownReason.EGRESS_DENIED: "this host's firewall lets nothing out to it",
+    UnknownReason.NO_ROUTE: "no route to host",
+    UnknownReason.EGRESS_DENIED: "a firewall of this host blocks the connection",
     UnknownReason.LOCAL_RESOURCES: "this host has no sockets or memory left",
-    UnknownReason.NO_TRUST_STORE: "this host holds no certificate authorities: "
-    "name a file of them in LEADLINE_CA_FILE",
+    UnknownReason.NO_TRUST_STORE: "this host has no certificate authorities: "
+    "set LEADLINE_CA_FILE to a file of them",
 }
 
 T = TypeVar("T")
@@ -148,17 +148,17 @@ class ApiClient:
         answer = await self.ask("GET", path)
         if answer.status == 403:
             raise NoResponse(
-                "the token may not look up slugs: give the ids of the project and the service"
+                "the token cannot look up slugs: give the ids of the project and the service"
             )
         if answer.status != 200:
             raise NoResponse(refusal(answer))
         found = read_json(answer.body, list[dict[str, Any]])
         if found is None:
-            raise NoResponse("what answered a look-up of slugs is no Leadline")
+            raise NoResponse("the response to a slug lookup is not from a Leadline server")
         return found
 
     def _error_text(self, why: str) -> str:
-        return f"{self.server.base.authority} cannot be asked: {why}"
+        return f"request to {self.server.base.authority} failed: {why}"
 
 
 def _why_failed(failed: TargetFailure) -> str:
@@ -166,7 +166,7 @@ def _why_failed(failed: TargetFailure) -> str:
     error: BaseException | None = failed
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
-            return f"its certificate is not to be trusted: {shown(error.verify_message)}"
+            return f"TLS certificate not trusted: {shown(error.verify_message)}"
         # httpcore raises again `from None`, which clears the cause and leaves the context.
         error = error.__cause__ or error.__context__
     return why
@@ -182,28 +182,28 @@ def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
     try:
         return trio.run(bounded)
     except trio.TooSlowError as error:
-        raise NoResponse(f"there was no answer within {seconds:g} s") from error
+        raise NoResponse(f"timed out after {seconds:g} s") from error
 
 
 def refusal(answer: ApiResponse) -> str:
     """Returns the error message for a response without success, with a hint for the user."""
     if 300 <= answer.status < 400:
         place = shown(answer.location, 200)
-        return f"{answer.status}: a redirect to {place or 'nowhere'}, which is not followed"
+        return f"{answer.status}: redirect to {place or 'no address'} not followed"
     error = answer.error
     if error is None:
-        return f"{answer.status}: not in Leadline's words, so LEADLINE_URL may lead elsewhere"
-    said = f"{answer.status} {error}"
+        return f"{answer.status}: unexpected response; check LEADLINE_URL"
+    message = f"{answer.status} {error}"
     if answer.status == 401:
-        return f"{said}: the token in LEADLINE_TOKEN is not accepted"
+        return f"{message}: LEADLINE_TOKEN is not accepted"
     if answer.status == 403:
-        return f"{said}: the token may not do this"
+        return f"{message}: token lacks permission"
     if answer.status == 404:
-        return f"{said}: there is no such project or service, or the token does not see it"
+        return f"{message}: project or service not found or not visible to this token"
     after = answer.retry_after
     if after.isascii() and after.isdigit() and len(after) < 10:
-        return f"{said}: to be tried again after {after} s"
-    return said
+        return f"{message}: retry after {after} s"
+    return message
 
 
 def read_server(environ: Mapping[str, str]) -> ApiServer:
@@ -217,23 +217,23 @@ def read_server(environ: Mapping[str, str]) -> ApiServer:
 
 def _base(text: str) -> Url:
     if not text:
-        raise click.UsageError("LEADLINE_URL is not set: the address of Leadline's console")
+        raise click.UsageError("LEADLINE_URL is not set: set it to the address of the console")
     try:
         url = read_url(text)
     except BadTarget as error:
         raise click.UsageError(f"LEADLINE_URL: {error}") from error
     if "?" in text or "#" in text:
-        raise click.UsageError("LEADLINE_URL: has no query and no fragment")
+        raise click.UsageError("LEADLINE_URL must not have a query or a fragment")
     if url.path.rstrip("/").endswith("/api/v1"):
-        raise click.UsageError("LEADLINE_URL: is written without /api/v1")
+        raise click.UsageError("LEADLINE_URL must not include /api/v1")
     return url
 
 
 def _token(text: str) -> str:
     if not text:
-        raise click.UsageError("LEADLINE_TOKEN is not set: an API token of the organization")
+        raise click.UsageError("LEADLINE_TOKEN is not set: set it to an API token")
     if not _TOKEN.fullmatch(text):
-        raise click.UsageError("LEADLINE_TOKEN: holds a space, a line end, or what no token holds")
+        raise click.UsageError("LEADLINE_TOKEN contains characters not allowed in a token")
     return text
 
 
@@ -258,7 +258,7 @@ class DurationParam(click.ParamType[float]):
     ) -> float:
         found_us = read_duration(value)
         if found_us is None or not TIMEOUT_LEAST_US <= found_us <= TIMEOUT_MOST_US:
-            self.fail("is a duration from 1s to 5m, such as 10s", param, ctx)
+            self.fail("must be a duration from 1s to 5m, such as 10s", param, ctx)
         return found_us / 1_000_000
 
 
@@ -268,5 +268,5 @@ timeout_option = click.option(
     type=DurationParam(),
     default="10s",
     show_default=True,
-    help="For everything together, from 1s to 5m.",
+    help="Overall timeout, from 1s to 5m.",
 )

@@ -62,9 +62,7 @@ class _Wrong(Exception):
 bundle_file = click.argument(
     "path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print the answer as the server gave it."
-)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the raw JSON response.")
 
 
 @click.group("bundle")
@@ -80,9 +78,7 @@ def command() -> None:
 @command.command("plan")
 @bundle_file
 @json_option
-@click.option(
-    "--exit-code", is_flag=True, help=f"End with {CHANGES} where it would change a thing."
-)
+@click.option("--exit-code", is_flag=True, help=f"Exit with {CHANGES} if changes are pending.")
 @timeout_option
 def plan(path: Path, as_json: bool, exit_code: bool, timeout_seconds: float) -> None:
     """Print the changes that applying a bundle would make, and write nothing.
@@ -123,8 +119,8 @@ def apply(path: Path, as_json: bool, timeout_seconds: float) -> None:
 
 
 @command.command("export")
-@click.option("--organization", type=ResourceParam(), help="Its organization, by id or slug.")
-@click.option("--project", type=ResourceParam(), required=True, help="By its id or its slug.")
+@click.option("--organization", type=ResourceParam(), help="Organization id or slug.")
+@click.option("--project", type=ResourceParam(), required=True, help="Project id or slug.")
 @timeout_option
 def export(organization: str | None, project: str, timeout_seconds: float) -> None:
     """Print a project's monitors and services as a bundle.
@@ -172,8 +168,8 @@ def schema() -> None:
 @click.argument(
     "path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False)
 )
-@click.option("--organization", required=True, help="Whose bundle it will be: its slug.")
-@click.option("--project", required=True, help="The project's slug.")
+@click.option("--organization", required=True, help="Organization slug.")
+@click.option("--project", required=True, help="Project slug.")
 @click.option(
     "--modules",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -208,12 +204,12 @@ def import_(kind: str, path: Path, organization: str, project: str, modules: Pat
     print_out(write_text(document).encode())
     for note in found.notes:
         sign = "~" if note.is_kept else "-"
-        word = "without" if note.is_kept else "left out:"
+        word = "without" if note.is_kept else "skipped:"
         click.echo(f"{sign} {shown(note.name, 100)}: {word} {'; '.join(note.lost)}", err=True)
     for text in found.general:
         click.echo(f"  {text}", err=True)
     left_out = sum(not note.is_kept for note in found.notes)
-    click.echo(f"{len(found.monitors)} carried over, {left_out} left out", err=True)
+    click.echo(f"{len(found.monitors)} imported, {left_out} skipped", err=True)
 
 
 def _ask(verb: str, path: Path, timeout_seconds: float) -> tuple[PlanOutput, bytes]:
@@ -267,7 +263,7 @@ def _print_plan(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
         if one.action != "unchanged" or one.fields:
             click.echo(_plan_text(one))
     count = Counter(one.action for one in plan_.changes)
-    done = "Applied" if plan_.applied else "To be done"
+    done = "Applied" if plan_.applied else "Planned"
     words = {
         "create": "created",
         "update": "updated",
@@ -288,9 +284,9 @@ def _plan_text(change: PlannedChange) -> str:
 def _of_field(field: PlannedFieldChange) -> str:
     name = shown(field.name, 100)
     if field.to is msgspec.UNSET:
-        return f"{name}: {_value(field.from_)} is left out"
+        return f"{name}: {_value(field.from_)} removed"
     if field.from_ is msgspec.UNSET:
-        return f"{name}: {_value(field.to)} is new"
+        return f"{name}: {_value(field.to)} added"
     return f"{name}: {_value(field.from_)} → {_value(field.to)}"
 
 

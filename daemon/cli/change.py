@@ -70,9 +70,9 @@ class TextParam(click.ParamType[str]):
         try:
             text.encode()
         except UnicodeEncodeError:
-            self.fail("is not UTF-8", param, ctx)
+            self.fail("must be UTF-8", param, ctx)
         if self._is_name and not text.strip():
-            self.fail("is not empty", param, ctx)
+            self.fail("must not be blank", param, ctx)
         return text
 
 
@@ -86,7 +86,7 @@ class InstantText(click.ParamType[str]):
             from_text(str(value))
         except ValueError:
             example = datetime.now(UTC).isoformat(timespec="seconds")
-            self.fail(f"is an instant with an offset, such as {example}", param, ctx)
+            self.fail(f"must be an instant with an offset, such as {example}", param, ctx)
         return str(value)
 
 
@@ -98,25 +98,25 @@ def command() -> None:
 @command.command("record")
 @project_option
 @service_option
-@click.option("--kind", type=click.Choice(KINDS), required=True, help="What sort of change.")
-@click.option("--phase", type=click.Choice(PHASES), required=True, help="How far it is.")
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="Kind of change.")
+@click.option("--phase", type=click.Choice(PHASES), required=True, help="Phase of the change.")
 @click.option(
     "--source",
     type=TextParam(is_name=True),
     required=True,
-    help="Which system makes the change, such as github.",
+    help="Source system, such as github.",
 )
 @click.option(
     "--external-id",
     type=TextParam(is_name=True),
     required=True,
-    help="What that system calls it, such as a run's id.",
+    help="Id of the change in the source system, such as the id of a run.",
 )
-@click.option("--ref", type=TextParam(), default="", help="What is released: a tag, a commit.")
-@click.option("--url", type=TextParam(), default="", help="Where people read of it, by https.")
-@click.option("--decision", type=click.UUID, help="The gate's decision that let it through.")
-@click.option("--occurred-at", type=InstantText(), help="When it happened.  [default: now]")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as the server gave it.")
+@click.option("--ref", type=TextParam(), default="", help="Version, tag or commit.")
+@click.option("--url", type=TextParam(), default="", help="Link to the change (https).")
+@click.option("--decision", type=click.UUID, help="Id of the gate decision for the change.")
+@click.option("--occurred-at", type=InstantText(), help="Instant of the phase.  [default: now]")
+@click.option("--json", "as_json", is_flag=True, help="Print the raw JSON response.")
 @timeout_option
 def record(project: str, service: str, as_json: bool, timeout_seconds: float, **given: Any) -> None:
     """Record the start or the end of a change.
@@ -146,7 +146,7 @@ def record(project: str, service: str, as_json: bool, timeout_seconds: float, **
         click.echo(f"leadline: not recorded: {error}", err=True)
         raise SystemExit(UNANSWERED) from error
     except NoResponse as error:
-        click.echo(f"leadline: it is not known whether it was recorded: {error}", err=True)
+        click.echo(f"leadline: outcome unknown: {error}", err=True)
         raise SystemExit(UNANSWERED) from error
     print_out(shown_json(data) if as_json else _response_text(recorded).encode())
 
@@ -181,19 +181,19 @@ def _read(answer: ApiResponse, place: ServiceRef, body: dict[str, str]) -> Recor
     """Decodes the response. Raises NoResponse unless it reports the phase that was sent."""
     recorded = read_json(answer.body, RecordResponse)
     if recorded is None:
-        raise NoResponse("what the server answered is no record of a change")
+        raise NoResponse("the response is not a recorded change")
     change = recorded.change
     kept = (change.service_id, change.kind, change.phase)
     if kept != (place.service, body["kind"], body["phase"]):
-        raise NoResponse("what the server answered is the record of something else")
+        raise NoResponse("the response is for another change")
     if recorded.replayed != (answer.status == 200):
-        raise NoResponse("what the server answered contradicts itself")
+        raise NoResponse("the status of the response contradicts its body")
     return recorded
 
 
 def _response_text(recorded: RecordResponse) -> str:
     change = recorded.change
-    word = "Recorded before" if recorded.replayed else "Recorded"
+    word = "Already recorded" if recorded.replayed else "Recorded"
     named = f"{shown(change.external_id, 128)} of {shown(change.source, 64)}"
     at = shown(change.occurred_at, 40)
     return f"{word}: {change.kind} {named} {change.phase} at {at}\nphase {change.id}"

@@ -29,7 +29,7 @@ def command(config_path: Path | None, role: str) -> None:
     faults = (*role_faults(settings, chosen), *faults)
     if faults:
         raise fail_configuration(faults)
-    click.echo("The configuration may be used.")
+    click.echo("The configuration is valid.")
 
 
 def _agent_faults(settings: Settings) -> tuple[str, ...]:

@@ -26,12 +26,12 @@ def command() -> None:
 @command.command("check")
 @project_option
 @service_option
-@click.option("--json", "as_json", is_flag=True, help="Print the decision as the server gave it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the raw JSON response.")
 @click.option(
     "--format",
     "form",
     type=click.Choice([form.value for form in Format]),
-    help="Print what that build server reads.",
+    help="Print the format of a build server.",
 )
 @timeout_option
 def check(

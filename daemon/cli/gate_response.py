@@ -99,26 +99,26 @@ def read_decision(body: bytes, service: UUID) -> PrintedDecision:
     """Decodes the decision of the service. Raises NoDecision."""
     decision = read_json(body, PrintedDecision)
     if decision is None:
-        raise NoDecision("what the server answered is no decision")
+        raise NoDecision("the response is not a gate decision")
     fault = _fault(decision, service)
     if fault is not None:
-        raise NoDecision(f"what the server answered contradicts itself: {fault}")
+        raise NoDecision(f"the decision is inconsistent: {fault}")
     return decision
 
 
 def _fault(decision: PrintedDecision, service: UUID) -> str | None:
     """Returns the contradiction in the decision; None if it is consistent."""
     if decision.service_id != service:
-        return "it is of another service"
+        return "it is for another service"
     intended = decision.intended
     if intended not in _ACTIONS[decision.state]:
         return f"{_reason_text(intended)} does not follow from {decision.state}"
     behavior = decision.unknown_behavior
     if decision.state is GateState.UNKNOWN and behavior not in (None, str(intended).lower()):
-        return f"{intended} is not what the policy does where it is unknown"
+        return f"{intended} differs from unknown_behavior {behavior}"
     if decision.is_overridden and not _may_override(decision):
         done, due = _reason_text(decision.action), _reason_text(intended)
-        return f"{done} where {due} was due, by no override"
+        return f"action is {done} instead of {due} without a valid override"
     return None
 
 

@@ -23,7 +23,7 @@ class ReasonEffect(StrEnum):
 
     BLOCKS = "blocks"
     WARNS = "warns"
-    UNKNOWN = "cannot be told"
+    UNKNOWN = "unavailable"
     IGNORED = "ignored"
     SAID = "because"
 
@@ -31,29 +31,29 @@ class ReasonEffect(StrEnum):
 _PLACES: Final = Decimal("0.01")
 _LARGEST: Final = 1e15
 _VERDICTS: Final = {
-    GateAction.ALLOW: "may be released",
-    GateAction.WARN: "may be released, with a warning",
+    GateAction.ALLOW: "can be released",
+    GateAction.WARN: "can be released, with a warning",
     GateAction.BLOCK: "must not be released",
-    None: "has no policy, so nothing was decided",
+    None: "has no gate policy",
 }
 _QUESTIONS: Final[dict[str, str]] = {
-    GateClause.BUDGET_EXHAUSTED: "whether the error budget is used up",
-    GateClause.BUDGET_CONSUMED: "how much of the error budget is used",
-    GateClause.PAGE_BURN_FIRING: "whether a burn rule that pages fires",
-    GateClause.TICKET_BURN_FIRING: "whether a burn rule that files a ticket fires",
-    GateClause.SERVICE_INCIDENT_OPEN: "whether an incident of the service is open",
+    GateClause.BUDGET_EXHAUSTED: "error budget exhausted",
+    GateClause.BUDGET_CONSUMED: "error budget consumed",
+    GateClause.PAGE_BURN_FIRING: "burn rule of severity page",
+    GateClause.TICKET_BURN_FIRING: "burn rule of severity ticket",
+    GateClause.SERVICE_INCIDENT_OPEN: "open service incident",
 }
 _CAUSES: Final[dict[str, str]] = {
-    UnavailableReason.BUDGET_WITHHELD: "too little was measured to make the figure",
-    UnavailableReason.SEAL_STALE: "the newest time that figures are made of lies too far back",
-    UnavailableReason.FACTS_STALE: "what is known of it is out of date",
+    UnavailableReason.BUDGET_WITHHELD: "the budget is withheld, since the coverage is too low",
+    UnavailableReason.SEAL_STALE: "the sealed data is too old",
+    UnavailableReason.FACTS_STALE: "the last evaluation is too old, or a repair is pending",
     UnavailableReason.NO_OBJECTIVE: "the service has no objective",
-    UnavailableReason.WINDOW_TARGET_MISSING: "the service has no objective over this window",
-    UnavailableReason.NEVER_SEALED: "no figures have been made for this service yet",
+    UnavailableReason.WINDOW_TARGET_MISSING: "the service has no objective for this window",
+    UnavailableReason.NEVER_SEALED: "the service has no sealed data yet",
     UnavailableReason.NEVER_EVALUATED: (
-        "no such rule is watched: burn alerts are off, or there is none"
+        "no such rule is evaluated: burn alerts are off, or no rule has this severity"
     ),
-    UnavailableReason.NO_GOVERNING_REVISION: "no declaration of the service governs yet",
+    UnavailableReason.NO_GOVERNING_REVISION: "no revision of the service is in force",
 }
 _UNWATCHED: Final = (UnavailableReason.NEVER_EVALUATED, GateClause.SERVICE_INCIDENT_OPEN)
 
@@ -71,7 +71,7 @@ def headline(decision: PrintedDecision) -> str:
     """Returns the line with action, service and result."""
     verdict = _VERDICTS[decision.action]
     if decision.is_overridden:
-        verdict = "may be released, as an override lets it through"
+        verdict = "can be released because of an override"
     return f"{action_word(decision)}: {named(decision)} {verdict}"
 
 
@@ -95,11 +95,11 @@ def reasons_text(decision: PrintedDecision) -> list[str]:
     override = decision.override
     if decision.is_overridden and override is not None:
         lines.append(
-            f"let through by {shown(override.actor_label, 120)}"
+            f"overridden by {shown(override.actor_label, 120)}"
             f" until {shown(override.expires_at, 40)}: {shown(override.reason)}"
         )
     elif decision.is_overridden:
-        lines.append("let through by an override")
+        lines.append("overridden")
     return lines
 
 
@@ -155,28 +155,28 @@ def _found(reason: PrintedReason) -> str | None:
     value = None if reason.value is None else _figure(reason.value)
     over = _over(reason)
     if reason.code == GateClause.BUDGET_EXHAUSTED:
-        used = "" if value is None else f", {value} % of it"
-        return f"the error budget{over} is used up{used}"
+        used = "" if value is None else f" ({value} % used)"
+        return f"the error budget{over} is exhausted{used}"
     if reason.code == GateClause.BUDGET_CONSUMED:
-        used = "as much as the policy allows" if value is None else f"{value} %"
-        return f"{used} of the error budget{over} is used"
+        used = "" if value is None else f" ({value} % used)"
+        return f"the used error budget{over} has reached the policy limit{used}"
     tail = "" if value is None else f" ({value})"
     if reason.code == GateClause.PAGE_BURN_FIRING:
-        return f"a burn rule that pages fires{over}{tail}"
+        return f"a burn rule of severity page is firing{over}{tail}"
     if reason.code == GateClause.TICKET_BURN_FIRING:
-        return f"a burn rule that files a ticket fires{over}{tail}"
+        return f"a burn rule of severity ticket is firing{over}{tail}"
     if reason.code == GateClause.SERVICE_INCIDENT_OPEN:
-        return f"an incident of the service is open{tail}"
+        return f"the service has an open incident{tail}"
     return None
 
 
 def _cause(decision: PrintedDecision, reason: PrintedReason) -> str:
     if (reason.code, reason.clause) == _UNWATCHED:
-        return "as the service's alerting is set up, no incident of it would be opened"
+        return "the alerting of the service opens no incidents"
     cause = _CAUSES[reason.code]
     lag, most = decision.seal_lag, decision.max_seal_lag_seconds
     if reason.code == UnavailableReason.SEAL_STALE and lag is not None and most is not None:
-        return f"{cause}, {lag:.0f} s where the policy allows {most} s"
+        return f"{cause}: {lag:.0f} s, policy allows {most} s"
     return cause
 
 

@@ -16,7 +16,7 @@ from .options import fail
     type=click.Choice([role.value for role in ProcessRole]),
     default=ProcessRole.ALL.value,
     show_default=True,
-    help="Which unit: the whole daemon, one role on a shared PostgreSQL, or an agent.",
+    help="Unit to install: the whole daemon, one role on a shared PostgreSQL, or an agent.",
 )
 @click.option(
     "--root",
@@ -30,7 +30,7 @@ from .options import fail
     type=click.Path(path_type=Path),
     help="The path of the leadline command in the units.  [default: the command of this Python]",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the steps without writing.")
 def command(role: str, root: Path, program: Path | None, dry_run: bool) -> None:
     """Create the system user, the folders, the systemd unit and an example configuration.
 
@@ -57,7 +57,7 @@ def command(role: str, root: Path, program: Path | None, dry_run: bool) -> None:
     except CannotInstall as error:
         raise fail(str(error)) from error
     if dry_run:
-        click.echo("Nothing was written.")
+        click.echo("Dry run: no files written.")
         return
     click.echo(f"Edit {plan.config}, then start it:")
     target = "" if is_live else f"--root={root} "

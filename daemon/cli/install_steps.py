@@ -224,7 +224,7 @@ class Installer:
             self._report(f"{'create':9} user {user}")
             return
         raise CannotInstall(
-            f"there is no user {user}, and neither systemd-sysusers nor useradd to create it"
+            f"user {user} does not exist, and this host has neither systemd-sysusers nor useradd"
         )
 
     def _ids(self, user: str) -> tuple[int, int] | None:

@@ -67,13 +67,13 @@ def rotate(config_path: Path | None) -> None:
     if unopened:
         for place in unopened[:UNOPENED_TOLD]:
             where = f"{place.table}.{place.column} of {place.row}"
-            click.echo(f"leadline: no key opens {where}", err=True)
-        raise fail(f"{len(unopened)} values stay as they are: give their key in previous_keys")
+            click.echo(f"leadline: no configured key decrypts {where}", err=True)
+        raise fail(f"{len(unopened)} values not re-encrypted: add their key to previous_keys")
 
 
 def _progress_text(error: BaseException) -> str:
     if isinstance(error, Refused) and error.code == "encryption_key_missing":
-        return "security.encryption_key is not set, so there is nothing to encrypt with"
+        return "security.encryption_key is not set"
     return str(error)
 
 
@@ -108,7 +108,7 @@ async def _seal_all(pool: Pool, keyring: Keyring) -> list[CipherContext]:
             resealed += done.resealed
             position = done.goes_on
             progress.advance(task, done.seen)
-    click.echo(f"{resealed} of {total} values were encrypted anew")
+    click.echo(f"{resealed} of {total} values re-encrypted")
     return unopened
 
 

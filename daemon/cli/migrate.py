@@ -43,7 +43,7 @@ def command(config_path: Path | None) -> None:
         for name in applied:
             click.echo(f"applied {name}")
         if not applied:
-            click.echo("nothing to apply")
+            click.echo("no migrations to apply")
 
     try:
         trio.run(with_store, settings, work)

@@ -22,7 +22,7 @@ role_option = click.option(
     type=click.Choice([role.value for role in ProcessRole]),
     default=ProcessRole.ALL.value,
     show_default=True,
-    help="Which parts the process runs.",
+    help="Role of this process.",
 )
 
 

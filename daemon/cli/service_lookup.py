@@ -29,7 +29,7 @@ class ResourceParam(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
         if id_of(text) is None and not is_slug(text):
-            self.fail("is neither an id nor a slug", param, ctx)
+            self.fail("must be an id or a slug", param, ctx)
         return text
 
 
@@ -92,15 +92,15 @@ async def _project(client: ApiClient, slug: str, organization_named: str | None)
         projects = await client.listed(f"/organizations/{_id(organization)}/projects")
         found += [_id(project) for project in projects if project.get("slug") == slug]
     if len(found) > 1:
-        raise ResourceNotFound(f"several projects are called {slug}: give the id of one")
-    return _only(found, f"there is no project {slug}, or the token does not see it")
+        raise ResourceNotFound(f"several projects have the slug {slug}: give the id of one")
+    return _only(found, f"project {slug} not found or not visible to this token")
 
 
 async def _service(client: ApiClient, project: UUID, slug: str) -> UUID:
     summaries = await client.listed(f"/projects/{project}/services")
     services = [summary.get("service") for summary in summaries]
     found = [_id(s) for s in services if isinstance(s, dict) and s.get("slug") == slug]
-    return _only(found, f"there is no service {slug} in the project")
+    return _only(found, f"service {slug} not found in the project")
 
 
 def _only(found: list[UUID], otherwise: str) -> UUID:
@@ -112,5 +112,5 @@ def _only(found: list[UUID], otherwise: str) -> UUID:
 def _id(listed: dict[str, Any]) -> UUID:
     found = id_of(str(listed.get("id")))
     if found is None:
-        raise NoResponse("what answered a look-up of slugs is no Leadline")
+        raise NoResponse("the response to a slug lookup is not from a Leadline server")
     return found

@@ -382,8 +382,8 @@ def test_the_command_prints_a_bundle_and_a_report(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     bundle = read_bundle(read_text(result.stdout).document)
     assert (bundle.organization, len(bundle.monitors)) == ("acme", 6)
-    assert "- sctp: left out: asks sctp, which is not checked here" in result.stderr
-    assert "6 carried over, 1 left out" in result.stderr
+    assert "- sctp: skipped: asks sctp, which is not checked here" in result.stderr
+    assert "6 imported, 1 skipped" in result.stderr
     wrong = CliRunner().invoke(main, ["bundle", "import", "kuma", str(file), *where])
     assert wrong.exit_code == 1
     assert "is no backup of Uptime Kuma" in wrong.stderr

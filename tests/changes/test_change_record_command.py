@@ -66,7 +66,7 @@ def test_a_new_phase_and_one_of_before_end_with_0(server: Server) -> None:
     )
     done = record(server, recorded("200 OK", replayed=True))
     assert done.exit_code == 0
-    assert done.stdout.startswith("Recorded before: deploy 4711 of github started at ")
+    assert done.stdout.startswith("Already recorded: deploy 4711 of github started at ")
 
 
 def test_what_is_sent_is_what_was_given(server: Server) -> None:
@@ -106,22 +106,22 @@ def test_json_is_the_answer_as_it_came(server: Server) -> None:
         (refused("409 Conflict", "phase_exists: phase"), 2, "refused: 409 phase_exists"),
         (refused("401 No", "unauthorized"), 1, "not recorded: 401"),
         (refused("403 No", "forbidden"), 1, "not recorded: 403"),
-        (refused("429 No", "principal_rate", "Retry-After: 3"), 1, "again after 3 s"),
+        (refused("429 No", "principal_rate", "Retry-After: 3"), 1, "retry after 3 s"),
         (http(b"", "302 Found", "Location: https://x.example/"), 1, "not recorded: 302"),
-        (refused("500 No", "internal_error"), 1, "not known whether it was recorded: 500"),
-        (refused("503 No", "not_ready"), 1, "not known whether it was recorded: 503"),
-        (http(b"<html>", "404 Not Found"), 1, "LEADLINE_URL may lead elsewhere"),
-        (http(b"<html>", "400 Bad"), 1, "LEADLINE_URL may lead elsewhere"),
-        (http({"error": "not_found", "more": "1"}, "404 Not Found"), 1, "may lead elsewhere"),
-        (http(b"<html>"), 1, "no record of a change"),
-        (http(b"{}", "201 Created"), 1, "no record of a change"),
-        (recorded("201 Created", replayed=True), 1, "contradicts itself"),
-        (recorded("200 OK"), 1, "contradicts itself"),
+        (refused("500 No", "internal_error"), 1, "outcome unknown: 500"),
+        (refused("503 No", "not_ready"), 1, "outcome unknown: 503"),
+        (http(b"<html>", "404 Not Found"), 1, "check LEADLINE_URL"),
+        (http(b"<html>", "400 Bad"), 1, "check LEADLINE_URL"),
+        (http({"error": "not_found", "more": "1"}, "404 Not Found"), 1, "check LEADLINE_URL"),
+        (http(b"<html>"), 1, "not a recorded change"),
+        (http(b"{}", "201 Created"), 1, "not a recorded change"),
+        (recorded("201 Created", replayed=True), 1, "contradicts its body"),
+        (recorded("200 OK"), 1, "contradicts its body"),
         (recorded("202 Accepted"), 1, "202"),
-        (recorded(phase="failed"), 1, "something else"),
-        (recorded(kind="rollback"), 1, "something else"),
-        (recorded(service_id=DECISION), 1, "something else"),
-        (b"", 1, "not known whether it was recorded"),
+        (recorded(phase="failed"), 1, "another change"),
+        (recorded(kind="rollback"), 1, "another change"),
+        (recorded(service_id=DECISION), 1, "another change"),
+        (b"", 1, "outcome unknown"),
     ],
     ids=repr,
 )
@@ -140,7 +140,7 @@ def silently(stream: socket.socket, over: threading.Event) -> None:
 def test_what_is_not_answered_in_time_is_not_known(server: Server) -> None:
     done = record(server, silently, "--timeout", "1s")
     assert done.exit_code == 1
-    assert "not known whether it was recorded: there was no answer within 1 s" in done.stderr
+    assert "outcome unknown: timed out after 1 s" in done.stderr
     assert len(server.asked) == 1
 
 
@@ -151,11 +151,11 @@ def test_a_slug_that_is_not_there_is_refused_and_a_token_that_may_not_look_is_no
     services = f"GET /api/v1/projects/{PROJECT}/services"
     server.says[services] = http([])
     done = call(server, *by_slug)
-    assert (done.exit_code, "no service checkout" in done.stderr) == (2, True)
+    assert (done.exit_code, "service checkout not found" in done.stderr) == (2, True)
     server.says[services] = refused("403 Forbidden", "forbidden")
     done = call(server, *by_slug)
     assert done.exit_code == 1
-    assert "not recorded: the token may not look up slugs: give the ids" in done.stderr
+    assert "not recorded: the token cannot look up slugs: give the ids" in done.stderr
     assert all(asked.line.startswith("GET") for asked in server.asked)
 
 

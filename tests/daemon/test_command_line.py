@@ -54,7 +54,7 @@ def test_check_config_takes_what_the_role_needs() -> None:
         return done.exit_code, done.output
 
     dsn = {"LEADLINE_DATABASE__DSN": "host=db.example.org"}
-    assert check("worker", **dsn) == (0, "The configuration may be used.\n")
+    assert check("worker", **dsn) == (0, "The configuration is valid.\n")
     assert check("all")[0] == 0
     code, output = check("agent")
     assert (code, output.count("leadline: pull.")) == (2, 2)

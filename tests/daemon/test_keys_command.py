@@ -64,7 +64,7 @@ def test_what_the_old_key_sealed_comes_under_the_new_one(
     tmp_path: Path, sealed_by_old: str
 ) -> None:
     done = rotate(tmp_path, sealed_by_old, NEW, OLD)
-    assert (done.exit_code, done.output) == (0, "3 of 3 values were encrypted anew\n")
+    assert (done.exit_code, done.output) == (0, "3 of 3 values re-encrypted\n")
     assert is_current(sealed_by_old, NEW)
     assert "0 of 3" in rotate(tmp_path, sealed_by_old, NEW).output
 
@@ -74,7 +74,7 @@ def test_values_that_no_key_opens_are_named_and_fail_the_command(
 ) -> None:
     done = rotate(tmp_path, sealed_by_old, NEW)
     assert done.exit_code == 1
-    assert done.output.count("no key opens project_secrets.value_ciphertext of ") == 3
+    assert done.output.count("no configured key decrypts project_secrets.value_ciphertext of ") == 3
     assert "previous_keys" in done.output
     assert is_current(sealed_by_old, OLD)
 

@@ -217,7 +217,7 @@ def test_what_was_not_looked_at_has_not_passed() -> None:
 
 
 def test_that_there_is_no_decision_is_an_error_of_the_report() -> None:
-    suite = checked(junit_error("no decision: there was no answer within 10 s"))
+    suite = checked(junit_error("no decision: timed out after 10 s"))
     assert suite.attrib["errors"] == "1"
     with serving() as server:
         done = call(server, *BY_ID, "--format", "junit")
@@ -240,11 +240,11 @@ def test_the_text_says_verdict_reasons_and_id() -> None:
     )
     assert decision_text(said) == [
         "BLOCK: Checkout (checkout) must not be released",
-        "  blocks: the error budget over 30d is used up, 112.41 % of it",
-        "  warns: 99.99 % of the error budget over 30d is used",
-        "  cannot be told: whether a burn rule that pages fires over 30d: the newest time that"
-        " figures are made of lies too far back, 1234 s where the policy allows 900 s",
-        f"  ignored: an incident of the service is open ({DECISION})",
+        "  blocks: the error budget over 30d is exhausted (112.41 % used)",
+        "  warns: the used error budget over 30d has reached the policy limit (99.99 % used)",
+        "  unavailable: burn rule of severity page over 30d: the sealed data is too old: 1234 s,"
+        " policy allows 900 s",
+        f"  ignored: the service has an open incident ({DECISION})",
         f"decision {DECISION} at 2026-11-22T13:46:24.000Z, by revision 3 of the service policy",
     ]
 
@@ -253,16 +253,14 @@ def test_an_override_is_told_with_who_and_why() -> None:
     override = {"actor_label": "Mara", "reason": "the fix", "expires_at": "2026-11-23T00:00:00Z"}
     said = made("BLOCK", action="ALLOW", override_id=DECISION, override=override)
     lines = decision_text(said)
-    assert lines[0] == (
-        "ALLOW (BLOCK): Checkout (checkout) may be released, as an override lets it through"
-    )
-    assert lines[1] == "  let through by Mara until 2026-11-23T00:00:00Z: the fix"
+    assert lines[0] == ("ALLOW (BLOCK): Checkout (checkout) can be released because of an override")
+    assert lines[1] == "  overridden by Mara until 2026-11-23T00:00:00Z: the fix"
     assert github(said).startswith("::notice title=Release gate%3A ALLOW (BLOCK)::ALLOW (BLOCK)")
 
 
 def test_without_a_policy_it_says_so() -> None:
     assert decision_text(made("NOT_CONFIGURED"))[:2] == [
-        "NOT_CONFIGURED: Checkout (checkout) has no policy, so nothing was decided",
+        "NOT_CONFIGURED: Checkout (checkout) has no gate policy",
         "  because: neither the service nor its project has a gate policy",
     ]
 
@@ -270,8 +268,7 @@ def test_without_a_policy_it_says_so() -> None:
 def test_that_no_incident_is_watched_for_has_words_of_its_own() -> None:
     said = made("UNKNOWN", action="WARN", reasons=[unknown("never_evaluated", INCIDENT, "warn")])
     assert decision_text(said)[1] == (
-        "  cannot be told: whether an incident of the service is open: as the service's alerting is"
-        " set up, no incident of it would be opened"
+        "  unavailable: open service incident: the alerting of the service opens no incidents"
     )
 
 
@@ -305,7 +302,7 @@ def test_the_summary_is_added_to_what_stands_there(tmp_path: Path) -> None:
         assert done.stdout.startswith("::error title=Release gate%3A BLOCK::BLOCK: ")
         text = summary.read_text()
         assert text.startswith("before\n### Release gate: BLOCK\\: \\<b\\>\\*x\\*\\<\\/b\\> ")
-        assert "- blocks\\: the error budget is used up" in text
+        assert "- blocks\\: the error budget is exhausted" in text
         # One that cannot be written changes nothing of the decision.
         done = call(server, *BY_ID, "--format", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
         assert done.exit_code == 2
@@ -334,5 +331,5 @@ def test_what_a_file_is_made_of_stands_alone_on_the_output(form: str) -> None:
         server.else_says = http(decision("WARN", reasons=[reason("budget_consumed", "warn")]))
         done = call(server, *BY_ID, "--format", form)
     assert done.exit_code == 0
-    assert done.stderr.startswith("WARN: Checkout (checkout) may be released, with a warning\n")
+    assert done.stderr.startswith("WARN: Checkout (checkout) can be released, with a warning\n")
     assert done.stdout.startswith(("LEADLINE_GATE_STATE=WARN\n", '<?xml version="1.0"'))

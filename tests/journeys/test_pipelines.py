@@ -129,7 +129,7 @@ def test_slugs_are_looked_up_by_a_token_that_may(pipeline: Pipeline) -> None:
 def test_a_change_is_recorded_once_however_often_it_is_told(pipeline: Pipeline) -> None:
     token = pipeline.token("change:record")
     started = ("change", "record", *DEPLOY, "--external-id", "1", "--phase", "started")
-    for word in ("Recorded: ", "Recorded before: "):
+    for word in ("Recorded: ", "Already recorded: "):
         done = pipeline.call(token, *started)
         assert (done.returncode, done.stdout.startswith(word)) == (0, True), done.stderr
     ended = (*started[:-1], "succeeded")
@@ -185,7 +185,7 @@ def test_one_that_is_too_many_in_a_minute_gets_no_decision(
     with ThreadPoolExecutor(1) as spending:
         spent = spending.submit(spend)
         try:
-            assert "429 principal_rate: to be tried again after " in eventually(turned_away, 60)
+            assert "429 principal_rate: retry after " in eventually(turned_away, 60)
         finally:
             over.set()
         spent.result()
