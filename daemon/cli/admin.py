@@ -145,7 +145,7 @@ def _apply(settings: Settings, write: Callable[[Tx], Awaitable[None]]) -> None:
         async with open_pool(dsn, name="admin", size=1, clock=lambda: clock[0]) as pool:
             async with pool.statement("read_clock") as tx:
                 clock[0], _ = await read_clock(tx)
-            async with pool.transaction("administer") as tx:
+            async with pool.transaction("edit_by_command_line") as tx:
                 await write(tx)
 
     try:

@@ -95,7 +95,7 @@ async def _rotate(settings: Settings) -> list[CipherContext]:
 async def _seal_all(pool: Pool, keyring: Keyring) -> list[CipherContext]:
     if not keyring.can_seal:
         raise Refused("encryption_key_missing")
-    async with pool.transaction("count_sealed", read_only=True) as tx:
+    async with pool.transaction("count_encrypted", read_only=True) as tx:
         total = await count_sealed(tx)
     unopened: list[CipherContext] = []
     resealed = 0

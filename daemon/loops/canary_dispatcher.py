@@ -89,7 +89,7 @@ class CanaryDispatcher:
     async def _take(self, region: str) -> None:
         if self._running is None or self._closed.is_set():
             return
-        async with self.pool.transaction("take_canaries") as tx:
+        async with self.pool.transaction("claim_canary_runs") as tx:
             # Runs that ended while the database was unavailable still occupy their slots.
             await canary_runs.end_all_but(tx, self.process, self._in_hand)
             shards = [shard.id for shard in await shards_queries.select_shards(tx, [region])]
@@ -148,7 +148,7 @@ class CanaryDispatcher:
         self.stages[stage.value, end.value] += 1
 
     async def _refuse(self) -> None:
-        async with self.pool.transaction("find_refused") as tx:
+        async with self.pool.transaction("find_refused_canaries") as tx:
             found = await find_refused(tx, self.places, self._judged_through)
         told = await self.recorder.record_all(found.arrivals)
         for recorded, arrival in zip(told, found.arrivals, strict=True):

@@ -36,7 +36,7 @@ class Repairer:
         leased: list[DueRepair] = []
         failed: Rejected | Unavailable | None = None
         try:
-            async with self._pool.transaction("restate") as tx:
+            async with self._pool.transaction("repair_figures") as tx:
                 shards = {shard.id: shard for shard in await shards_queries.select_shards(tx)}
                 leased = await figures.lease_repairs(tx, list(shards), 1)
                 for item in leased:

@@ -114,7 +114,7 @@ class Janitor:
             _log_rows(dropped)
         kept_from = Instant(now - self._gate_days * DAY)
         _log_rows(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
-        async with self._pool.transaction("sweep") as tx:
+        async with self._pool.transaction("purge_expired_rows") as tx:
             await queues.purge_stale_jobs(tx, Instant(now - HOUR))
             await schedule_edits.delete_edits(tx, Instant(now - EDITS_KEPT_US))
             await trials.drop_check_tests(tx, Instant(now - HOUR))
@@ -138,11 +138,11 @@ class Janitor:
 
     async def _announce_ahead(self, now: Instant) -> None:
         """Announces the next occurrences of recurring maintenance well before they begin."""
-        async with self._pool.transaction("series_behind", read_only=True) as tx:
+        async with self._pool.transaction("list_series_to_extend", read_only=True) as tx:
             through = Instant(now + ANNOUNCED_AHEAD_US)
             series = await maintenance_series.select_behind(tx, through, SERIES_AT_ONCE)
         for uid in series:
-            async with self._pool.transaction("announce_ahead") as tx:
+            async with self._pool.transaction("extend_series") as tx:
                 await announce_ahead(tx, uid)
 
     async def _purge_delivered(self, before: Instant) -> None:

@@ -60,7 +60,7 @@ class MonitorSealer:
     async def roll_up(self, shard: int) -> int:
         """Rolls up the hours before the watermark; returns their number."""
         for hours in range(HOURS_MOST):
-            async with self._pool.transaction("look_for_hours", read_only=True) as tx:
+            async with self._pool.transaction("list_hours_to_roll_up", read_only=True) as tx:
                 current = next(s for s in await shards_queries.select_shards(tx) if s.id == shard)
                 end = Instant(current.rolled_up_through + HOUR)
                 # The watermark is never later than `settled_through`. The cheap comparison is

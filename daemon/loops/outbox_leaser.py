@@ -274,7 +274,7 @@ class OutboxLeaser:
             return
         # Set first: if the count times out, the deliveries do not wait for it in every pass.
         self._backlog_at = trio.current_time() + BACKLOG_SECONDS
-        async with self._pool.transaction("look_at_outbox", read_only=True) as tx:
+        async with self._pool.transaction("count_backlog", read_only=True) as tx:
             self.backlog = await select_backlog(tx)
 
 

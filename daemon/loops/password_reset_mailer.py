@@ -71,7 +71,7 @@ class PasswordResetMailer:
             except NotDelivered as why:
                 await self._put_off(request, why.reason)
                 return
-            async with self._pool.statement("drop_reset_request") as tx:
+            async with self._pool.statement("delete_reset_request") as tx:
                 await delete_request(tx, request.address)
 
     async def _begin(
@@ -93,7 +93,7 @@ class PasswordResetMailer:
             if at is None
             else partial(postpone_request, address=request.address, at=at)
         )
-        async with self._pool.statement("put_off_reset_request") as tx:
+        async with self._pool.statement("postpone_reset_request") as tx:
             await change(tx)
 
 

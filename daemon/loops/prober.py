@@ -364,7 +364,7 @@ class Prober:
         if not done:
             return
         try:
-            async with self._pool.transaction("drop_slices") as tx:
+            async with self._pool.transaction("delete_run_batches") as tx:
                 await queues.delete_batches(tx, done)
         except Unavailable:
             self._done += done

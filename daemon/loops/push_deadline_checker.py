@@ -97,7 +97,7 @@ class PushDeadlineChecker:
 
     async def _decide_together(self, keys: list[MonitorKey], now: Instant) -> None:
         shards = sorted({self._shards[key] for key in keys})
-        async with self._pool.transaction("judge_silence") as tx:
+        async with self._pool.transaction("record_missed_pushes") as tx:
             judged, found, flips = await record_missed_pushes(tx, keys, shards)
         self.missed += len(found)
         self._publish(found, flips)

@@ -32,5 +32,5 @@ class RegionLoadSampler:
         return self._seen
 
     async def pass_once(self) -> None:
-        async with self._pool.transaction("survey_fleet", read_only=True) as tx:
+        async with self._pool.transaction("sample_region_load", read_only=True) as tx:
             self._seen = await select_fleet(tx, self._regions)

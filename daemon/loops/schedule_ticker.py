@@ -102,7 +102,7 @@ class Ticker:
         async with self._pool.statement("is_maintenance_over") as tx:
             if not await is_any_over(tx, self._clock()):
                 return
-        if await self._pool.transact("resume_after", resume_after):
+        if await self._pool.transact("resume_after_maintenance", resume_after):
             self.on_resumed()
 
     async def _follow(self, shard: int) -> None:

@@ -157,7 +157,7 @@ class ServiceEvaluator:
         if name == "evaluate_monitor_burns":
             self._put_off[MonitorKey(key)] = due
             return
-        async with self._pool.transaction("note_service_error") as tx:
+        async with self._pool.transaction("record_service_error") as tx:
             if name == "evaluate_services":
                 await service_alerting.write_failed(tx, ServiceKey(key), text, due)
             else:

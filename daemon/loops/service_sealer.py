@@ -46,7 +46,7 @@ class ServiceSealer:
         """Seals all services that are behind; returns the number of advances."""
         count = 0
         for _ in range(ROUNDS_MOST):
-            async with self._pool.transaction("services_behind", read_only=True) as tx:
+            async with self._pool.transaction("list_unsealed_services", read_only=True) as tx:
                 behind = await select_behind(tx)
             self._clear_gone(behind)
             due = [one for one in behind if self._not_before.get(one.key, 0) <= one.fence]
@@ -95,7 +95,7 @@ class ServiceSealer:
     async def _reconstruct(self) -> None:
         self._passes += 1
         put_off = {key for key, until in self._pasts_put_off.items() if until > self._passes}
-        async with self._pool.transaction("to_reconstruct", read_only=True) as tx:
+        async with self._pool.transaction("list_reconstructions", read_only=True) as tx:
             keys = await select_to_reconstruct(tx, AT_ONCE + len(put_off))
         self._pasts_put_off = {key: self._pasts_put_off[key] for key in put_off.intersection(keys)}
         for key in keys:

@@ -55,7 +55,7 @@ async def pass_on_all(pool: Pool, delivery: LeasedDelivery) -> DeliveryOutcome:
     try:
         while True:
             ask = partial(pass_on, event=event, lease=delivery.lease, after=after)
-            through = await pool.transact("pass_on", ask)
+            through = await pool.transact("enqueue_subscriber_events", ask)
             if through is None:
                 return DeliveryOutcome()
             after = through
@@ -142,7 +142,7 @@ async def record_end(
                 log.warning("subscriber disabled: its address refuses notifications", extra=extra)
         elif outcome.is_delivered:
             if to.bounces:
-                await pool.transact("record_reached", lambda tx: record_reached(tx, to))
+                await pool.transact("record_subscriber_delivery", lambda tx: record_reached(tx, to))
             if to.kind == SubscriberKind.WEBHOOK and delivery.event.event == CONFIRM_EVENT:
                 token = opened_token(to, keyring)
                 await pool.transact("confirm_webhook", lambda tx: confirm(tx, token))

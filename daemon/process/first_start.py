@@ -56,14 +56,14 @@ class FirstStart:
         if not self._creates:
             return None
         if not self._hashed:
-            async with pool.transaction("is_founded", read_only=True) as tx:
+            async with pool.transaction("has_users", read_only=True) as tx:
                 if await is_founded(tx):
                     return None
             self._hashed = await self._passwords.hash(self._password)
         # A stop between the commit and the return would lose the password. The pool bounds the
         # duration.
         with trio.CancelScope(shield=True):
-            async with pool.transaction("found_installation") as tx:
+            async with pool.transaction("bootstrap_installation") as tx:
                 if not await found_installation(tx, self._user, self._email, self._hashed):
                     return None
         return InitialAdmin(self._email, None if self._given else self._password)
@@ -81,7 +81,7 @@ async def load_keyring(pool: Pool, settings: Settings, data_dir: Path) -> Keyrin
     file = data_dir / KEY_FILE
     if file.exists():
         return Keyring(key_from_text(file.read_text().strip()), previous)
-    async with pool.transaction("holds_ciphertext", read_only=True) as tx:
+    async with pool.transaction("has_ciphertext", read_only=True) as tx:
         if await holds_ciphertext(tx):
             raise BadConfig(
                 [

@@ -93,7 +93,7 @@ def _uuids(field: str, texts: Sequence[str]) -> list[UUID]:
 
 
 async def _ground(ask: Request) -> _Ground:
-    async with ask.context.pool.transaction("console_succession", read_only=True) as tx:
+    async with ask.context.pool.transaction("console_supersession", read_only=True) as tx:
         row = await select_shown_monitor(tx, ask.ids["monitorID"])
         if row is None:
             raise Refused("not_found")

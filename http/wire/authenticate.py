@@ -39,7 +39,7 @@ async def authenticate(
 
 
 async def _identify_client(context: AppContext, token: str) -> AuthenticatedCaller | None:
-    async with context.pool.statement("read_sign_on") as tx:
+    async with context.pool.statement("read_oidc_settings") as tx:
         settings = (await select_sign_on_shown(tx, context.options.sign_on)).settings
     if not settings.enabled:
         return None
@@ -64,6 +64,6 @@ async def _identify_client(context: AppContext, token: str) -> AuthenticatedCall
         if user is not None:
             await record_use.record_user_active(tx, user.id)
             return AuthenticatedCaller(await select_by_identity(tx, user))
-    user = await context.pool.transact("provision", lambda tx: provision(tx, person))
+    user = await context.pool.transact("provision_jwt_user", lambda tx: provision(tx, person))
     async with context.pool.transaction("identify_client", read_only=True) as tx:
         return AuthenticatedCaller(await select_by_identity(tx, user))

@@ -61,7 +61,7 @@ class Domains:
         cause = f"no answer within {REFRESH_SECONDS:g} s"
         with trio.move_on_after(REFRESH_SECONDS if self._was_read else inf):
             try:
-                async with self.pool.statement("page_domains") as tx:
+                async with self.pool.statement("list_custom_domains") as tx:
                     self._slugs = await select_domains(tx)
                 self._was_read = True
                 return

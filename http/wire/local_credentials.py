@@ -69,7 +69,7 @@ async def identify_in(
     if used is None:
         return None
     if used.stale:
-        async with pool.statement("note_token_used") as tx:
+        async with pool.statement("record_token_use") as tx:
             await record_use.record_token_used(tx, used.token.org, used.token.id)
     return AuthenticatedCaller(used.principal)
 

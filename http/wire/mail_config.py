@@ -6,7 +6,7 @@ from .app_context import AppContext
 
 
 async def mailing_now(context: AppContext) -> Mailing:
-    async with context.pool.statement("read_mailing") as tx:
+    async with context.pool.statement("read_mail_config") as tx:
         return await mailing_in(tx, context)
 
 

@@ -40,5 +40,3 @@ class HttpOptions:
     ledger_days: int = 14
     version: str = ""
     commit: str = ""
-    # Whether the sign-in page of a first start shows the initial sign-in text.
-    signs_in_first: bool = False

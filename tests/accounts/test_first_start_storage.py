@@ -31,7 +31,7 @@ async def test_a_commit_of_unknown_outcome_loses_no_password(
     pool: Pool, passwords: Passwords, failure: str
 ) -> None:
     flaky = FlakyPool(pool)
-    getattr(flaky, failure).add("found_installation")
+    getattr(flaky, failure).add("bootstrap_installation")
     start = FirstStart(Settings(), ProcessRole.ALL, passwords)
     for _ in range(2):
         with pytest.raises(Unavailable):
@@ -48,7 +48,7 @@ async def test_a_process_does_not_take_anothers_installation_for_its_own(
     pool: Pool, passwords: Passwords
 ) -> None:
     flaky = FlakyPool(pool)
-    flaky.fail_before.add("found_installation")
+    flaky.fail_before.add("bootstrap_installation")
     late = FirstStart(Settings(), ProcessRole.ALL, passwords)
     with pytest.raises(Unavailable):
         await late.found(cast("Pool", flaky))

@@ -578,12 +578,12 @@ async def test_while_nothing_is_due_a_pass_opens_no_transaction(world: World) ->
 async def test_what_waits_is_counted_in_vain_once_and_not_with_each_pass(world: World) -> None:
     """Where counting takes too long the deliveries go on in their own time."""
     pool = Counting(world.pool)
-    pool.fail_before.add("look_at_outbox")
+    pool.fail_before.add("count_backlog")
     leaser = leaser_of(cast("Pool", pool), world.keyring)
     with pytest.raises(Unavailable):
         await leaser.pass_once()
     await leaser.pass_once()
-    assert pool.asked.count("look_at_outbox") == 1
+    assert pool.asked.count("count_backlog") == 1
 
 
 async def test_a_stop_settles_also_what_somebody_held_just_then(world: World) -> None:

@@ -203,12 +203,12 @@ async def test_who_was_told_that_a_budget_burns_is_not_forgotten_before_it_is_ca
     service = await watched(story, bad=True)
     await story.set("delete from outbox")
     later = Instant(story.world.now + 30 * 24 * HOUR)
-    async with story.world.pool.transaction("sweep") as tx:
+    async with story.world.pool.transaction("purge_expired_rows") as tx:
         assert await purge_threads(tx, later) == 0
     await on_sealed(story, service, 6, bad=False)
     assert await story.heard() == [("ops", "budget.recovered")]
     await story.set("delete from outbox")
-    async with story.world.pool.transaction("sweep") as tx:
+    async with story.world.pool.transaction("purge_expired_rows") as tx:
         assert await purge_threads(tx, later) == 1
 
 

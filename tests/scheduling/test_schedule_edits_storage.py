@@ -465,7 +465,7 @@ async def test_an_edit_that_waits_for_an_extra_run_does_not_delay_reservation(
     await ticker.pass_once()
     world.now = Instant(world.now + MINUTE)
     async with trio.open_nursery() as nursery:
-        async with world.pool.transaction("resume_after") as tx:
+        async with world.pool.transaction("resume_after_maintenance") as tx:
             until = Instant(tx.now + MINUTE)
             await work_queues.add_extra_runs(tx, row.org, [row.id], tx.now, until)
             given = {"interval_seconds": 30, "target": "http://127.0.0.1/x"}

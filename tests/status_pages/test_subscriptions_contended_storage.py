@@ -70,7 +70,7 @@ async def test_a_page_that_is_being_told_is_deleted_afterwards(readers: Readers)
             await delete_page(tx, readers.owner, readers.page)
 
     async with trio.open_nursery() as nursery:
-        async with pool.transaction("pass_on") as tx:
+        async with pool.transaction("enqueue_subscriber_events") as tx:
             assert await pass_on(tx, delivery.event, delivery.lease, 0) is None
             nursery.start_soon(delete)
             await until_blocked(pool)
@@ -89,7 +89,7 @@ async def test_who_leaves_while_the_page_is_told_has_left(readers: Readers) -> N
             await tx.execute("delete from subscribers where address = 'bob@example.com'")
 
     async with trio.open_nursery() as nursery:
-        async with pool.transaction("pass_on") as tx:
+        async with pool.transaction("enqueue_subscriber_events") as tx:
             await pass_on(tx, delivery.event, delivery.lease, 0)
             nursery.start_soon(leave)
             await until_blocked(pool)
@@ -106,7 +106,7 @@ async def test_whose_lease_is_gone_passes_nothing_on(readers: Readers) -> None:
     delivery = await leased(readers)
     await readers.rows("update outbox set lease = gen_random_uuid() returning id")
     with pytest.raises(LeaseLost):
-        async with readers.world.pool.transaction("pass_on") as tx:
+        async with readers.world.pool.transaction("enqueue_subscriber_events") as tx:
             await pass_on(tx, delivery.event, delivery.lease, 0)
     assert await readers.rows("select count(*) from outbox") == [(1,)]
 
@@ -118,7 +118,7 @@ async def test_a_page_that_went_passes_nothing_on_and_settles_nothing(readers: R
     pool = readers.world.pool
     async with pool.transaction("delete") as tx:
         await delete_page(tx, readers.owner, readers.page)
-    async with pool.transaction("pass_on") as tx:
+    async with pool.transaction("enqueue_subscriber_events") as tx:
         assert await pass_on(tx, delivery.event, delivery.lease, 0) is None
     async with pool.transaction("settle") as tx:
         settled = await settle_deliveries(tx, [(delivery, DeliveryOutcome())], 3, lambda: 0.0)
@@ -135,7 +135,9 @@ async def test_random_crowds_neither_die_nor_lose(readers: Readers, world: World
         for delivery in claim.deliveries:
             if delivery.event.page is not None:
                 event, lease = delivery.event, delivery.lease
-                await world.pool.transact("pass_on", partial(_pass_on, event, lease))
+                await world.pool.transact(
+                    "enqueue_subscriber_events", partial(_pass_on, event, lease)
+                )
 
     async def telling() -> None:
         for _ in range(5):

@@ -92,7 +92,7 @@ async def log_out(ask: Request) -> Response:
 async def read_auth_config(ask: Request) -> AuthConfig:
     local = ask.context.options.local_enabled
     can_mail = (await mailing_now(ask.context)).can_mail
-    async with ask.context.pool.statement("read_sign_on") as tx:
+    async with ask.context.pool.statement("read_oidc_settings") as tx:
         sign_on = (await select_sign_on_shown(tx, ask.context.options.sign_on)).settings
     label = sign_on.button_label if sign_on.enabled else ""
     return AuthConfig(
@@ -121,7 +121,7 @@ ROUTES: Final = (
         path="/auth/config",
         action=_NOBODY,
         handler=read_auth_config,
-        summary="Which ways of signing in there are.",
+        summary="Read the enabled sign-in methods.",
         tag="signin",
         answer=AuthConfig,
     ),

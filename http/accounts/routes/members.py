@@ -92,7 +92,7 @@ ROUTES: Final = (
         method="POST",
         action=EDIT,
         handler=add,
-        summary="Make somebody who has an account a member.",
+        summary="Add a user as a member.",
         body=AddMember,
         answer=Membership,
         status=201,
@@ -110,7 +110,7 @@ ROUTES: Final = (
         method="DELETE",
         action=EDIT,
         handler=remove,
-        summary="End a membership; the last org_admin's stays.",
+        summary="End a membership; the last org_admin cannot be removed.",
         status=204,
     ),
 )

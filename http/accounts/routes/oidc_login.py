@@ -101,7 +101,7 @@ async def begin(ask: Request, to: str, link_user: int | None = None) -> Begun:
         raise Stopped("provider_unavailable") from None
     browser, state, nonce, verifier = (new_secret() for _ in range(4))
     flow = FlowRow(settings.issuer, nonce, verifier, to, link_user)
-    async with context.pool.transaction("begin_sign_on") as tx:
+    async with context.pool.transaction("begin_oidc_sign_in") as tx:
         await begin_flow(tx, digest(state), digest(browser), flow)
     address = authorization_address(
         metadata,
@@ -132,7 +132,7 @@ async def handle_callback(ask: Request) -> Response:
 
 async def settings_in_force(context: AppContext) -> OidcSettings:
     """Returns the OIDC settings. Raises Stopped if OIDC is disabled."""
-    async with context.pool.transaction("read_sign_on", read_only=True) as tx:
+    async with context.pool.transaction("read_oidc_settings", read_only=True) as tx:
         try:
             found = await select_sign_on(tx, context.keyring, context.options.sign_on)
         except CannotOpen:
@@ -148,7 +148,7 @@ async def _taken(ask: Request) -> FlowRow:
     state = ask.query.state
     if not browser or not state:
         raise Stopped("expired")
-    async with ask.context.pool.transaction("take_sign_on") as tx:
+    async with ask.context.pool.transaction("pop_oidc_sign_in") as tx:
         flow = await pop_flow(tx, digest(state), digest(browser))
     if flow is None:
         raise Stopped("expired")
@@ -260,7 +260,7 @@ ROUTES: Final = (
         path=LOGIN,
         action=_NOBODY,
         handler=log_in,
-        summary="Begin to sign in at the provider of single sign-on.",
+        summary="Start the sign-in at the OIDC provider.",
         tag="single_sign_on",
         query=LoginQuery,
         status=302,
@@ -272,7 +272,7 @@ ROUTES: Final = (
         path=CALLBACK,
         action=_NOBODY,
         handler=handle_callback,
-        summary="Back from the provider: a session, or the sign-in page with what was wrong.",
+        summary="Complete the OIDC sign-in: a session, or the sign-in page with an error.",
         tag="single_sign_on",
         query=CallbackQuery,
         status=302,

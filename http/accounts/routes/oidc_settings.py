@@ -34,7 +34,7 @@ async def put(ask: Request) -> OIDCSettingsView:
     context = ask.context
     wanted = await _wanted(context, ask.body)
     secret = given(ask.body.client_secret)
-    async with context.pool.transaction("merge_sign_on", read_only=True) as tx:
+    async with context.pool.transaction("merge_oidc_settings", read_only=True) as tx:
         whole = await merged_sign_on(
             tx, ask.who, wanted, secret, context.options.sign_on, context.keyring
         )
@@ -43,14 +43,14 @@ async def put(ask: Request) -> OIDCSettingsView:
             await context.providers.metadata(whole.issuer)
         except ProviderFault as fault:
             raise Problem(f"issuer: could not be asked ({fault.reason})") from None
-    async with context.pool.transaction("put_sign_on") as tx:
+    async with context.pool.transaction("put_oidc_settings") as tx:
         await put_sign_on(tx, ask.who, whole, context.keyring)
     return await _settings_json(context)
 
 
 async def _wanted(context: AppContext, body: SetOIDCSettings) -> OidcSettings:
     """Returns the requested settings without the secret. Absent fields are unchanged."""
-    async with context.pool.statement("read_sign_on") as tx:
+    async with context.pool.statement("read_oidc_settings") as tx:
         before = (await select_sign_on_shown(tx, context.options.sign_on)).settings
     redirect = body.redirect_url
     redirect_url = before.redirect_url if redirect is UNSET else redirect.strip()
@@ -76,7 +76,7 @@ def _text(text: object, before: str) -> str:
 
 
 async def _settings_json(context: AppContext) -> OIDCSettingsView:
-    async with context.pool.statement("read_sign_on") as tx:
+    async with context.pool.statement("read_oidc_settings") as tx:
         shown = await select_sign_on_shown(tx, context.options.sign_on)
     settings = shown.settings
     is_active = False
@@ -111,7 +111,7 @@ ROUTES: Final = setting_routes(
     body=SetOIDCSettings,
     answer=OIDCSettingsView,
     summaries=(
-        "How people sign in elsewhere, and whether the provider answers.",
-        "Set how people sign in elsewhere; the provider is asked before anything is kept.",
+        "Read the OIDC settings and whether the provider responds.",
+        "Set the OIDC settings; the provider is checked before saving.",
     ),
 )

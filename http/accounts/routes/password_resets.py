@@ -32,7 +32,7 @@ async def request_reset(ask: Request) -> SignedIn:
     count_attempt(ask)
     if not (await mailing_now(context)).can_mail:
         raise Problem("mail_unavailable")
-    async with context.pool.statement("ask_for_reset") as tx:
+    async with context.pool.statement("request_password_reset") as tx:
         await ask_for_reset(tx, ask.body.email.strip())
     context.on_reset_asked()
     return SignedIn(ok=True)
@@ -44,7 +44,7 @@ async def confirm_reset(ask: Request) -> None:
     if not context.options.local_enabled:
         raise Problem("not_found")
     count_attempt(ask)
-    async with context.pool.transaction("expect_good_reset", read_only=True) as tx:
+    async with context.pool.transaction("check_reset_token", read_only=True) as tx:
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
         await expect_good(tx, body.token)
     broken = rule_broken(body.new_password, policy.min_password_len)
@@ -60,7 +60,7 @@ ROUTES: Final = (
         path="/auth/local/reset/request",
         action=_NOBODY,
         handler=request_reset,
-        summary="Ask for a new password by mail; the answer is the same for every address.",
+        summary="Request a password reset by e-mail; the response is the same for every address.",
         tag="password_resets",
         body=ResetRequest,
         answer=SignedIn,
@@ -72,7 +72,7 @@ ROUTES: Final = (
         path="/auth/local/reset/confirm",
         action=_NOBODY,
         handler=confirm_reset,
-        summary="Set the new password by what the letter held, once; all sessions end.",
+        summary="Set a new password with the token of the e-mail; ends all sessions.",
         tag="password_resets",
         body=ResetConfirm,
         status=204,

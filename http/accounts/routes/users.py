@@ -68,7 +68,7 @@ async def list_people(ask: Request) -> list[AdminUser]:
     fault = words_fault(q)
     if fault is not None:
         raise Problem(f"q: {fault}")
-    async with ask.context.pool.transaction("list_people", read_only=True) as tx:
+    async with ask.context.pool.transaction("list_users", read_only=True) as tx:
         return [_user_json(person) for person in await search_people(tx, q)]
 
 
@@ -109,7 +109,7 @@ ROUTES: Final = (
         path=_ALL,
         action=EDIT,
         handler=list_people,
-        summary="Everybody who has an account, with their memberships.",
+        summary="List all users with their memberships.",
         tag="people",
         query=UsersQuery,
         answer=list[AdminUser],
@@ -119,7 +119,7 @@ ROUTES: Final = (
         path=_ALL,
         action=EDIT,
         handler=create,
-        summary="Make an account; without a password it cannot sign in by one.",
+        summary="Create a user; without a password, password sign-in is not possible.",
         tag="people",
         body=CreateUser,
         answer=AdminUser,
@@ -131,7 +131,7 @@ ROUTES: Final = (
         path=_ONE,
         action=EDIT,
         handler=update,
-        summary="Make somebody else a global admin, or no longer one.",
+        summary="Grant or revoke the global admin right of another user.",
         tag="people",
         body=UpdateAdminUser,
         answer=User,
@@ -141,7 +141,7 @@ ROUTES: Final = (
         path=_ONE,
         action=EDIT,
         handler=delete,
-        summary="Remove somebody else's account.",
+        summary="Delete another user.",
         tag="people",
         status=204,
     ),

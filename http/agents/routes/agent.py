@@ -111,7 +111,7 @@ async def _hear(ask: Request) -> AgentRow:
         raise Problem("forbidden")
     if region not in ask.context.options.regions:
         raise Problem("region: is not known")
-    async with ask.context.pool.transaction("hear_agent") as tx:
+    async with ask.context.pool.transaction("record_agent_seen") as tx:
         return await record_agent_contact.hear(
             tx, credential.source, region, _instance(ask), credential.name
         )
@@ -274,7 +274,7 @@ ROUTES: Final = (
         "POST",
         "heartbeat",
         heartbeat,
-        "Say what one can run; the answer is our time.",
+        "Agent heartbeat with capabilities; returns the server time.",
         query=InRegion,
         body=AgentHeartbeat,
         answer=AgentHeartbeatResponse,
@@ -292,7 +292,7 @@ ROUTES: Final = (
         "POST",
         "backfill",
         partial(report, source=ResultSource.BACKFILL),
-        "Bring what was found while nobody could be told.",
+        "Report results of the time without a connection.",
         query=InRegion,
         body=Results,
         answer=ResultsResponse,

@@ -50,7 +50,7 @@ ROUTES: Final = (
         path="/api/v1/admin/fleet",
         action=Permission(Need.GLOBAL_ADMIN),
         handler=read_fleet,
-        summary="The processes that are there, and what waits in each region.",
+        summary="List live processes, and the pending jobs of each region.",
         tag="fleet",
         answer=Fleet,
     ),

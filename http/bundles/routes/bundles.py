@@ -111,12 +111,12 @@ ROUTES: Final = (
     _take_bundle(
         path=f"{_ONE}/plan",
         handler=plan,
-        summary="What applying a bundle would change; nothing is written.",
+        summary="Plan a bundle: the changes of an apply, without writing.",
     ),
     _take_bundle(
         path=f"{_ONE}/apply",
         handler=apply,
-        summary="Makes the project's monitors and services what a bundle says, all or nothing.",
+        summary="Apply a bundle to the project, atomically.",
     ),
     Route(
         method="GET",
@@ -124,7 +124,7 @@ ROUTES: Final = (
         action=EXPORT,
         scope=_PROJECT,
         handler=export,
-        summary="The project's monitors and services as a bundle, but for those of files.",
+        summary="Export the project as a bundle, except objects of file providers.",
         tag="bundles",
         answer=Bundle,
     ),

@@ -170,7 +170,7 @@ ROUTES: Final = (
         action=EVALUATE,
         scope=SERVICE,
         handler=evaluate,
-        summary="Ask whether to release now; the answer is kept with all that it was made from.",
+        summary="Evaluate the release gate; the decision is stored with its evidence.",
         tag="gate",
         body=EmptyGateBody,
         body_optional=True,
@@ -192,7 +192,7 @@ ROUTES: Final = (
         PROJECT,
         read_project_policy,
         summaries=(
-            "The policy of all services of a project that have none of their own.",
+            "Read the project's policy, which applies to services without their own.",
             "Put the project's policy, as a whole.",
             "Remove the project's policy.",
         ),

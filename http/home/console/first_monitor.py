@@ -52,7 +52,7 @@ async def create_first(ask: Request) -> Response:
 
 
 async def _again(ask: Request, typed: str, error: str) -> Response:
-    async with ask.context.pool.transaction("console_first", read_only=True) as tx:
+    async with ask.context.pool.transaction("console_first_monitor", read_only=True) as tx:
         frame = await frame_of(ask, tx)
     return render_first_monitor(frame, typed=typed, error=error, status=400)
 

@@ -19,7 +19,9 @@ CLICKS_APART_US = 10 * SECOND
 
 async def opened_already(ask: Request, body: CreateIncident) -> UUID | None:
     """Returns the incident that the first click opened."""
-    async with ask.context.pool.transaction("console_opened_twice", read_only=True) as tx:
+    async with ask.context.pool.transaction(
+        "console_find_duplicate_incident", read_only=True
+    ) as tx:
         return await select_opened_same(
             tx,
             org_of(ask),
@@ -37,7 +39,7 @@ async def opened_already(ask: Request, body: CreateIncident) -> UUID | None:
 async def was_submitted_already(ask: Request, body: AddIncidentUpdate) -> bool:
     """Returns whether the newest update is equal and from the first click."""
     status = given(body.status)
-    async with ask.context.pool.transaction("console_said_twice", read_only=True) as tx:
+    async with ask.context.pool.transaction("console_find_duplicate_update", read_only=True) as tx:
         return await was_just_posted(
             tx,
             ask.ids["incidentID"],

@@ -36,7 +36,7 @@ async def receive_alertmanager(ask: Request) -> AlertmanagerResult:
         for place, alert in enumerate(payload.alerts)
     ]
     keys = list({alert.key for alert in alerts})
-    async with ask.context.pool.transaction("look_at_alerts", read_only=True) as tx:
+    async with ask.context.pool.transaction("read_alert_incidents", read_only=True) as tx:
         since = await select_open_of_alerts(tx, org_of(ask), project_of(ask), keys)
     counts: Counter[AlertAction] = Counter()
     for alert in alerts:
@@ -96,7 +96,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=("project", "projectID"),
         handler=receive_alertmanager,
-        summary="Take a notification of Alertmanager: firing opens incidents, resolved ends them.",
+        summary="Receive Alertmanager alerts: firing opens incidents, resolved closes them.",
         tag="alerts",
         body=AlertmanagerPayload,
         answer=AlertmanagerResult,

@@ -54,7 +54,7 @@ async def test_check(context: AppContext, draft: MonitorDraft, home: Scope) -> R
     """
     options = context.options
     org, project = int(str(home.organization)), int(str(home.project))
-    async with context.pool.transaction("open_references", read_only=True) as tx:
+    async with context.pool.transaction("resolve_references", read_only=True) as tx:
         regions = await select_usable_regions(tx, org, options.regions, options.reserved)
         check_draft(draft, regions)
         _refuse_bindings(draft)
@@ -82,7 +82,7 @@ async def _try_elsewhere(
 ) -> Result:
     uid = uuid7()
     text, sealed = close_document(document_of(draft, values), context.keyring, uid)
-    async with context.pool.transaction("ask_for_trial") as tx:
+    async with context.pool.transaction("request_check_test") as tx:
         if not await has_worker(tx, draft.region):
             return _nobody(context, draft)
         until = Instant(tx.now + BEGIN_SECONDS * SECOND)
@@ -92,7 +92,7 @@ async def _try_elsewhere(
         with trio.move_on_after(seconds):
             while True:
                 await trio.sleep(LOOK_SECONDS)
-                async with context.pool.statement("take_trial_answer") as tx:
+                async with context.pool.statement("pop_check_test_result") as tx:
                     found = await run_check_test.pop_answer(tx, uid)
                 if found is not None:
                     return msgspec.json.decode(found, type=Result)
@@ -100,7 +100,7 @@ async def _try_elsewhere(
     finally:
         # Best effort: if this statement fails, retention deletes the row.
         with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
-            async with context.pool.statement("forget_trial") as tx:
+            async with context.pool.statement("delete_check_test") as tx:
                 await run_check_test.delete_check_test(tx, uid)
 
 

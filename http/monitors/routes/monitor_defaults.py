@@ -40,7 +40,7 @@ ROUTES: Final = (
         path="/api/v1/monitor-defaults",
         action=Permission(Need.ANYONE),
         handler=read,
-        summary="What a new monitor has where nobody says otherwise.",
+        summary="Read the defaults of new monitors.",
         tag="monitor_defaults",
         answer=MonitorDefaults,
     ),
@@ -53,7 +53,7 @@ ROUTES: Final = (
         body=PutMonitorDefaults,
         answer=MonitorDefaults,
         summaries=(
-            "The defaults of new monitors, and whether anybody has set them.",
+            "Read the defaults of new monitors and whether they are configured.",
             "Set the defaults of new monitors, all of them.",
         ),
     ),

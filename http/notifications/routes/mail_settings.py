@@ -73,7 +73,7 @@ ROUTES: Final = setting_routes(
     body=SetMailSettings,
     answer=MailSettingsView,
     summaries=(
-        "By which server letters go, and where their links lead.",
-        "Set by which server letters go; it holds from the next letter on.",
+        "Read the mail server settings and the base URL of links.",
+        "Set the mail server; applies from the next e-mail on.",
     ),
 )

@@ -62,7 +62,7 @@ async def send_objective(ask: Request) -> Response:
         objective = decimal("objective", stripped(ask, "objective"))
         rules = _rules(ask)
         enabled = "burn" in ask.form
-        async with ask.context.pool.transaction("console_aim") as tx:
+        async with ask.context.pool.transaction("console_set_objective") as tx:
             await put_target(tx, ask.who, row.project_uid, row.uid, window, objective)
             await put_burn_alerting(
                 tx, ask.who, row.project_uid, row.uid, window, rules, enabled=enabled

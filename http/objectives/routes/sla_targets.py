@@ -107,7 +107,7 @@ async def read_project_target(ask: Request) -> SLATarget:
 async def put_project_target(ask: Request) -> SLATarget:
     """Sets the objective of the window in the body, else in the query."""
     window = given(ask.body.window) or ask.query.window
-    async with ask.context.pool.transaction("aim_for_project") as tx:
+    async with ask.context.pool.transaction("set_project_objective") as tx:
         target = await aim_for_project(
             tx, ask.who, ask.ids["projectID"], window, ask.body.objective
         )
@@ -115,7 +115,7 @@ async def put_project_target(ask: Request) -> SLATarget:
 
 
 async def delete_project_target(ask: Request) -> None:
-    async with ask.context.pool.transaction("aim_no_more") as tx:
+    async with ask.context.pool.transaction("delete_project_objective") as tx:
         await delete_project_objective(tx, ask.who, ask.ids["projectID"], ask.query.window)
 
 
@@ -150,7 +150,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=put_monitor_target,
-        summary="Aim at an availability over a window, and say who is told when it burns too fast.",
+        summary="Set a monitor's objective and its burn rules.",
         tag="sla_targets",
         body=SetMonitorTarget,
         answer=SLATarget,
@@ -161,7 +161,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_PROJECT,
         handler=read_project_target,
-        summary="What is aimed at for the project over a window.",
+        summary="Read the project's objective for a window.",
         tag="sla_targets",
         query=TargetQuery,
         answer=SLATarget,
@@ -172,7 +172,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=put_project_target,
-        summary="Aim at an availability of the project over a window.",
+        summary="Set the project's objective for a window.",
         tag="sla_targets",
         query=TargetQuery,
         body=SetProjectTarget,
@@ -184,7 +184,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=delete_project_target,
-        summary="Aim at nothing over a window.",
+        summary="Delete the project's objective for a window.",
         tag="sla_targets",
         query=TargetQuery,
         status=204,
@@ -195,7 +195,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=put_report,
-        summary="Whether the weekly report of the project is sent.",
+        summary="Enable or disable the project's weekly report.",
         tag="sla_targets",
         body=ReportWeekly,
         answer=ReportedWeekly,

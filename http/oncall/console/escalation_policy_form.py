@@ -122,7 +122,7 @@ def _target(step: int, text: str) -> EscalationTargetRequest:
 
 async def _ground(ask: Request) -> EscalationFormData:
     org, project = org_of(ask), project_of(ask)
-    async with ask.context.pool.transaction("console_ladder_form", read_only=True) as tx:
+    async with ask.context.pool.transaction("console_escalation_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         schedules = await select_schedules_of(tx, org, project)
         channels = await select_channels_of(tx, org, project)

@@ -123,7 +123,7 @@ async def delete(ask: Request) -> None:
 
 
 async def current(ask: Request) -> OnCallNow:
-    async with ask.context.pool.transaction("who_is_on_call", read_only=True) as tx:
+    async with ask.context.pool.transaction("read_oncall", read_only=True) as tx:
         row = await _found(tx, ask.ids["scheduleID"])
         (standing,) = await select_rosters(tx, row.org, [row], tx.now, LATEST)
         now = tx.now
@@ -234,7 +234,7 @@ ROUTES: Final = (
         method="POST",
         action=EDIT,
         handler=create,
-        summary="Make an on-call schedule.",
+        summary="Create an on-call schedule.",
         body=CreateOnCallSchedule,
         answer=OnCallSchedule,
         status=201,
@@ -252,7 +252,7 @@ ROUTES: Final = (
         method="DELETE",
         action=EDIT,
         handler=delete,
-        summary="Remove an on-call schedule that no escalation policy names.",
+        summary="Delete an on-call schedule that no escalation policy uses.",
         status=204,
         also=(409,),
     ),
@@ -262,7 +262,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_SCHEDULE,
         handler=current,
-        summary="Who is on call now, until when, and by which override.",
+        summary="Read the current on-call channel with its end and override.",
         tag="oncall",
         answer=OnCallNow,
     ),
@@ -282,7 +282,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_SCHEDULE,
         handler=override,
-        summary="Put somebody else on call for a while; the newest override wins.",
+        summary="Create an on-call override; the newest override wins.",
         tag="oncall",
         body=CreateOnCallOverride,
         answer=OnCallOverride,
@@ -295,7 +295,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=("override", "overrideID"),
         handler=end_override,
-        summary="Take an override back.",
+        summary="Delete an on-call override.",
         tag="oncall",
         status=204,
     ),
@@ -318,7 +318,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_SCHEDULE,
         handler=new_calendar_token,
-        summary="Give the calendar a new token, shown once; the old one ends.",
+        summary="Renew the calendar token, returned once; the old one becomes invalid.",
         tag="oncall",
         answer=CalendarToken,
         status=201,

@@ -101,7 +101,7 @@ async def delete(ask: Request) -> Response:
 
 
 async def _asked(ask: Request, fault: FieldFault = NONE) -> Response:
-    async with ask.context.pool.transaction("console_delete_asked", read_only=True) as tx:
+    async with ask.context.pool.transaction("console_confirm_delete", read_only=True) as tx:
         row = await select_service(tx, ask.ids["serviceID"])
         if row is None:
             raise Problem("not_found")

@@ -10,7 +10,7 @@ from .page_access import ONE, reached, route
 
 
 async def render_delete_page(ask: Request) -> Response:
-    async with ask.context.pool.transaction("console_delete_page_asked", read_only=True) as tx:
+    async with ask.context.pool.transaction("console_confirm_page_delete", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         found = await reached(ask, tx)
     return page("status_pages/console/delete_page.html", frame=frame, row=found.row)

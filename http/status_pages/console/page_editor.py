@@ -176,7 +176,9 @@ def _new(ask: Request, form: str, name: str) -> CreateComponent:
 
 async def _added_already(ask: Request, body: CreateComponent) -> UUID | None:
     """Returns the id of an equal component, so that a repeated click adds none."""
-    async with ask.context.pool.transaction("console_component_twice", read_only=True) as tx:
+    async with ask.context.pool.transaction(
+        "console_find_duplicate_component", read_only=True
+    ) as tx:
         page = (await reached(ask, tx)).row
         rows = await select_components_of(tx, page.org, page.id)
     wanted = (body.name, given(body.monitor_id), given(body.service_id), given(body.manual_status))

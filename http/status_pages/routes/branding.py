@@ -98,7 +98,7 @@ ROUTES: Final = (
         path="/api/v1/public/branding",
         action=_ANYBODY,
         handler=read_public,
-        summary="What the installation looks like to the public.",
+        summary="Read the public branding of the installation.",
         tag="branding",
         answer=PublicBranding,
     ),
@@ -111,7 +111,7 @@ ROUTES: Final = (
         body=PutBranding,
         answer=Branding,
         summaries=(
-            "The branding, and whether anybody has set it.",
+            "Read the branding and whether it is configured.",
             "Set the branding, the whole of it.",
         ),
     ),

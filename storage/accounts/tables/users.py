@@ -39,7 +39,7 @@ _LOCK_ADMINS = "select id from users where is_global_admin order by id for updat
 _SET_ADMIN = """
 update users set is_global_admin = %(admin)s, updated_at = at(%(now)s) where id = %(id)s
 """
-_TELL = """
+_SET_FROM_PROVIDER = """
 update users set email = %(email)s, email_verified = %(verified)s, display_name = %(name)s,
   updated_at = at(%(now)s)
 where id = %(id)s
@@ -127,9 +127,11 @@ async def set_password(tx: Tx, user: int, password: str) -> None:
     await tx.execute(_SET_PASSWORD, id=user, password=password, now=tx.now)
 
 
-async def enqueue_user_event(tx: Tx, user: int, email: str, name: str, *, verified: bool) -> None:
+async def update_from_provider(tx: Tx, user: int, email: str, name: str, *, verified: bool) -> None:
     """Writes the provider's current data of a user."""
-    await tx.execute(_TELL, id=user, email=email, verified=verified, name=name, now=tx.now)
+    await tx.execute(
+        _SET_FROM_PROVIDER, id=user, email=email, verified=verified, name=name, now=tx.now
+    )
 
 
 async def record_active(tx: Tx, user: int) -> None:

@@ -123,7 +123,7 @@ async def _told(tx: Tx, user: UserRow, person: OidcPerson) -> None:
         verified = holder is None or holder.id == user.id
     name = person.name or user.display_name
     if (user.email, user.email_verified, user.display_name) != (person.email, verified, name):
-        await users.enqueue_user_event(tx, user.id, person.email, name, verified=verified)
+        await users.update_from_provider(tx, user.id, person.email, name, verified=verified)
 
 
 def _principal(user: UserRow) -> Principal:

@@ -381,7 +381,7 @@ class Api:
 
     async def aim_for_project(self) -> None:
         """The shop, over thirty days."""
-        async with self.pool.transaction("aim_for_project") as tx:
+        async with self.pool.transaction("set_project_objective") as tx:
             await aim_for_project(tx, self.editor, self.project, "30d", 99.0)
 
     async def new_maintenance(self) -> UUID:
