@@ -241,7 +241,7 @@ def _network_faults(key: str, networks: tuple[str, ...]) -> list[str]:
         try:
             ipaddress.ip_network(text, strict=False)
         except ValueError:
-            faults.append(f"{key}: {text!r} is no network")
+            faults.append(f"{key}: {text!r} is not a CIDR network")
     return faults
 
 
@@ -353,7 +353,7 @@ def _pull_token_faults(pull: Pull) -> list[str]:
         if len(agent.token) < AGENT_TOKEN_SHORTEST:
             faults.append(f"{key}.token: at least {AGENT_TOKEN_SHORTEST} characters")
         elif agent.token in tokens:
-            faults.append(f"{key}.token: must be no other's too")
+            faults.append(f"{key}.token: must be unique")
         names.add(agent.name)
         tokens.add(agent.token)
     return faults

@@ -133,7 +133,7 @@ def _put(document: dict[str, Any], path: list[str], value: Any, faults: list[str
     for part in path[:-1]:
         place = place.setdefault(part, {})
         if not isinstance(place, dict):
-            faults.append(f"{'.'.join(path)}: {part} is no section")
+            faults.append(f"{'.'.join(path)}: {part} is not a section")
             return
     place[path[-1]] = value
 

@@ -52,7 +52,7 @@ def look_into(directory: Path, before: Mapping[str, BundleFile]) -> list[BundleF
     except OSError as error:
         raise DirectoryUnreadable(f"{directory} cannot be read: {error.strerror}") from error
     if len(names) > FILES_MOST:
-        raise DirectoryUnreadable(f"{directory} holds more than {FILES_MOST} bundles")
+        raise DirectoryUnreadable(f"{directory} contains more than {FILES_MOST} bundles")
     return [_look_at(directory, name, before.get(name)) for name in names]
 
 
@@ -60,7 +60,7 @@ def _look_at(directory: Path, name: str, before: BundleFile | None) -> BundleFil
     try:
         with open(directory / name, "rb", opener=_without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return BundleFile(name, _digest(b""), error="is no file")
+                return BundleFile(name, _digest(b""), error="is not a file")
             content = file.read(BYTES_MOST + 1)
     except OSError as error:
         return BundleFile(name, _digest(b""), error=f"cannot be read: {error.strerror}")

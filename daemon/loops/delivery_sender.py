@@ -75,7 +75,7 @@ async def _send(
         body = event.payload.encode()
         await deliver_signed(delivery.webhook.url, secret, event.event, str(event.uid), body, means)
         return ""
-    assert delivery.channel is not None, "what has no destination is not handed out"
+    assert delivery.channel is not None, "a leased delivery has a destination"
     config = settings_of_channel.opened(delivery.channel, keyring)
     message = _message(delivery, base_url)
     return (await deliver(delivery.channel.type, message, config, means)).thread

@@ -327,7 +327,7 @@ async def _home(tx: Tx, source: FileProviderConfig, bundle: Bundle) -> ProjectRo
     """Returns the project of a bundle. Refused if it is unknown or outside the scope."""
     home = await select_project_named(tx, bundle.organization, bundle.project)
     if home is None:
-        raise Refused("invalid", "project", "is none of this installation")
+        raise Refused("invalid", "project", "is not in this installation")
     organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the project stands in it"
     if not may_name(source.scope, organization.slug, home.slug):

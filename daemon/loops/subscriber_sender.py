@@ -133,7 +133,7 @@ async def record_end(
     If the change cannot be stored, the returned outcome makes the outbox retry the event.
     """
     to = delivery.subscriber
-    assert to is not None, "it goes to a subscriber"
+    assert to is not None, "a subscriber event has a subscriber"
     is_refusal = outcome.is_over or _is_missed_notice(delivery, to, outcome, max_attempts)
     try:
         if is_refusal and outcome.reason != NOT_PUBLIC:

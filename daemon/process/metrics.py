@@ -161,7 +161,7 @@ class _HouseCollector(Collector):
             )
             yield _gauge(
                 "leadline_reservation_lag_seconds",
-                "How far reservation is behind the clock, in seconds.",
+                "Lag of the reservation of windows behind the clock, in seconds.",
                 house.ticker.lag_us() / 1e6,
             )
         if house.sealer is not None:
@@ -247,7 +247,7 @@ class _HouseCollector(Collector):
         yield steps
         yield _counted(
             "leadline_delegation_fail_open_total",
-            "Outages that monitors told though a service owns their paging, by why it could not.",
+            "Outages that monitors announced although a service owns paging, by reason.",
             counts.failed_open,
         )
 
@@ -273,7 +273,7 @@ class _HouseCollector(Collector):
         yield withheld
         yield _counted(
             "leadline_service_incidents_total",
-            "What became of the episodes of services in trouble.",
+            "Service incidents opened and resolved, by action.",
             evaluator.acts,
             label="action",
         )
@@ -417,7 +417,7 @@ def _gate(counts: GateCounts) -> Iterator[Family]:
 def _changes(counts: ChangeCounts) -> Iterator[Family]:
     yield _counted(
         "leadline_changes_recorded_total",
-        "Phases of changes that were told, new or known already.",
+        "Phases of changes recorded or replayed, by outcome.",
         counts.recorded,
         "outcome",
     )

@@ -78,7 +78,9 @@ def validate(
     if spec is None:
         known = kind in MonitorType.__members__.values()
         return [
-            SpecFault("type", "is not available in this version" if known else "is no known type")
+            SpecFault(
+                "type", "is not available in this version" if known else "is not a known type"
+            )
         ]
     faults = _target_faults(spec, target)
     if method and spec.methods and method not in spec.methods:

@@ -85,11 +85,11 @@ def unstorable(
 
 def _message_fault(item: AgentResult) -> tuple[str, str] | None:
     if item.up:
-        return ("msg", "is empty where the target is up") if item.msg else None
+        return ("msg", "must be empty if the target is up") if item.msg else None
     if item.msg.partition(" ")[0] not in _CLASSES:
         return "msg", "begins with no failure class"
     if len(item.msg) > _MESSAGE_MOST or not item.msg.isprintable():
-        return "msg", "holds more than a class and a host"
+        return "msg", "must contain only a failure class and a host"
     return None
 
 

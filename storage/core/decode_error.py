@@ -18,5 +18,5 @@ def field_fault(text: str) -> tuple[str, str]:
     if said.startswith(unknown):
         return f"{field}.{said.removeprefix(unknown)}".lstrip("."), "is not known here"
     if said.startswith("Invalid enum value "):
-        said = "is none of the values that are known"
+        said = "is not one of the known values"
     return field, said[:1].lower() + said[1:]

@@ -40,7 +40,7 @@ def text_rule_broken(text: str, *, multiline: bool = False) -> str | None:
     """Returns why a text cannot be stored: control characters or lone surrogates; else None."""
     allowed = "\n\t" if multiline else ""
     if any((char < " " or "\x7f" <= char <= "\x9f") and char not in allowed for char in text):
-        return "must not hold control characters"
+        return "must not contain control characters"
     if any("\ud800" <= char <= "\udfff" for char in text):
         return "must be valid Unicode"
     return None

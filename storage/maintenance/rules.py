@@ -40,7 +40,7 @@ def fault(recurrence: Recurrence) -> tuple[str, str] | None:
     """Returns an invalid field of a recurrence and its rule, None if it is valid."""
     least, most = DURATION_SECONDS
     if recurrence.timezone and not is_timezone(recurrence.timezone):
-        return "timezone", "is no IANA time zone"
+        return "timezone", "is not an IANA time zone"
     if not least * SECOND <= recurrence.duration_us <= most * SECOND:
         return "duration_seconds", f"must be between {least} and {most}"
     said = _rule_fault(recurrence.rrule)

@@ -10,7 +10,9 @@ from collections.abc import Collection
 from ..monitors.rules import composite
 from ..services.rules import service_health as service
 
-SEVERAL_REGIONS = "its children stand in several regions, over which no service counts a quorum"
+SEVERAL_REGIONS = (
+    "its children are in several regions, and a service cannot count a quorum over them"
+)
 
 
 def policies_of(

@@ -82,7 +82,7 @@ async def test_a_wrong_first_code_enables_nothing(api: Api, passwords: Passwords
     session = await cookie_of(api)
     path = "/api/v1/me/totp/enable"
     answer = await api.ask(session, "POST", path, {"code": "000000"})
-    expected = (400, "code: there is no enrolment that it could confirm")
+    expected = (400, "code: no enrolment is pending")
     assert await error(answer) == expected
     await api.ask(session, "POST", "/api/v1/me/totp/enroll")
     answer = await api.ask(session, "POST", path, {"code": "no code"})

@@ -65,10 +65,10 @@ async def test_a_token_may_what_its_role_says_until_it_is_revoked(api: Api) -> N
         ({"actions": ["change:record"], "role": "viewer"}, "action_not_granted"),
         (
             {"role": "org_admin", "project_id": "shop"},
-            "project_id: an org_admin is one of the whole organization",
+            "project_id: must be omitted for org_admin, whose scope is the organization",
         ),
-        ({"project_id": "foreign"}, "project_id: is no project of this organization"),
-        ({"project_id": "missing"}, "project_id: is no project of this organization"),
+        ({"project_id": "foreign"}, "project_id: is not a project of this organization"),
+        ({"project_id": "missing"}, "project_id: is not a project of this organization"),
         ({"name": " "}, "name: must not be blank"),
     ],
 )

@@ -262,11 +262,11 @@ async def test_a_claim_by_who_can_run_less_keeps_nobody_waiting(edge: Edge) -> N
     ("change", "fault"),
     [
         ({"after": -0.001}, "ts: is before due_at"),
-        ({"up": True, "msg": "timeout shop"}, "msg: is empty where the target is up"),
+        ({"up": True, "msg": "timeout shop"}, "msg: must be empty if the target is up"),
         ({"up": False, "msg": ""}, "msg: begins with no failure class"),
         ({"up": False, "msg": "probe_error shop"}, "msg: begins with no failure class"),
         ({"up": False, "msg": "push_missed"}, "msg: begins with no failure class"),
-        ({"up": False, "msg": "timeout a\nb"}, "msg: holds more than a class and a host"),
+        ({"up": False, "msg": "timeout a\nb"}, "msg: must contain only a failure class and a host"),
         ({"latency_ms": -1}, "latency_ms: "),
         ({"ts": "2026-01-05T00:00:00"}, "ts: "),
         ({"more": 1}, "invalid JSON body"),

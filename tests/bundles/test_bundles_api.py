@@ -193,7 +193,7 @@ async def test_all_or_nothing_and_the_entry_is_named(api: Api) -> None:
         ),
         (
             {"web": {**WEB, "escalation_policy": "nobody"}},
-            "monitors.web.escalation_policy: is the name of none of the project",
+            "monitors.web.escalation_policy: is not a name in the project",
         ),
         (
             {"web": {**WEB, "region": "moon"}},
@@ -238,7 +238,7 @@ async def test_another_projects_bundle_is_refused(api: Api) -> None:
     assert answer == {"error": "project: is another than the one it is applied to"}
     document = {**bundle({"web": WEB}), "organization": "other"}
     answer = await ask(api, "apply", document, 400)
-    assert answer == {"error": "organization: is not that of the project"}
+    assert answer == {"error": "organization: is not the organization of the project"}
 
 
 async def test_a_name_that_is_given_twice_is_refused(api: Api) -> None:

@@ -100,7 +100,7 @@ async def test_what_is_wrong_keeps_what_was_right(world: World, tmp_path: Path) 
     row = await file(world)
     assert row.status == "rejected"
     assert row.last_error == (
-        "line 5, column 20: monitors.web.type: is none of the values that are known"
+        "line 5, column 20: monitors.web.type: is not one of the known values"
     )
     shop.write_text(HEAD + WEB)
     await look()
@@ -160,7 +160,7 @@ async def test_a_file_that_goes_leaves_orphans_at_the_second_look(
     for _ in range(3):
         await look()
     assert (await monitors(world))["web"] == (True, False)
-    assert "holds no bundle any more" in (await said(world)).last_error
+    assert "no longer contains a bundle" in (await said(world)).last_error
     await trio.to_thread.run_sync(tmp_path.rmdir)
     await look()
     assert "cannot be read" in (await said(world)).last_error
@@ -388,7 +388,7 @@ async def test_a_pipe_among_the_files_keeps_nobody_waiting(world: World, tmp_pat
     with trio.fail_after(60):
         await look()
         assert await look() == 1
-    assert (await file(world, "pipe.yaml")).last_error == "is no file"
+    assert (await file(world, "pipe.yaml")).last_error == "is not a file"
 
 
 async def test_an_edit_and_an_application_wait_for_each_other(world: World, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ async def test_what_is_not_well_formed_says_its_code_its_field_and_the_rule(api:
         ({"source": ""}, source),
         ({"external_id": " "}, "external_id_invalid: external_id: must be 1 to 128 characters"),
         ({"ref": "x" * 129}, "ref_invalid: ref: must be at most 128 characters"),
-        ({"ref": "a\tb"}, "ref_invalid: ref: must not hold control characters"),
+        ({"ref": "a\tb"}, "ref_invalid: ref: must not contain control characters"),
         ({"url": "http://ci.example.com"}, url),
         ({"url": "https://me:pw@ci.example.com"}, url),
         ({"occurred_at": "yesterday"}, "occurred_at: must be an RFC 3339 instant"),

@@ -212,7 +212,7 @@ async def test_one_is_active_at_a_time_of_the_revision_that_was_seen(gated: Gate
         ({"reason": ""}, "reason: must be 1–500 characters"),
         ({"reason": " \n\t "}, "reason: must be 1–500 characters"),
         ({"reason": "x" * 501}, "reason: must be 1–500 characters"),
-        ({"reason": "a\u0007b"}, "reason: must not hold control characters"),
+        ({"reason": "a\u0007b"}, "reason: must not contain control characters"),
         ({"reason": None}, "reason: "),
         ({"expires_at": to_text(FROZEN_NOW)}, "expires_at: must be in the future"),
         (

@@ -190,7 +190,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
         (
             IncidentStatus.IDENTIFIED,
             {"status": "identified", "body": ""},
-            "Body must say something",
+            "Body is required if",
         ),
         (
             IncidentStatus.IDENTIFIED,

@@ -103,7 +103,7 @@ async def test_maintenance_comes_again_until_it_is_ended(api: Api) -> None:
         "reason": "Backups",
     }
     for wrong, told in (
-        ({"zone": "Europe/Atlantis"}, "Time zone: is no IANA time zone."),
+        ({"zone": "Europe/Atlantis"}, "Time zone: is not an IANA time zone."),
         ({"starts": "2026-01-04T08:00"}, "Begins: must not be before now where it comes again."),
         ({"ends": "2026-02-06T09:00"}, "Ends: must be between"),
     ):
@@ -138,7 +138,7 @@ async def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(api: 
     page = await text_of(await send(api, path_of(api), {**form, "starts": "soon"}))
     assert "Begins: must be a day and a time." in page
     page = await text_of(await send(api, path_of(api), {**form, "starts": "2025-01-06T08:00"}))
-    assert "results of earlier are no longer kept" in page
+    assert "older results are deleted" in page
     assert await many(api) == 0
 
 

@@ -136,7 +136,7 @@ async def test_a_schedule_is_made_changed_and_deleted_by_its_form(api: Api) -> N
     for wrong, told in (
         ({"shift": "0"}, "Shift: must be 3600"),
         ({"shift": "x"}, "Shift: must be a whole number"),
-        ({"timezone": "Europe/Atlantis"}, "Time zone: is no IANA time zone"),
+        ({"timezone": "Europe/Atlantis"}, "Time zone: is not an IANA time zone"),
         ({"participant": [""]}, "Who takes turns: must have 1 to 100"),
         ({"anchor": ""}, "First hand-off: must be a day and a time"),
         ({"name": ""}, "Name: must not be blank"),
@@ -200,7 +200,7 @@ async def test_a_ladder_is_made_changed_and_deleted_by_its_form(api: Api) -> Non
     }
     for wrong, told in (
         ({"after-2": "x"}, "Step 2, After: must be a whole number"),
-        ({"after-0": "301"}, "Step 2, After: must not be below"),
+        ({"after-0": "301"}, "Step 2, After: must be at least"),
         ({"targets-2": []}, "Step 2, Whom: must have 1 to 20"),
         ({"targets-2": ["channel:x"]}, "Step 2, Whom: does not exist"),
         ({"targets-2": ["x"]}, "Step 2, Whom: must be chosen"),

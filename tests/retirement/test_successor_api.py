@@ -205,7 +205,7 @@ async def test_what_cannot_become_a_service_says_why_and_nothing_is_made(api: Ap
     assert await refused(400, one, one.uid) == "type: only a composite becomes a service"
     assert await refused(400, row) == "sli: must name which of its 2 children count"
     said = await refused(400, row, one.uid, foreign.uid)
-    assert said == "sli[1]: is none of its children"
+    assert said == "sli[1]: is not a child of the composite"
     await told(api, "PATCH", f"/monitors/{other.uid}", {"enabled": False})
     said = await refused(400, row, one.uid)
     assert said == f"children: {other.slug} is not live: it is paused or retired"
@@ -219,7 +219,7 @@ async def test_a_quorum_over_several_regions_is_none_of_a_service(api: Api) -> N
     here, there = await api.new_monitor(), await api.new_monitor(region="eu")
     row = await composite(api, here, there, config={"mode": "quorum", "quorum": 1})
     said = (await convert(api, row, 400, here.uid, there.uid))["error"]
-    assert said.startswith("quorum: its children stand in several regions")
+    assert said.startswith("quorum: its children are in several regions")
     assert (await convert(api, row, 201, here.uid))["already_converted"] is False
 
 

@@ -41,7 +41,7 @@ def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
     # An interval that a test can wait for, by the form that a person would use.
     page.get_by_role("link", name="Edit").first.click()
     page.get_by_label("Every", exact=True).fill("5")
-    page.get_by_label("Time-out").fill("2")
+    page.get_by_label("Timeout").fill("2")
     page.get_by_label("Name", exact=True).fill("Corner <shop>")
     page.get_by_role("button", name="Save", exact=True).last.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Corner <shop> is up")
@@ -153,13 +153,13 @@ def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
     page.get_by_label("Address").fill("https://user:secret@example.com/")
     page.get_by_label("Name", exact=True).fill("Kept as it was typed")
     page.get_by_label("Every", exact=True).fill("soon")
-    page.get_by_label("Time-out").fill("900")
+    page.get_by_label("Timeout").fill("900")
     page.get_by_label("Conditions").fill("[STATUS] == 200\n[RESULT] == 1")
     page.get_by_role("button", name="Add monitor").click()
     for field, words in [
         ("Address", "must not carry a user name"),
         ("Every", "whole number"),
-        ("Time-out", "1 to 300"),
+        ("Timeout", "1 to 300"),
         ("Conditions", "never known for http"),
     ]:
         control = page.get_by_label(field, exact=True)

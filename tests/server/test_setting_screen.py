@@ -70,7 +70,7 @@ async def test_what_new_monitors_have(api: Api) -> None:
     [
         ("interval_seconds", "4", "Every: must be 5 to 86400 seconds."),
         ("interval_seconds", "soon", "Every: must be a whole number."),
-        ("timeout_seconds", "31", "Time-out: must not be above the interval."),
+        ("timeout_seconds", "31", "Timeout: must not be above the interval."),
         ("retries", "", "Retries: must be a whole number."),
         ("renotify_seconds", "5", "Remind every: must be 0 or 60 to 86400 seconds."),
     ],
@@ -108,7 +108,7 @@ async def test_what_the_installation_looks_like(api: Api) -> None:
     for field, value, said in (
         ("accent_color", "red", "Accent: must be a colour as #rrggbb."),
         ("logo_url", "http://a.example/", "Logo: must be an https URL."),
-        ("announcement_text", "", "Announcement: must say something where it is enabled."),
+        ("announcement_text", "", "Announcement: is required if it is enabled."),
         ("announcement_level", "loud", "Its weight: must be one of those named."),
     ):
         status, page = await typed(api, path, **{**BRANDING, field: value})

@@ -232,22 +232,22 @@ async def test_one_may_be_a_member_of_several_projects_but_of_each_once(api: Api
             {"role": "viewer", "email": "a@b.c", "user_id": str(uuid7())},
             "user_id: give one of user_id and email",
         ),
-        ({"role": "viewer", "email": "no@b.c"}, "email: is nobody who has an account here"),
+        ({"role": "viewer", "email": "no@b.c"}, "email: no account has this e-mail address"),
         (
             {"role": "viewer", "user_id": str(uuid7())},
-            "user_id: is nobody who has an account here",
+            "user_id: no account has this e-mail address",
         ),
         (
             {"role": "org_admin", "email": "stranger@example.com", "project_id": "shop"},
-            "project_id: an org_admin is one of the whole organization",
+            "project_id: must be omitted for org_admin, whose scope is the organization",
         ),
         (
             {"role": "viewer", "email": "stranger@example.com", "project_id": "foreign"},
-            "project_id: is no project of this organization",
+            "project_id: is not a project of this organization",
         ),
         (
             {"role": "owner", "email": "stranger@example.com"},
-            "role: is none of the values that are known",
+            "role: is not one of the known values",
         ),
         ({"email": "stranger@example.com"}, "role: is required"),
     ],

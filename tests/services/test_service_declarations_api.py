@@ -111,7 +111,7 @@ async def test_what_governs_nothing_may_still_be_declared(api: Api) -> None:
     ("given", "error"),
     [
         ({"expected_revision": -1}, "expected_revision: "),
-        ({"monitors": [NOWHERE]}, "monitors: names what is no monitor of this project"),
+        ({"monitors": [NOWHERE]}, "monitors: is not a monitor of this project"),
         ({"sli": [NOWHERE]}, "sli_not_in_monitors"),
         ({"policies": {"aggregation": {"mode": "most"}}}, "policies.aggregation.mode: "),
         ({"policies": {"aggregation": {"modus": "all"}}}, "invalid JSON body"),
@@ -167,7 +167,7 @@ async def test_members_are_named_once_and_are_the_project_s(api: Api) -> None:
     assert "sli: must not name" in await refused(api, "PUT", where, {**document(), **twice}, 400)
     mill = (await api.new_monitor("acme/mill")).uid
     said = await refused(api, "PUT", where, document(one, mill), 400)
-    assert said == "monitors: names what is no monitor of this project"
+    assert said == "monitors: is not a monitor of this project"
     many = document(*[f"019b0000-0000-7000-8000-{n:012d}" for n in range(201)])
     said = await refused(api, "PUT", where, many, 400)
     assert said == "monitors: must have at most 200 entries"

@@ -67,7 +67,7 @@ async def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(ap
         ({"healthy_min": "1", "degraded_min": "2"}, "Members for degraded: must not be above"),
         ({"active_floor": "soon"}, "At least: must be a length"),
         ({"active_multiplier": "1"}, "Intervals: must be 2 to 10."),
-        ({"backfill_from": "2020-01-01T00:00"}, "results of earlier are no longer kept"),
+        ({"backfill_from": "2020-01-01T00:00"}, "older results are deleted"),
     ):
         answer = await send(api, new, {**form, **wrong})
         assert answer.status_code == 400, wrong
@@ -78,7 +78,7 @@ async def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(ap
     assert await services(api) == 0
     stranger = (await api.new_monitor("acme/mill")).uid
     answer = await send(api, new, {**form, "member": [stranger]})
-    assert "Members: names what is no monitor of this project." in await text_of(answer)
+    assert "Members: is not a monitor of this project." in await text_of(answer)
     assert await services(api) == 0
 
 

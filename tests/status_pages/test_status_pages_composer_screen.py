@@ -126,7 +126,7 @@ async def test_a_preview_keeps_all_that_was_typed_and_says_what_would_be_refused
     assert '<option value="monitoring" selected>' in text
     assert re.search(r'<input id="public"[^>]*checked', text) is None
     for form, said in (
-        ({"status": "investigating", "body": " "}, "must say something"),
+        ({"status": "investigating", "body": " "}, "is required if"),
         ({"status": "identified", "body": "x" * 10_001}, "must be at most 10000 characters"),
     ):
         status, text = await send(api, incident, act="preview", public="true", **form)

@@ -72,7 +72,7 @@ def expect_sayable(row: IncidentRow, status: IncidentStatus | None, body: str) -
     if refusal is not None:
         raise Refused(refusal)
     if is_empty_update(IncidentStatus(row.status), status, body):
-        raise Refused("invalid", "body", "must say something where no new status does")
+        raise Refused("invalid", "body", "is required if the status does not change")
 
 
 async def read_outside(

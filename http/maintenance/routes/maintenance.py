@@ -104,7 +104,7 @@ async def preview(ask: Request) -> schemas.MaintenancePreview:
     body, days = ask.body, ask.context.options.heartbeat_days
     maintenance = given(body.maintenance_id)
     if (body.mutation == "annul") is (maintenance is None):
-        raise Problem("maintenance_id: names what is annulled, and nothing else")
+        raise Problem("maintenance_id: required for mutation annul, not allowed otherwise")
     plan = _plan(body)
     async with ask.context.pool.transaction("preview_maintenance") as tx:
         if maintenance is None:

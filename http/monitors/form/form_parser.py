@@ -148,7 +148,7 @@ def _read_dependencies(typed: Typed, found: ParsedForm) -> None:
     try:
         found.values["depends_on"] = [UUID(text) for text in typed.get("depends_on", ())]
     except ValueError:
-        found.errors["depends_on"] = "names what is no monitor of this project"
+        found.errors["depends_on"] = "is not a monitor of this project"
 
 
 def _read_own(item: Field, text: str, found: ParsedForm, stored: frozenset[str]) -> None:

@@ -134,7 +134,7 @@ async def test(ask: Request) -> TestResult:
     async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
         draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
-        raise Problem(f"type: {draft.type} has nothing to test")
+        raise Problem(f"type: {draft.type} cannot be tested")
     assert ask.scope is not None
     result = await test_check(ask.context, draft, ask.scope)
     return TestResult(

@@ -129,7 +129,7 @@ async def _of_channel(ask: Request) -> Request:
 
 def _known(kind: str) -> str:
     if kind not in SPECS:
-        raise Refused("invalid", "type", "is no type of channel")
+        raise Refused("invalid", "type", "is not a channel type")
     return kind
 
 

@@ -259,7 +259,7 @@ def may_see_secrets_of_a_monitor(principal: Principal, scope: Scope) -> bool:
 def membership_fault(role: Role, project: Key | None) -> str | None:
     """Returns why a membership or token with this role is invalid, None if it is valid."""
     if role is Role.ORG_ADMIN and project is not None:
-        return "project_id: an org_admin is one of the whole organization"
+        return "project_id: must be omitted for org_admin, whose scope is the organization"
     return None
 
 

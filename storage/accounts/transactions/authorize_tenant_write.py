@@ -37,7 +37,7 @@ async def project_of(tx: Tx, org: int, project: UUID | None) -> int | None:
         return None
     row = await projects_queries.select_project(tx, project)
     if row is None or row.org != org:
-        raise Refused("invalid", "project_id", "is no project of this organization")
+        raise Refused("invalid", "project_id", "is not a project of this organization")
     return row.id
 
 

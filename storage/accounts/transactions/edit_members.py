@@ -15,7 +15,7 @@ from .authorize_tenant_write import demand_organization, project_of
 
 EDIT = Permission(Need.ORG_ADMIN)
 LAST_ORG_ADMIN = "last_org_admin"
-NO_SUCH_PERSON = "is nobody who has an account here"
+NO_SUCH_PERSON = "no account has this e-mail address"
 
 
 async def add_member(

@@ -59,7 +59,7 @@ async def enable(tx: Tx, principal: Principal, code: str, keyring: Keyring) -> l
     if row.totp_enabled_at is not None:
         raise Refused(TOTP_ENABLED)
     if row.totp_ciphertext is None:
-        raise Refused("invalid", "code", "there is no enrolment that it could confirm")
+        raise Refused("invalid", "code", "no enrolment is pending")
     step = matching_step(_secret(row, user.uid, keyring), code, tx.now, row.totp_step)
     if step is None:
         raise Refused("invalid", "code", "is not what the generator shows now")
@@ -94,7 +94,7 @@ async def remove_factor(tx: Tx, principal: Principal, email: str) -> None:
     """
     user = await users_queries.select_user_by_email(tx, email)
     if user is None:
-        raise Refused(NOT_FOUND, "email", "nobody here has this address")
+        raise Refused(NOT_FOUND, "email", "no account has this e-mail address")
     await second_factors.delete_factor(tx, user.id)
     await audit(tx, principal, INSTANCE, "user.totp_remove", f"user:{user.uid}")
 

@@ -98,10 +98,10 @@ async def _made(tx: Tx, person: OidcPerson) -> UserRow:
     if not await identities.insert_identity(tx, person.issuer, person.subject, key):
         await users.delete_user(tx, key)
         found = await select_user_by_identity(tx, person.issuer, person.subject)
-        assert found is not None, "it was somebody's just now"
+        assert found is not None, "the conflicting account exists"
         return found
     user = await users.select_user_by_id(tx, key)
-    assert user is not None, "it was made just now"
+    assert user is not None, "it was just created"
     target = f"user:{uid} issuer={person.issuer}"
     await audit(tx, _principal(user), INSTANCE, "user.provision", target)
     return user

@@ -18,7 +18,7 @@ async def reset_password(tx: Tx, principal: Principal, email: str, password: str
     """
     user = await users_queries.select_user_by_email(tx, email)
     if user is None:
-        raise Refused(NOT_FOUND, "email", "nobody here has this address")
+        raise Refused(NOT_FOUND, "email", "no account has this e-mail address")
     await users.set_password(tx, user.id, password)
     await delete_reset(tx, user.id)
     await sessions.delete_other_sessions(tx, user.id, b"")

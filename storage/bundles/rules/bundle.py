@@ -135,7 +135,7 @@ def read_bundle(document: object) -> Bundle:
         raise _wrong("format", "must be 1 or 2")
     for name in given:
         if name not in _KNOWN[form]:
-            hint = ": services come with format 2" if name == "services" else ""
+            hint = ": services need format 2" if name == "services" else ""
             raise _wrong(str(name)[:64], f"is not known here{hint}")
     if is_too_deep(document):
         raise _wrong("", f"is nested deeper than {DEPTH_MOST}")
@@ -185,7 +185,7 @@ def _entries(
     if entries is None and (name in given or name == "services"):
         return
     if not isinstance(entries, Mapping):
-        raise _wrong(name, "must be a mapping of uids and what they are to be")
+        raise _wrong(name, "must be a mapping from uids to objects")
     if len(entries) > most:
         raise _wrong(name, f"must have at most {most} entries")
     for uid, entry in cast("Mapping[object, object]", entries).items():
@@ -275,8 +275,14 @@ def _secret_faults(entry: MonitorEntry) -> Iterator[tuple[str, str]]:
         if field.type is FieldType.HEADERS and isinstance(value, Mapping):
             for name, content in cast("Mapping[object, object]", value).items():
                 if is_credential_header(str(name)) and content != "":
-                    yield f"config.{field.name}.{name}", "is a secret, which no bundle may hold"
+                    yield (
+                        f"config.{field.name}.{name}",
+                        "is a secret, which a bundle must not contain",
+                    )
         elif field.type not in (FieldType.HEADERS, FieldType.DOCUMENT):
             refers = any(each.name == f"{field.name}_ref" for each in spec.fields)  # type: ignore[union-attr]
             hint = f": keep it as a secret of the project and name it in {field.name}_ref"
-            yield f"config.{field.name}", f"is a secret, which no bundle may hold{hint * refers}"
+            yield (
+                f"config.{field.name}",
+                f"is a secret, which a bundle must not contain{hint * refers}",
+            )

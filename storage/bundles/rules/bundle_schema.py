@@ -45,7 +45,7 @@ def bundle_schema() -> dict[str, Any]:
         "required": ["format", "organization", "project", "monitors"],
         "additionalProperties": False,
         "properties": {
-            "format": {"enum": [1, 2], "description": "Services come with format 2."},
+            "format": {"enum": [1, 2], "description": "Services need format 2."},
             "organization": {"type": "string", "description": "Its slug or id."},
             "project": {"type": "string", "description": "Its slug or id."},
             "monitors": _entries(monitor, uid, MONITORS_MOST),
@@ -103,7 +103,7 @@ def _setting(field: Field) -> dict[str, Any]:
     if field.default is not None:
         said["default"] = field.default
     if field.secret and field.type is FieldType.TEXT:
-        return {**said, "const": "", "description": f"{field.help} No bundle holds a secret."}
+        return {**said, "const": "", "description": f"{field.help} A bundle contains no secrets."}
     if field.type is FieldType.CHOICE:
         return {**said, "enum": [*field.choices, ""]}
     if field.type is FieldType.INTEGER:

@@ -107,14 +107,14 @@ class _Reader:
         place = _place(event.start_mark)
         self.places.setdefault(path, place)
         if isinstance(event, yaml.AliasEvent):
-            raise BadText("is an alias, which no bundle may hold", place)
+            raise BadText("is an alias, which a bundle must not contain", place)
         if getattr(event, "anchor", None) is not None:
-            raise BadText("is an anchor, which no bundle may hold", place)
+            raise BadText("is an anchor, which a bundle must not contain", place)
         if getattr(event, "tag", None) is not None:
-            raise BadText("is a tag, which no bundle may hold", place)
+            raise BadText("is a tag, which a bundle must not contain", place)
         if isinstance(event, yaml.ScalarEvent):
             if any("\ud800" <= sign <= "\udfff" for sign in event.value):
-                raise BadText("holds half a character", place)
+                raise BadText("contains an incomplete character", place)
             return _plain(event.value) if event.implicit[0] else event.value
         if depth == DEPTH_MOST:
             raise BadText(f"is nested deeper than {DEPTH_MOST}", place)
@@ -144,11 +144,11 @@ class _Reader:
         """Returns a key as text, also if it is a number or a word such as `true`."""
         place = _place(event.start_mark)
         if not isinstance(event, yaml.ScalarEvent):
-            raise BadText("is no name, as a key must be", place)
+            raise BadText("must be a text key", place)
         if event.anchor is not None or event.tag is not None:
-            raise BadText("is an anchor or a tag, which no bundle may hold", place)
+            raise BadText("is an anchor or a tag, which a bundle must not contain", place)
         if event.value == "<<" and event.implicit[0]:
-            raise BadText("is a merge, which no bundle may hold", place)
+            raise BadText("is a merge, which a bundle must not contain", place)
         return str(event.value)
 
 

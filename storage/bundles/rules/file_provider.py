@@ -12,7 +12,7 @@ from typing import Final
 FILES_MOST: Final = 100
 _SLUG: Final = r"[a-z][a-z0-9-]{0,62}"
 _SCOPE: Final = re.compile(rf"({_SLUG})/({_SLUG}|\*)")
-EMPTY_NOW: Final = "holds no bundle any more, so that what was applied stays"
+EMPTY_NOW: Final = "no longer contains a bundle, so the applied objects stay"
 
 
 class FileStatus(StrEnum):

@@ -105,7 +105,7 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
     organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the project stands in it"
     if bundle.organization not in (organization.slug, str(home.org_uid)):
-        raise Refused("invalid", "organization", "is not that of the project")
+        raise Refused("invalid", "organization", "is not the organization of the project")
     if bundle.project not in (home.slug, str(home.uid)):
         raise Refused("invalid", "project", "is another than the one it is applied to")
 
@@ -237,7 +237,7 @@ def _expect_ours(path: str, uid: str, one: ManagedObject, provider: str) -> None
     if one.managed_by in ("", provider) and one.bundle_uid in (None, uid):
         return
     whose = f"{one.managed_by}, as {one.bundle_uid}"
-    raise Refused(CONFLICT, path, f"the slug {one.slug} is taken by what comes from {whose}")
+    raise Refused(CONFLICT, path, f"the slug {one.slug} is taken by {whose}")
 
 
 def _expect_apart(kind: str, keys: Mapping[str, int]) -> None:
@@ -294,9 +294,7 @@ def resolve_named(field_: str, word: str, named: Mapping[UUID, str]) -> str:
         return word
     found = [uid for uid, name in named.items() if name == word]
     if len(found) != 1:
-        rule = (
-            "is the name of none of the project" if not found else "is the name of two: give an id"
-        )
+        rule = "is not a name in the project" if not found else "is the name of two: give an id"
         raise Refused("invalid", field_, rule)
     return str(found[0])
 

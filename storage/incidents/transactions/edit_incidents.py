@@ -111,7 +111,7 @@ async def add_update(
     if refusal is not None:
         raise Refused(refusal)
     if is_empty_update(IncidentStatus(before.status), status, body):
-        raise Refused("invalid", "body", "must say something where no new status does")
+        raise Refused("invalid", "body", "is required if the status does not change")
     moves = status not in (None, before.status)
     if before.seq >= UPDATES_MOST and not moves:
         raise Refused("update_quota")

@@ -232,7 +232,7 @@ async def _expect_repairable(
     hold_us = await select_longest_hold_of(tx, [MonitorKey((org, key)) for key, _ in ever])
     earliest = earliest_repairable(tx.now, raw_days, hold_us)
     if starts_at < earliest:
-        fault = f"must not be before {to_text(earliest)}: results of earlier are no longer kept"
+        fault = f"must not be before {to_text(earliest)}: older results are deleted"
         raise Refused(TOO_OLD, "starts_at", fault)
     return earliest, hold_us
 

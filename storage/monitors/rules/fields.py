@@ -63,7 +63,7 @@ class MonitorField:
 
 class MonitorFields(Struct, frozen=True, kw_only=True):
     name: Annotated[
-        str, MonitorField(bounds=FieldBounds(1, 200, "characters"), meaning="what people call it")
+        str, MonitorField(bounds=FieldBounds(1, 200, "characters"), meaning="display name")
     ]
     description: Annotated[
         str,
@@ -73,7 +73,7 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
         str,
         MonitorField(
             bounds=FieldBounds(0, 2_048, "characters"),
-            meaning="what is checked; its form depends on the type",
+            meaning="address of the check; the format depends on the type",
         ),
     ] = ""
     method: Annotated[Method, MonitorField(meaning="HTTP method")] = "GET"
@@ -84,7 +84,7 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             is_default_of_installation=True,
             label="Every",
             group="schedule",
-            meaning="how often a run is due",
+            meaning="time between two due runs",
         ),
     ] = 60
     grace_seconds: Annotated[
@@ -93,9 +93,9 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             bounds=FieldBounds(0, 86_400, "seconds"),
             types=frozenset({MonitorType.PUSH}),
             label="Grace",
-            hint="how much later than its interval a report may come",
+            hint="allowed delay of a report after its interval",
             group="schedule",
-            meaning="push: how late a heartbeat may be",
+            meaning="push: allowed delay of a heartbeat after its interval",
         ),
     ] = 60
     timeout_seconds: Annotated[
@@ -104,10 +104,10 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             bounds=FieldBounds(1, 300, "seconds"),
             types=PROBED,
             is_default_of_installation=True,
-            label="Time-out",
+            label="Timeout",
             hint="never above the interval",
             group="schedule",
-            meaning="how long a run may take, retries included; not above the interval "
+            meaning="limit of a run including retries; at most the interval "
             "(async_canary: up to 3 600)",
         ),
     ] = 10
@@ -129,7 +129,7 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             bounds=FieldBounds(0, 86_400, "seconds"),
             types=CONFIRMED,
             label="Confirm after",
-            hint="how soon a failure below that is looked at again; 0 is off",
+            hint="delay of the next run after a failure below the threshold; 0 is off",
             group="schedule",
             meaning="the next run after a failure below the threshold comes this soon, at least "
             "5 s and at most the interval; 0 is off",
@@ -154,7 +154,7 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             label="Opens an incident",
             hint="and resolves it when it is up again",
             group="alerts",
-            meaning="whether an outage opens an incident",
+            meaning="an outage opens an incident",
         ),
     ] = True
     renotify_seconds: Annotated[
@@ -163,9 +163,9 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             bounds=FieldBounds(60, 86_400, "seconds", or_zero=True),
             is_default_of_installation=True,
             label="Remind every",
-            hint="while it is down and nobody has acknowledged",
+            hint="while it is down and not acknowledged",
             group="alerts",
-            meaning="how often an outage that nobody acknowledges is notified again; 0 is off",
+            meaning="interval of repeated notifications until acknowledgement; 0 is off",
         ),
     ] = 0
     conditions: Annotated[
@@ -174,7 +174,7 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             bounds=FieldBounds(1, 1_024, "characters"),
             entries=FieldBounds(0, CONDITIONS_MOST),
             types=PROBED,
-            meaning="expressions that must all hold; without them the type's own",
+            meaning="expressions that must all be true; default: the requirement of the type",
         ),
     ] = []
     tags: Annotated[
@@ -191,10 +191,10 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
         MonitorField(
             bounds=FieldBounds(1, 63, "characters"),
             group="more",
-            meaning="where it runs; one that the configuration knows",
+            meaning="region of the runs; one of the configured regions",
         ),
     ] = "core"
-    enabled: Annotated[bool, MonitorField(meaning="whether it runs")] = True
+    enabled: Annotated[bool, MonitorField(meaning="false pauses the monitor")] = True
 
 
 _TYPES: Final[dict[str, Any]] = get_type_hints(MonitorFields, include_extras=True)

@@ -25,7 +25,7 @@ def secret_value_fault(value: str) -> str | None:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        return "holds a character that cannot be sent"
+        return "contains a character that cannot be sent"
     return None if size <= VALUE_BYTES_MOST else f"must be at most {VALUE_BYTES_MOST} bytes"
 
 

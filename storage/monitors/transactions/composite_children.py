@@ -39,7 +39,7 @@ async def _resolve(tx: Tx, key: MonitorKey, project: int, draft: MonitorDraft) -
     uids = [UUID(text) for text in draft.config["children"]]
     known = await monitors.select_ids(tx, key[0], project, uids)
     if len(known) != len(uids):
-        raise Refused("invalid", FIELD, "names what is no monitor of this project")
+        raise Refused("invalid", FIELD, "is not a monitor of this project")
     children = [known[uid] for uid in uids]
     edges = await compositions.select_children(tx, key[0], project)
     edges[key] = [MonitorKey((key[0], child)) for child in children]

@@ -21,7 +21,7 @@ def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
         Refused invalid with the first fault and its field.
     """
     if draft.type not in MonitorType.__members__.values():
-        raise Refused("invalid", "type", "is no known type")
+        raise Refused("invalid", "type", "is not a known type")
     for fault in faults(draft):
         raise Refused("invalid", fault.field, fault.rule)
     if draft.region not in regions:
@@ -63,7 +63,7 @@ async def lock_dependencies(tx: Tx, org: int, project: int, draft: MonitorDraft)
         return []
     known = await monitors.lock_shared_monitors(tx, org, project, draft.depends_on)
     if len(known) != len(draft.depends_on):
-        raise Refused("invalid", "depends_on", "names what is no monitor of this project")
+        raise Refused("invalid", "depends_on", "is not a monitor of this project")
     return [known[uid] for uid in draft.depends_on]
 
 

@@ -39,7 +39,7 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
     """
     row = await demand_monitor(tx, principal, EDIT, monitor)
     if row.type == MonitorType.PUSH:
-        raise Refused("invalid", "type", f"{row.type} has nothing to run")
+        raise Refused("invalid", "type", f"{row.type} cannot be run")
     if not row.enabled:
         raise Refused("invalid", "enabled", "the monitor is paused")
     job = uuid7()

@@ -24,7 +24,7 @@ def spec_of(kind: str) -> ChannelSpec:
     """Returns the channel type. Raises: Refused if the type is unknown."""
     spec = SPECS.get(kind)
     if spec is None:
-        raise Refused("invalid", "type", "is no type of channel")
+        raise Refused("invalid", "type", "is not a channel type")
     return spec
 
 

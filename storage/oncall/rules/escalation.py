@@ -100,7 +100,7 @@ def ladder_fault(after_seconds: Sequence[int], targets: Sequence[int]) -> tuple[
         if not AFTER_SECONDS[0] <= after <= AFTER_SECONDS[1]:
             return field, f"must be {AFTER_SECONDS[0]} to {AFTER_SECONDS[1]} seconds"
         if index and after < after_seconds[index - 1]:
-            return field, "must not be below that of the step before"
+            return field, "must be at least that of the previous step"
         if not TARGETS[0] <= many <= TARGETS[1]:
             return f"steps[{index}].targets", f"must have {TARGETS[0]} to {TARGETS[1]} entries"
     return None

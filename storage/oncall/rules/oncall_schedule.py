@@ -106,7 +106,7 @@ def roster_fault(
     if not PARTICIPANTS[0] <= participants <= PARTICIPANTS[1]:
         return "participants", f"must have {PARTICIPANTS[0]} to {PARTICIPANTS[1]} entries"
     if timezone and not is_timezone(timezone):
-        return "timezone", "is no IANA time zone"
+        return "timezone", "is not an IANA time zone"
     fault = _instant_fault(anchor_at)
     return ("anchor_at", fault) if fault else None
 

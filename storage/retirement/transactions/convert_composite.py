@@ -113,7 +113,7 @@ def _policies(
         raise Refused("invalid", "sli", fault)
     for index, uid in enumerate(sli):
         if uid not in children:
-            raise Refused("invalid", f"sli[{index}]", "is none of its children")
+            raise Refused("invalid", f"sli[{index}]", "is not a child of the composite")
     regions = {children[uid].region for uid in sli}
     quorum = config.get("quorum")
     found = policies_of(

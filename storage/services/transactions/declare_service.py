@@ -69,7 +69,7 @@ async def declare(
         raise Refused(RETROACTIVE)
     held = await lock_shared_monitors(tx, home.org, home.id, draft.monitors)
     if len(held) < len(draft.monitors):
-        raise Refused("invalid", "monitors", "names what is no monitor of this project")
+        raise Refused("invalid", "monitors", "is not a monitor of this project")
     expect_unmanaged(principal, row)
     if draft.expected_revision != len(known):
         raise Refused("revision_conflict")
@@ -118,7 +118,7 @@ def _backfill(draft: DeclarationDraft, now: Instant, earliest: Instant) -> Insta
     if draft.backfill_from > now:
         raise Refused("invalid", "backfill_from", "must not be in the future")
     if draft.backfill_from < earliest:
-        fault = f"must not be before {to_text(earliest)}: results of earlier are no longer kept"
+        fault = f"must not be before {to_text(earliest)}: older results are deleted"
         raise Refused(TOO_OLD, "backfill_from", fault)
     return Instant(draft.backfill_from - draft.backfill_from % MINUTE)
 

@@ -65,7 +65,7 @@ def branding_fault(branding: Branding) -> tuple[str, str] | None:
         if fault is not None:
             return name, fault
     if announcement.enabled and not announcement.text.strip():
-        return "announcement.text", "must say something where it is enabled"
+        return "announcement.text", "is required if it is enabled"
     return None
 
 
@@ -82,7 +82,7 @@ def _url_fault(url: str) -> str | None:
     if parts.scheme != "https" or not host or not url.isascii() or re.search(r"[\s;,'\"<>\\]", url):
         return "must be an https URL"
     if parts.username is not None or parts.password is not None:
-        return "must hold no user name"
+        return "must not contain a user name"
     return None
 
 

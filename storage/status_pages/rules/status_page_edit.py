@@ -106,7 +106,7 @@ def domain_fault(domain: str, own_host: str) -> str | None:
     )
     if not is_name:
         return "must be a host name, such as status.example.com"
-    return "is where the console is reached" if domain == own_host.lower() else None
+    return "is an address of the console" if domain == own_host.lower() else None
 
 
 def component_faults(edit: ComponentEdit | ComponentDraft) -> Iterator[Fault]:
