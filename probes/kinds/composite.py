@@ -21,27 +21,27 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
 
 SPEC = Spec(
     type=MonitorType.COMPOSITE,
-    help="Made of other monitors: up while all, any or enough of them are up.",
+    help="Computed from other monitors, its children. It is never probed.",
     target=TargetForm.NONE,
     fields=(
         Field(
             name="children",
             type=FieldType.IDS,
-            help="The monitors of this project that it is made of.",
+            help="Ids of its children, monitors of this project.",
             required=True,
             most=CHILDREN_MOST,
         ),
         Field(
             name="mode",
             type=FieldType.CHOICE,
-            help="How many of them must be up.",
+            help="Required children that are up: all, any (at least one) or a quorum.",
             default="all",
             choices=MODES,
         ),
         Field(
             name="quorum",
             type=FieldType.INTEGER,
-            help="How many must be up, for mode quorum.",
+            help="For mode quorum: number of children that must be up.",
             least=1,
             most=CHILDREN_MOST,
         ),

@@ -69,20 +69,20 @@ SPEC = Spec(
         Field(
             name="record_type",
             type=FieldType.CHOICE,
-            help="What is asked for. PTR takes an address as its target too.",
+            help="Record type of the query. For PTR the target can be an address.",
             default="A",
             choices=RECORD_TYPES,
         ),
         Field(
             name="resolver",
             type=FieldType.TEXT,
-            help="Who is asked: host or host:port, for doh also a URL; else this host's resolver. "
+            help="Resolver: host or host:port, for doh also a URL; default: that of the host. "
             "The silence of one named here is a failure.",
         ),
         Field(
             name="transport",
             type=FieldType.CHOICE,
-            help="How it is asked; dot and doh need a resolver.",
+            help="Protocol of the query; dot and doh need a resolver.",
             default="udp",
             choices=tuple(PORTS),
         ),

@@ -61,7 +61,7 @@ SPEC = Spec(
         Field(
             name="service",
             type=FieldType.TEXT,
-            help="The service whose health is asked for; else that of the server.",
+            help="Name of the service to check; default: the whole server.",
         ),
         TLS,
         TLS_SKIP_VERIFY,
@@ -80,7 +80,7 @@ SPEC = Spec(
         Field(
             name="client_key_ref",
             type=FieldType.SECRET_NAME,
-            help="The project secret that holds its private key, in PEM.",
+            help="Project secret with the private key, in PEM.",
         ),
     ),
     placeholders=frozenset({"RESULT", "STATUS", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),

@@ -64,14 +64,14 @@ SPEC = Spec(
         Field(
             name="body",
             type=FieldType.TEXT,
-            help="Sent as it stands; set content-type in headers.",
+            help="Request body, sent unchanged; set content-type in headers.",
             multiline=True,
             longest=BODY_LONGEST,
         ),
         Field(
             name="auth_mode",
             type=FieldType.CHOICE,
-            help="How the request authenticates.",
+            help="Authentication of the request.",
             default="none",
             choices=("none", "basic", "bearer"),
         ),
@@ -89,14 +89,14 @@ SPEC = Spec(
         Field(
             name="ip_family",
             type=FieldType.CHOICE,
-            help="Which addresses of the name are tried.",
+            help="Address family to connect to.",
             default=Family.ANY.value,
             choices=tuple(Family),
         ),
         Field(
             name="http_version",
             type=FieldType.CHOICE,
-            help="The version that is spoken; with 2 a server that does not speak it is down.",
+            help="HTTP version; with 2 a server without HTTP/2 is down.",
             default="1.1",
             choices=("1.1", "2"),
         ),

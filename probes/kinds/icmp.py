@@ -38,7 +38,7 @@ SPEC = Spec(
         Field(
             name="count",
             type=FieldType.INTEGER,
-            help="How many echoes are sent, a fifth of a second apart or less.",
+            help="Number of echo requests, at most 0.2 s apart.",
             default=1,
             least=1,
             most=COUNT_MOST,

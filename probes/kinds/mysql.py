@@ -45,7 +45,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
 
 SPEC = Spec(
     type=MonitorType.MYSQL,
-    help="Logs in and runs a query that can change nothing. Without conditions a row is up.",
+    help="Logs in and runs a read-only query. Without conditions a row is up.",
     target=TargetForm.HOST_PORT,
     fields=(
         Field(name="username", type=FieldType.TEXT, help="The user to log in as.", required=True),

@@ -49,7 +49,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
 
 SPEC = Spec(
     type=MonitorType.POSTGRES,
-    help="Logs in and runs a query that can change nothing. Without conditions a row is up.",
+    help="Logs in and runs a read-only query. Without conditions a row is up.",
     target=TargetForm.HOST_PORT,
     fields=(
         Field(name="username", type=FieldType.TEXT, help="The role to log in as.", required=True),
@@ -59,7 +59,7 @@ SPEC = Spec(
         Field(
             name="sslmode",
             type=FieldType.CHOICE,
-            help="prefer takes TLS where it is offered; only verify-full verifies the server.",
+            help="prefer uses TLS if the server offers it; only verify-full verifies the server.",
             default="prefer",
             choices=("disable", "prefer", "require", "verify-full"),
         ),

@@ -58,7 +58,7 @@ SPEC = Spec(
         Field(
             name="query",
             type=FieldType.TEXT,
-            help="PromQL; conditions on [RESULT] must hold of every sample that it gives.",
+            help="PromQL; conditions on [RESULT] must be true for every sample.",
             required=True,
             multiline=True,
             longest=QUERY_LONGEST,
@@ -66,7 +66,7 @@ SPEC = Spec(
         Field(
             name="auth_mode",
             type=FieldType.CHOICE,
-            help="How the request authenticates.",
+            help="Authentication of the request.",
             default="none",
             choices=("none", "basic"),
         ),

@@ -56,7 +56,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
 
 SPEC = Spec(
     type=MonitorType.RABBITMQ,
-    help="Logs in. Without conditions that is up, with a queue only where the queue is there.",
+    help="Logs in. Without conditions a login is up; with a queue, the queue must exist.",
     target=TargetForm.HOST_PORT,
     fields=(
         Field(

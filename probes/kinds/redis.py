@@ -43,7 +43,7 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
 
 SPEC = Spec(
     type=MonitorType.REDIS,
-    help="Sends PING, or GET where a key is named. Without conditions an answer is up.",
+    help="Sends PING, or GET with a key. Without conditions a response is up.",
     target=TargetForm.HOST_PORT,
     fields=(
         username("For servers with ACLs."),
@@ -60,7 +60,7 @@ SPEC = Spec(
         Field(
             name="key",
             type=FieldType.TEXT,
-            help="Its value is [RESULT]; null where there is no such key.",
+            help="Key whose value is [RESULT]; null if the key does not exist.",
         ),
     ),
     placeholders=frozenset({"RESULT", "CONNECTED", "RESPONSE_TIME", "IP", "CERT_EXPIRY"}),

@@ -79,14 +79,14 @@ SPEC = Spec(
             name="host_key_sha256",
             type=FieldType.TEXT,
             help="The fingerprint of one of its host keys, as ssh-keygen -l spells it. Without it "
-            "a password is given to whoever answers.",
+            "the password is sent to an unverified server.",
         ),
         username("Logs in."),
         PASSWORD_REF,
         Field(
             name="private_key_ref",
             type=FieldType.SECRET_NAME,
-            help="The project secret that holds a private key without a passphrase.",
+            help="Project secret with a private key without passphrase.",
         ),
         Field(
             name="command",

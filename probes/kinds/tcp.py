@@ -22,20 +22,20 @@ TRIES_MOST = 64
 
 SPEC = Spec(
     type=MonitorType.TCP,
-    help="Connects; optionally sends a text and holds the answer against the conditions.",
+    help="Connects; can send a text and evaluate the conditions on the response.",
     target=TargetForm.HOST_PORT,
     fields=(
         Field(
             name="send",
             type=FieldType.TEXT,
-            help="Sent once connected, as it stands.",
+            help="Text sent after connecting, unchanged.",
             multiline=True,
             longest=BODY_LONGEST,
         ),
         Field(
             name="ip_family",
             type=FieldType.CHOICE,
-            help="Which addresses of the name are tried.",
+            help="Address family to connect to.",
             default=Family.ANY.value,
             choices=tuple(Family),
         ),

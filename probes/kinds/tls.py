@@ -43,7 +43,7 @@ SPEC = Spec(
         Field(
             name="warn_days",
             type=FieldType.INTEGER,
-            help="A certificate that ends within so many days is a failure, tls_expiring.",
+            help="Days before expiry from which a certificate fails as tls_expiring.",
             default=WARN_DAYS,
             least=0,
             most=WARN_DAYS_MOST,
@@ -51,7 +51,7 @@ SPEC = Spec(
         Field(
             name="starttls",
             type=FieldType.CHOICE,
-            help="The protocol in whose plain text TLS is asked for first.",
+            help="Protocol that starts in plain text and upgrades to TLS.",
             default="none",
             choices=("none", "smtp", "imap", "postgres"),
         ),

@@ -78,7 +78,7 @@ SPEC = Spec(
         Field(
             name="workflow",
             type=FieldType.DOCUMENT,
-            help="What is submitted, awaited, demanded and cleaned up, as JSON; stored encrypted.",
+            help="Submission, completion, assertions and cleanup as JSON; stored encrypted.",
             required=True,
             secret=True,
             multiline=True,
