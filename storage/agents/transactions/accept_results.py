@@ -16,8 +16,8 @@ from ...core.instant import HOUR, Instant, from_datetime
 from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...results.queries.longest_freshness import select_longest_holds
 from ...results.rules.incoming_result import IncomingResult, ResultSource
-from ...results.transactions.request_repairs import select_longest_holds
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import canary_runs
 from ...scheduling.tables import canary_runs as canary_runs_table

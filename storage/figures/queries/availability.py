@@ -15,8 +15,8 @@ from ...engine.pools import Tx
 from ...monitors.rules.composite import Composition, MemberWatermarks
 from ...monitors.rules.monitor import CANARY_TIMEOUT, MonitorType, manner_of
 from ...monitors.tables import compositions
+from ...results.queries.longest_freshness import select_longest_hold_of
 from ...results.rules.repair_range import earliest_repairable
-from ...results.transactions.request_repairs import select_longest_hold_of
 from ...scheduling.queries import shards
 from ...scheduling.rules.expected_run import watermark
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US

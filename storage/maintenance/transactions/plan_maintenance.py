@@ -22,10 +22,10 @@ from ...core.time_span import TimeSpan, by_day
 from ...engine.pools import Tx
 from ...figures.queries.monitor_time import AssumedMaintenance
 from ...monitors.tables import composite_wakeups, monitors
+from ...results.queries.longest_freshness import select_longest_hold_of, select_longest_holds
 from ...results.rows import RepairRequest
 from ...results.rules.repair_range import TOO_OLD, earliest_repairable
 from ...results.tables import repair_requests
-from ...results.transactions.request_repairs import select_longest_hold_of, select_longest_holds
 from ...scheduling.rules.maintenance_window import PREVIEW_US, plan_fault
 from ...scheduling.tables import schedule_edits
 from ..queries import maintenances as maintenances_queries

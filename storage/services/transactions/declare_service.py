@@ -19,8 +19,8 @@ from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import lock_shared_monitors
+from ...results.queries.longest_freshness import select_longest_hold_of
 from ...results.rules.repair_range import TOO_OLD, earliest_repairable
-from ...results.transactions.request_repairs import select_longest_hold_of
 from ...scheduling.queries import shards
 from ...scheduling.tables import shards as schedules
 from ..queries import service_revisions
