@@ -87,7 +87,7 @@ async def submit_bundle(ask: Request) -> Response:
     typed = value_of(ask, "bundle").replace("\r\n", "\n")
     verb = value_of(ask, "act")
     if verb not in ("plan", "apply"):
-        raise Problem("the form names nothing to do")
+        raise Problem("Unknown action")
     try:
         text = await aside(ask, lambda: read_text(typed))
     except BadText as why:
@@ -119,7 +119,7 @@ def _sentence(said: object) -> str:
 def _shown(changes: Sequence[BundleChange], *, is_applied: bool) -> BundlePreview:
     counts = Counter(one.action for one in changes)
     parts = [f"{counts[act]} {word}" for act, (_, word) in _WORDS.items() if counts[act]]
-    first = f"{'Applied' if is_applied else 'If applied'}: {', '.join(parts) or 'nothing changes'}"
+    first = f"{'Applied' if is_applied else 'If applied'}: {', '.join(parts) or 'no changes'}"
     told = [one for one in changes if one.action in _WORDS or one.fields]
     lines = [_item(one) for one in told[:CHANGES_MOST]]
     return BundlePreview(is_applied, f"{first}.", lines, len(told) - len(lines))
@@ -191,7 +191,7 @@ ROUTES: Final = (
         action=EXPORT,
         scope=_PROJECT,
         handler=render_bundle,
-        summary="A project as a bundle.",
+        summary="Bundle of a project.",
     ),
     Route(
         method="POST",
@@ -199,7 +199,7 @@ ROUTES: Final = (
         action=APPLY,
         scope=_PROJECT,
         handler=submit_bundle,
-        summary="Plans or applies a bundle.",
+        summary="Plan or apply a bundle.",
         form=True,
         form_largest=FORM_BYTES_MOST,
         page=True,

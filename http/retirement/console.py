@@ -54,7 +54,7 @@ async def submit_successor(ask: Request) -> Response:
     """Handles one of the buttons. A form without a known button changes no data."""
     done = _ACTS.get(value_of(ask, "act"))
     if done is None:
-        raise Problem("the form names nothing to do")
+        raise Problem("Unknown action")
     try:
         await done(ask)
     except Refused as refused:
@@ -89,7 +89,7 @@ def _uuids(field: str, texts: Sequence[str]) -> list[UUID]:
     try:
         return [UUID(text) for text in texts]
     except ValueError:
-        raise Refused("invalid", field, "must be one of those named") from None
+        raise Refused("invalid", field, "choose a value from the list") from None
 
 
 async def _ground(ask: Request) -> _Ground:

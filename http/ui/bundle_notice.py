@@ -19,12 +19,10 @@ def managed(row: FromBundle) -> Managed | None:
     if not row.managed_by:
         return None
     source = (
-        "a bundle that was applied"
-        if row.managed_by == API
-        else f"{row.bundle_path}, which the provider {row.managed_by} reads"
+        "a bundle" if row.managed_by == API else f"{row.bundle_path} (provider {row.managed_by})"
     )
     if row.orphaned_at is not None:
-        said = f"It came from {source}, and is no longer named there: so it was disabled."
-        return Managed(False, f"{said} It may be edited and deleted here.")
-    called = f"It comes from {source}, where it is called {row.bundle_uid}"
-    return Managed(True, f"{called}: it is changed there.")
+        said = f"Disabled: no longer in {source}."
+        return Managed(False, f"{said} It can be edited and deleted here.")
+    called = f"Managed by {source} as {row.bundle_uid}"
+    return Managed(True, f"{called}. Edit it there.")

@@ -32,13 +32,13 @@ KINDS: Final = {
     ChangeKind.FLAG: "flag change",
 }
 OUTCOMES: Final = {
-    ChangeOutcomeClass.GOING: "going on",
+    ChangeOutcomeClass.GOING: "in progress",
     ChangeOutcomeClass.SUCCEEDED: "succeeded",
     ChangeOutcomeClass.FAILED: "failed",
     ChangeOutcomeClass.CANCELLED: "cancelled",
 }
 _SENTENCES: Final = {
-    ChangeOutcomeClass.GOING: "is going on",
+    ChangeOutcomeClass.GOING: "is in progress",
     ChangeOutcomeClass.SUCCEEDED: "succeeded",
     ChangeOutcomeClass.FAILED: "failed",
     ChangeOutcomeClass.CANCELLED: "was cancelled",
@@ -55,11 +55,9 @@ _OUTCOME_OF: Final = {
     ChangePhaseName.CANCELLED: ChangeOutcomeClass.CANCELLED,
 }
 _WITHHELD: Final = {
-    ComparisonWithheld.DEFINITION_CHANGED: (
-        "what the service is made of was declared otherwise meanwhile"
-    ),
-    ComparisonWithheld.UNDECIDABLE: "too little of it could be decided",
-    ComparisonWithheld.NO_FACTS: "nothing is sealed of this time",
+    ComparisonWithheld.DEFINITION_CHANGED: ("the definition changed in this period"),
+    ComparisonWithheld.UNDECIDABLE: "coverage is below 50 %",
+    ComparisonWithheld.NO_FACTS: "not sealed yet",
 }
 MINUS: Final = "\u2212"
 
@@ -117,7 +115,7 @@ def gated(decision: UUID | None, decided: ChangeDecision | None) -> ChangeDecisi
     if decision is None:
         return None
     if decided is None:
-        return ChangeDecisionText(None, "unknown", "no longer kept", "")
+        return ChangeDecisionText(None, "unknown", "deleted by retention", "")
     state = GateState(decided.state)
     note = "overridden" if decided.is_overridden else ""
     return ChangeDecisionText(decision, MARKS[state], STATE_WORDS[state], note)
@@ -133,24 +131,24 @@ def side(found: Side, sealed_through: Instant | None) -> ReliabilityText:
         return ReliabilityText(percent(found.availability, split.measured_us // MINUTE), note)
     if found.is_pending:
         assert sealed_through is not None, "what waits for facts has some"
-        note = f"pending: sealed to {exact(sealed_through)}, needed to {exact(span.until)}"
+        note = f"pending: sealed up to {exact(sealed_through)}, needed up to {exact(span.until)}"
         return ReliabilityText(NOTHING, note, withheld=True)
     assert found.withheld is not None, "a side has a figure, waits for one, or has a reason"
     return ReliabilityText(
-        NOTHING, f"withheld: {_WITHHELD[found.withheld]}; {found.detail}", withheld=True
+        NOTHING, f"No data: {_WITHHELD[found.withheld]}; {found.detail}", withheld=True
     )
 
 
 def difference(delta: Fraction | None, sides: Sequence[Side]) -> ReliabilityText:
     """Returns after minus before, with one digit more than the sides have, truncated."""
     if delta is None:
-        return ReliabilityText(NOTHING, "withheld: it takes two figures", withheld=True)
+        return ReliabilityText(NOTHING, "No data: both figures are required", withheld=True)
     if delta == 0:
-        return ReliabilityText("0", "percentage points, after less before")
+        return ReliabilityText("0", "percentage points, after minus before")
     measured = [one.facts.split.measured_us // MINUTE for one in sides if one.facts is not None]
     places = digits(min(measured)) + 1
     scale = 10**places
     steps = int(abs(delta) * scale)
     sign = "+" if delta > 0 else MINUS
     text = f"{sign}{steps / scale:.{places}f}" if steps else f"{sign}< {1 / scale:.{places}f}"
-    return ReliabilityText(text, "percentage points, after less before")
+    return ReliabilityText(text, "percentage points, after minus before")

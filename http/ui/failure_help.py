@@ -11,54 +11,53 @@ from ...storage.scheduling.rules.expected_run import WithheldReason
 
 FAILURES: Final[dict[str, str]] = {
     FailureClass.DNS_ERROR: "The name has no address, or its name server failed.",
-    FailureClass.CONNECT_REFUSED: "The host answered that nothing listens on that port.",
-    FailureClass.CONNECT_TIMEOUT: "No answer to the attempt to connect: the host is down, or "
-    "something on the way drops it.",
-    FailureClass.CONNECT_ERROR: "The connection broke, or could not be made.",
+    FailureClass.CONNECT_REFUSED: "The host refused the connection: the port is closed.",
+    FailureClass.CONNECT_TIMEOUT: "The connection attempt timed out: the host is down, or "
+    "a firewall drops the packets.",
+    FailureClass.CONNECT_ERROR: "The connection failed or was interrupted.",
     FailureClass.TLS_ERROR: "No encrypted connection: the certificate is not valid for this host, "
-    "not believed, or TLS is not spoken there.",
-    FailureClass.TLS_EXPIRING: "The certificate is valid, and ends sooner than it may.",
-    FailureClass.TIMEOUT: "The target took the connection and did not finish in time.",
-    FailureClass.PROTOCOL_ERROR: "What came is not what this protocol says, or the target refused "
-    "what was asked.",
-    FailureClass.HTTP_STATUS: "The answer has a status that is not wanted.",
-    FailureClass.CONDITION_FAILED: "The target answered, and a condition did not hold.",
-    FailureClass.AUTH_FAILED: "The target refused the credentials, or what they may do.",
-    FailureClass.TARGET_BLOCKED: "The address may not be reached from here: a metadata address, or "
-    "one that deny_networks names.",
-    FailureClass.RESPONSE_TOO_LARGE: "The answer is larger than what is read of one.",
-    FailureClass.PUSH_MISSED: "Nothing reported in time.",
+    "not trusted, or the port does not use TLS.",
+    FailureClass.TLS_EXPIRING: "The certificate is valid but expires too soon.",
+    FailureClass.TIMEOUT: "The target accepted the connection but did not respond in time.",
+    FailureClass.PROTOCOL_ERROR: "Unexpected protocol response.",
+    FailureClass.HTTP_STATUS: "Unexpected HTTP status.",
+    FailureClass.CONDITION_FAILED: "The target responded, but a condition is false.",
+    FailureClass.AUTH_FAILED: "The target rejected the credentials or their permissions.",
+    FailureClass.TARGET_BLOCKED: "The egress policy blocks the address: a metadata address or"
+    " an entry of deny_networks.",
+    FailureClass.RESPONSE_TOO_LARGE: "The response exceeds the size limit.",
+    FailureClass.PUSH_MISSED: "No heartbeat arrived in time.",
 }
 # Reasons for which a canary was not run. Each counts as a failure, although the target was not
 # contacted.
 REFUSALS: Final[dict[str, str]] = {
-    WithheldReason.REGION_SATURATED: "Every place for canaries in its region was taken until its "
-    "time was over: spread them out, or raise canary.concurrency_per_region.",
-    WithheldReason.ALREADY_IN_FLIGHT: "The run before it was still under way: a transaction takes "
-    "longer than the interval leaves it.",
-    WithheldReason.NO_CAPABLE_RUNNER: "Nobody in its region was there to run it: no worker probes "
-    "there, and no agent that is live runs canaries.",
-    WithheldReason.CAPABILITY_MISMATCH: "In its region there are only agents that run "
-    "workflows of another version than the server asks for.",
+    WithheldReason.REGION_SATURATED: "All canary slots of the region were in use. Spread the"
+    " canaries out or raise canary.concurrency_per_region.",
+    WithheldReason.ALREADY_IN_FLIGHT: "The previous run was still in progress. Increase the"
+    " interval or lower the timeout.",
+    WithheldReason.NO_CAPABLE_RUNNER: "The region has no worker and no live agent that runs"
+    " canaries.",
+    WithheldReason.CAPABILITY_MISMATCH: "The agents of the region run another workflow"
+    " version than the server requires.",
 }
 TROUBLES: Final = {
-    UnknownReason.RESOLVER_DEAD: "this host's own name server does not answer",
+    UnknownReason.RESOLVER_DEAD: "the name server of this host does not respond",
     UnknownReason.PROBER_OFFLINE: "this host seems to be off the network",
-    UnknownReason.LOOP_STALLED: "this process stood still meanwhile",
-    UnknownReason.NO_ROUTE: "this host has no route for that kind of address",
-    UnknownReason.EGRESS_DENIED: "this host's own firewall or sandbox refused it",
-    UnknownReason.ICMP_DENIED: "this host lets us send no echo: net.ipv4.ping_group_range would, "
-    "or CAP_NET_RAW",
-    UnknownReason.LOCAL_RESOURCES: "this host has no descriptors, ports, threads or memory left",
-    UnknownReason.NO_TRUST_STORE: "this host holds no certificate authorities",
-    UnknownReason.BAD_DEFINITION: "its settings were stored by another version: save it anew",
-    UnknownReason.NO_WORKER: "no worker of that region answers just now",
-    UnknownReason.UNKNOWN_KIND: "this version has no check of that kind",
-    UnknownReason.MISSING_REFERENCE: "a secret that it refers to is not there",
-    UnknownReason.BAD_SECRET: "a secret holds what this protocol cannot carry",
-    UnknownReason.DECRYPT_FAILED: "no configured key opens its secrets",
-    UnknownReason.CARRIER_TOO_OLD: "the agent is too old for this kind",
-    UnknownReason.PROBE_BUG: "the check itself broke: the log names the place",
+    UnknownReason.LOOP_STALLED: "the event loop stalled",
+    UnknownReason.NO_ROUTE: "this host has no route to this address family",
+    UnknownReason.EGRESS_DENIED: "the firewall or sandbox of this host blocked the connection",
+    UnknownReason.ICMP_DENIED: "this host does not permit ICMP echo; set"
+    " net.ipv4.ping_group_range or CAP_NET_RAW",
+    UnknownReason.LOCAL_RESOURCES: "this host is out of descriptors, ports, threads or memory",
+    UnknownReason.NO_TRUST_STORE: "this host has no certificate authorities installed",
+    UnknownReason.BAD_DEFINITION: "saved by another version; save it again",
+    UnknownReason.NO_WORKER: "the region has no live prober",
+    UnknownReason.UNKNOWN_KIND: "this version does not support this monitor type",
+    UnknownReason.MISSING_REFERENCE: "a referenced secret does not exist",
+    UnknownReason.BAD_SECRET: "a secret contains characters that the protocol does not allow",
+    UnknownReason.DECRYPT_FAILED: "its secrets cannot be decrypted with the configured keys",
+    UnknownReason.CARRIER_TOO_OLD: "the agent is too old for this monitor type",
+    UnknownReason.PROBE_BUG: "internal error in the check; see the log",
 }
 # Name of the result code by type. Other types use "code".
 _NUMBERS: Final[dict[str, str]] = {

@@ -91,7 +91,7 @@ def uuids(texts: list[str]) -> list[UUID]:
     try:
         return list(dict.fromkeys(UUID(text) for text in texts))
     except ValueError:
-        raise Problem("the form names what is not there") from None
+        raise Problem("Unknown action") from None
 
 
 def typed_of(ask: Request) -> dict[str, str]:

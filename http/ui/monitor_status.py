@@ -37,7 +37,7 @@ WORDS = {
 _SENTENCES = {
     MonitorStatusText.DOWN: "{} is down",
     MonitorStatusText.UNKNOWN: "{} is unknown",
-    MonitorStatusText.PENDING: "{} waits for its first result",
+    MonitorStatusText.PENDING: "{} is pending",
     MonitorStatusText.MAINTENANCE: "{} is in maintenance",
     MonitorStatusText.UP: "{} is up",
     MonitorStatusText.PAUSED: "{} is paused",

@@ -69,5 +69,5 @@ async def frame_of(ask: Request, tx: Tx, *, q: str = "") -> PageLayout:
 def _title_text(silence: GlobalSilence | None, now: Instant) -> str:
     if silence is None:
         return ""
-    until = "it is lifted" if silence.until is None else f"{dated(silence.until, now)} UTC"
-    return f"All alerts are silenced until {until}: nobody is told of anything new."
+    until = "unmuted" if silence.until is None else f"{dated(silence.until, now)} UTC"
+    return f"All alerts are muted until {until}."

@@ -24,14 +24,14 @@ from ...storage.services.rules.service_report import ReportWindow, ServiceReport
 from .formatting import COVERAGE_SAMPLE, GAP, NOTHING, coverage, day, percent
 
 WHY: Final = {
-    Withheld.NO_SLI: "no member counts",
-    Withheld.NOTHING_SEALED: "nothing is sealed yet",
-    Withheld.NOTHING_MEASURED: "nothing was measured",
-    Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "it was declared later",
-    Withheld.STORAGE_GAP: "some of the time is missing",
-    Withheld.ZERO_DECIDABLE_TIME: "all of it was maintenance",
-    Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "too little was measured",
-    Withheld.SPANS_DEFINITION_REVISIONS: "it was declared otherwise meanwhile",
+    Withheld.NO_SLI: "no SLI members",
+    Withheld.NOTHING_SEALED: "not sealed yet",
+    Withheld.NOTHING_MEASURED: "not measured",
+    Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "defined later than the window",
+    Withheld.STORAGE_GAP: "stored data is incomplete",
+    Withheld.ZERO_DECIDABLE_TIME: "only maintenance",
+    Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "coverage below 90 %",
+    Withheld.SPANS_DEFINITION_REVISIONS: "definition changed",
 }
 LABELS: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days"}
 # Windows in order of preference. A list shows the first window with an objective.
@@ -64,9 +64,9 @@ def mark_of(health: HealthNow) -> str:
 
 def word_of(health: HealthNow) -> str:
     if health.revision is None:
-        return "not declared"
+        return "no declaration"
     if health.state is None:
-        return "no member counts"
+        return "no SLI members"
     return state_word(health.state)
 
 
@@ -83,9 +83,7 @@ def window_shown(targets: Collection[str]) -> str:
 def availability(window: ReportWindow) -> ReliabilityText:
     """Returns the availability with its coverage, and its start if the history is too short."""
     if window.availability is None:
-        return ReliabilityText(
-            NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True
-        )
+        return ReliabilityText(NOTHING, f"No data: {why(window.aggregate_withheld)}", withheld=True)
     note = f"coverage {coverage(window.coverage)}"
     if window.status is ServiceReportStatus.INSUFFICIENT_HISTORY:
         note += f", since {since(window)}"
@@ -105,9 +103,7 @@ def sample_of(window: ReportWindow) -> int:
 def budget_left(window: ReportWindow, objective: int | None) -> ReliabilityText:
     """Returns the remaining budget as a duration, and as a share."""
     if objective is not None and window.aggregate_withheld is not None:
-        return ReliabilityText(
-            NOTHING, f"withheld: {why(window.aggregate_withheld)}", withheld=True
-        )
+        return ReliabilityText(NOTHING, f"No data: {why(window.aggregate_withheld)}", withheld=True)
     return budget_of(window.durations.split, objective)
 
 
@@ -117,12 +113,12 @@ def budget_of(split: Split, objective: int | None) -> ReliabilityText:
         return ReliabilityText("", "no objective")
     found = budget(split, objective)
     if isinstance(found, Withheld):
-        return ReliabilityText(NOTHING, f"withheld: {_short(found, split)}", withheld=True)
+        return ReliabilityText(NOTHING, f"No data: {_short(found, split)}", withheld=True)
     allowed = allowed_us(split, objective)
     left = allowed - split.bad_us
     if left <= 0:
         over = precisely(int(-left))
-        return ReliabilityText("None", f"{over} more than the {precisely(int(allowed))} there were")
+        return ReliabilityText(f"0{GAP}s", f"{over} over the budget of {precisely(int(allowed))}")
     share = percent(left / allowed, COVERAGE_SAMPLE)
     return ReliabilityText(precisely(int(left)), f"{share} of {precisely(int(allowed))}")
 
@@ -146,15 +142,15 @@ def verdict_text(window: ReportWindow, objective: int | None) -> str:
 
 
 def why(reason: Withheld | None) -> str:
-    return WHY.get(reason, "not known why") if reason is not None else "not known why"
+    return WHY.get(reason, "unknown reason") if reason is not None else "unknown reason"
 
 
 def _short(reason: Withheld, split: Split) -> str:
     if reason is not Withheld.DECIDABLE_COVERAGE_BELOW_MIN:
         return why(reason)
     if split.measured_us < BUDGET_LEAST_MEASURED_US:
-        return "less than an hour was measured"
-    return f"coverage {coverage(split.coverage())}, needs 90{GAP}%"
+        return "less than 1 h measured"
+    return f"coverage {coverage(split.coverage())}, 90{GAP}% required"
 
 
 def objective_text(objective: int) -> str:

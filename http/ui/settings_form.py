@@ -79,7 +79,7 @@ class SettingField:
                 return text == "on"
             case Of.CHOICE:
                 if text not in (value for value, _ in self.choices):
-                    raise Refused("invalid", self.name, "must be one of those named")
+                    raise Refused("invalid", self.name, "choose a value from the list")
                 return text
             case Of.WORDS | Of.WORD_LINE:
                 return text.replace(",", " ").split()
@@ -109,7 +109,7 @@ class SettingForm:
     body: type
     says: Callable[[Any], str]
     otherwise: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    unset: str = "As Leadline has it"
+    unset: str = "Built-in default"
     after_save: str = ""
 
     def routes(self) -> tuple[Route, ...]:

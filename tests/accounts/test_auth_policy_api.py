@@ -86,7 +86,7 @@ async def test_who_owes_a_second_factor_reaches_where_it_is_set_up_and_nothing_e
     answer = await api.ask(session, "GET", "/")
     assert (answer.status_code, answer.headers["Location"]) == (303, "/profile")
     page = await (await api.ask(session, "GET", "/profile")).get_data(as_text=True)
-    assert "This account needs a second factor" in page
+    assert "This account needs two-factor authentication" in page
     assert (await api.ask(session, "GET", "/api/v1/me")).status_code == 200
     # Tokens are nobody who could type a code.
     assert (await api.ask("token", "GET", "/api/v1/me")).status_code == 200
@@ -134,7 +134,7 @@ async def test_the_form_of_the_console_sets_it(api: Api) -> None:
     answer = await api.ask("global_admin", "POST", path, data=data, headers=form)
     page = await answer.get_data(as_text=True)
     assert answer.status_code == 400
-    assert "Shortest password: must be 8 to 128 characters." in page
+    assert "Minimum password length: must be 8 to 128 characters." in page
     assert "b.test, c.test" in page
     data = urlencode(typed).encode()
     answer = await api.ask("global_admin", "POST", path, data=data, headers=form)
@@ -148,4 +148,4 @@ async def test_the_form_of_the_console_sets_it(api: Api) -> None:
         "allowed_email_domains": ["example.com", "b.test", "c.test"],
     }
     page = await (await api.ask("global_admin", "GET", path)).get_data(as_text=True)
-    assert "A session lasts 2" in page
+    assert "Session lifetime: 2" in page

@@ -236,7 +236,11 @@ async def test_a_local_account_gets_an_identity_from_its_own_session_only(world:
         )
         page = await answer.get_data(as_text=True)
         address = page.partition('<a href="')[2].partition('"')[0]
-        onward = page.partition("Go on there")[0].rpartition('href="')[2].partition('"')[0]
+        onward = (
+            page.partition("Confirm your account there")[0]
+            .rpartition('href="')[2]
+            .partition('"')[0]
+        )
         assert address
         return onward.replace("&amp;", "&"), answer.headers["Set-Cookie"].partition(";")[0]
 
@@ -462,6 +466,6 @@ async def test_it_is_set_by_a_form_that_keeps_what_was_typed(
         assert status == 303
         answer = await world.api.ask("global_admin", "GET", "/admin/single-sign-on")
         page = await answer.get_data(as_text=True)
-        assert f"People can sign in at {provider.issuer}." in page
+        assert f"Users can sign in at {provider.issuer}." in page
         assert SECRET not in page
         assert (await world.me(await world.session("ada")))["user"]["is_global_admin"] is True

@@ -56,11 +56,11 @@ async def test_what_is_refused_is_said_in_words(api: Api) -> None:
     for form, said in (
         ({"act": "add", "email": "nobody@example.com", "role": "viewer"}, "Email is nobody who"),
         ({"act": "add", "email": "x", "role": "king"}, "Role is none that there is."),
-        ({"act": "remove", "uid": "x"}, "It is not there any more."),
+        ({"act": "remove", "uid": "x"}, "It was deleted."),
         ({"act": "token", "name": " ", "role": "viewer"}, "Name must not be blank."),
         (
             {"act": "token", "name": "ci", "role": "viewer", "action": ["change:record"]},
-            "A viewer may not record changes",
+            "A viewer cannot record changes",
         ),
     ):
         status, page = await send(api, path, **form)
@@ -113,7 +113,7 @@ async def test_writes_are_told_newest_first(api: Api) -> None:
     await send(api, people, act="token", name="ci", role="viewer")
     page = await seen(api, path)
     assert "token.create" in page
-    assert "newest write" in page
+    assert "latest change" in page
     await told(api, "PUT", "/settings/monitor-defaults", {}, who="global_admin")
     assert "settings." in await seen(api, "/admin/audit", "global_admin")
 
@@ -125,9 +125,9 @@ async def test_accounts_are_made_found_promoted_and_removed(api: Api) -> None:
     )
     assert status == 303
     page = await seen(api, f"{path}?q=bea", "global_admin")
-    assert "1 account found" in page
+    assert "1 user found" in page
     row = row_of(page, "Bea &lt;b&gt;")
-    assert "no way yet" in row
+    assert "no password set" in row
     uid = uid_in(row)
     assert (await send(api, path, "global_admin", act="promote", uid=uid))[0] == 303
     assert "Global admin" in row_of(
@@ -135,7 +135,7 @@ async def test_accounts_are_made_found_promoted_and_removed(api: Api) -> None:
     )
     assert (await send(api, path, "global_admin", act="demote", uid=uid))[0] == 303
     for form, said in (
-        ({"act": "create", "email": "bea@example.com"}, "Somebody has that address already."),
+        ({"act": "create", "email": "bea@example.com"}, "This e-mail is in use."),
         ({"act": "create", "email": "nothing"}, "must be an e-mail address"),
         ({"act": "create", "email": "c@example.com", "password": "x"}, "Password "),
     ):
@@ -143,7 +143,7 @@ async def test_accounts_are_made_found_promoted_and_removed(api: Api) -> None:
         assert status == 400
         assert said in page
     assert (await send(api, path, "global_admin", act="delete", uid=uid))[0] == 303
-    assert "0 accounts found" in await seen(api, f"{path}?q=bea", "global_admin")
+    assert "0 users found" in await seen(api, f"{path}?q=bea", "global_admin")
     # One's own account is no button's business.
     page = await seen(api, path, "global_admin")
     assert ">you</td>" in page

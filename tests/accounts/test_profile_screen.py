@@ -38,18 +38,18 @@ async def test_a_second_factor_is_set_up_asked_for_and_given_up(
 ) -> None:
     await api.new_user(MARA, await passwords.hash(PASSWORD))
     session = await cookie_of(api)
-    assert "It is not enabled" in await shown(api, session)
+    assert "Not enabled: only" in await shown(api, session)
     status, page, headers = await send(api, session, act="enrol")
     assert status == 200
     assert headers["Cache-Control"] == "no-store"
-    found = re.search(r'The secret: <code class="mono">([A-Z2-7]+)</code>', page)
+    found = re.search(r'Secret: <code class="mono">([A-Z2-7]+)</code>', page)
     assert found is not None
     secret = found[1]
     # It is on no page that can be asked for again.
     assert secret not in await shown(api, session)
     status, page, _ = await send(api, session, act="enable", code="000 000")
     assert status == 400
-    assert "is not what the generator shows now" in page
+    assert "wrong code" in page
     status, page, _ = await send(api, session, act="enable", code=code(secret, -1))
     codes = re.findall(r"[a-z2-7]{4}(?:-[a-z2-7]{4}){3}", page)
     assert (status, len(codes)) == (200, 10)
@@ -61,7 +61,7 @@ async def test_a_second_factor_is_set_up_asked_for_and_given_up(
     )
     page = await answer.get_data(as_text=True)
     assert answer.status_code == 401
-    assert "This account has a second factor" in html.unescape(page)
+    assert "This account uses two-factor" in html.unescape(page)
     assert '<details class="inline" open>' in page
     body["code"] = code(secret)
     answer = await api.ask(
@@ -71,7 +71,7 @@ async def test_a_second_factor_is_set_up_asked_for_and_given_up(
 
     status, page, _ = await send(api, session, act="disable", password="wrong")
     assert status == 400
-    assert "The password is not the password of this account." in page
+    assert "Password: is not the password of this account." in page
     status, _, headers = await send(api, session, act="disable", password=PASSWORD)
     assert (status, headers["Location"]) == (303, "/profile?done=disable")
     assert (await log_in(api)).status_code == 200
@@ -86,11 +86,11 @@ async def test_the_password_is_changed_when_it_is_typed_twice(
     typed = {"act": "password", "current": PASSWORD, "new": new, "again": new + "x"}
     status, page, _ = await send(api, session, **typed)
     assert status == 400
-    assert "The new password is not the same both times." in page
+    assert "New password: does not match its repetition." in page
     assert new not in page
     status, page, _ = await send(api, session, **{**typed, "again": new, "current": "wrong"})
     assert status == 400
-    assert "The present password is not the password of this account." in page
+    assert "Current password: is not the password of this account." in page
     assert (await send(api, session, **{**typed, "again": new}))[0] == 303
     assert (await log_in(api, password=new)).status_code == 200
     assert (await api.ask(other, "GET", "/api/v1/me")).status_code == 401
@@ -103,12 +103,12 @@ async def test_another_session_is_ended_and_one_s_own_is_marked(
     session, other = await cookie_of(api), await cookie_of(api)
     page = await shown(api, session)
     (uid,) = re.findall(r'name="session" value="([0-9a-f-]{36})"', page)
-    assert page.count("this one") == 1
+    assert page.count("this session") == 1
     assert (await send(api, session, act="end", session=uid))[0] == 303
     assert (await api.ask(other, "GET", "/api/v1/me")).status_code == 401
     status, page, _ = await send(api, session, act="end", session=uid)
     assert status == 400
-    assert "It has ended already." in page
+    assert "The session has already ended." in page
 
 
 def test_the_qr_code_is_plain_svg_that_the_policy_lets_through() -> None:

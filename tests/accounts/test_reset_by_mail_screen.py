@@ -41,9 +41,9 @@ async def read(world: World, path: str) -> tuple[int, str]:
 
 async def test_the_way_from_the_sign_in_to_a_new_password(world: World) -> None:
     assert 'href="/reset"' in (await read(world, "/sign-in"))[1]
-    assert "Send the letter" in (await read(world, "/reset"))[1]
+    assert "Send reset link" in (await read(world, "/reset"))[1]
     said = await send(world, "/reset", email=MARA)
-    assert f"If {MARA} is the address of an account here" in said
+    assert f"If an account exists for {MARA}, we sent a reset link" in said
     assert (await send(world, "/reset", email="x@y.test")).replace("x@y.test", MARA) == said
     (letter,) = await world.letters()
     text = letter.get_body(("plain",)).get_content()
@@ -52,16 +52,16 @@ async def test_the_way_from_the_sign_in_to_a_new_password(world: World) -> None:
         status, page = await read(world, path)
         assert (status, "Choose a new password" in page) == (200, True)
     different = await send(world, path, new=ANOTHER, again=PASSWORD)
-    assert "The two are not the same." in different
+    assert "The passwords do not match. Type the same password twice." in different
     short = await send(world, path, new="short", again="short")
-    assert "It must be at least 10 characters." in short
+    assert "New password: must be at least 10 characters." in short
     done = await post(world, path, new=ANOTHER, again=ANOTHER)
     assert (done.status_code, done.headers["Location"]) == (303, "/sign-in?done=reset")
-    assert "The password is set" in (await read(world, "/sign-in?done=reset"))[1]
+    assert "Password changed" in (await read(world, "/sign-in?done=reset"))[1]
     assert (await log_in(world.api, MARA, ANOTHER)).status_code == 200
     gone = await post(world, path, new=PASSWORD, again=PASSWORD)
     assert gone.status_code == 400
-    assert "This link is not good any more" in await gone.get_data(as_text=True)
+    assert "This link has expired" in await gone.get_data(as_text=True)
 
 
 async def test_no_other_site_may_send_the_forms(world: World) -> None:
@@ -74,7 +74,10 @@ async def test_no_other_site_may_send_the_forms(world: World) -> None:
 async def test_what_is_no_address_is_said_and_asked_again(world: World) -> None:
     answer = await post(world, "/reset", email="nobody")
     assert answer.status_code == 400
-    assert "This is no e-mail address." in await answer.get_data(as_text=True)
+    assert (
+        "E-mail: not a valid address. Enter one such as name@example.com."
+        in await answer.get_data(as_text=True)
+    )
 
 
 async def test_without_mail_it_is_neither_offered_nor_there(dsn: str, passwords: Passwords) -> None:

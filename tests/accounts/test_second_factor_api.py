@@ -86,7 +86,7 @@ async def test_a_wrong_first_code_enables_nothing(api: Api, passwords: Passwords
     assert await error(answer) == expected
     await api.ask(session, "POST", "/api/v1/me/totp/enroll")
     answer = await api.ask(session, "POST", path, {"code": "no code"})
-    assert await error(answer) == (400, "code: is not what the generator shows now")
+    assert await error(answer) == (400, "code: wrong code")
     await cookie_of(api)
 
 

@@ -1,4 +1,4 @@
-"""Agents' tokens: shown once, of a region that there is, and worth nothing once revoked."""
+"""Agent tokens: shown once, of a region that there is, and worth nothing once revoked."""
 
 from typing import Any
 from uuid import UUID

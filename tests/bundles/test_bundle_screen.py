@@ -43,9 +43,9 @@ async def test_a_plan_is_shown_and_then_applied(api: Api) -> None:
     assert "Applied: 1 changed." in page
     assert (await listed(api))[0]["name"] == "Web"
     # What stands there now is what was applied.
-    assert "As it is now" in page
+    assert "Current bundle" in page
     status, page = await send(api, act="plan", bundle=TYPED)
-    assert "If applied: nothing changes." in page
+    assert "If applied: no changes." in page
     assert 'value="apply"' not in page
 
 
@@ -59,7 +59,7 @@ async def test_what_is_wrong_is_pointed_at_and_nothing_typed_is_lost(api: Api) -
         assert status == 400
         assert said in page
         assert "colour" in page or "colour" not in typed
-        assert "What you typed" in page
+        assert "Your input" in page
     assert await listed(api) == []
 
 
@@ -81,11 +81,11 @@ async def test_pages_of_what_a_bundle_manages_say_so(api: Api) -> None:
     service = f"/services/{services[0]['service']['id']}"
     for one in (path, service):
         page = await seen(api, one)
-        assert "It comes from a bundle that was applied" in page
+        assert "Managed by a bundle as" in page
         for link in ("/edit", "/delete", "/declaration", "/alerting"):
             assert f'href="{one}{link}"' not in page
     await told(api, "POST", apply, bundle({}), who="project_admin")
     for one in (path, service):
         page = await seen(api, one)
-        assert "is no longer named there" in page
+        assert "no longer in" in page
         assert f'href="{one}/delete"' in page

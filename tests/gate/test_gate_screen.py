@@ -153,7 +153,7 @@ async def test_what_blocks_is_told_with_its_figures_and_in_the_ledger(api: Api) 
     assert "budget_exhausted" in text
     listed = await seen(api, f"/projects/{api.project}/gate?state=BLOCK")
     assert "the error budget is used up, and 1 more" in listed
-    assert "There is none of these" in await seen(api, f"/projects/{api.project}/gate?state=ALLOW")
+    assert "No matches" in await seen(api, f"/projects/{api.project}/gate?state=ALLOW")
     assert "may not be released" in first_line(await seen(api, f"/services/{service.uid}/gate"))
 
 
@@ -164,7 +164,7 @@ async def test_one_may_look_through_the_ledger_of_one_service(api: Api) -> None:
     page = await seen(api, f"/projects/{api.project}/gate?service={service.uid}")
     assert first_line(page) == "What the gate said of Shop"
     page = await seen(api, f"/projects/{api.project}/gate?service={other.uid}")
-    assert "There is none of these" in page
+    assert "No matches" in page
 
 
 async def test_older_decisions_are_on_the_next_page(api: Api) -> None:
@@ -359,7 +359,7 @@ async def test_a_policy_that_was_not_deleted_is_shown_as_it_is(api: Api) -> None
     assert refused.status_code == 400
     assert 'value="60"' in page
     assert 'name="revision" value="1"' not in page
-    assert "what you typed" not in page
+    assert "Your input is kept" not in page
 
 
 async def test_what_somebody_else_saved_can_be_saved_over_by_who_has_seen_it(api: Api) -> None:

@@ -62,12 +62,12 @@ def test_the_way_there_and_back(
     expect(page).to_have_url(f"{leadline.url}/admin/fleet")
     expect(page.get_by_role("heading", level=1)).to_have_text("1 region probed")
     page.goto(f"{leadline.url}/admin/single-sign-on")
-    expect(page.get_by_text(f"People can sign in at {provider.issuer}.")).to_be_visible()
+    expect(page.get_by_text(f"Users can sign in at {provider.issuer}.")).to_be_visible()
     page.screenshot(path=tmp_path / "settings.png", full_page=True)
     page.goto(f"{leadline.url}/profile")
     page.screenshot(path=tmp_path / "profile.png", full_page=True)
     page.get_by_role("button", name="Sign out").click()
-    # On to the provider, which asks whether its own session is to end, and leads back.
+    # Continue to the provider, which asks whether its own session is to end, and leads back.
     page.get_by_role("button", name="Yes, sign me out").click()
     expect(page).to_have_url(f"{leadline.url}/sign-in")
 
@@ -75,8 +75,8 @@ def test_the_way_there_and_back(
     page.get_by_label("Password").fill(leadline.password)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.goto(f"{leadline.url}/profile")
-    page.get_by_role("button", name=f"Sign in at {provider.issuer} too").click()
+    page.get_by_role("button", name=f"Link to {provider.issuer}").click()
     prove(page, "ada")
-    expect(page.get_by_text("You can sign in by single sign-on now.")).to_be_visible()
+    expect(page.get_by_text("Single sign-on is linked to this account.")).to_be_visible()
     expect(page.get_by_text(f"You can sign in at {provider.issuer} as ada.")).to_be_visible()
     page.screenshot(path=tmp_path / "linked.png", full_page=True)

@@ -68,15 +68,15 @@ async def test_what_is_withheld_says_why(api: Api) -> None:
     await lived(api, "Young", objective=99.0, window="7d")
     text = plain(await seen(api))
     assert first_line(await seen(api)) == "No objective can be judged yet"
-    assert "|—|withheld: nothing was measured|99.9\u202f% not judged|" in text
-    assert "|—|withheld: no member counts|99\u202f% not judged|" in text
+    assert "|—|No data: not measured|99.9\u202f% not judged|" in text
+    assert "|—|No data: no SLI members|99\u202f% not judged|" in text
 
 
 async def test_monitors_are_reported_too_and_together(api: Api) -> None:
     await api.new_monitor(name="Till")
     page = await seen(api, "?show=monitors")
     text = plain(page)
-    assert "|Till|—|withheld: nothing is sealed yet|" in text
+    assert "|Till|—|No data: not sealed yet|" in text
     assert "All monitors together" in text
 
 

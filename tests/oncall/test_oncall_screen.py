@@ -145,7 +145,7 @@ async def test_a_schedule_is_made_changed_and_deleted_by_its_form(api: Api) -> N
         assert answer.status_code == 400
         page = await text_of(answer)
         assert told in page
-        assert "what you typed is still here" in page
+        assert "Your input is kept below" in page
     assert (await send(api, new, form)).status_code == 303
     ((uid, shift),) = await api.rows("select uid, shift_seconds from oncall_schedules")
     assert shift == 2 * 86_400

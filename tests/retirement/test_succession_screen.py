@@ -78,6 +78,6 @@ async def test_what_is_no_button_and_no_id_changes_nothing(api: Api) -> None:
     assert (await sent(api, row.uid, ("act", "burn")))[0] == 400
     status, page = await sent(api, row.uid, ("act", "succeed"), ("service", "x"))
     assert status == 400
-    assert "service_id: must be one of those named." in page
+    assert "service_id: choose a value from the list." in page
     assert (await sent(api, row.uid, ("act", "retire")))[0] == 409
     assert await monitor_of(api, row.uid) == before

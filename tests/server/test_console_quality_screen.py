@@ -425,10 +425,10 @@ def test_the_first_page_and_a_form_with_errors_are_for_everybody_too(
     open_page: Open, empty_project: str
 ) -> None:
     page = open_page(f"/projects/{empty_project}", bypass_csp=True)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is watched yet")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No monitors yet")
     assert violations(page) == []
     page.get_by_label("Address").fill("gopher://x")
-    page.get_by_role("button", name="Watch it").click()
+    page.get_by_role("button", name="Add monitor").click()
     assert violations(page) == []
     page.goto(f"/projects/{empty_project}/monitors/new")
     page.get_by_role("button", name="Add monitor").click()

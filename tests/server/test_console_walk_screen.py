@@ -28,14 +28,14 @@ def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
     expect(page.get_by_label("E-mail")).to_have_value("admin@localhost")
     page.get_by_label("Password").fill(leadline.password)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is watched yet")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No monitors yet")
 
     page.get_by_label("Address").fill("ftp://example.com")
-    page.get_by_role("button", name="Watch it").click()
+    page.get_by_role("button", name="Add monitor").click()
     expect(page.get_by_role("alert")).to_contain_text("begins with")
     expect(page.get_by_label("Address")).to_have_value("ftp://example.com")
     page.get_by_label("Address").fill(target.url)
-    page.get_by_role("button", name="Watch it").click()
+    page.get_by_role("button", name="Add monitor").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("127.0.0.1 is up")
 
     # An interval that a test can wait for, by the form that a person would use.
@@ -90,7 +90,7 @@ def test_pause_resume_check_now_and_delete_do_what_they_say(
         arg=before,
     )
     page.get_by_role("link", name="Delete this monitor").click()
-    page.get_by_role("link", name="Keep it").click()
+    page.get_by_role("link", name="Cancel").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Doomed is up")
     page.get_by_role("link", name="Delete this monitor").click()
     page.get_by_role("button", name="Delete Doomed").click()
@@ -186,7 +186,7 @@ def test_another_kind_brings_its_own_fields_and_keeps_what_was_typed(
     expect(page.get_by_label("Name", exact=True)).to_have_value(name)
     page.get_by_label("Grace").fill("7")
     page.get_by_role("button", name="Add monitor").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(f"{name} waits for its first result")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"{name} is pending")
     expect(page.locator("main")).to_contain_text("curl -fsS -X POST")
     (made,) = [m for m in leadline.api("GET", f"/projects/{project}/monitors") if m["name"] == name]
     assert made["grace_seconds"] == 7
@@ -377,9 +377,9 @@ def test_keys_lead_where_a_pointer_can(open_page: Open, leadline: Daemon, target
     page.keyboard.press("o")
     expect(page).to_have_url(re.compile(f"/projects/{project}"))
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     rows = page.locator("tr[data-live]")
     expect(rows.get_by_role("img", name="up", exact=True)).to_have_count(2)
     page.evaluate("document.activeElement.blur()")

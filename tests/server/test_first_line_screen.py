@@ -53,11 +53,11 @@ TALLIES = st.dictionaries(st.sampled_from(list(MonitorStatusText)), st.integers(
             MonitorStatusText.UNKNOWN,
             "1 monitor is unknown",
         ),
-        ({MonitorStatusText.PAUSED: 4}, MonitorStatusText.PAUSED, "Nothing is being checked"),
+        ({MonitorStatusText.PAUSED: 4}, MonitorStatusText.PAUSED, "No active monitors"),
         (
             {MonitorStatusText.PENDING: 1},
             MonitorStatusText.PENDING,
-            "1 monitor waits for its first result",
+            "1 monitor is pending",
         ),
         (
             {MonitorStatusText.MAINTENANCE: 2},
@@ -67,7 +67,7 @@ TALLIES = st.dictionaries(st.sampled_from(list(MonitorStatusText)), st.integers(
         (
             {MonitorStatusText.UP: 2, MonitorStatusText.PAUSED: 1},
             MonitorStatusText.UP,
-            "All else is up: 2 monitors",
+            "Others up: 2 monitors",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_tally_tells_each_state_once_and_leaves_none_out(
 
 def test_the_line_under_it_names_the_region_that_is_silent() -> None:
     said = under({MonitorStatusText.UNKNOWN: 2, MonitorStatusText.UP: 1}, ["ap-south"])
-    assert said == "2 monitors are unknown because region ap-south is not reporting."
+    assert said == "2 monitors are unknown: region ap-south has no prober."
     assert under({MonitorStatusText.UP: 3}, []) == ""
 
 

@@ -83,7 +83,7 @@ def test_a_strip_says_in_words_how_many_slots_of_what(beats: list[HeartbeatSlot]
     for beat, word in (
         (HeartbeatSlot.UP, "up"),
         (HeartbeatSlot.FAILED, "failed"),
-        (HeartbeatSlot.NONE, "without a result"),
+        (HeartbeatSlot.NONE, "no result"),
     ):
         many = sum(b is beat for b in beats)
         assert (f"{many} {word}" in said.removeprefix("Heartbeats: ").split(", ")) == bool(many)
@@ -203,7 +203,7 @@ def test_latency_stays_inside_its_plot_and_is_told_in_words(points: list[Latency
     (image,) = [svg for svg in parsed(markup).iter("svg") if svg.attrib.get("role") == "img"]
     good = [point for point in points if point.kind is LatencyStep.POINT]
     said = image.attrib["aria-label"]
-    assert ("No good result" in said) == (not good)
+    assert ("No successful check" in said) == (not good)
     if good:
         assert f"up to {max(p.p95 for p in good)} ms" in said
     assert is_inline_free(markup)

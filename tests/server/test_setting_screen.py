@@ -44,7 +44,7 @@ async def typed(api: Api, path: str, **fields: str) -> tuple[int, str]:
 
 async def test_what_new_monitors_have(api: Api) -> None:
     path = "/admin/monitor-defaults"
-    assert "nothing has been set here" in await shown(api, path)
+    assert "Built-in default" in await shown(api, path)
     assert (await typed(api, path, **DEFAULTS))[0] == 303
     set_ = {
         "configured": True,
@@ -109,7 +109,7 @@ async def test_what_the_installation_looks_like(api: Api) -> None:
         ("accent_color", "red", "Accent: must be a colour as #rrggbb."),
         ("logo_url", "http://a.example/", "Logo: must be an https URL."),
         ("announcement_text", "", "Announcement: is required if it is enabled."),
-        ("announcement_level", "loud", "Its weight: must be one of those named."),
+        ("announcement_level", "loud", "Its weight: choose a value from the list."),
     ):
         status, page = await typed(api, path, **{**BRANDING, field: value})
         assert status == 400

@@ -52,9 +52,9 @@ async def test_a_result_that_holds_no_longer_makes_it_unknown_and_not_green(api:
     assert "1 monitor is unknown" in page
     assert "Gone quiet</b></a> is unknown" in page
     assert 'fill="url(#hatch)"' in page.partition('class="t-beat"><svg')[2].partition("</tr>")[0]
-    assert "The newest result is from 5\u202fmin ago" in page
+    assert "The last result, from 5\u202fmin ago" in page
     # Nothing probes in these tests, and the page says so.
-    assert "because region core is not reporting" in page
+    assert ": region core has no prober" in page
     page = await text(api, f"/monitors/{row.uid}")
     assert "Gone quiet is unknown" in page
     assert "says nothing about the target" in page
@@ -80,10 +80,10 @@ async def test_a_failure_that_does_not_yet_make_down_is_told_and_is_not_up(api: 
 async def test_before_the_first_result_it_waits_and_has_no_figure(api: Api) -> None:
     row = await api.new_monitor(name="New")
     page = await text(api, f"/monitors/{row.uid}")
-    assert "New waits for its first result" in page
+    assert "New is pending" in page
     assert "withheld: nothing is sealed yet" in page
     overview = await text(api, f"/projects/{api.project}")
-    assert "1 monitor waits for its first result" in overview
+    assert "1 monitor is pending" in overview
     assert "100\u202f%" not in overview
 
 
@@ -112,14 +112,14 @@ async def test_a_maintenance_is_called_so_and_what_fails_in_it_is_no_alarm(api: 
 async def test_all_paused_is_not_all_fine(api: Api) -> None:
     await api.new_monitor(name="Asleep", enabled=False)
     page = await text(api, f"/projects/{api.project}")
-    assert "Nothing is being checked" in page
+    assert "No active monitors" in page
     assert "All paused · Leadline" in page
 
 
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("database", "Sign-in is not possible: the database does not answer"),
+        ("database", "Sign-in is not possible: database unavailable"),
         ("clock", "This installation is not ready</span>: clock"),
     ],
 )

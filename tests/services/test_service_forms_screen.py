@@ -73,7 +73,7 @@ async def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(ap
         assert answer.status_code == 400, wrong
         page = await text_of(answer)
         assert told in page, wrong
-        assert "what you typed is still here" in page
+        assert "Your input is kept below" in page
         assert f'value="{till.uid}" aria-label="Till decides" checked' in page
     assert await services(api) == 0
     stranger = (await api.new_monitor("acme/mill")).uid

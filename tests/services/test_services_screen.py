@@ -116,12 +116,12 @@ async def test_the_least_budget_left_is_first_and_what_has_no_figure_is_last_wit
     order = [next(n for n in ("Calm", "Burnt", "Used", "Young", "Aimless") if n in r) for r in rows]
     assert order == ["Burnt", "Used", "Calm", "Young", "Aimless"]
     burnt, used, _, young, aimless = rows
-    assert "6\u202fmin 48\u202fs more than the 43\u202fmin 12\u202fs there were" in burnt
+    assert "6\u202fmin 48\u202fs over the budget of 43\u202fmin 12\u202fs" in burnt
     assert "missed" in burnt
     assert "23\u202fmin 12\u202fs" in used
     assert "53.7\u202f% of 43\u202fmin 12\u202fs" in used
     assert "coverage 100\u202f%" in used
-    assert "— withheld: nothing is sealed yet" in " ".join(young.split())
+    assert "— No data: not sealed yet" in " ".join(young.split())
     assert "none is set" in aimless
     assert "1 service misses its objective." in page
 
@@ -162,7 +162,7 @@ async def test_a_service_that_is_not_declared_says_what_is_missing(api: Api) -> 
     assert first_line(page) == "Checkout is not declared yet"
     assert "Until members are declared, nothing is measured of it." in page
     assert "No objective is set" in page
-    assert "withheld: no member counts" in page
+    assert "No data: no SLI members" in page
     assert "Edit declaration" not in page
 
 
@@ -198,9 +198,9 @@ async def test_what_is_withheld_is_a_dash_with_its_reason_and_a_figure_has_its_c
     page = await seen(api, f"/services/{row.uid}")
     text = re.sub(r"<[^>]*>", "|", page)
     text = re.sub(r"\|+", "|", text)
-    assert "24 hours|—|withheld: nothing was measured" in text
+    assert "24 hours|—|No data: not measured" in text
     assert "30 days|100\u202f%|coverage 86.1\u202f%" in text
-    assert "Budget left|—|withheld: coverage 86.1\u202f%, needs 90\u202f%" in text
+    assert "Budget left|—|No data: coverage 86.1\u202f%, 90\u202f% required" in text
     assert "Cannot be decided" in text
     assert 'aria-label="Error budget' not in page
 

@@ -48,7 +48,7 @@ def test_each_thing_that_is_saved_is_read_beside_the_form(
     expect(frame.locator(".parts > li").first).to_contain_text("Telephone")
     page.get_by_role("link", name="Edit Telephone").click()
     page.get_by_label("Name", exact=True).first.fill("Phone")
-    page.get_by_role("button", name="Save it").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(frame.get_by_role("heading", level=1)).to_have_text("Phone is down")
     page.get_by_role("button", name="Remove Phone").click()
     expect(frame.locator(".parts > li")).to_have_count(1)

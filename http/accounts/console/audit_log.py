@@ -42,7 +42,7 @@ async def show_organization(ask: Request) -> Response:
 
 
 async def show_instance(ask: Request) -> Response:
-    return await _render(ask, INSTANCE, "to the installation itself")
+    return await _render(ask, INSTANCE, "to the installation")
 
 
 async def _render(ask: Request, org: int, where: str) -> Response:
@@ -52,7 +52,7 @@ async def _render(ask: Request, org: int, where: str) -> Response:
         now = tx.now
     return page(
         "accounts/console/audit_log.html",
-        first=f"{count(len(rows), 'newest write', 'newest writes')} {where}" if rows else "",
+        first=f"{count(len(rows), 'latest change', 'latest changes')} {where}" if rows else "",
         where=where,
         lines=[_item(row, now) for row in rows],
         is_cut=len(rows) == most and not ask.query.all,
@@ -71,7 +71,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "/organizations/{orgID}/audit",
         ("organization", "orgID"),
         show_organization,
-        "Who wrote what in an organization.",
+        "Audit log of an organization.",
         AuditScreenQuery,
         need=Need.ORG_ADMIN,
     ),
@@ -79,7 +79,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "GET",
         "/admin/audit",
         show_instance,
-        "Who wrote what to the installation.",
+        "Audit log of the installation.",
         AuditScreenQuery,
     ),
 )

@@ -8,54 +8,60 @@ from ..routes import oidc_settings as api
 from ..schemas.settings import OIDCSettingsView, SetOIDCSettings
 
 _ROWS: Final = (
-    SettingField("enabled", "People sign in there", Of.CHECK),
+    SettingField("enabled", "Enabled", Of.CHECK),
     SettingField(
         "issuer",
         "Issuer",
         Of.TEXT,
-        "An https URL, as the provider names itself. It is asked before anything is kept.",
+        "The https issuer URL of the provider. Checked before saving.",
     ),
-    SettingField("client_id", "Client", Of.TEXT, "As it is registered there."),
+    SettingField("client_id", "Client ID", Of.TEXT, "As registered at the provider."),
     SettingField(
         "client_secret",
         "Secret",
         Of.SECRET,
-        "blank keeps it, as long as issuer and client stay.",
+        "Leave blank to keep it while issuer and client ID are unchanged.",
         is_stored=lambda found: bool(found.client_secret_set),
     ),
     SettingField(
         "redirect_url",
-        "Comes back to",
+        "Redirect URL",
         Of.TEXT,
-        "Register this there. Blank: made of the address of this installation.",
+        "Register this URL at the provider. Default: derived from the address of this"
+        " installation.",
     ),
-    SettingField("scopes", "Scopes", Of.WORD_LINE, "openid, and what tells address and name."),
+    SettingField(
+        "scopes",
+        "Scopes",
+        Of.WORD_LINE,
+        "Separated by spaces. Must contain openid; add email and profile for e-mail and name.",
+    ),
     SettingField(
         "post_logout_url",
-        "After a sign-out",
+        "Post-logout URL",
         Of.TEXT,
-        "Where the provider leads back to; blank where it stays there.",
+        "The provider redirects to this URL after sign-out. Optional.",
     ),
-    SettingField("button_label", "Button", Of.TEXT, "What the button of the sign-in page says."),
+    SettingField("button_label", "Button", Of.TEXT, "Text of the button on the sign-in screen."),
     SettingField(
         "bootstrap_admins",
         "Administrators",
         Of.WORDS,
-        "Addresses of who is a global admin from the next sign-in on, one a line; the provider must"
-        " say that they are verified.",
+        "E-mails granted global admin at next sign-in, one per line. The provider must report"
+        " them as verified.",
     ),
 )
 
 
 def _says(found: OIDCSettingsView) -> str:
     if found.active:
-        return f"People can sign in at {found.issuer}."
+        return f"Users can sign in at {found.issuer}."
     if found.enabled:
         return (
-            f"Nobody can sign in this way now: {found.issuer} does not answer"
+            f"Single sign-on is unavailable: {found.issuer} does not respond"
             f" ({found.reload_error})."
         )
-    return "It is off."
+    return "Single sign-on is disabled."
 
 
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
@@ -69,8 +75,8 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     otherwise={
         "encryption_key_missing": (
             "client_secret",
-            "No encryption key is configured, so none can be kept.",
+            "Secrets need security.encryption_key.",
         )
     },
-    unset="As it is configured",
+    unset="From the configuration file",
 ).routes()

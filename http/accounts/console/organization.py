@@ -35,10 +35,10 @@ ROLE_WORDS: Final[Mapping[str, str]] = {
     "org_admin": "Organization admin",
 }
 _SAID: Final = {
-    "last_org_admin": "That is the last admin of the organization: make another one first.",
-    "member_exists": "They have a role there already.",
-    "not_found": "It is not there any more.",
-    "action_not_granted": "A viewer may not record changes: choose a higher role.",
+    "last_org_admin": "This is the last admin of the organization. Add another admin first.",
+    "member_exists": "This user already has a role in that scope.",
+    "not_found": "It was deleted.",
+    "action_not_granted": "A viewer cannot record changes. Choose a higher role.",
 }
 GRANT_WORDS: Final[Mapping[str, str]] = {
     Grant.GATE_EVALUATE.value: "ask the release gate",
@@ -98,7 +98,7 @@ async def submit_organization(ask: Request) -> Response:
             case "revoke":
                 await tokens.delete(_about(ask, "tokenID"))
             case _:
-                raise Problem("the form names nothing to do")
+                raise Problem("Unknown action")
     except Refused as refused:
         if refused.code == "forbidden":
             raise
@@ -193,12 +193,10 @@ def _member(one: Member, places: Mapping[UUID, str], now: Instant) -> Organizati
 
 def _token(one: ApiToken, places: Mapping[UUID, str], now: Instant) -> ApiTokenItem:
     actions = one.actions
-    may = "all that the role may"
+    may = "all of the role"
     if actions is not None:
         may = "only " + ", ".join(GRANT_WORDS.get(name, name) for name in actions)
-    maker = (
-        one.created_by_email if isinstance(one.created_by_email, str) else "somebody who is gone"
-    )
+    maker = one.created_by_email if isinstance(one.created_by_email, str) else "a deleted user"
     return ApiTokenItem(
         one.id,
         one.name,
@@ -228,7 +226,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         action=EDIT,
         scope=_IN_ORG,
         handler=render_organization,
-        summary="An organization's members and tokens.",
+        summary="Members and tokens of an organization.",
     ),
     page_route(
         method="POST",
@@ -236,6 +234,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         action=CREATE,
         scope=_IN_ORG,
         handler=submit_organization,
-        summary="Adds, changes or removes members and tokens.",
+        summary="Add, change or remove members and tokens.",
     ),
 )

@@ -36,7 +36,9 @@ async def request_letter(ask: Request) -> Response:
     _expect_own_form(ask)
     email = stripped(ask, "email")
     if email_fault(email) is not None:
-        return _asking(email[:254], "This is no e-mail address.", 400)
+        return _asking(
+            email[:254], "E-mail: not a valid address. Enter one such as name@example.com.", 400
+        )
     try:
         await api.request_reset(replace(ask, body=ResetRequest(email=email)))
     except Problem as problem:
@@ -56,9 +58,11 @@ async def choose(ask: Request) -> Response:
     _expect_own_form(ask)
     new, again = value_of(ask, "new"), value_of(ask, "again")
     if new != again:
-        return await _choosing(ask, "The two are not the same.", 400)
+        return await _choosing(
+            ask, "The passwords do not match. Type the same password twice.", 400
+        )
     if len(new) > _LONGEST:
-        return await _choosing(ask, "That is too long.", 400)
+        return await _choosing(ask, "The password is too long. Choose a shorter one.", 400)
     body = ResetConfirm(token=ask.words["token"], new_password=new)
     try:
         await api.confirm_reset(replace(ask, body=body))
@@ -83,7 +87,7 @@ async def choose(ask: Request) -> Response:
             shortest=0,
             error="",
         )
-    return await _choosing(ask, f"It {rule}.", 400)
+    return await _choosing(ask, f"New password: {rule}.", 400)
 
 
 async def _expect_offered(ask: Request) -> None:
@@ -100,7 +104,7 @@ def _expect_own_form(ask: Request) -> None:
 
 def _wait(problem: Problem) -> str:
     seconds = problem.headers.get("Retry-After", "60")
-    return f"Too many tries from your address. Try again in {seconds} s."
+    return f"Too many attempts from your address. Try again in {seconds} s."
 
 
 def _asking(email: str = "", error: str = "", status: int = 200) -> Response:
@@ -131,27 +135,27 @@ ROUTES: Final = (
         path=ASK,
         action=_NOBODY,
         handler=show_asking,
-        summary="Where a letter for a new password is asked for.",
+        summary="Form that requests a password reset.",
     ),
     page_route(
         method="POST",
         path=ASK,
         action=_NOBODY,
         handler=request_letter,
-        summary="Asks for a letter for a new password.",
+        summary="Request a password reset.",
     ),
     page_route(
         method="GET",
         path=LINK,
         action=_NOBODY,
         handler=show_link,
-        summary="What the letter leads to.",
+        summary="Form that sets a new password.",
     ),
     page_route(
         method="POST",
         path=LINK,
         action=_NOBODY,
         handler=choose,
-        summary="Sets a new password by the letter's link.",
+        summary="Set a new password with the reset link.",
     ),
 )

@@ -38,12 +38,13 @@ from ..schemas.accounts import (
 PATH: Final = "/profile"
 _LONGEST: Final = 4_096
 _SAID: Final = {
-    "encryption_key_missing": "No encryption key is configured here, so no secret can be kept.",
-    "totp_enabled": "A second factor is enabled already.",
-    "revision_conflict": "The password was changed meanwhile.",
-    "not_found": "It has ended already.",
-    "off": "Single sign-on is not set up here.",
-    "provider_unavailable": "The provider of single sign-on does not answer. Nothing was changed.",
+    "encryption_key_missing": "Secrets need security.encryption_key.",
+    "totp_enabled": "Two-factor is already enabled.",
+    "revision_conflict": "The password was changed in another session. Try again.",
+    "not_found": "The session has already ended.",
+    "off": "Single sign-on is not enabled.",
+    "provider_unavailable": "The single sign-on provider does not respond. The account was"
+    " not changed.",
 }
 
 
@@ -65,10 +66,10 @@ class ProfileQuery(msgspec.Struct, frozen=True):
 
 
 _DONE: Final = {
-    "password": "The password is changed, and every other session has ended.",
-    "disable": "The second factor is given up.",
-    "end": "The session has ended.",
-    "link": "You can sign in by single sign-on now.",
+    "password": "Password changed. All other sessions have ended.",
+    "disable": "Two-factor is disabled.",
+    "end": "Session ended.",
+    "link": "Single sign-on is linked to this account.",
 }
 
 
@@ -88,7 +89,7 @@ async def submit_profile(ask: Request) -> Response:
         raise problem
     if problem.status == 429:
         wait = problem.headers.get("Retry-After", "60")
-        wrong = f"Too many tries from your address. Try again in {wait} s."
+        wrong = f"Too many attempts from your address. Try again in {wait} s."
         reply = await _render(ask, ProfileFormResult(form, wrong), status=429)
         return replace(reply, headers={**reply.headers, **problem.headers})
     field, colon, rule = problem.code.partition(": ")
@@ -98,9 +99,9 @@ async def submit_profile(ask: Request) -> Response:
 
 
 _LABELS: Final = {
-    "current_password": "The present password",
-    "new_password": "The new password",
-    "password": "The password",
+    "current_password": "Current password:",
+    "new_password": "New password:",
+    "password": "Password:",
     "code": "Code:",
 }
 
@@ -110,7 +111,7 @@ async def _apply(ask: Request, form: str) -> Response:
         case "password":
             new = _secret(ask, "new")
             if new != _secret(ask, "again"):
-                raise Problem("new_password: is not the same both times")
+                raise Problem("new_password: does not match its repetition")
             given = ChangePasswordRequest(
                 current_password=_secret(ask, "current"), new_password=new
             )
@@ -122,7 +123,7 @@ async def _apply(ask: Request, form: str) -> Response:
         case "enable":
             code = stripped(ask, "code")[: CODE_LONGEST + 1]
             if not code or len(code) > CODE_LONGEST:
-                raise Problem("code: is not what the generator shows now")
+                raise Problem("code: wrong code")
             made = await api.enable_factor(replace(ask, body=TOTPEnableRequest(code=code)))
             return await _render(ask, ProfileFormResult(form, recovery=made.recovery_codes))
         case "disable":
@@ -134,7 +135,7 @@ async def _apply(ask: Request, form: str) -> Response:
             ids = {"sessionID": uuid_given(value_of(ask, "session"))}
             await api.delete_session(replace(ask, ids=ids))
         case _:
-            raise Problem("the form names nothing to do")
+            raise Problem("Unknown action")
     return redirect(f"{PATH}?done={form}")
 
 
@@ -216,7 +217,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         path=PATH,
         action=OWN,
         handler=render_profile,
-        summary="One's own account.",
+        summary="Your account.",
         query=ProfileQuery,
     ),
     page_route(
@@ -224,6 +225,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         path=PATH,
         action=OWN,
         handler=submit_profile,
-        summary="Changes one's own account.",
+        summary="Change your account.",
     ),
 )

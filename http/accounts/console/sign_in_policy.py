@@ -16,48 +16,47 @@ from ..routes import auth_policy as api
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
 
 _WHO: Final = {
-    RequireTotp.NONE: "nobody has to have one",
+    RequireTotp.NONE: "not required",
     RequireTotp.ADMINS: "global admins and organization admins",
-    RequireTotp.ALL: "everybody who signs in with a password",
+    RequireTotp.ALL: "all users who sign in with a password",
 }
 _ROWS: Final = (
     SettingField(
         "require_totp",
-        "Second factor",
+        "Two-factor",
         Of.CHOICE,
-        "Who has to have one and has none reaches nothing but the page where it is set up, from the"
-        " next click on.",
+        "Users without two-factor must set it up first.",
         choices=tuple((word.value, f"{word.value}: {who}") for word, who in _WHO.items()),
     ),
     SettingField(
         "min_password_len",
-        "Shortest password",
+        "Minimum password length",
         Of.NUMBER,
-        f"{PASSWORD_LEAST} to {PASSWORD_MOST} characters, of passwords that are set from now on.",
+        f"{PASSWORD_LEAST} to {PASSWORD_MOST} characters, for new passwords.",
     ),
     SettingField(
         "session_ttl_seconds",
-        "A session lasts",
+        "Session lifetime",
         Of.NUMBER,
-        f"{TTL_LEAST} to {TTL_MOST} seconds; those that are there keep their end.",
+        f"{TTL_LEAST} to {TTL_MOST} s. Existing sessions keep their end.",
     ),
     SettingField(
         "allowed_email_domains",
         "Domains",
         Of.WORDS,
-        "Of the addresses that new accounts may have, one a line; none: any.",
+        "E-mail domains for new users, one per line. Empty allows all domains.",
     ),
 )
 
 
 def _summary(found: AuthPolicy) -> str:
     lasts = setting(found.session_ttl_seconds)
-    return f"A second factor: {_WHO[found.require_totp]}. A session lasts {lasts}."
+    return f"Two-factor: {_WHO[found.require_totp]}. Session lifetime: {lasts}."
 
 
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/sign-in-policy",
-    title="How people sign in",
+    title="Sign-in policy",
     rows=_ROWS,
     read=api.read,
     put=api.put,
@@ -66,7 +65,7 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     otherwise={
         "encryption_key_missing": (
             "require_totp",
-            "No encryption key is configured, so nobody could set one up.",
+            "Two-factor needs security.encryption_key.",
         )
     },
 ).routes()

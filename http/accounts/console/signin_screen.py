@@ -23,16 +23,16 @@ from ..schemas.accounts import AuthConfig, LoginRequest
 
 _LONGEST: Final = 4_096
 _WRONG: Final = "E-mail or password is wrong."
-_WRONG_CODE: Final = "E-mail, password or code is wrong, or the code was used already."
-_CODE: Final = "This account has a second factor: give its code, and the password once more."
-_DONE: Final = {"reset": "The password is set: sign in with it."}
+_WRONG_CODE: Final = "E-mail, password or code is wrong, or the code was already used."
+_CODE: Final = "This account uses two-factor. Enter the code and repeat the password."
+_DONE: Final = {"reset": "Password changed. Sign in with the new password."}
 _PROBLEMS: Final = {
-    "expired": "That took too long, or was begun in another browser. Try once more.",
-    "refused": "The provider did not confirm who you are.",
-    "provider_unavailable": "The provider of single sign-on does not answer. Try again soon.",
-    "not_allowed": "New accounts may not have an address of that domain.",
-    "identity_taken": "That identity belongs to another account here.",
-    "off": "Single sign-on is not set up here.",
+    "expired": "Sign-in expired. Try again.",
+    "refused": "The provider did not confirm your identity.",
+    "provider_unavailable": "The single sign-on provider does not respond. Try again later.",
+    "not_allowed": "Accounts with an e-mail of this domain are not allowed.",
+    "identity_taken": "This identity is linked to another account.",
+    "off": "Single sign-on is not enabled.",
 }
 
 
@@ -80,7 +80,7 @@ async def _refused(
         return await _form(ask, to, email=email, error=error, status=401, asks_code=gave_code)
     if problem.status == 429:
         wait = problem.headers.get("Retry-After", "60")
-        error = f"Too many tries from your address. Try again in {wait} s."
+        error = f"Too many attempts from your address. Try again in {wait} s."
         answer = await _form(ask, to, email=email, error=error, status=429)
         return replace(answer, headers={**answer.headers, **problem.headers})
     raise problem
@@ -94,8 +94,8 @@ async def home(ask: Request) -> Response:
         return redirect(f"/projects/{places[0].uid}")
     return page(
         "ui/problem.html",
-        title="You are in no project yet",
-        words="Somebody who manages one can add you by your e-mail address.",
+        title="No project access yet",
+        words="An admin of a project can add you with your e-mail address.",
     )
 
 

@@ -21,17 +21,18 @@ from .organization import ROLE_WORDS
 
 PATH: Final = "/admin/people"
 _SAID: Final = {
-    "email_taken": "Somebody has that address already.",
-    "last_global_admin": "That is the last global admin: make another one first.",
-    "last_org_admin": "They are the last admin of an organization: make another one first.",
-    "own_account": "That is your own account.",
-    "not_found": "They are not there any more.",
+    "email_taken": "This e-mail is in use.",
+    "last_global_admin": "This is the last global admin. Add another global admin first.",
+    "last_org_admin": "This user is the last admin of an organization. Add another admin"
+    " there first.",
+    "own_account": "You cannot change your own account here.",
+    "not_found": "User was deleted.",
 }
 _WAYS: Final = {
     "local": "password",
     "oidc": "single sign-on",
     "both": "password or single sign-on",
-    "none": "no way yet",
+    "none": "no password set",
 }
 
 
@@ -66,7 +67,7 @@ async def submit_users(ask: Request) -> Response:
             case "delete":
                 await api.delete(_about(ask))
             case _:
-                raise Problem("the form names nothing to do")
+                raise Problem("Unknown action")
     except Refused as refused:
         if refused.code == "forbidden":
             raise
@@ -105,7 +106,7 @@ async def _render(ask: Request, q: str = "", *, error: str = "") -> Response:
         "accounts/console/users.html",
         status=400 if error else 200,
         path=PATH,
-        first=f"{count(len(found), 'account')}{' found' if q else ''}",
+        first=f"{count(len(found), 'user')}{' found' if q else ''}",
         lines=[_item(one, ask.who.user, now) for one in found],
         q=q,
         error=error,
@@ -132,6 +133,6 @@ def _item(one: AdminUser, own: object, now: Instant) -> UserItem:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, render_users, "Everybody who has an account.", UserListQuery),
-    admin_route("POST", PATH, submit_users, "Makes, promotes or removes accounts."),
+    admin_route("GET", PATH, render_users, "Users of the installation.", UserListQuery),
+    admin_route("POST", PATH, submit_users, "Add, promote or delete users."),
 )

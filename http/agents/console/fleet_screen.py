@@ -24,8 +24,8 @@ from .fleet_text import agent_lines, first_of, process_lines, region_lines, toke
 PATH: Final = "/admin/fleet"
 AGENTS_MOST: Final = 500
 _SAID: Final = {
-    "not_found": "It is not there any more, or it was revoked before.",
-    "agent_token_quota": f"At most {LIVE_MOST} tokens hold at once: revoke one first.",
+    "not_found": "The token was deleted or revoked.",
+    "agent_token_quota": f"Limit: {LIVE_MOST} active tokens. Revoke one first.",
 }
 
 
@@ -43,7 +43,7 @@ async def submit_fleet(ask: Request) -> Response:
             case "revoke":
                 await api.revoke(replace(ask, ids={"tokenID": uuid_given(value_of(ask, "token"))}))
             case _:
-                raise Problem("the form names nothing to do")
+                raise Problem("Unknown action")
     except Refused as refused:
         if refused.code == "forbidden":
             raise
@@ -82,6 +82,6 @@ async def _render(
 
 
 ROUTES: Final = (
-    admin_route("GET", PATH, render_fleet, "What probes where, and agents' tokens."),
-    admin_route("POST", PATH, submit_fleet, "Makes or revokes an agent's token."),
+    admin_route("GET", PATH, render_fleet, "Workers, agents and agent tokens."),
+    admin_route("POST", PATH, submit_fleet, "Create or revoke an agent token."),
 )

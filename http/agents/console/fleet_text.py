@@ -82,31 +82,29 @@ def first_of(fleet: Fleet, watched: Mapping[str, int]) -> FleetSummary:
     wrong += [_late_words(one, fleet.at) for one in late if one.is_live]
     live = [one for one in fleet.regions if one.is_live]
     if quiet:
-        return FleetSummary(
-            "degraded" if live else "down", f"Nothing probes in {_listed(quiet)}", wrong
-        )
+        return FleetSummary("degraded" if live else "down", f"No prober in {_listed(quiet)}", wrong)
     if wrong:
         return FleetSummary(
             "degraded", f"Runs wait in {_listed([one.name for one in late])}", wrong
         )
     if not live:
-        return FleetSummary("unknown", "Nothing probes, and there is nothing to check")
+        return FleetSummary("unknown", "No probers, no monitors")
     return FleetSummary("up", f"{count(len(live), 'region')} probed")
 
 
 def _quiet_words(region: str, monitors: int) -> str:
-    has = "monitor there is" if monitors == 1 else "monitors there are"
+    has = "monitor is" if monitors == 1 else "monitors are"
     return (
-        f"No worker and no agent is heard from {region}: {number(monitors)} {has} not being "
-        "checked, and will be shown as not known."
+        f"Region {region} has no live prober: {number(monitors)} {has} not "
+        "checked and become unknown."
     )
 
 
 def _late_words(load: RegionLoad, now: Instant) -> str:
     waited = duration(load.lag_us(now) or 0)
     return (
-        f"In {load.name} a run has waited for {waited} that nobody has claimed: there are too few "
-        "who probe there, or they cannot run it."
+        f"Region {load.name}: the oldest unclaimed run waits for {waited}. There are not enough "
+        "probers, or none can run it."
     )
 
 
@@ -122,7 +120,7 @@ def _region(load: RegionLoad, now: Instant, monitors: int) -> RegionItem:
     lag_us = load.lag_us(now)
     mark, state = "up", "probed"
     if not load.is_live:
-        mark, state = ("down", "quiet") if monitors else ("unknown", "quiet, nothing to check")
+        mark, state = ("down", "offline") if monitors else ("unknown", "offline, no monitors")
     elif lag_us is not None and lag_us >= LATE_US:
         mark, state = "degraded", "late"
     return RegionItem(
@@ -133,7 +131,7 @@ def _region(load: RegionLoad, now: Instant, monitors: int) -> RegionItem:
         workers=number(load.workers),
         agents=number(load.agents),
         pending=number(load.pending_jobs),
-        lag="none waits" if lag_us is None else duration(lag_us),
+        lag="none" if lag_us is None else duration(lag_us),
     )
 
 
@@ -165,8 +163,8 @@ def _agent(row: AgentRow, now: Instant, version: str) -> AgentItem:
         source=_source(row.credential),
         region=row.region,
         mark="up" if is_live else "unknown",
-        state="live" if is_live else "not heard",
-        version=row.version or "not told yet",
+        state="live" if is_live else "no heartbeat",
+        version=row.version or "not reported",
         differs=bool(row.version) and row.version != version,
         carrier=row.carrier,
         kinds=", ".join(row.workflow_kinds) or "none",
@@ -176,10 +174,10 @@ def _agent(row: AgentRow, now: Instant, version: str) -> AgentItem:
 
 def _source(credential: str) -> str:
     if credential.startswith(_OF_TABLE):
-        return "a token of this page"
+        return "token from this screen"
     if credential.startswith(_OF_CONFIGURATION):
-        return "a token of the configuration"
-    return "the token for all regions"
+        return "token from the configuration file"
+    return "token for all regions"
 
 
 def token_lines(rows: Collection[AgentTokenRow], now: Instant) -> list[AgentTokenItem]:

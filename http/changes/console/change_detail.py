@@ -105,8 +105,8 @@ def _figures(found: Comparison, row: ServiceRow) -> list[ChangeStat]:
 
 def _table(found: Comparison) -> MaintenanceTable:
     return MaintenanceTable(
-        "What both sides are made of",
-        ["Side", "From, UTC", "To", "Good", "Bad", "Unknown", "Maintenance"],
+        "Compared periods",
+        ["Period", "From, UTC", "To", "Good", "Bad", "Unknown", "Maintenance"],
         [_made_of("Before", found.before), _made_of("After", found.after)],
         0,
     )

@@ -199,7 +199,7 @@ async def _incidents(tx: Tx, row: ServiceRow, within: TimeSpan) -> list[Incident
 def summary(facts: ChangeListData, range_name: str, kind: str, source: str | None) -> str:
     name = facts.row.name
     if not facts.sources:
-        return f"No change of {name} is recorded yet"
+        return f"No changes of {name} yet"
     noun = KINDS[ChangeKind(kind)] if kind else "change"
     what = f"{name} by {source}" if source else name
     days = f"the last {RANGES[range_name][0] // DAY} days"
@@ -265,7 +265,7 @@ def row_of(group: ChangeGroup, titles: Mapping[UUID, str], now: Instant) -> Chan
 
 
 def follow_of(one: Followed, titles: Mapping[UUID, str]) -> FollowingIncident:
-    note = "of a service that needs it" if one.role is ChangeRole.UPSTREAM else ""
+    note = "of a dependent service" if one.role is ChangeRole.UPSTREAM else ""
     title = titles.get(one.incident, "an incident")
     return FollowingIncident(one.incident, short(title), before(one.lag_seconds), note)
 
@@ -277,7 +277,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=("service", "serviceID"),
         handler=render_change_list,
-        summary="The changes of a service.",
+        summary="Changes of a service.",
         query=ChangeListQuery,
     ),
 )

@@ -171,7 +171,7 @@ def _figures(row: DecisionRow, evidence: Evidence, now: Instant) -> list[Decisio
         found.append(DecisionStat("Acted as", row.action.value, note, ACTION_MARKS[row.action]))
     facts, policy = evidence.facts, evidence.policy
     if facts.sealed_through is None:
-        found.append(DecisionStat("Facts sealed to", "—", "nothing is sealed yet"))
+        found.append(DecisionStat("Facts sealed to", "—", "no sealed data yet"))
     else:
         lag_us = facts.at - facts.sealed_through
         lag = f"{duration(abs(lag_us))} {'before' if lag_us >= 0 else 'after'}"

@@ -103,7 +103,7 @@ async def submit_gate(ask: Request) -> Response:
             elif act == "override":
                 await _override(ask, tx, row, reason)
             else:
-                raise Problem("the form names no act")
+                raise Problem("Unknown action")
     except Refused as refused:
         return await _render(ask, {"reason": reason}, _fault(refused))
     return redirect(f"/services/{service}/gate")
@@ -114,10 +114,10 @@ async def _override(ask: Request, tx: Tx, row: ServiceRow, reason: str) -> None:
         raise Refused("invalid", "reason", f"must be 1–{REASON_MOST} characters")
     until, revision = _UNTIL.get(stripped(ask, "until")), stripped(ask, "revision")
     if until is None or not revision.isascii() or not revision.isdigit():
-        raise Problem("the form names no end")
+        raise Problem("Unknown action")
     source = stripped(ask, "source")
     if source not in list(PolicySource):
-        raise Problem("the form names no policy")
+        raise Problem("Unknown action")
     await create_override(
         tx,
         ask.who,
@@ -134,7 +134,7 @@ def _uid(ask: Request) -> UUID:
     try:
         return UUID(stripped(ask, "override"))
     except ValueError:
-        raise Problem("the form names what is not there") from None
+        raise Problem("Unknown action") from None
 
 
 def _fault(refused: Refused) -> FieldFault:

@@ -72,7 +72,7 @@ _SHORT: Final = {
     "facts_stale": "some of the facts are too old",
     "no_objective": "no objective is set",
     "window_target_missing": "no objective is set over that window",
-    "never_sealed": "nothing is sealed yet",
+    "never_sealed": "no sealed data yet",
     "never_evaluated": "nobody has looked for it",
     "no_governing_revision": "no declaration governs",
     "not_configured": "no policy is configured",
@@ -176,7 +176,7 @@ def used(window: WindowFacts) -> str:
     """Returns `34 min of 43 min used`, or the reason if the budget is withheld."""
     budget = window.budget
     if isinstance(budget, Withheld):
-        return f"withheld: {WHY.get(budget, budget)}"
+        return f"No data: {WHY.get(budget, budget)}"
     split = Split(window.good_us, window.bad_us, window.unknown_us, window.excluded_us)
     allowed = int(allowed_us(split, window.objective))
     return f"{precisely(window.bad_us)} of {precisely(allowed)} used"

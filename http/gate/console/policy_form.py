@@ -118,7 +118,7 @@ async def submit_policy_form(ask: Request) -> Response:
         if act == "try" and form.service is not None:
             return await _try(ask, form, form.service, document)
         if act != "save":
-            raise Problem("the form names no act")
+            raise Problem("Unknown action")
         async with ask.context.pool.transaction("console_gate_policy") as tx:
             await put_policy(
                 tx, ask.who, form.frame.place.uid, _uid(form), _revision(ask), document
@@ -180,14 +180,14 @@ def _revision(ask: Request) -> int | None:
 def _read(ask: Request, form: PolicyFormData) -> Document:
     windows = stripped(ask, "windows")
     if windows != "all" and windows not in WINDOWS:
-        raise Problem("the form names no window")
+        raise Problem("Unknown action")
     try:
         clauses = {
             clause: GateClauseAssignment(stripped(ask, clause.value)) for clause in GateClause
         }
         unknown = UnknownBehavior(stripped(ask, "unknown"))
     except ValueError:
-        raise Problem("the form names what is not there") from None
+        raise Problem("Unknown action") from None
     return Document(
         schema_version=_schema(form, windows),
         window_mode=WindowMode.ALL if windows == "all" else WindowMode.ONE,

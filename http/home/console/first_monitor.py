@@ -39,11 +39,11 @@ async def create_first(ask: Request) -> Response:
         draft = CreateMonitor(name=address.host, type=address.type, target=address.target)
         made = await api.create(replace(ask, body=draft))
     except BadTarget as bad:
-        return await _again(ask, typed, f"The address {bad}.")
+        return await _again(ask, typed, f"Address: {bad}.")
     except Refused as refused:
         if refused.code != "invalid":
             raise
-        return await _again(ask, typed, f"The address {refused.message}.")
+        return await _again(ask, typed, f"Address: {refused.message}.")
     except Problem as problem:
         if problem.status != 400:
             raise

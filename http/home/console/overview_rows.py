@@ -122,7 +122,7 @@ def _coverage(state: MonitorStatusText, course: ThirtyDays) -> str:
     if state is MonitorStatusText.PAUSED:
         return "paused"
     if not course.sealed:
-        return "nothing sealed yet"
+        return "no data yet"
     return coverage(course.measured.split.coverage())
 
 
@@ -159,8 +159,11 @@ def why(item: MonitorData, now: Instant) -> str:
         return ""
     if item.state is MonitorStatusText.DOWN:
         many = standing.failures_in_row
-        return f"{standing.msg or 'failed'}, {count(many, 'failure')} in a row."
+        return f"{standing.msg or 'failed'}, {count(many, 'consecutive failure')}."
     if standing.status == MonitorStatus.PENDING and not standing.last_up:
-        return f"{standing.msg or 'failed'}; {item.row.failure_threshold} in a row make it down."
+        return (
+            f"{standing.msg or 'failed'}; down after {item.row.failure_threshold}"
+            " consecutive failures."
+        )
     newest = ago(standing.last_at, now).text
-    return f"The newest result is from {newest} and holds no longer. This says nothing about it."
+    return f"The last result, from {newest}, is stale; current status is unknown."

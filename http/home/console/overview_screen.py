@@ -141,7 +141,7 @@ ROUTES: Final = (
         action=CREATE,
         scope=_PROJECT,
         handler=create_first,
-        summary="Watches a first address.",
+        summary="Add a first monitor.",
     ),
     page_route(
         method="GET",

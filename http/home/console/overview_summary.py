@@ -28,7 +28,7 @@ def summary(tally: Mapping[MonitorStatusText, int]) -> OverviewSummary:
     paused, up = tally.get(MonitorStatusText.PAUSED, 0), tally.get(MonitorStatusText.UP, 0)
     checked = total - paused
     if not checked:
-        return OverviewSummary(MonitorStatusText.PAUSED, "Nothing is being checked", "All paused")
+        return OverviewSummary(MonitorStatusText.PAUSED, "No active monitors", "All paused")
     down, unknown = tally.get(MonitorStatusText.DOWN, 0), tally.get(MonitorStatusText.UNKNOWN, 0)
     pending, maintained = (
         tally.get(MonitorStatusText.PENDING, 0),
@@ -42,7 +42,7 @@ def summary(tally: Mapping[MonitorStatusText, int]) -> OverviewSummary:
             MonitorStatusText.UNKNOWN, f"{_are(unknown, 'unknown')}{rest}", f"{unknown} unknown"
         )
     if pending:
-        verb = "waits for its first result" if pending == 1 else "wait for their first results"
+        verb = "is pending" if pending == 1 else "are pending"
         said = f"{count(pending, 'monitor')} {verb}{rest}"
         return OverviewSummary(MonitorStatusText.PENDING, said, "Waiting")
     if not up:
@@ -51,9 +51,7 @@ def summary(tally: Mapping[MonitorStatusText, int]) -> OverviewSummary:
         )
     if up == total:
         return OverviewSummary(MonitorStatusText.UP, _all(up, "up"), "All up")
-    return OverviewSummary(
-        MonitorStatusText.UP, f"All else is up: {count(up, 'monitor')}", "All else up"
-    )
+    return OverviewSummary(MonitorStatusText.UP, f"Others up: {count(up, 'monitor')}", "Others up")
 
 
 def tallied(tally: Mapping[MonitorStatusText, int]) -> list[Tallied]:
@@ -76,13 +74,13 @@ def under(tally: Mapping[MonitorStatusText, int], unknown_regions: Sequence[str]
         for s in (MonitorStatusText.DOWN, MonitorStatusText.UNKNOWN, MonitorStatusText.UP)
     )
     if down and up:
-        said.append("Everything else that was measured is working.")
+        said.append("Everything else is up.")
     if unknown and (down or unknown_regions):
         reason = ""
         if unknown_regions:
-            verb = "is" if len(unknown_regions) == 1 else "are"
+            verb = "has" if len(unknown_regions) == 1 else "have"
             word = "region" if len(unknown_regions) == 1 else "regions"
-            reason = f" because {word} {', '.join(unknown_regions)} {verb} not reporting"
+            reason = f": {word} {', '.join(unknown_regions)} {verb} no prober"
         said.append(f"{_are(unknown, 'unknown')}{reason}.")
     return " ".join(said)
 

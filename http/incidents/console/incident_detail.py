@@ -93,7 +93,7 @@ class IncidentInput:
         try:
             return IncidentStatus(self.status) if self.status else None
         except ValueError:
-            raise Problem("the form names no status") from None
+            raise Problem("Unknown action") from None
 
 
 async def render_incident(ask: Request) -> Response:
@@ -137,7 +137,7 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> None:
             await api.acknowledge_incident(ask)
         case "update":
             if typed.update_text is None:
-                raise Problem("the form names no status")
+                raise Problem("Unknown action")
             body = AddIncidentUpdate(status=typed.update_text, body=typed.body, public=typed.public)
             await _post_update(ask, body)
         case "note":
@@ -148,7 +148,7 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> None:
         case "postmortem":
             await api.write_postmortem(replace(ask, body=PutPostmortem(body=typed.body)))
         case _:
-            raise Problem("the form names nothing to do")
+            raise Problem("Unknown action")
 
 
 async def _post_update(ask: Request, body: AddIncidentUpdate) -> None:

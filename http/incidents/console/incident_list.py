@@ -97,7 +97,7 @@ async def open_one(ask: Request) -> Response:
             monitor_id=UUID(typed.monitor) if typed.monitor else UNSET,
         )
     except ValueError:
-        raise Problem("the form names what is not there") from None
+        raise Problem("Unknown action") from None
     first = await opened_already(ask, body)
     if first is not None:
         return redirect(f"/incidents/{first}")

@@ -123,7 +123,7 @@ async def _apply(ask: Request, what: str, typed: MaintenanceInput) -> Response |
         case "annul":
             return await _annul(ask)
         case _:
-            raise Problem("the form names nothing to do")
+            raise Problem("Unknown action")
 
 
 async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
@@ -209,7 +209,7 @@ def _plan_of(typed: MaintenanceInput, now: Instant) -> Plan:
     """Reads the form. Without a start, the maintenance begins now."""
     monitor = _uuid(typed.monitor) if typed.monitor else None
     if typed.monitor and monitor is None:
-        raise Problem("the form names no monitor")
+        raise Problem("Unknown action")
     return Plan(
         monitor=monitor,
         starts_at=_instant("starts_at", typed.starts) if typed.starts else now,

@@ -37,7 +37,7 @@ class SeriesItem:
 def series_plan(plan: Plan, rule: str, zone: str, now: Instant) -> SeriesPlan:
     """Returns the series of a plan. Raises: Refused if it begins before now."""
     if rule not in CHOICES:
-        raise Problem("the form names no such rule")
+        raise Problem("Unknown action")
     if plan.starts_at < now:
         raise Refused("invalid", "starts_at", "must not be before now where it comes again")
     length = plan.ends_at - plan.starts_at

@@ -27,7 +27,7 @@ async def submit_monitor(ask: Request) -> Response:
         case ["token"]:
             await api.new_push_token(ask)
         case _:
-            raise Problem("the form names nothing to do")
+            raise Problem("Unknown action")
     return redirect(here)
 
 

@@ -28,8 +28,8 @@ _SAID: Final = {
     "secret_exists": "A secret of that name is there already: replace its value instead.",
     "secret_quota": f"A project holds at most {SECRETS_OF_PROJECT_MOST} secrets.",
     "secret_in_use": "Monitors refer to it. Change those first.",
-    "encryption_key_missing": "No encryption key is configured, so a secret cannot be kept.",
-    "not_found": "It is not there any more.",
+    "encryption_key_missing": "Secrets need security.encryption_key.",
+    "not_found": "It was deleted.",
 }
 
 
@@ -60,7 +60,7 @@ async def submit_secrets(ask: Request) -> Response:
             case "delete":
                 await api.delete(replace(ask, words={"name": name}))
             case _:
-                raise Problem("the form names nothing to do")
+                raise Problem("Unknown action")
     except Refused as refused:
         if refused.code == "forbidden":
             raise

@@ -168,7 +168,7 @@ def _error_texts(refused: Refused) -> str:
     if refused.code in ("not_found", "forbidden"):
         raise refused
     if refused.code == "encryption_key_missing":
-        return "No encryption key is configured, so a secret cannot be kept."
+        return "Secrets need security.encryption_key."
     return refused.message or refused.code.replace("_", " ")
 
 

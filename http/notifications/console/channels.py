@@ -33,8 +33,8 @@ from ..schemas.notifications import CreateNotificationChannel, PatchNotification
 _PREFIX: Final = "config."
 _SAID: Final = {
     "channel_quota": f"A project has at most {CHANNELS_OF_PROJECT_MOST} channels.",
-    "encryption_key_missing": "No encryption key is configured, so its secrets cannot be kept.",
-    "not_found": "It is not there any more.",
+    "encryption_key_missing": "Secrets need security.encryption_key.",
+    "not_found": "It was deleted.",
     "in_use": "A ladder, a schedule or an override counts on it, so it stays: see On-call.",
 }
 
@@ -110,7 +110,7 @@ async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
                 return ChannelFormResult(f"The test was taken{why}.")
             return ChannelFormResult(f"The test was not delivered{why}.", is_wrong=True)
         case _:
-            raise Problem("the form names nothing to do")
+            raise Problem("Unknown action")
     return None
 
 

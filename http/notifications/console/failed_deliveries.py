@@ -79,7 +79,7 @@ async def submit_failed_deliveries(ask: Request) -> Response:
             case "replay-all":
                 await api.replay_all(ask)
             case _:
-                raise Problem("the form names nothing to do")
+                raise Problem("Unknown action")
     except Refused as refused:
         if refused.code != "not_found":
             raise

@@ -70,9 +70,9 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     otherwise={
         "encryption_key_missing": (
             "smtp_password",
-            "No encryption key is configured, so none can be kept.",
+            "Secrets need security.encryption_key.",
         )
     },
-    unset="As it is configured",
+    unset="From the configuration file",
     after_save="The next letter goes that way.",
 ).routes()

@@ -55,7 +55,7 @@ async def show_objective(ask: Request) -> Response:
 async def send_objective(ask: Request) -> Response:
     window = stripped(ask, "window")
     if window not in WINDOWS:
-        raise Problem("the form names no window")
+        raise Problem("Unknown action")
     aim = await _aim(ask, window)
     row = aim.row
     try:
@@ -83,7 +83,7 @@ def _rules(ask: Request) -> list[BurnRule]:
         try:
             severity = BurnSeverity(stripped(ask, f"severity-{n}"))
         except ValueError:
-            raise Problem("the form names no severity") from None
+            raise Problem("Unknown action") from None
         long = whole_number(field, stripped(ask, f"long-{n}")) * MINUTE
         short = whole_number(field, stripped(ask, f"short-{n}")) * MINUTE
         found.append(BurnRule(long, short, threshold_of(decimal(field, threshold)), severity))

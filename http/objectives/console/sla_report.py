@@ -225,7 +225,7 @@ def _of_measured(
     if said.withheld_reason is not None or ratio is None:
         reason = said.withheld_reason or Withheld.NOTHING_MEASURED
         return _cell(
-            ReliabilityText(NOTHING, f"withheld: {why(reason)}", withheld=True), objective, ""
+            ReliabilityText(NOTHING, f"No data: {why(reason)}", withheld=True), objective, ""
         )
     note = f"coverage {coverage(one.split.coverage())}"
     if begun is not None:

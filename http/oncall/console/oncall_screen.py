@@ -139,7 +139,7 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
         return OnCallFormResult(
             "The calendar has a new address, shown only now. The one before ended.", url=made.url
         )
-    raise Problem("the form names nothing to do")
+    raise Problem("Unknown action")
 
 
 async def _schedule_of(ask: Request) -> ScheduleRow:

@@ -186,7 +186,7 @@ def unit_of(window: str) -> int:
 
 def sealed_note(sealed_through: Instant | None, now: Instant) -> str:
     if sealed_through is None:
-        return "nothing is sealed yet"
+        return "no sealed data yet"
     if to_datetime(sealed_through).date() == to_datetime(now).date():
         return f"sealed to {clock(sealed_through, seconds=False)}"
     return f"sealed to {exact(sealed_through)}"

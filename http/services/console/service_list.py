@@ -44,7 +44,7 @@ _ARE: Final = {
     "down": "down",
     "degraded": "degraded",
     "unknown": "unknown",
-    "pending": "not declared",
+    "pending": "no declaration",
     "maint": "in maintenance",
 }
 

@@ -78,7 +78,7 @@ async def _create(ask: Request, ground: DeclarationFormData) -> UUID:
     objective = stripped(ask, "objective")
     window = stripped(ask, "window") or "30d"
     if window not in WINDOWS:
-        raise Problem("the form names no window")
+        raise Problem("Unknown action")
     aimed = decimal("objective", objective) if objective else None
     days = ask.context.options.heartbeat_days
     async with ask.context.pool.transaction("console_create_service") as tx:

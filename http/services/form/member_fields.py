@@ -125,7 +125,7 @@ def _policies(ask: Request) -> Policies:
             active_floor_us=floor,
         )
     except ValueError:
-        raise Problem("the form names no such policy") from None
+        raise Problem("Unknown action") from None
 
 
 def values(

@@ -31,11 +31,11 @@ async def submit_new_page(ask: Request) -> Response:
     """Creates a page through the handler of the API."""
     scope = stripped(ask, "scope")
     if scope not in SCOPES:
-        raise Problem("the form names no scope")
+        raise Problem("Unknown action")
     try:
         visibility = Visibility(stripped(ask, "visibility"))
     except ValueError:
-        raise Problem("the form names no visibility") from None
+        raise Problem("Unknown action") from None
     project = ask.ids["projectID"]
     body = CreateStatusPage(
         slug=stripped(ask, "slug"),

@@ -148,7 +148,7 @@ async def _apply(ask: Request, form: str, name: str) -> str:
             await api.delete_one(_names_by_id(ask, await _component(ask, name)))
             return "parts"
         case _:
-            raise Problem("the form names nothing to do")
+            raise Problem("Unknown action")
 
 
 def _names_by_id(ask: Request, row: ComponentRow, **given: Any) -> Request:
@@ -201,14 +201,14 @@ def _status(ask: Request) -> ComponentStatus:
     try:
         return ComponentStatus(stripped(ask, "manual_status"))
     except ValueError:
-        raise Problem("the form names no status") from None
+        raise Problem("Unknown action") from None
 
 
 def _visibility(ask: Request) -> Visibility:
     try:
         return Visibility(stripped(ask, "visibility"))
     except ValueError:
-        raise Problem("the form names no visibility") from None
+        raise Problem("Unknown action") from None
 
 
 def _path(ask: Request) -> str:

@@ -78,11 +78,11 @@ REASON: Final = {
 WITHHELD: Final = {
     Withheld.NO_SLI: "it is not settled yet how it is measured",
     Withheld.NOTHING_SEALED: "it is too new",
-    Withheld.NOTHING_MEASURED: "nothing was measured",
+    Withheld.NOTHING_MEASURED: "not measured",
     Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "its measured time begins later",
     Withheld.STORAGE_GAP: "some of what was measured is missing",
     Withheld.ZERO_DECIDABLE_TIME: "it could not be told at any time",
-    Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "too little was measured",
+    Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "coverage below 90 %",
     Withheld.SPANS_DEFINITION_REVISIONS: "how it is measured was changed meanwhile",
 }
 _BEING: Final = {

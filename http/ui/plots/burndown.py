@@ -71,7 +71,7 @@ def plot_text(steps: Sequence[BudgetStep]) -> str:
     if not drawn:
         return "Nothing was measured."
     last = drawn[-1].left
-    said = f"{whole_percent(last)} left" if last > 0 else "nothing left"
+    said = f"{whole_percent(last)} left" if last > 0 else "0\u202f% left"
     falls = sum(bool(step.cost) for step in steps)
     if falls:
         said += f", {falls} {'fall' if falls == 1 else 'falls'}"
@@ -177,7 +177,7 @@ def _overdrawn(steps: Sequence[BudgetStep]) -> list[Markup]:
     return [
         svg.element(
             "rect",
-            svg.title("more used than there was"),
+            svg.title("budget exceeded"),
             class_="f-down",
             x=svg.share(step.from_, 1),
             width=svg.share(to - step.from_, 1),

@@ -24,7 +24,7 @@ class RunSlot(StrEnum):
 
 SAID = {
     RunSlot.COVERED: "covered",
-    RunSlot.COVERED_LATE: "covered late",
+    RunSlot.COVERED_LATE: "late",
     RunSlot.MISSED: "missed",
     RunSlot.WITHHELD: "withheld",
     RunSlot.RESERVED: "reserved",

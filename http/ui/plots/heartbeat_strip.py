@@ -29,7 +29,7 @@ class HeartbeatSlot(StrEnum):
 _SAID = {
     HeartbeatSlot.UP: "up",
     HeartbeatSlot.FAILED: "failed",
-    HeartbeatSlot.NONE: "without a result",
+    HeartbeatSlot.NONE: "no result",
     HeartbeatSlot.MAINTENANCE: "in maintenance",
     HeartbeatSlot.PAUSED: "paused",
 }
@@ -70,7 +70,7 @@ def strip(
 def plot_text(beats: Sequence[HeartbeatSlot]) -> str:
     """Returns the number of slots of each state as text."""
     parts = [f"{beats.count(beat)} {word}" for beat, word in _SAID.items() if beat in beats]
-    return ", ".join(parts) or "nothing was due yet"
+    return ", ".join(parts) or "no runs yet"
 
 
 def slot_text(beat: HeartbeatSlot, many: int) -> str:

@@ -79,7 +79,7 @@ def plot_text(points: Sequence[LatencyValue]) -> str:
     """Returns the plot as a sentence."""
     good = [point for point in points if point.kind is LatencyStep.POINT]
     if not good:
-        said = "No good result in this range"
+        said = "No successful check in this range"
     else:
         low, high = min(p.p50 for p in good), max(p.p50 for p in good)
         said = f"Median between {low} and {high} ms, 95th percentile up to "

@@ -62,7 +62,7 @@ async def enable(tx: Tx, principal: Principal, code: str, keyring: Keyring) -> l
         raise Refused("invalid", "code", "no enrolment is pending")
     step = matching_step(_secret(row, user.uid, keyring), code, tx.now, row.totp_step)
     if step is None:
-        raise Refused("invalid", "code", "is not what the generator shows now")
+        raise Refused("invalid", "code", "wrong code")
     codes = [recovery_code(os.urandom(RECOVERY_BYTES)) for _ in range(RECOVERY_CODES)]
     await second_factors.enable(tx, user.id, step, [recovery_hash(each) for each in codes])
     await audit(tx, principal, INSTANCE, "user.totp_enable", f"user:{user.uid}")
