@@ -370,15 +370,15 @@ async def test_an_incident_tells_of_the_changes_before_it(api: Api) -> None:
     page = await seen(api, f"/incidents/{await opened(api, row, 0)}")
     text = plain(page).replace("\u202f", " ")
     assert "Deploy v1 12 min before in progress" in text
-    assert "Deploy v2 60 min before in progress, of Accounts, which it needs" in text
+    assert "Deploy v2 60 min before in progress, of Accounts, a dependency" in text
     assert "Deploy v3" not in text
     assert f"{page_of(path)}/{made['change']['id']}" in page
     assert text.index("Deploy v1") < text.index("Deploy v2")
     assert "caus" not in undisclaimed(page)
     alone = await seen(api, f"/incidents/{await api.new_incident()}")
-    assert "Changes before it" not in alone
+    assert "Changes before the incident" not in alone
     quiet = await seen(api, f"/incidents/{await opened(api, row, -10 * DAY)}")
-    assert "None was told of in the day before it" in quiet
+    assert "No changes of the service or its dependencies" in quiet
 
 
 async def test_of_very_many_before_an_incident_the_newest_are_told(api: Api) -> None:
@@ -386,7 +386,7 @@ async def test_of_very_many_before_an_incident_the_newest_are_told(api: Api) -> 
     for n in range(SHOWN_MOST + 2):
         await say(api, path, "started", f"run-{n:02}", occurred_at=at(-n * MINUTE))
     page = await seen(api, f"/incidents/{await opened(api, await row_of(api, path), 0)}")
-    assert "2 earlier ones are not shown" in page
+    assert "2 earlier changes not shown" in page
     assert "run-00" in page
     assert f"run-{SHOWN_MOST}" not in page
 

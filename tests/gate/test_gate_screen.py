@@ -122,7 +122,7 @@ async def sent(api: Api, path: str, who: str = "project_admin", **typed: str) ->
 
 async def test_a_project_that_asked_nothing_is_taught_how(api: Api) -> None:
     page = await seen(api, f"/projects/{api.project}/gate")
-    assert first_line(page) == "The release gate was not asked yet"
+    assert first_line(page) == "No gate decisions yet"
     assert "leadline gate check" in page
 
 
@@ -143,7 +143,7 @@ async def test_what_blocks_is_told_with_its_figures_and_in_the_ledger(api: Api) 
     await with_policy(api, service)
     uid = await asked(api, service)
     page = await seen(api, f"/projects/{api.project}/gate/decisions/{uid}")
-    assert first_line(page) == "Shop may not be released"
+    assert first_line(page) == "Shop must not be released: BLOCK"
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
     # A tenth of the day was bad, and a hundredth is allowed.
     assert "The error budget is used up" in text
@@ -154,7 +154,7 @@ async def test_what_blocks_is_told_with_its_figures_and_in_the_ledger(api: Api) 
     listed = await seen(api, f"/projects/{api.project}/gate?state=BLOCK")
     assert "the error budget is used up, and 1 more" in listed
     assert "No matches" in await seen(api, f"/projects/{api.project}/gate?state=ALLOW")
-    assert "may not be released" in first_line(await seen(api, f"/services/{service.uid}/gate"))
+    assert "must not be released" in first_line(await seen(api, f"/services/{service.uid}/gate"))
 
 
 async def test_one_may_look_through_the_ledger_of_one_service(api: Api) -> None:
@@ -162,7 +162,7 @@ async def test_one_may_look_through_the_ledger_of_one_service(api: Api) -> None:
     other = await lived(api, "Mill")
     await asked(api, service)
     page = await seen(api, f"/projects/{api.project}/gate?service={service.uid}")
-    assert first_line(page) == "What the gate said of Shop"
+    assert first_line(page) == "Decisions about Shop"
     page = await seen(api, f"/projects/{api.project}/gate?service={other.uid}")
     assert "No matches" in page
 
@@ -194,7 +194,7 @@ async def test_a_policy_is_saved_and_refused_by_its_form(api: Api) -> None:
     assert "revision 1 of the service" in page
     answer = await sent(api, here, "editor", act="save", revision="", **{**TYPED, "percent": "60"})
     assert answer.status_code == 400
-    assert "Somebody saved the policy meanwhile" in await text_of(answer)
+    assert "Another user changed the policy" in await text_of(answer)
     answer = await sent(api, here, "editor", act="delete", revision="1")
     assert answer.status_code == 303
     assert "has no gate policy" in await seen(api, f"/services/{service.uid}/gate")
@@ -207,7 +207,7 @@ async def test_the_policy_of_the_project_is_inherited_until_there_is_an_own(api:
     assert answer.status_code == 303
     assert "revision 1 of the project" in await seen(api, f"/services/{service.uid}/gate")
     form = await seen(api, f"/services/{service.uid}/gate/policy", "editor")
-    assert "follows its project’s" in form
+    assert "Inherited from the project" in form
 
 
 async def counted(api: Api) -> list[Any]:
@@ -225,7 +225,7 @@ async def test_a_draft_is_tried_on_the_past_and_nothing_is_written(api: Api) -> 
     answer = await sent(api, here, "editor", act="try", revision="1", **typed)
     page = await text_of(answer)
     assert answer.status_code == 200
-    assert "What the draft would have said" in page
+    assert "Draft policy, replayed" in page
     assert "1 of 1 differ" in page
     assert "1 BLOCK become ALLOW" in page
     assert await counted(api) == before
@@ -244,19 +244,19 @@ async def test_an_override_is_made_and_ended_by_an_admin_alone(api: Api) -> None
     assert "Reason must be 1–500 characters." in await text_of(refused)
     assert (await sent(api, here, reason="the fix", **given_)).status_code == 303
     page = await seen(api, here, "project_admin")
-    assert "lets through what is blocked" in page
+    assert "Override by" in page
     uid = await asked(api, service)
     decision = await seen(api, f"/projects/{api.project}/gate/decisions/{uid}")
-    assert first_line(decision) == "Shop may be released, by an override"
+    assert first_line(decision) == "Shop may be released by an override: ALLOW"
     assert "BLOCK" in decision
     assert "the fix" in decision
     override = re.search(r'name="override" value="([^"]+)"', page)
     assert override is not None
     twice = await sent(api, here, reason="again", **given_)
-    assert "An override is active already" in await text_of(twice)
+    assert "An override is already active" in await text_of(twice)
     answer = await sent(api, here, act="end", override=override.group(1))
     assert answer.status_code == 303
-    assert "ended by hand" in await seen(api, here)
+    assert "revoked" in await seen(api, here)
 
 
 @given(documents(), some_facts())
@@ -276,7 +276,7 @@ def test_every_finding_is_told_in_words_and_none_twice(
         if line.mark == "up":
             assert not line.matches
     if said.state is GateState.ALLOW:
-        assert because(said.reasons) == "nothing matched"
+        assert because(said.reasons) == "no clause matched"
     assert len(document_lines(document)) == 8
 
 
@@ -307,7 +307,7 @@ async def test_a_day_is_replayed_by_what_is_sealed(api: Api) -> None:
         began = Instant(FROZEN_NOW - 2 * DAY)
         await tx.execute("update gate_policies set began_at = at(%(at)s)", at=began)
     page = await seen(api, f"/services/{service.uid}/gate")
-    plot = page[page.index("What the gate would have said") :]
+    plot = page[page.index("Gate replay") :]
     assert "BLOCK from" in plot
     assert "the error budget is used up" in plot
     # Before the service's time nothing can be told.
@@ -335,7 +335,7 @@ async def test_a_form_that_is_sent_as_it_was_changes_nothing(api: Api) -> None:
     assert saved.status_code == 303
     page = await seen(api, gate)
     assert "revision 1 of the service" in page
-    assert "lets through what is blocked" in page
+    assert "Override by" in page
 
 
 async def test_an_older_policy_becomes_one_of_all_windows_by_the_form(api: Api) -> None:
@@ -370,7 +370,7 @@ async def test_what_somebody_else_saved_can_be_saved_over_by_who_has_seen_it(api
     assert (await sent(api, here, "editor", act="save", revision="1", **later)).status_code == 303
     mine = {**TYPED, "percent": "70"}
     refused = await text_of(await sent(api, here, "editor", act="save", revision="1", **mine))
-    assert "Somebody saved the policy meanwhile" in refused
+    assert "Another user changed the policy" in refused
     assert 'value="70"' in refused
     revision = re.search(r'name="revision" value="(\d+)"', refused)
     assert revision is not None
@@ -451,10 +451,10 @@ async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
         patched.setattr("leadline.http.gate.console.gate_screen.select_overrides", after_an_edit)
         page = await seen(api, here)
     assert "revision 1 of the service" in page
-    assert "ended as the policy was changed" not in page
+    assert "ended by a policy change" not in page
     page = await seen(api, here)
     assert "revision 2 of the service" in page
-    assert "ended as the policy was changed" in page
+    assert "ended by a policy change" in page
 
 
 def lived_facts(**given_: Any) -> GateFacts:
@@ -510,7 +510,7 @@ def test_what_is_still_to_be_looked_at_is_not_said_to_be_set_up_so(
 ) -> None:
     live = SignalFacts(armed=reason is None, reason=reason, evaluated_at=None, lease_until=None)
     assert notes_of(lived_facts(live=live, seen=None)) == {
-        "never_evaluated": "Nobody has looked for trouble of the service yet."
+        "never_evaluated": "The service was not evaluated yet."
     }
 
 
@@ -519,13 +519,13 @@ def test_a_burn_rule_that_is_still_to_be_looked_at_is_not_said_to_be_missing() -
     unseen = replace(rule, evaluated_at=None, last_verdict=None)
     rules = [unseen, replace(unseen, severity=BurnSeverity.TICKET)]
     assert notes_of(lived_facts(window={"rules": rules})) == {
-        "never_evaluated": "Nobody has looked at such a burn rule over 24 hours yet."
+        "never_evaluated": "The burn rule over 24 hours was not evaluated yet."
     }
 
 
 def test_who_looked_and_saw_nothing_is_not_said_not_to_have_looked() -> None:
     assert notes_of(lived_facts(seen=ServiceCondition.UNKNOWN)) == {
-        "facts_stale": "The service could not be seen when it was last looked at."
+        "facts_stale": "The last evaluation failed."
     }
 
 
@@ -549,7 +549,7 @@ async def test_an_override_that_was_inert_is_not_said_to_have_been_active(api: A
     assert (await sent(api, here, **override)).status_code == 303
     await with_policy(api, service)
     page = await seen(api, here, "project_admin")
-    assert "another policy governs" in page
+    assert "another policy is in force" in page
     uid = re.search(r'name="override" value="([^"]+)"', page)
     assert uid is not None
     assert (await sent(api, here, act="end", override=uid.group(1))).status_code == 303
@@ -564,7 +564,7 @@ async def test_what_was_said_once_is_not_said_to_be_so_now(api: Api) -> None:
     await with_policy(api, service)
     await asked(api, service)
     here = f"/services/{service.uid}/gate"
-    assert first_line(await seen(api, here)) == "The gate last said that Shop may be released"
+    assert first_line(await seen(api, here)) == "Last decision: Shop may be released: ALLOW"
     answer = await sent(api, f"{here}/policy", "editor", act="delete", revision="1")
     assert answer.status_code == 303
     assert first_line(await seen(api, here)) == "Shop has no gate policy"
@@ -580,12 +580,10 @@ async def test_an_override_is_of_the_policy_that_its_maker_saw(api: Api) -> None
     await with_policy(api, service)
     answer = await sent(api, here, **typed, until="1h", reason="the fix")
     assert answer.status_code == 400
-    assert "Somebody changed the policy meanwhile" in await text_of(answer)
+    assert "Another user changed the policy" in await text_of(answer)
     assert await api.rows("select 1 from gate_overrides") == []
 
 
 def test_what_is_sealed_of_a_time_to_come_is_not_said_to_be_too_old() -> None:
     facts = lived_facts(sealed_through=Instant(FROZEN_NOW + DAY))
-    assert notes_of(facts) == {
-        "seal_stale": "What is sealed ends after the gate was asked: a clock was wrong."
-    }
+    assert notes_of(facts) == {"seal_stale": "Sealed data ends after the query: check the clocks."}

@@ -158,7 +158,7 @@ async def test_a_resolved_one_takes_notes_and_no_acknowledgement(api: Api) -> No
 
 async def make_resolved(api: Api) -> UUID:
     path = f"/projects/{api.project}/incidents"
-    made = await ask(api, "POST", path, {"title": "Over", "status": "resolved"}, 201)
+    made = await ask(api, "POST", path, {"title": "Past", "status": "resolved"}, 201)
     assert made["resolved_at"] == made["started_at"]
     return UUID(made["id"])
 

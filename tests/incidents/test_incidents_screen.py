@@ -58,16 +58,16 @@ async def test_the_list_says_how_many_are_open_and_shows_them_first(api: Api) ->
     first = await api.new_incident(title="Oldest")
     await api.new_incident(title="Bygone", status=IncidentStatus.RESOLVED)
     text = await seen(api, path)
-    assert first_line(text) == "1 incident is open"
-    assert "Nobody has acknowledged it." in text
+    assert first_line(text) == "1 open incident"
+    assert "Not acknowledged." in text
     assert text.index("Oldest") < text.index("Bygone")
     await api.new_incident(title="Newest", impact=IncidentImpact.CRITICAL)
     text = await seen(api, path)
-    assert first_line(text) == "2 incidents are open"
+    assert first_line(text) == "2 open incidents"
     assert '<h1><svg class="mark down"' in text
     assert text.index("Newest") < text.index("Oldest") < text.index("Bygone")
     await send(api, f"/incidents/{first}", act="acknowledge")
-    assert "1 of them is not acknowledged yet." in await seen(api, path)
+    assert "1 is not acknowledged." in await seen(api, path)
     for show, there, gone in (("open", "Oldest", "Bygone"), ("resolved", "Bygone", "Oldest")):
         text = await seen(api, f"{path}?show={show}")
         assert there in text
@@ -80,8 +80,8 @@ async def test_the_list_says_how_many_are_open_and_shows_them_first(api: Api) ->
 async def test_where_nothing_is_open_the_list_says_since_when(api: Api) -> None:
     await api.new_incident(status=IncidentStatus.RESOLVED)
     text = await seen(api, f"/projects/{api.project}/incidents")
-    assert first_line(text) == "No incident is open"
-    assert "The newest one was resolved 0" in text
+    assert first_line(text) == "No open incidents"
+    assert "The latest incident was resolved 0" in text
     assert '<h1><svg class="mark up"' in text
 
 
@@ -108,7 +108,7 @@ async def test_many_incidents_are_pages_and_each_stands_on_one_of_them(api: Api,
         assert ('rel="prev"' in text) is (page > 1 and found != [])
         seen_ += found
     assert seen_ == wanted
-    assert "There are no more" in await seen(api, f"{path}&page=4")
+    assert "No more entries" in await seen(api, f"{path}&page=4")
 
 
 async def test_an_editor_opens_one_by_the_form_and_is_told_what_is_wrong(api: Api) -> None:
@@ -136,8 +136,8 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
     uid = await api.new_incident(title="Checkout fails", body="We look.")
     path = f"/incidents/{uid}"
     text = await seen(api, path, "editor")
-    assert "Nobody has acknowledged it." in text
-    assert "It can be written once the incident is resolved." in text
+    assert "Not acknowledged." in text
+    assert "Available once the incident is resolved." in text
     for act in (
         {"act": "acknowledge"},
         {"act": "update", "status": "identified", "body": "DNS.", "public": "true"},
@@ -147,10 +147,10 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
     ):
         assert (await send(api, path, **act)).status_code == 303, act
     text = await seen(api, path, "editor")
-    assert "editor acknowledged it after 0" in text
+    assert "Acknowledged by editor after 0" in text
     assert 'value="acknowledge"' not in text
     assert 'value="investigating"' not in text
-    assert 'value="monitoring">monitoring, as now' in text
+    assert 'value="monitoring">monitoring (current)' in text
     await send(api, path, act="update", status="resolved", body="Well.", public="true")
     assert await updates(api, uid) == [
         ("investigating", "We look.", True),
@@ -165,7 +165,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
     await send(api, path, act="note", **{"for": "all"}, body="Seen.", public="true")
     await send(api, path, act="note", **{"for": "all"}, body="Unseen.")
     assert (await updates(api, uid))[-2:] == [(None, "Seen.", True), (None, "Unseen.", False)]
-    assert "Publish the postmortem" in text
+    assert "Publish postmortem" in text
     await send(api, path, act="postmortem", body="It was DNS.\r\n\r\nAlways.")
     text = await seen(api, path)
     assert "It was DNS.\n\nAlways." in text
@@ -181,11 +181,15 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
 @pytest.mark.parametrize(
     ("present", "form", "said"),
     [
-        (IncidentStatus.MONITORING, {"status": "identified", "body": "kept"}, "only moves forward"),
+        (
+            IncidentStatus.MONITORING,
+            {"status": "identified", "body": "kept"},
+            "can only move forward",
+        ),
         (
             IncidentStatus.RESOLVED,
             {"status": "resolved", "body": "kept"},
-            "It is resolved meanwhile.",
+            "Resolved by another user.",
         ),
         (
             IncidentStatus.IDENTIFIED,
@@ -248,7 +252,7 @@ async def test_who_is_told_and_how_that_goes_is_shown_without_addresses(api: Api
     assert "Operators" in text
     assert "Webhook, hook.test" in text
     assert "canary" not in text
-    assert "Not tried yet" in text
+    assert "Pending, first attempt" in text
 
     async def outcome(**values: Any) -> str:
         given_ = ", ".join(f"{name} = %({name})s" for name in values)
@@ -263,10 +267,10 @@ async def test_who_is_told_and_how_that_goes_is_shown_without_addresses(api: Api
 
     assert "1 delivered" in await outcome(status="delivered")
     failed = await outcome(status="pending", attempts=2, last_error="http_status 500")
-    assert "2 tries failed: http_status 500. Next try soon." in failed
+    assert "2 attempts failed: http_status 500. Next attempt soon." in failed
     dead = await outcome(status="dead", attempts=24, last_error="timeout")
-    assert "given up" in dead
-    assert "After 24 tries: timeout." in dead
+    assert "delivery failed" in dead
+    assert "After 24 attempts: timeout." in dead
 
 
 async def test_steps_of_a_ladder_stand_in_the_timeline_with_whom_they_missed(api: Api) -> None:
@@ -290,11 +294,11 @@ async def test_steps_of_a_ladder_stand_in_the_timeline_with_whom_they_missed(api
         "The monitor&#39;s channels.",
         "<b>Paged Bob</b>",
         "Step 1. Not reached: Eve.",
-        "<b>Nobody could be paged</b>",
+        "<b>No channel could be paged</b>",
         "Step 2. Not reached: Eve.",
     ):
         assert said in told, said
-    assert told.index("Nobody could be paged") < told.index("Paged Bob") < told.index("Opened")
+    assert told.index("No channel could be paged") < told.index("Paged Bob") < told.index("Opened")
 
 
 @pytest.mark.needs("chromium")
@@ -306,13 +310,13 @@ def test_at_night_on_a_phone_without_scripts_one_takes_it_up_and_ends_it(
     page = open_page(f"/projects/{project}/incidents", viewport=PHONE, scripts=False)
     page.get_by_role("link", name="Checkout fails at night").click()
     page.get_by_role("button", name="Acknowledge").click()
-    expect(page.get_by_role("main")).to_contain_text("acknowledged it after")
+    expect(page.get_by_role("main")).to_contain_text("Acknowledged by")
     page.get_by_label("Status").select_option("resolved")
     page.get_by_label("Message").fill("A switch was replaced.")
-    page.get_by_role("button", name="Write the update").click()
+    page.get_by_role("button", name="Post update").click()
     expect(page.get_by_role("main")).to_contain_text("Resolved after")
     page.get_by_label("What happened").fill("A switch died.")
-    page.get_by_role("button", name="Publish the postmortem").click()
+    page.get_by_role("button", name="Publish postmortem").click()
     expect(page.get_by_role("main")).to_contain_text("Published")
     found = leadline.api("GET", f"/incidents/{made['id']}")
     assert (found["status"], found["seq"]) == ("resolved", 2)
@@ -348,10 +352,10 @@ async def test_who_is_told_outside_is_counted_by_page(api: Api) -> None:
     async with api.pool.transaction("confirm") as tx:
         await tx.execute("update subscribers set confirmed_at = created_at")
     incident = await api.new_incident()
-    assert "no subscriber of a status page was told" in await seen(api, f"/incidents/{incident}")
+    assert "No notifications were sent" in await seen(api, f"/incidents/{incident}")
     async with api.pool.transaction("tell") as tx:
         await tx.execute(_TOLD_OUTSIDE, incident=incident)
     text = await seen(api, f"/incidents/{incident}")
     assert "Subscribers of Harbour Goods" in text
-    assert "1 told, 1 to go" in text
-    assert "1 address refused. 1 message given up." in text
+    assert "1 sent, 1 pending" in text
+    assert "1 address refused. 1 message failed." in text

@@ -161,5 +161,5 @@ def in_a_browser(leadline: Daemon, tmp_path: Path) -> None:
         expect(page.get_by_role("heading", name="Applied: 1 changed.")).to_be_visible()
         assert monitors(leadline)["own"]["name"] == "Ours"
         page.goto(f"{leadline.url}/monitors/{monitors(leadline)['front']['id']}")
-        expect(page.get_by_text("It comes from shop.yaml")).to_be_visible()
+        expect(page.get_by_text("Managed by shop.yaml")).to_be_visible()
         page.screenshot(path=tmp_path / "managed.png", full_page=True)

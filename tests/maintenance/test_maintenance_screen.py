@@ -48,8 +48,8 @@ def hidden(page: str) -> dict[str, str]:
 
 async def test_an_empty_page_says_what_maintenance_is_for(api: Api) -> None:
     page = await seen(api)
-    assert first_line(page) == "No maintenance is on"
-    assert "nobody is alerted" in page
+    assert first_line(page) == "No active maintenance"
+    assert "no alerts are sent" in page
     assert 'id="plan-title"' not in page
     assert 'id="plan-title"' in await seen(api, "editor")
 
@@ -60,7 +60,7 @@ async def test_what_is_on_is_the_first_line_and_what_comes_next_stands_under_it(
     await announced(api, DAY, DAY + HOUR)
     page = await seen(api)
     assert first_line(page) == "Till is in maintenance until Mon 5 January 01:00"
-    assert "The next begins Tue 6 January 00:00, UTC." in page
+    assert "The next starts Tue 6 January 00:00, UTC." in page
     assert "New cables" in page
     assert "The whole project, Tue 6 January 00:00 to Tue 6 January 01:00" in page
 
@@ -104,7 +104,7 @@ async def test_maintenance_comes_again_until_it_is_ended(api: Api) -> None:
     }
     for wrong, told in (
         ({"zone": "Europe/Atlantis"}, "Time zone: is not an IANA time zone."),
-        ({"starts": "2026-01-04T08:00"}, "Begins: must not be before now where it comes again."),
+        ({"starts": "2026-01-04T08:00"}, "Begins: must not be in the past for a series."),
         ({"ends": "2026-02-06T09:00"}, "Ends: must be between"),
     ):
         answer = await send(api, path_of(api), {**form, **wrong})
@@ -124,7 +124,7 @@ async def test_maintenance_comes_again_until_it_is_ended(api: Api) -> None:
     answer = await send(api, path_of(api), {"act": "end-series", "series": uid})
     assert answer.status_code == 303
     assert await many(api) == 0
-    assert "Comes again</h2>" not in await seen(api)
+    assert "Repeats</h2>" not in await seen(api)
 
 
 async def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(api: Api) -> None:
@@ -170,9 +170,9 @@ async def test_what_is_on_ends_now_and_what_is_to_come_is_taken_back(api: Api) -
     for row in (on, coming):
         answer = await send(api, path_of(api), {"act": "end", "maintenance": row.uid})
         assert answer.status_code == 303
-    assert first_line(await seen(api)) == "No maintenance is on"
+    assert first_line(await seen(api)) == "No active maintenance"
     answer = await send(api, path_of(api), {"act": "end", "maintenance": on.uid})
-    assert "what is past is annulled" in await text_of(answer)
+    assert "Already over: annul it" in await text_of(answer)
 
 
 async def test_annulling_what_has_begun_is_shown_before_it_is_done(api: Api) -> None:
@@ -229,7 +229,7 @@ def test_a_preview_shows_each_service_before_and_after_and_says_why_it_cannot() 
     assert checkout.after is not None
     assert checkout.after.availability == "100\u202f%"
     assert checkout.after.note == "coverage 100\u202f%, in maintenance 10\u202fmin"
-    assert checkout.why == "only what is sealed of it is shown"
+    assert checkout.why == "only sealed time is shown"
     assert zebra.after is None
     assert "takes too long" in zebra.why
     assert not accounts.changes

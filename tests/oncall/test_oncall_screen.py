@@ -234,7 +234,13 @@ async def test_only_editors_are_given_buttons(api: Api, who: str) -> None:
     await api.new_override()
     await api.new_policy()
     page = await seen(api, who=who)
-    for mark in ("Take back", "Add override", "/edit", "Make a calendar address", "Add a ladder"):
+    for mark in (
+        "Cancel maintenance",
+        "Add override",
+        "/edit",
+        "Make a calendar address",
+        "Add a ladder",
+    ):
         assert (mark in page) is (who == "editor"), mark
 
 

@@ -57,8 +57,8 @@ async def test_what_is_previewed_is_what_the_page_then_says(api: Api) -> None:
     form = {"status": "identified", "body": "One & two.\r\nThree.", "public": "true"}
     shown = await previewed(api, incident, **form)
     assert await count_updates(api) == written
-    assert "Harbour Goods</a>. Anybody can open it." in shown
-    assert "Mail is called “Harbour Goods: Payments fail”. It is about Checkout." in shown
+    assert "Harbour Goods</a>. Public." in shown
+    assert "E-mail subject: “Harbour Goods: Payments fail”. Affects: Checkout." in shown
     assert "inner-name-1" not in shown
     assert (await send(api, incident, act="update", **form))[0] == 303
     answer = await api.ask("nobody", "GET", "/status/harbour")
@@ -86,22 +86,20 @@ async def test_where_nobody_outside_reads_it_that_is_said(api: Api) -> None:
     monitor = await api.new_monitor()
     incident = await api.new_incident(monitor=monitor.uid)
     form = {"status": "identified", "body": "We know."}
-    assert "No status page shows this incident" in await previewed(
-        api, incident, **form, public="true"
-    )
+    assert "Not shown on any status page" in await previewed(api, incident, **form, public="true")
     page = await api.new_status_page(visibility=Visibility.INTERNAL, title="Inside")
     await api.new_component(page, monitor=monitor.uid)
     shown = await previewed(api, incident, **form, public="true")
-    assert "Only internal pages show it: nobody outside reads it." in shown
-    assert "Inside</a>. Only members can open it." in shown
-    assert "Mail is called" not in shown
+    assert "Shown only on internal status pages." in shown
+    assert "Inside</a>. Members only." in shown
+    assert "E-mail subject:" not in shown
     other = await api.new_status_page(visibility=Visibility.UNLISTED, title="Quiet")
     await api.new_component(other, monitor=monitor.uid)
     shown = await previewed(api, incident, **form, public="true")
     assert "nobody outside" not in shown
-    assert "Quiet</a>. Whoever has the address can open it." in shown
+    assert "Quiet</a>. Anyone with the link can open it." in shown
     shown = await previewed(api, incident, **form)
-    assert "It is for the team: nobody outside reads it." in shown
+    assert "Internal note: not public." in shown
     assert "Quiet" not in shown
 
 
@@ -137,7 +135,7 @@ async def test_a_preview_keeps_all_that_was_typed_and_says_what_would_be_refused
     await send(api, incident, act="update", status="monitoring", body="x")
     status, text = await send(api, incident, act="preview", status="identified", body="Back")
     assert status == 400
-    assert "a status only moves forward" in text
+    assert "Status can only move forward" in text
     assert "\nBack</textarea>" in text
 
 
@@ -145,7 +143,7 @@ async def test_a_note_on_what_is_over_is_previewed_too(api: Api) -> None:
     await api.new_status_page(title="Harbour Goods")
     incident = await api.new_incident(status=IncidentStatus.RESOLVED)
     form = {"for": "all", "body": "Money was sent back."}
-    assert "It is for the team" in await previewed(api, incident, **form)
+    assert "Internal note: not public" in await previewed(api, incident, **form)
     status, text = await send(api, incident, act="preview", public="true", **form)
     assert status == 200
     assert "Money was sent back.</p>" in outside_of(text)
@@ -187,7 +185,7 @@ def test_what_is_typed_is_shown_as_it_will_be_read(
         page.get_by_role("button", name="Preview").click()
     expect(outside).to_contain_text("Identified")
     expect(page.get_by_label("Message")).to_have_value("We look <b>into</b> it.")
-    page.get_by_role("button", name="Write the update").click()
+    page.get_by_role("button", name="Post update").click()
     expect(page.locator("#outside article")).to_have_count(0)
     expect(page.locator(".timeline")).to_contain_text("We look <b>into</b> it.")
 

@@ -103,14 +103,14 @@ async def render_decision_list(ask: Request) -> Response:
 
 def _summary(rows: Sequence[DecisionRow], chosen: ServiceRow | None) -> str:
     if chosen is not None:
-        return f"What the gate said of {chosen.name}"
-    return "What the release gate said" if rows else "The release gate was not asked yet"
+        return f"Decisions about {chosen.name}"
+    return "Release gate decisions" if rows else "No gate decisions yet"
 
 
 def row_of(row: DecisionRow, now: Instant) -> DecisionItem:
     why = because(row.reasons)
     if row.action != row.unoverridden_action:
-        why += f"; overridden, acted as {row.action}"
+        why += f"; overridden, effective action {row.action}"
     return DecisionItem(
         row.uid,
         moment(row.evaluated_at, now),
@@ -153,31 +153,35 @@ def reason_texts(row: DecisionRow) -> str:
         case None:
             return f"{row.service_name} has no policy"
         case "BLOCK":
-            return f"{row.service_name} may not be released"
+            return f"{row.service_name} must not be released: BLOCK"
         case "WARN":
-            return f"{row.service_name} may be released, with a warning"
+            return f"{row.service_name} may be released with a warning: WARN"
     overridden = row.unoverridden_action == "BLOCK"
-    return f"{row.service_name} may be released{', by an override' if overridden else ''}"
+    return f"{row.service_name} may be released{' by an override' if overridden else ''}: ALLOW"
 
 
 def _figures(row: DecisionRow, evidence: Evidence, now: Instant) -> list[DecisionStat]:
     found = [
-        DecisionStat("Observed", STATE_WORDS[row.state], "worst of what counted", MARKS[row.state])
+        DecisionStat(
+            "Observed state", STATE_WORDS[row.state], "worst matched clause", MARKS[row.state]
+        )
     ]
     if row.action is not None:
         note = "no override"
         if evidence.override is not None:
             note = f"overridden by {evidence.override.actor_label}"
-        found.append(DecisionStat("Acted as", row.action.value, note, ACTION_MARKS[row.action]))
+        found.append(
+            DecisionStat("Effective action", row.action.value, note, ACTION_MARKS[row.action])
+        )
     facts, policy = evidence.facts, evidence.policy
     if facts.sealed_through is None:
-        found.append(DecisionStat("Facts sealed to", "—", "no sealed data yet"))
+        found.append(DecisionStat("Data up to", "—", "no sealed data yet"))
     else:
         lag_us = facts.at - facts.sealed_through
         lag = f"{duration(abs(lag_us))} {'before' if lag_us >= 0 else 'after'}"
         if policy is not None:
             lag += f", bound {setting(policy.document.max_seal_lag_seconds)}"
-        found.append(DecisionStat("Facts sealed to", moment(facts.sealed_through, now).text, lag))
+        found.append(DecisionStat("Data up to", moment(facts.sealed_through, now).text, lag))
     if policy is not None:
         found.append(
             DecisionStat("Policy", f"revision {policy.revision}", f"of the {policy.source}")
@@ -208,7 +212,7 @@ def _burns(evidence: Evidence, now: Instant) -> list[list[str]]:
     return [
         [
             rule.key,
-            "firing" if rule.firing else (rule.last_verdict or "not looked at"),
+            "firing" if rule.firing else (rule.last_verdict or "not evaluated"),
             "never" if rule.evaluated_at is None else moment(rule.evaluated_at, now).text,
         ]
         for window in evidence.facts.windows

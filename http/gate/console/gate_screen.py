@@ -47,18 +47,18 @@ _UNTIL: Final = {
     "1h": ("1 hour", HOUR),
     "4h": ("4 hours", 4 * HOUR),
     "1d": ("1 day", DAY),
-    "7d": ("7 days, the longest", 7 * DAY),
+    "7d": ("7 days (maximum)", 7 * DAY),
 }
 _STATUS: Final = {
     OverrideStatus.ACTIVE: ("degraded", "active"),
     OverrideStatus.EXPIRED: ("pending", "expired"),
     OverrideStatus.REVOKED: ("pending", "ended"),
-    OverrideStatus.INERT: ("paused", "another policy governs"),
+    OverrideStatus.INERT: ("paused", "another policy is in force"),
 }
 _ENDED: Final = {
-    "manual": "ended by hand",
-    "policy_changed": "ended as the policy was changed",
-    "policy_deleted": "ended as the policy was deleted",
+    "manual": "revoked",
+    "policy_changed": "ended by a policy change",
+    "policy_deleted": "ended by deletion of the policy",
 }
 
 
@@ -139,10 +139,10 @@ def _uid(ask: Request) -> UUID:
 
 def _fault(refused: Refused) -> FieldFault:
     said = {
-        "override_active": "An override is active already: it can be ended below.",
-        "override_not_active": "It had ended already.",
-        "revision_conflict": "Somebody changed the policy meanwhile: look at it, and try again.",
-        "not_configured": "There is no policy any more, so that there is nothing to override.",
+        "override_active": "An override is already active. Revoke it below first.",
+        "override_not_active": "The override had already ended.",
+        "revision_conflict": "Another user changed the policy. Review it and retry.",
+        "not_configured": "The policy was deleted; no override is possible.",
     }
     if refused.code in said:
         return FieldFault("", said[refused.code])
@@ -211,8 +211,8 @@ def _summary(gate: GateData, last: DecisionRow | None) -> str:
     if gate.policy is None:
         return f"{gate.row.name} has no gate policy"
     if last is not None:
-        return f"The gate last said that {reason_texts(last)}"
-    return f"The gate was not asked about {gate.row.name} yet"
+        return f"Last decision: {reason_texts(last)}"
+    return f"No gate decisions for {gate.row.name} yet"
 
 
 def _item(gate: GateData, override: GateOverrideRow, *, may_end: bool) -> GateOverrideItem:
@@ -244,7 +244,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=_SERVICE,
         handler=render_gate,
-        summary="A service at its release gate.",
+        summary="Release gate of a service.",
     ),
     page_route(
         method="POST",
@@ -252,6 +252,6 @@ ROUTES: Final = (
         action=ADMIN,
         scope=_SERVICE,
         handler=submit_gate,
-        summary="Overrides what the gate blocks, or ends an override.",
+        summary="Create or revoke a gate override.",
     ),
 )

@@ -34,47 +34,45 @@ ACTION_MARKS: Final = {
 }
 CLAUSE_WORDS: Final = {
     GateClause.BUDGET_EXHAUSTED: "The error budget is used up",
-    GateClause.BUDGET_CONSUMED: "So much of the error budget is used",
-    GateClause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
-    GateClause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
+    GateClause.BUDGET_CONSUMED: "Budget consumed",
+    GateClause.PAGE_BURN_FIRING: "A burn rule of severity page is firing",
+    GateClause.TICKET_BURN_FIRING: "A burn rule of severity ticket is firing",
     GateClause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
 }
 _MATCHED: Final = {
     GateClause.BUDGET_EXHAUSTED: "The error budget is used up",
-    GateClause.PAGE_BURN_FIRING: "A burn rule that pages is firing",
-    GateClause.TICKET_BURN_FIRING: "A burn rule that files a ticket is firing",
+    GateClause.PAGE_BURN_FIRING: "A burn rule of severity page is firing",
+    GateClause.TICKET_BURN_FIRING: "A burn rule of severity ticket is firing",
     GateClause.SERVICE_INCIDENT_OPEN: "An incident of the service is open",
 }
 _CLEAR: Final = {
-    GateClause.BUDGET_EXHAUSTED: "There is error budget left",
-    GateClause.PAGE_BURN_FIRING: "No burn rule that pages is firing",
-    GateClause.TICKET_BURN_FIRING: "No burn rule that files a ticket is firing",
+    GateClause.BUDGET_EXHAUSTED: "Error budget remains",
+    GateClause.PAGE_BURN_FIRING: "No burn rule of severity page is firing",
+    GateClause.TICKET_BURN_FIRING: "No burn rule of severity ticket is firing",
     GateClause.SERVICE_INCIDENT_OPEN: "No incident of the service is open",
 }
 _UNTOLD: Final = {
-    GateClause.BUDGET_EXHAUSTED: "Whether there is error budget left cannot be told",
-    GateClause.BUDGET_CONSUMED: "How much of the error budget is used cannot be told",
-    GateClause.PAGE_BURN_FIRING: "Whether a burn rule that pages is firing cannot be told",
-    GateClause.TICKET_BURN_FIRING: (
-        "Whether a burn rule that files a ticket is firing cannot be told"
-    ),
-    GateClause.SERVICE_INCIDENT_OPEN: "Whether an incident would be open cannot be told",
+    GateClause.BUDGET_EXHAUSTED: "Remaining error budget is unknown",
+    GateClause.BUDGET_CONSUMED: "Used error budget is unknown",
+    GateClause.PAGE_BURN_FIRING: "State of the burn rules of severity page is unknown",
+    GateClause.TICKET_BURN_FIRING: ("State of the burn rules of severity ticket is unknown"),
+    GateClause.SERVICE_INCIDENT_OPEN: "State of the service incidents is unknown",
 }
 # Short texts for lists, which have one line per decision.
 _SHORT: Final = {
     "budget_exhausted": "the error budget is used up",
-    "budget_consumed": "much of the error budget is used",
-    "page_burn_firing": "a burn rule that pages is firing",
-    "ticket_burn_firing": "a burn rule that files a ticket is firing",
+    "budget_consumed": "the budget threshold is exceeded",
+    "page_burn_firing": "a burn rule of severity page is firing",
+    "ticket_burn_firing": "a burn rule of severity ticket is firing",
     "service_incident_open": "an incident is open",
-    "budget_withheld": "the error budget is withheld",
-    "seal_stale": "the facts are too old",
-    "facts_stale": "some of the facts are too old",
+    "budget_withheld": "the error budget has no data",
+    "seal_stale": "sealed data is too old",
+    "facts_stale": "some data is too old",
     "no_objective": "no objective is set",
     "window_target_missing": "no objective is set over that window",
     "never_sealed": "no sealed data yet",
-    "never_evaluated": "nobody has looked for it",
-    "no_governing_revision": "no declaration governs",
+    "never_evaluated": "not evaluated",
+    "no_governing_revision": "no declaration is in force",
     "not_configured": "no policy is configured",
 }
 _MARK_OF: Final = {GateClauseAssignment.BLOCK: "down", GateClauseAssignment.WARN: "degraded"}
@@ -103,7 +101,7 @@ def because(reasons: Sequence[StoredReason]) -> str:
     counted.sort(key=_weight)
     codes = list(dict.fromkeys(each.code for each in counted))
     if not codes:
-        return "nothing matched"
+        return "no clause matched"
     further = len(codes) - 1
     return (
         f"{short(codes[0])}, and {count(further, 'more', 'more')}" if further else short(codes[0])
@@ -190,34 +188,34 @@ def _why(document: Document, facts: GateFacts, found: Finding) -> str:
         case UnavailableReason.BUDGET_WITHHELD if window is not None:
             budget = window.budget
             if isinstance(budget, ErrorBudget):
-                return f"Too little was measured{over} for the rule to be decided."
-            return f"Withheld{over}: {WHY.get(budget, budget)}."
+                return f"Coverage{over} is too low to evaluate the rule."
+            return f"No data{over}: {WHY.get(budget, budget)}."
         case UnavailableReason.SEAL_STALE if (facts.seal_lag_us or 0) < 0:
-            return "What is sealed ends after the gate was asked: a clock was wrong."
+            return "Sealed data ends after the query: check the clocks."
         case UnavailableReason.SEAL_STALE:
             lag = duration(facts.seal_lag_us or 0)
-            return f"What is sealed ends {lag} before, and may end {bound} before at most."
+            return f"Data is {lag} old; at most {bound} is allowed."
         case UnavailableReason.FACTS_STALE if found.clause in _BUDGETS:
-            return f"Some of it{over} has waited for more than {bound} to be made again."
+            return f"Recomputation{over} is pending for more than {bound}."
         case UnavailableReason.FACTS_STALE if _is_unseen(facts, found):
-            return "The service could not be seen when it was last looked at."
+            return "The last evaluation failed."
         case UnavailableReason.FACTS_STALE:
-            return f"Nobody looked within {setting(90)}, or what they saw is out of date."
+            return f"No current evaluation within {setting(90)}."
         case UnavailableReason.NO_OBJECTIVE:
-            return "The service has no objective."
+            return "No objective is set."
         case UnavailableReason.WINDOW_TARGET_MISSING:
             return f"The service has no objective{over}."
         case UnavailableReason.NEVER_SEALED:
-            return "Nothing of the service's time is sealed yet."
+            return "No sealed data yet."
         case UnavailableReason.NO_GOVERNING_REVISION:
-            return "No declaration of the service governs yet."
+            return "No declaration of the service is in force yet."
         case UnavailableReason.NEVER_EVALUATED if found.clause is GateClause.SERVICE_INCIDENT_OPEN:
             if facts.live.reason in _SET_UP:
-                return "As the service's alerting is set up, no incident of it would be opened."
-            return "Nobody has looked for trouble of the service yet."
+                return "The alerting of the service opens no incidents."
+            return "The service was not evaluated yet."
     if window is not None and _is_watched(window, found.clause):
-        return f"Nobody has looked at such a burn rule{over} yet."
-    return f"No such burn rule{over} is watched: burn alerts are off, or there is none."
+        return f"The burn rule{over} was not evaluated yet."
+    return f"No active burn rule{over}."
 
 
 _BUDGETS: Final = (GateClause.BUDGET_EXHAUSTED, GateClause.BUDGET_CONSUMED)
@@ -252,7 +250,7 @@ def _window(facts: GateFacts, name: str | None) -> WindowFacts | None:
 def document_lines(document: Document) -> list[tuple[str, str]]:
     """Returns the policy as (name, value) lines."""
     windows = (
-        "all that have an objective, the worst of them decides"
+        "all with an objective; the worst one decides"
         if document.window is None
         else LABELS[document.window]
     )
@@ -263,9 +261,9 @@ def document_lines(document: Document) -> list[tuple[str, str]]:
     ]
     return [
         *said,
-        ("What cannot be told", f"acts as {document.unknown_behavior.upper()}"),
+        ("If data is missing", f"action {document.unknown_behavior.upper()}"),
         ("Windows", windows),
-        ("Facts may be so old", setting(document.max_seal_lag_seconds)),
+        ("Maximum data age", setting(document.max_seal_lag_seconds)),
     ]
 
 

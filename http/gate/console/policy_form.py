@@ -40,15 +40,13 @@ from .replay_plot import ReplayPlot, drawn
 
 _CONFLICT: Final = "revision_conflict"
 _OVERTAKEN: Final = (
-    "Somebody saved the policy meanwhile. What you typed is still here: "
-    "compare it with what is saved now, then save it again."
+    "Another user changed the policy. Your input is kept: compare it with the"
+    " saved policy, then save again."
 )
-_GONE: Final = (
-    "Somebody deleted the policy meanwhile. What you typed is still here: save it to have it again."
-)
+_GONE: Final = "Another user deleted the policy. Your input is kept: save to create it again."
 _NOT_DELETED: Final = {
-    _CONFLICT: "Somebody saved the policy meanwhile: it is shown as it is now.",
-    "not_configured": "Somebody deleted the policy meanwhile.",
+    _CONFLICT: "Another user changed the policy. The current version is shown.",
+    "not_configured": "Another user deleted the policy.",
 }
 # Initial draft: it blocks on certain facts and warns of risks.
 _USUAL: Final = {
@@ -67,7 +65,7 @@ _USUAL_TYPED: Final = {
 }
 _FIELDS: Final = {
     "budget_consumed_percent": ("percent", "Used"),
-    "max_seal_lag_seconds": ("lag", "Facts may be so old"),
+    "max_seal_lag_seconds": ("lag", "Maximum data age"),
 }
 
 
@@ -153,7 +151,7 @@ async def _try(
         seconds = problem.headers.get("Retry-After")
         if seconds is None:
             raise
-        said = f"The gate is asked too often just now: try it again in {seconds} s."
+        said = f"Rate limit reached. Retry in {seconds} s."
         reply = _render(form, typed_of(ask), fault=FieldFault("", said))
         headers = {**reply.headers, **problem.headers}
         return replace(reply, status=problem.status, headers=headers)
@@ -299,9 +297,9 @@ _OF_SERVICE: Final = ("/services/{serviceID}/gate/policy", ("service", "serviceI
 _OF_PROJECT: Final = ("/projects/{projectID}/gate/policy", ("project", "projectID"))
 
 ROUTES: Final = (
-    form_route("GET", *_OF_SERVICE, render_policy_form, "The form of a service's gate policy."),
+    form_route("GET", *_OF_SERVICE, render_policy_form, "Form of a service's gate policy."),
     form_route(
-        "POST", *_OF_SERVICE, submit_policy_form, "Tries, saves or deletes a service's gate policy."
+        "POST", *_OF_SERVICE, submit_policy_form, "Preview, save or delete a service's gate policy."
     ),
     form_route("GET", *_OF_PROJECT, render_policy_form, "The form of the project's gate policy."),
     form_route(

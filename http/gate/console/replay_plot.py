@@ -48,8 +48,8 @@ def drawn(found: ReplayResult, *, has_draft: bool) -> ReplayPlot:
         lanes.append(("Draft", _bars(found.draft, within)))
     # The newest decisions are after the seal. They are drawn at the edge.
     made = [_made(each, within) for each in found.decisions]
-    said = "What the policies in force said"
-    said += ", and what the draft would have said" if has_draft else ""
+    said = "Decisions of the policies in force"
+    said += " and of the draft" if has_draft else ""
     shown = found.draft if has_draft else found.in_force
     return ReplayPlot(
         replay(lanes, made, _ticks(within), f"{said}, {_days(within)}"),
@@ -86,7 +86,7 @@ def _made(judged: ReplayedOutcome, within: TimeSpan) -> ReplayedMark:
     differs = judged.state is not judged.draft_state
     words = STATE_WORDS[judged.state]
     if differs:
-        words = f"{words}, the draft says {STATE_WORDS[judged.draft_state]}"
+        words = f"{words}, draft {STATE_WORDS[judged.draft_state]}"
     return ReplayedMark(_share(judged.evaluated_at, within), differs, f"{at}: {words}")
 
 
@@ -121,7 +121,7 @@ def _totals(found: ReplayResult, *, has_draft: bool) -> list[Total]:
     if has_draft and many:
         totals.append(Total("", "Decisions", f"{differ} of {many} differ", _changed(found)))
     elif many:
-        totals.append(Total("", "Decisions", count(many, "decision"), "by their own facts"))
+        totals.append(Total("", "Decisions", count(many, "decision"), "with their own evidence"))
     return totals
 
 
@@ -141,7 +141,7 @@ def _changed(found: ReplayResult) -> str:
         if each.state is not each.draft_state
     ]
     if not pairs:
-        return "each by its own facts"
+        return "each with its own evidence"
     pair = max(set(pairs), key=pairs.count)
     return f"{pairs.count(pair)} {STATE_WORDS[pair[0]]} become {STATE_WORDS[pair[1]]}"
 
@@ -151,10 +151,10 @@ def _table(said: Sequence[ReplayedSpan]) -> MaintenanceTable:
         [
             exact(each.span.from_),
             STATE_WORDS[each.state],
-            ", ".join(short(code) for code in each.reasons) or "nothing matched",
+            ", ".join(short(code) for code in each.reasons) or "no clause matched",
         ]
         for each in reversed(said)
     ]
-    heads = ["From, UTC", "Would have said", "Because"]
+    heads = ["From, UTC", "Replayed decision", "Because"]
     further = max(len(rows) - TABLE_MOST, 0)
-    return MaintenanceTable("What the policy would have said", heads, rows[:TABLE_MOST], further)
+    return MaintenanceTable("Policy, replayed", heads, rows[:TABLE_MOST], further)

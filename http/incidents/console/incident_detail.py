@@ -124,10 +124,10 @@ async def submit_incident(ask: Request) -> Response:
 
 
 _SAID: Final = {
-    "status_backward": "Meanwhile it went further: a status only moves forward.",
-    "incident_resolved": "It is resolved meanwhile. Notes can still be written.",
-    "update_quota": "So much was written of it that only its status can be moved on.",
-    "not_resolved": "A postmortem is written once the incident is resolved.",
+    "status_backward": "Status can only move forward. Another user has already changed it.",
+    "incident_resolved": "Resolved by another user. You can still add notes.",
+    "update_quota": "Update limit reached; only the status can change.",
+    "not_resolved": "The postmortem is available once the incident is resolved.",
 }
 
 
@@ -220,35 +220,35 @@ async def _select_facts(ask: Request, tx: Tx, typed: IncidentInput) -> IncidentD
 def _origin(facts: IncidentData) -> str:
     match facts.row.source:
         case IncidentSource.AUTO:
-            return "Automatic checks opened it."
+            return "Opened automatically."
         case IncidentSource.API if facts.row.external_key is not None:
-            return f"An alert of another system opened it, sent by {_author(facts)}."
+            return f"Opened by an external alert, sent by {_author(facts)}."
         case _:
-            return f"{_author(facts)} opened it."
+            return f"Opened by {_author(facts)}."
 
 
 def _author(facts: IncidentData) -> str:
     first = facts.updates[0].author_label if facts.updates else ""
-    return first or "Somebody"
+    return first or "unknown"
 
 
 def answered(row: IncidentRow, now: Instant) -> str:
     """Returns the text on acknowledgement and on the next escalation step."""
     if row.acknowledged_at is not None:
         took = duration(row.acknowledged_at - row.started_at)
-        stopped = " and the escalation has stopped" if row.escalation_policy is not None else ""
-        return f"{row.acknowledged_label} acknowledged it after {took}{stopped}."
+        stopped = "; escalation stopped" if row.escalation_policy is not None else ""
+        return f"Acknowledged by {row.acknowledged_label} after {took}{stopped}."
     if row.status == IncidentStatus.RESOLVED:
-        return "Nobody acknowledged it."
+        return "Not acknowledged."
     if row.escalate_at is None:
         climbed = row.escalation_policy is not None and row.escalation_step > 0
-        ladder = " All steps of its escalation were taken." if climbed else ""
-        return f"Nobody has acknowledged it.{ladder}"
+        ladder = " Escalation finished." if climbed else ""
+        return f"Not acknowledged.{ladder}"
     if row.escalate_at <= now:
-        return "Nobody has acknowledged it. The escalation goes on just now."
-    taken = f"{count(row.escalation_step, 'step')} taken, the next" if row.escalation_step else ""
+        return "Not acknowledged. The next escalation step is due now."
+    taken = f"{count(row.escalation_step, 'step')} done, the next" if row.escalation_step else ""
     return (
-        f"Nobody has acknowledged it. Escalation: {taken or 'the first step'} is due in "
+        f"Not acknowledged. Escalation: {taken or 'the first step'} is due in "
         f"{duration(row.escalate_at - now)}, at {clock(row.escalate_at)}."
     )
 
@@ -263,8 +263,8 @@ def _figures(facts: IncidentData) -> list[tuple[str, str, str]]:
     paged = [page for page in facts.pages if page.paged]
     if paged:
         first = min(paged, key=lambda page: page.at)
-        after = f"{duration(max(first.at - row.started_at, 0))} after it began"
-        found.append(("First page", moment(first.at, now).text, after))
+        after = f"{duration(max(first.at - row.started_at, 0))} after the start"
+        found.append(("First page sent", moment(first.at, now).text, after))
     if row.acknowledged_at is not None:
         when = moment(row.acknowledged_at, now).text
         found.append(("Acknowledged", when, row.acknowledged_label))
@@ -293,7 +293,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=_INCIDENT,
         handler=render_incident,
-        summary="An incident.",
+        summary="Incident.",
         query=IncidentQuery,
     ),
     page_route(
@@ -302,6 +302,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_INCIDENT,
         handler=submit_incident,
-        summary="Acknowledges, updates or explains an incident.",
+        summary="Acknowledge or update an incident, or write its postmortem.",
     ),
 )

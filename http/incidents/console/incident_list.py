@@ -157,23 +157,23 @@ async def _select_rows(
 
 def summary(tally: Tally) -> str:
     if tally.open:
-        return f"{count(tally.open, 'incident')} {'is' if tally.open == 1 else 'are'} open"
-    return "No incidents yet" if tally.newest_resolved_at is None else "No incident is open"
+        return f"{count(tally.open, 'open incident')}"
+    return "No incidents yet" if tally.newest_resolved_at is None else "No open incidents"
 
 
 def under(tally: Tally, now: Instant) -> str:
     if tally.open:
         if not tally.unanswered:
-            return "All of them are acknowledged." if tally.open > 1 else "It is acknowledged."
+            return "All are acknowledged." if tally.open > 1 else "Acknowledged."
         if tally.open == 1:
-            return "Nobody has acknowledged it."
+            return "Not acknowledged."
         if tally.unanswered == tally.open:
-            return "Nobody has acknowledged any of them."
+            return "None is acknowledged."
         verb = "is" if tally.unanswered == 1 else "are"
-        return f"{number(tally.unanswered)} of them {verb} not acknowledged yet."
+        return f"{number(tally.unanswered)} {verb} not acknowledged."
     if tally.newest_resolved_at is not None:
-        return f"The newest one was resolved {ago(tally.newest_resolved_at, now).text}."
-    return "One is opened when a monitor goes down, by an alert of another system, or here by hand."
+        return f"The latest incident was resolved {ago(tally.newest_resolved_at, now).text}."
+    return "Incidents are opened when a monitor goes down, by an external alert, or manually here."
 
 
 def _groups(rows: Sequence[ListedIncident], now: Instant) -> list[tuple[str, list[IncidentItem]]]:
@@ -207,7 +207,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=render_incident_list,
-        summary="A project's incidents.",
+        summary="Incidents of a project.",
         query=IncidentListQuery,
     ),
     page_route(

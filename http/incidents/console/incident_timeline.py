@@ -46,7 +46,7 @@ def timeline(
     events += [_page_event(paged, now) for paged in pages]
     if row.acknowledged_at is not None:
         at, who = row.acknowledged_at, row.acknowledged_label
-        took = f"{duration(at - row.started_at)} after it began."
+        took = f"{duration(at - row.started_at)} after the start."
         events.append(
             TimelineEvent(at, moment(at, now), "pending", "Acknowledged", who, took, None, 2)
         )
@@ -90,7 +90,7 @@ def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> TimelineEvent:
 def _page_event(paged: Paged, now: Instant) -> TimelineEvent:
     lost = f"Not reached: {', '.join(paged.unreachable)}." if paged.unreachable else ""
     step = "the monitor's channels" if paged.step == OWN_CHANNELS else f"step {paged.step}"
-    what = f"Paged {', '.join(paged.paged)}" if paged.paged else "Nobody could be paged"
+    what = f"Paged {', '.join(paged.paged)}" if paged.paged else "No channel could be paged"
     mark = "degraded" if lost or not paged.paged else "pending"
     text = f"{step[:1].upper()}{step[1:]}. {lost}".strip()
     return TimelineEvent(paged.at, moment(paged.at, now), mark, what, "", text, None, 1)
@@ -111,13 +111,13 @@ def subscriber_items(pages: Sequence[ToSubscribers]) -> list[NotificationItem]:
 def _subscriber_item(page: ToSubscribers) -> NotificationItem:
     name = f"Subscribers of {page.page}"
     parts = [f"{count(page.refused, 'address', 'addresses')} refused." if page.refused else ""]
-    parts.append(f"{count(page.dead, 'message')} given up." if page.dead else "")
+    parts.append(f"{count(page.dead, 'message')} failed." if page.dead else "")
     note = " ".join(part for part in parts if part)
     if page.pending:
         return NotificationItem(
-            "pending", name, f"{number(page.told)} told, {number(page.pending)} to go", note
+            "pending", name, f"{number(page.told)} sent, {number(page.pending)} pending", note
         )
-    return NotificationItem("down" if page.dead else "up", name, f"{number(page.told)} told", note)
+    return NotificationItem("down" if page.dead else "up", name, f"{number(page.told)} sent", note)
 
 
 def _notification_item(delivery: DeliverySummary, now: Instant) -> NotificationItem:
@@ -126,21 +126,23 @@ def _notification_item(delivery: DeliverySummary, now: Instant) -> NotificationI
     undelivered = delivery.pending + delivery.dead
     if not undelivered:
         return NotificationItem("up", name, f"{delivery.delivered} delivered", "")
-    waiting = f" {count(undelivered - 1, 'event')} behind it." if undelivered > 1 else ""
+    waiting = f" {count(undelivered - 1, 'event')} blocked." if undelivered > 1 else ""
     why = f": {delivery.last_error}" if delivery.last_error else ""
     if delivery.first_status == "dead":
-        tries = count(delivery.attempts or 0, "try", "tries")
-        return NotificationItem("down", name, "given up", f"After {tries}{why}.{waiting}")
+        tries = count(delivery.attempts or 0, "attempt", "attempts")
+        return NotificationItem("down", name, "delivery failed", f"After {tries}{why}.{waiting}")
     if not delivery.enabled:
-        return NotificationItem("paused", name, "off", f"Nothing is sent while it is off.{waiting}")
+        return NotificationItem("paused", name, "off", f"Disabled: not sent.{waiting}")
     rests_us = 0 if delivery.due_at is None else delivery.due_at - now
     again = f"in {duration(rests_us)}" if rests_us > 0 else "soon"
     if not delivery.attempts:
         return NotificationItem(
-            "pending", name, "waiting", f"Not tried yet, first try {again}.{waiting}"
+            "pending", name, "waiting", f"Pending, first attempt {again}.{waiting}"
         )
-    tries = count(delivery.attempts, "try", "tries")
-    note = f"{tries} failed{why}. Next try {again}.{waiting}" if why else f"Being sent.{waiting}"
+    tries = count(delivery.attempts, "attempt", "attempts")
+    note = (
+        f"{tries} failed{why}. Next attempt {again}.{waiting}" if why else f"Being sent.{waiting}"
+    )
     return NotificationItem(
         "degraded" if why else "pending", name, "retrying" if why else "sending", note
     )

@@ -59,9 +59,9 @@ class PublicPreview:
 
 
 _WHO: Final = {
-    Visibility.LISTED: "Anybody can open it.",
-    Visibility.UNLISTED: "Whoever has the address can open it.",
-    Visibility.INTERNAL: "Only members can open it.",
+    Visibility.LISTED: "Public.",
+    Visibility.UNLISTED: "Anyone with the link can open it.",
+    Visibility.INTERNAL: "Members only.",
 }
 
 
@@ -80,18 +80,16 @@ async def read_outside(
 ) -> PublicPreview:
     text = normal_lines(body)
     if not public:
-        return PublicPreview(
-            text, (), further=False, why="It is for the team: nobody outside reads it."
-        )
+        return PublicPreview(text, (), further=False, why="Internal note: not public.")
     uids = await select_pages_showing(tx, row, PAGES_MOST + 1)
     incident = _with(row, status, text, tx)
     found = [await _reading(tx, uid, incident) for uid in uids[:PAGES_MOST]]
     readings = [one for one in found if one is not None]
     why = ""
     if not readings:
-        why = "No status page shows this incident: nobody outside reads it."
+        why = "Not shown on any status page."
     elif not any(one.is_outside for one in readings):
-        why = "Only internal pages show it: nobody outside reads it."
+        why = "Shown only on internal status pages."
     return PublicPreview(text, readings, len(uids) > PAGES_MOST, why)
 
 
@@ -114,9 +112,9 @@ async def _reading(tx: Tx, uid: UUID, incident: Incident) -> PagePreview | None:
         title=notice.title,
         mark="up" if over else open_mark(incident),
         word=update_word(notice.status),
-        about=f"It is about {listed(notice.components)}." if notice.components else "",
+        about=f"Affects: {listed(notice.components)}." if notice.components else "",
         subject=notice_subject(page.title, notice.title),
-        told=f"Up to {count(many, 'subscriber')} will be told." if many else "",
+        told=f"Up to {count(many, 'subscriber')} will be notified." if many else "",
     )
 
 

@@ -217,7 +217,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_INCIDENT,
         handler=read,
-        summary="An incident.",
+        summary="Incident.",
         tag="incidents",
         answer=AuthedIncident,
     ),

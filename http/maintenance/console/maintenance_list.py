@@ -42,17 +42,17 @@ def summary(
         (row for row in rows if row.starts_at <= now < row.over_at), key=lambda row: row.over_at
     )
     coming = min((row.starts_at for row in rows if row.starts_at > now), default=None)
-    follows = "" if coming is None else f"The next begins {exact(coming)}, UTC."
+    follows = "" if coming is None else f"The next starts {exact(coming)}, UTC."
     if not on:
-        text = "No maintenance is on"
-        none = "Nothing is planned. What is measured counts."
+        text = "No active maintenance"
+        none = "No maintenance is scheduled. All measured time counts."
         return MaintenanceSummary("", text, follows or none)
-    counts = "What is measured meanwhile counts neither as up nor as down."
+    counts = "This time is excluded from availability."
     if len(on) == 1:
         name = name_of(on[0], names)
         text = f"{name} is in maintenance until {exact(on[0].over_at)}"
     else:
-        text = f"{number(len(on))} maintenances are on"
+        text = f"{number(len(on))} active maintenances"
         counts = f"The first ends {exact(on[0].over_at)}, UTC. {counts}"
     return MaintenanceSummary("maint", text, f"{counts} {follows}".strip())
 
@@ -64,13 +64,13 @@ def groups(
     on = [row for row in rows if row.starts_at <= now < row.over_at]
     to_come = sorted((row for row in rows if row.starts_at > now), key=lambda row: row.starts_at)
     over = [row for row in rows if since < row.over_at <= now]
-    found = [("On now", on), ("To come", to_come), ("Over", over[:PAST_MOST])]
+    found = [("Active", on), ("Upcoming", to_come), ("Past", over[:PAST_MOST])]
     return [(title, [_item(row, names, now) for row in lines]) for title, lines in found if lines]
 
 
 def _item(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> MaintenanceItem:
     if row.starts_at > now:
-        mark, acts = "pending", [("end", "Take back")]
+        mark, acts = "pending", [("end", "Cancel maintenance")]
     elif row.over_at > now:
         mark, acts = "maint", [("end", "End now"), ("annul", "Annul")]
     else:

@@ -59,12 +59,13 @@ _LABELS: Final = {
     "monitor_id": "What",
     "timezone": "Time zone",
     "duration_seconds": "Ends",
-    "rrule": "Comes again",
+    "rrule": "Repeats",
 }
 _SAID: Final = {
-    "maintenance_quota": f"A project has at most {number(TO_COME_MOST)} that are not over.",
-    "preview_stale": "What was shown is ten minutes old or was acted on. Look again.",
-    "preview_required": "It is over meanwhile: what is past is annulled, after a look.",
+    "maintenance_quota": f"Limit: {number(TO_COME_MOST)} active and upcoming maintenances per"
+    " project.",
+    "preview_stale": "The preview expired. Preview again.",
+    "preview_required": "Already over: annul it with a preview.",
 }
 
 
@@ -292,7 +293,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=render_maintenance,
-        summary="The maintenance of a project.",
+        summary="Maintenance of a project.",
     ),
     page_route(
         method="POST",
@@ -300,6 +301,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=submit_maintenance,
-        summary="Plans, ends or annuls maintenance.",
+        summary="Schedule, end or annul maintenance.",
     ),
 )

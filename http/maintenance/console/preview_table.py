@@ -10,9 +10,9 @@ from ....storage.services.rules.service_health import Durations
 from ...ui.formatting import NOTHING, coverage, duration, percent
 
 _WHY = {
-    Unknown.RANGE_TOO_LONG: "the range is too long to be made again for a look",
-    Unknown.WALL_BUDGET: "making it again for a look takes too long",
-    Unknown.EVIDENCE_GONE: "some of the results of the range are no longer kept",
+    Unknown.RANGE_TOO_LONG: "the range is too long for a preview",
+    Unknown.WALL_BUDGET: "preview takes too long",
+    Unknown.EVIDENCE_GONE: "some results of the range were deleted by retention",
 }
 
 
@@ -45,7 +45,7 @@ def _item(each: Previewed) -> PreviewedServiceItem:
     why = "" if each.reason is None else _WHY[each.reason]
     if each.projected:
         why = f"{why}, " if why else ""
-        why += "only what is sealed of it is shown"
+        why += "only sealed time is shown"
     changes = each.reason is not None or each.before != each.after
     after = None if each.reason is not None else preview_text(each.after)
     return PreviewedServiceItem(
@@ -66,6 +66,6 @@ def preview_text(durations: Durations) -> PreviewSide:
         if us
     ]
     if ratio is None:
-        return PreviewSide(NOTHING, ", ".join(["nothing measured", *parts]))
+        return PreviewSide(NOTHING, ", ".join(["not measured", *parts]))
     known = f"coverage {coverage(split.coverage())}"
     return PreviewSide(percent(ratio, split.measured_us // MINUTE), ", ".join([known, *parts]))

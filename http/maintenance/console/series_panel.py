@@ -19,7 +19,7 @@ CHOICES: Final = {
     "": "no",
     "FREQ=DAILY": "every day",
     "FREQ=WEEKLY": "every week",
-    "FREQ=MONTHLY": "every month, on that day",
+    "FREQ=MONTHLY": "every month, on this day",
 }
 
 
@@ -39,7 +39,7 @@ def series_plan(plan: Plan, rule: str, zone: str, now: Instant) -> SeriesPlan:
     if rule not in CHOICES:
         raise Problem("Unknown action")
     if plan.starts_at < now:
-        raise Refused("invalid", "starts_at", "must not be before now where it comes again")
+        raise Refused("invalid", "starts_at", "must not be in the past for a series")
     length = plan.ends_at - plan.starts_at
     return SeriesPlan(
         recurrence=Recurrence(rule, plan.starts_at, length - length % SECOND, zone),
