@@ -27,11 +27,11 @@ from .schemas import ConvertComposite, SetSuccessor
 SERVICES_MOST: Final = 1_000
 _NAMES_MOST: Final = 2_000
 _SAID: Final = {
-    "not_superseded": "No service stands in its place yet.",
-    "retired": "It is retired: reactivate it before nobody stands in its place.",
-    "not_retired": "It is not retired any more.",
-    "in_use": "A composite, another monitor or a service counts on it. Change that first.",
-    "managed_by_file": "It comes from a bundle, and is changed there.",
+    "not_superseded": "No replacement service is set. Set one first.",
+    "retired": "Reactivate the monitor before removing its replacement.",
+    "not_retired": "The monitor is no longer retired.",
+    "in_use": "In use by a composite, a monitor or a service. Remove it there first.",
+    "managed_by_file": "Managed by a bundle; edit it there.",
     "service_quota": "The project has as many services as it may have.",
 }
 

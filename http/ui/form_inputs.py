@@ -30,7 +30,7 @@ _LABELS: Final = {
 }
 _SAID: Final = {
     "slug_taken": ("slug", "Slug: another service of this project has it."),
-    "service_quota": ("", "The project has as many services as it may."),
+    "service_quota": ("", "The service limit of the project is reached."),
     "sli_not_in_monitors": ("sli", "Members that decide: one of them is no member."),
     "managed_by_file": ("", "A file says what it is: change the file."),
     "revision_conflict": (

@@ -54,12 +54,12 @@ async def shown(api: Api, path: str) -> str:
 async def test_the_form_offers_an_hour_and_nothing_that_a_canary_has_not(api: Api) -> None:
     page = await shown(api, f"/projects/{api.project}/monitors/new?type=async_canary")
     assert "1 to 3 600" in page
-    assert "from the submission to the verified end" in page
+    assert "Total of all stages" in page
     assert 'name="confirm_interval_seconds"' not in page
-    assert "Start from an example" in page
+    assert "Insert example" in page
     other = await shown(api, f"/projects/{api.project}/monitors/new?type=synthetic")
     assert 'name="confirm_interval_seconds"' in other
-    assert "Start from an example" not in other
+    assert "Insert example" not in other
     assert "1 to 300" in other
 
 
@@ -68,7 +68,7 @@ async def test_the_example_may_be_saved_as_it_is(api: Api) -> None:
     status, page = await sent(api, act="example")
     assert status == 200
     assert "async_transaction_v1" in page
-    assert "Start from an example" not in page
+    assert "Insert example" not in page
     status, page = await sent(api, act="save", **{"config.workflow": EXAMPLE})
     assert status == 303, page
 
@@ -129,13 +129,13 @@ async def refused(api: Api, reason: str) -> MonitorRow:
 async def test_a_refused_run_is_told_in_words_and_fails_in_no_phase(api: Api, reason: str) -> None:
     row = await refused(api, reason)
     page = await shown(api, f"/monitors/{row.uid}")
-    assert f"{reason}, 1 failure in a row. {REFUSALS[reason]}" in page
-    assert "Was not run" in page
+    assert f"{reason}, 1 consecutive failure. {REFUSALS[reason]}" in page
+    assert "Not run" in page
     assert "Failed in" not in page
     assert '<td class="num wide"></td>' in page, "it took no time at all"
     assert "Phases of the last check" not in page
     assert f"<b>1 {reason.replace('_', ' ')}</b>: {REFUSALS[reason]}" in page
-    assert "Confirmed after" not in page
+    assert "Recheck delay" not in page
 
 
 def test_every_refusal_of_a_dispatch_has_its_words() -> None:

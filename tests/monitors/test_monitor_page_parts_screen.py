@@ -106,9 +106,9 @@ def test_phases_add_up_to_the_whole_and_only_a_failure_has_a_part_that_did_not_f
         ("connect_timeout example.com", None, "Failed in connect"),
         ("dns_error example.com", None, "Failed in dns"),
         ("tls_error example.com", None, "Failed in tls"),
-        ("http_status example.com", 503, "Answered with 503"),
-        ("condition_failed example.com", None, "Failed after the answer"),
-        ("region_saturated", None, "Was not run"),
+        ("http_status example.com", 503, "Responded with 503"),
+        ("condition_failed example.com", None, "Failed after the response"),
+        ("region_saturated", None, "Not run"),
     ],
 )
 def test_the_verdict_says_where_it_ended(msg: str, code: int | None, said: str) -> None:
@@ -152,9 +152,9 @@ def test_every_class_and_every_trouble_of_ours_is_explained() -> None:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("http", "Answered with 3"),
-        ("dns", "Answered with rcode 3"),
-        ("ssh", "Answered with exit status 3"),
+        ("http", "Responded with 3"),
+        ("dns", "Responded with rcode 3"),
+        ("ssh", "Responded with exit status 3"),
     ],
 )
 def test_a_number_is_called_what_its_protocol_calls_it(kind: str, said: str) -> None:

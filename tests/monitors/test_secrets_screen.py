@@ -45,7 +45,7 @@ async def test_no_page_shows_a_value_and_a_refused_form_does_not_either(api: Api
     again = await send(api, "editor", act="add", name="db", value=VALUE)
     assert again.status_code == 400
     text = await text_of(again)
-    assert "is there already" in text
+    assert "This name is in use" in text
     assert VALUE not in text
     wrong = await send(api, "editor", act="add", name="Not+A+Name", value=VALUE)
     text = await text_of(wrong)
@@ -71,7 +71,7 @@ async def test_one_in_use_says_by_how_many_and_offers_no_end(api: Api) -> None:
     assert "1 monitor" in page
     assert "Delete db" not in page
     answer = await send(api, "editor", act="delete", name="db")
-    assert "Change those first" in await text_of(answer)
+    assert "Change them first" in await text_of(answer)
     form = await api.ask("editor", "GET", f"/monitors/{row.uid}/edit")
     assert '<option value="db" selected>' in await text_of(form)
 

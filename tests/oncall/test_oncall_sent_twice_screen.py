@@ -30,8 +30,8 @@ async def test_an_override_s_channel_that_is_off_is_not_called_fine(api: Api) ->
     path = f"/api/v1/notification-channels/{tomas}"
     assert (await api.ask("editor", "PATCH", path, off)).status_code == 200
     page = await seen(api)
-    assert first_line(page) == "Tomás is on call until Tuesday 00:00, and the channel is turned off"
-    assert "Nobody would be told." in page
+    assert first_line(page) == "Tomás is on call until Tuesday 00:00, but the channel is disabled"
+    assert "No pages are sent." in page
 
 
 async def test_the_largest_ladder_that_the_api_takes_is_saved_by_its_form_too(api: Api) -> None:
@@ -107,7 +107,7 @@ async def test_what_is_no_text_is_refused_and_nothing_breaks(
     "query", ["schedule=%00", "weeks=%00", "schedule=%ED%A0%80", "weeks=%D9%A1"]
 )
 async def test_an_address_that_is_no_text_shows_the_page(api: Api, query: str) -> None:
-    assert first_line(await seen(api, f"?{query}")) == "Nobody is on call yet"
+    assert first_line(await seen(api, f"?{query}")) == "No on-call schedule yet"
 
 
 async def test_the_overview_says_how_many_incidents_are_open_and_leads_there(api: Api) -> None:
@@ -181,12 +181,12 @@ async def test_the_page_says_of_each_who_is_counted_on_whether_messages_arrive(a
         for row in table.partition("<tbody>")[2].split("<tr>")[1:]
     }
     assert list(rows) == ["Covers", "Fails", "Off", "Quiet", "Works"]
-    assert "3 failures in a row" in rows["Fails"]
-    assert "turned off" in rows["Off"]
+    assert "3 failures consecutive failures" in rows["Fails"]
+    assert "disabled" in rows["Off"]
     assert "delivered" in rows["Works"]
     for name in ("Covers", "Quiet"):
-        assert "not proved" in rows[name]
-        assert "none lately" in rows[name]
+        assert "never tested" in rows[name]
+        assert "no recent delivery" in rows[name]
     for name in ("Works", "Fails"):
         assert "<time" in rows[name]
 

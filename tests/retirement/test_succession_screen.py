@@ -34,21 +34,21 @@ async def test_from_a_successor_to_retirement_and_back(api: Api) -> None:
     path = f"/monitors/{row.uid}/successor"
     assert path in await shown(api, f"/monitors/{row.uid}")
     page = await shown(api, path)
-    assert "No service stands in its place." in page
+    assert "No replacement service." in page
     assert 'value="retire"' not in page
     assert (await sent(api, row.uid, ("act", "succeed"), ("service", service)))[0] == 303
     assert f'<option value="{service}" selected>' in await shown(api, path)
-    assert "A service stands in its place." in await shown(api, f"/monitors/{row.uid}")
+    assert "Replaced by a service." in await shown(api, f"/monitors/{row.uid}")
     assert "It stands in the place of" in await shown(api, f"/services/{service}")
     assert (await sent(api, row.uid, ("act", "retire")))[0] == 303
     assert "retired_at" in await monitor_of(api, row.uid)
     page = await shown(api, f"/monitors/{row.uid}")
-    assert "It is retired since" in page
+    assert "Retired since" in page
     assert 'value="resume"' not in page
     assert "(retired)" in await shown(api, f"/services/{service}")
     status, page = await sent(api, row.uid, ("act", "succeed"), ("service", ""))
     assert status == 409
-    assert "reactivate it before nobody stands in its place" in page
+    assert "Reactivate the monitor before removing its replacement" in page
     assert (await sent(api, row.uid, ("act", "reactivate")))[0] == 303
     assert (await monitor_of(api, row.uid))["enabled"] is True
     assert (await sent(api, row.uid, ("act", "succeed"), ("service", "")))[0] == 303
@@ -68,8 +68,8 @@ async def test_a_composite_is_made_a_service_of(api: Api) -> None:
     found = await monitor_of(api, row.uid)
     assert "superseded_by_service_id" in found
     page = await shown(api, f"/monitors/{row.uid}/successor")
-    assert "Make a service of it" not in page
-    assert ">Both</a> stands in its place." in page
+    assert "Convert to service" not in page
+    assert ">Both</a>." in page
 
 
 async def test_what_is_no_button_and_no_id_changes_nothing(api: Api) -> None:

@@ -432,7 +432,7 @@ def test_the_first_page_and_a_form_with_errors_are_for_everybody_too(
     assert violations(page) == []
     page.goto(f"/projects/{empty_project}/monitors/new")
     page.get_by_role("button", name="Add monitor").click()
-    expect(page.get_by_role("alert")).to_contain_text("have to be mended")
+    expect(page.get_by_role("alert")).to_contain_text("errors below")
     assert violations(page) == []
     page.set_viewport_size(PHONE)
     assert overflow(page) <= 0

@@ -40,7 +40,7 @@ def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
 
     # An interval that a test can wait for, by the form that a person would use.
     page.get_by_role("link", name="Edit").first.click()
-    page.get_by_label("Every", exact=True).fill("5")
+    page.get_by_label("Interval", exact=True).fill("5")
     page.get_by_label("Timeout").fill("2")
     page.get_by_label("Name", exact=True).fill("Corner <shop>")
     page.get_by_role("button", name="Save", exact=True).last.click()
@@ -82,17 +82,17 @@ def test_pause_resume_check_now_and_delete_do_what_they_say(
     expect(page.get_by_role("heading", level=1)).to_have_text("Doomed is up")
     before = len(leadline.api("GET", f"/monitors/{monitor}/heartbeats"))
     page.get_by_role("button", name="Check now").click()
-    expect(page.get_by_role("status").first).to_contain_text("check")
+    expect(page.get_by_role("status").first).to_contain_text(re.compile("[Cc]heck"))
     expect(page.locator("#lede")).to_contain_text("up")
     page.wait_for_function(
         "before => fetch(`/api/v1/monitors/${location.pathname.split('/')[2]}/heartbeats`)"
         ".then(a => a.json()).then(beats => beats.length > before)",
         arg=before,
     )
-    page.get_by_role("link", name="Delete this monitor").click()
+    page.get_by_role("link", name="Delete monitor").click()
     page.get_by_role("link", name="Cancel").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Doomed is up")
-    page.get_by_role("link", name="Delete this monitor").click()
+    page.get_by_role("link", name="Delete monitor").click()
     page.get_by_role("button", name="Delete Doomed").click()
     expect(page).to_have_url(re.compile(f"/projects/{project}$"))
     assert status_of(page, f"/monitors/{monitor}") == 404
@@ -111,15 +111,15 @@ def test_a_test_shows_its_phases_and_stores_nothing(
     page.get_by_label("Address").fill(target.url)
     page.get_by_label("Name", exact=True).fill("Tried")
     page.get_by_role("button", name="Test", exact=True).click()
-    expect(page.locator("#trial")).to_contain_text("Answered with 200")
+    expect(page.locator("#trial")).to_contain_text("Responded with 200")
     expect(page.locator("#trial svg[role=img]")).to_have_attribute(
         "aria-label", re.compile("connect")
     )
-    page.get_by_label("Every", exact=True).fill("soon")
+    page.get_by_label("Interval", exact=True).fill("soon")
     page.get_by_role("button", name="Test", exact=True).click()
-    expect(page.get_by_label("Every", exact=True)).to_have_attribute("aria-invalid", "true")
-    expect(page.get_by_role("alert")).to_contain_text("has to be mended")
-    page.get_by_label("Every", exact=True).fill("30")
+    expect(page.get_by_label("Interval", exact=True)).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("alert")).to_contain_text("Fix 1 error below")
+    page.get_by_label("Interval", exact=True).fill("30")
     target.stop()
     page.get_by_role("button", name="Test", exact=True).click()
     # What was mended is no longer called wrong.
@@ -135,14 +135,14 @@ def test_a_password_that_was_typed_is_tested_with_and_kept_for_saving(
     page = open_page(f"/projects/{project}/monitors/new")
     page.get_by_label("Address").fill(target.url)
     page.get_by_label("Name", exact=True).fill("With a password")
-    page.get_by_text("What is particular to http").click()
+    page.get_by_text("http settings").click()
     page.get_by_label("Auth mode").select_option("basic")
     page.get_by_label("Username").fill("u")
     page.get_by_role("button", name="Test", exact=True).click()
     expect(page.get_by_label("Password", exact=True)).to_have_attribute("aria-invalid", "true")
     page.get_by_label("Password", exact=True).fill("typed")
     page.get_by_role("button", name="Test", exact=True).click()
-    expect(page.locator("#trial")).to_contain_text("Answered with 200")
+    expect(page.locator("#trial")).to_contain_text("Responded with 200")
     expect(page.get_by_label("Password", exact=True)).to_have_value("typed")
 
 
@@ -152,13 +152,13 @@ def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
     page = open_page(f"/projects/{project}/monitors/new")
     page.get_by_label("Address").fill("https://user:secret@example.com/")
     page.get_by_label("Name", exact=True).fill("Kept as it was typed")
-    page.get_by_label("Every", exact=True).fill("soon")
+    page.get_by_label("Interval", exact=True).fill("soon")
     page.get_by_label("Timeout").fill("900")
     page.get_by_label("Conditions").fill("[STATUS] == 200\n[RESULT] == 1")
     page.get_by_role("button", name="Add monitor").click()
     for field, words in [
         ("Address", "must not carry a user name"),
-        ("Every", "whole number"),
+        ("Interval", "whole number"),
         ("Timeout", "1 to 300"),
         ("Conditions", "never known for http"),
     ]:
@@ -167,7 +167,7 @@ def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
         error = (control.get_attribute("aria-describedby") or "").split()[0]
         expect(page.locator(f"#{error}")).to_contain_text(words)
     expect(page.get_by_label("Name", exact=True)).to_have_value("Kept as it was typed")
-    expect(page.get_by_label("Every", exact=True)).to_have_value("soon")
+    expect(page.get_by_label("Interval", exact=True)).to_have_value("soon")
     expect(page.get_by_label("Conditions")).to_have_value("[STATUS] == 200\n[RESULT] == 1")
 
 
@@ -178,9 +178,9 @@ def test_another_kind_brings_its_own_fields_and_keeps_what_was_typed(
     page = open_page(f"/projects/{project}/monitors/new", scripts=scripts)
     name = f"Reports in {scripts}"
     page.get_by_label("Name", exact=True).fill(name)
-    page.get_by_label("Kind").select_option("push")
+    page.get_by_label("Type").select_option("push")
     if not scripts:
-        page.get_by_role("button", name="Show its fields").click()
+        page.get_by_role("button", name="Change type").click()
     expect(page.get_by_label("Grace")).to_have_value("60")
     expect(page.get_by_label("Address")).to_have_count(0)
     expect(page.get_by_label("Name", exact=True)).to_have_value(name)
@@ -206,7 +206,7 @@ def test_a_stored_secret_is_never_shown_and_stays_when_its_field_is_left_blank(
     assert "the-secret-word" not in page.content()
     expect(page.get_by_label("Password", exact=True)).to_have_value("")
     expect(page.get_by_label("Password", exact=True)).to_have_attribute(
-        "placeholder", re.compile("stored")
+        "placeholder", re.compile("Stored")
     )
     page.get_by_label("Username").fill("other")
     page.get_by_role("button", name="Save", exact=True).last.click()
@@ -225,9 +225,9 @@ def test_a_viewer_sees_no_button_that_writes_no_address_to_push_to_and_is_refuse
     expect(page.get_by_role("link", name="Add monitor")).to_have_count(0)
     for monitor in (shop, job):
         page.goto(f"/monitors/{monitor}")
-        for word in ("Pause", "Check now", "Renew the address"):
+        for word in ("Pause", "Check now", "Regenerate URL"):
             expect(page.get_by_role("button", name=word)).to_have_count(0)
-        for word in ("Edit", "Delete this monitor"):
+        for word in ("Edit", "Delete monitor"):
             expect(page.get_by_role("link", name=word)).to_have_count(0)
         assert "leadline_push_" not in page.content()
         assert status_of(page, f"/monitors/{monitor}/edit") == 403
@@ -262,7 +262,7 @@ def test_a_stream_that_is_lost_is_told_and_one_that_is_back_too(
         expect(banner).to_contain_text(re.compile(r"What you see is from \d\d:\d\d:\d\d UTC"))
         expect(page.locator("[data-stream]")).not_to_contain_text("Live")
         lonely.start()
-        banner.get_by_role("button", name="Try now").click()
+        banner.get_by_role("button", name="Reconnect now").click()
         expect(banner).to_contain_text("Live again")
         expect(page.locator("[data-stream]")).to_contain_text("Live")
 
@@ -287,7 +287,7 @@ def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
     assert row_of(overview, "Deleted elsewhere").bounding_box() == before
     expect(page.locator("#stream")).to_contain_text("no longer there")
     expect(page.locator("[data-stream]")).not_to_contain_text("Live")
-    overview.get_by_role("link", name="Show it anew").click()
+    overview.get_by_role("link", name="Reload list").click()
     expect(row_of(overview, "Added elsewhere")).to_be_visible()
     expect(row_of(overview, "Deleted elsewhere")).to_have_count(0)
 

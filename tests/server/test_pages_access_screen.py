@@ -371,7 +371,7 @@ async def test_only_those_who_may_write_are_given_secrets_and_buttons(api: Api, 
     page = await (await api.ask(who, "GET", f"/monitors/{push.uid}")).get_data(as_text=True)
     writes = who == "editor"
     assert ("leadline_push_" in page) is writes
-    for mark in ("Pause</button>", "/edit", "/delete", "Renew the address"):
+    for mark in ("Pause</button>", "/edit", "/delete", "Regenerate URL"):
         assert (mark in page) is writes, mark
     guarded = await api.new_monitor(
         name="Guarded",

@@ -68,11 +68,11 @@ async def test_what_new_monitors_have(api: Api) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("interval_seconds", "4", "Every: must be 5 to 86400 seconds."),
-        ("interval_seconds", "soon", "Every: must be a whole number."),
+        ("interval_seconds", "4", "Interval: must be 5 to 86400 seconds."),
+        ("interval_seconds", "soon", "Interval: must be a whole number."),
         ("timeout_seconds", "31", "Timeout: must not be above the interval."),
         ("retries", "", "Retries: must be a whole number."),
-        ("renotify_seconds", "5", "Remind every: must be 0 or 60 to 86400 seconds."),
+        ("renotify_seconds", "5", "Re-notify interval: must be 0 or 60 to 86400 seconds."),
     ],
 )
 async def test_defaults_that_no_monitor_may_have_stand_in_the_form_again(

@@ -194,6 +194,6 @@ async def test_a_member_and_a_ladder_that_a_service_counts_on_stay_and_say_why(a
     await lived(api, "Checkout", till.uid, escalation_policy=str(ladder))
     answer = await send(api, f"/monitors/{till.uid}/delete", {})
     assert answer.status_code == 409
-    assert "a service is declared with it" in await text_of(answer)
+    assert "In use as a dependency" in await text_of(answer)
     answer = await send(api, f"/escalation-policies/{ladder}/edit", {"act": "delete"})
-    assert "A monitor or a service names it" in await text_of(answer)
+    assert "In use; remove it from" in await text_of(answer)

@@ -379,8 +379,8 @@ async def test_a_monitor_s_page_says_who_pages_for_it(api: Api) -> None:
         edit = AlertingEdit(owns_paging=True)
         await edit_alerting(tx, api.editor, api.project, row.uid, edit)
     page = await seen(api, path)
-    assert "A service owns its paging and cannot speak: " in page
-    assert "It speaks for itself." in page
+    assert "The service cannot page (" in page
+    assert "so this monitor pages directly." in page
 
 
 def test_whoever_speaks_for_a_monitor_is_named() -> None:
@@ -388,7 +388,7 @@ def test_whoever_speaks_for_a_monitor_is_named() -> None:
     spoken = SignalDelegation(True, [owner], None)
     found = voices(Delegation(spoken, NOBODYS))
     assert found is not None
-    assert (found.owners, found.text) == ([(UUID(int=1), "Checkout")], "speaks for it")
+    assert (found.owners, found.text) == ([(UUID(int=1), "Checkout")], "pages for this monitor")
     assert voices(Delegation(NOBODYS, NOBODYS)) is None
 
 

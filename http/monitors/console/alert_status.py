@@ -8,18 +8,16 @@ from ....storage.core.instant import Instant
 from ...ui.formatting import dated
 
 _HELD = {
-    SuppressionReason.WAITING: "Nobody is told yet: {causes} checked once more first.",
+    SuppressionReason.WAITING: "Alert pending: rechecking {names} first.",
     SuppressionReason.RECHECKING: (
-        "Nobody is told yet: what it depends on is back, and it is checked again."
+        "Alert pending: the dependency recovered; rechecking this monitor first."
     ),
-    SuppressionReason.DEPENDENCY: (
-        "Nobody is told: the cause is sought in what it depends on, {names}."
-    ),
-    SuppressionReason.MAINTENANCE: "Nobody is told: it is in maintenance.",
-    SuppressionReason.PAUSED: "Nobody is told: it is paused.",
-    SuppressionReason.DELEGATED: "It tells nobody by itself: a service speaks for it.",
-    SuppressionReason.SILENCED: "Nobody is told: all alerts are silenced.",
-    SuppressionReason.UNKNOWN: "Nobody is told: no result that holds says that it is down.",
+    SuppressionReason.DEPENDENCY: ("Suppressed: dependency {causes} down."),
+    SuppressionReason.MAINTENANCE: "Suppressed: in maintenance.",
+    SuppressionReason.PAUSED: "Suppressed: paused.",
+    SuppressionReason.DELEGATED: "A service pages for this monitor.",
+    SuppressionReason.SILENCED: "Alerts muted.",
+    SuppressionReason.UNKNOWN: "No current result reports it down.",
 }
 _NAMES_MOST = 3
 
@@ -48,16 +46,14 @@ def alert_text(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
 
 def _announced(outage: OpenOutage, at: Instant, now: Instant) -> AlertStatus:
     if outage.incident is None:
-        return AlertStatus(f"Its channels were told at {dated(at, now)}.")
+        return AlertStatus(f"Notified channels at {dated(at, now)}.")
     link = f"/incidents/{outage.incident}"
     if outage.is_resolved:
-        return AlertStatus("Its incident was resolved by hand.", link)
+        return AlertStatus("Its incident was resolved manually.", link)
     if outage.acknowledged_at is not None:
         who = outage.acknowledged_label
         return AlertStatus(f"Acknowledged at {dated(outage.acknowledged_at, now)} by {who}.", link)
-    return AlertStatus(
-        f"An incident was opened at {dated(at, now)}, and nobody has acknowledged it.", link
-    )
+    return AlertStatus(f"An incident was opened at {dated(at, now)}; it is not acknowledged.", link)
 
 
 def _listed(names: list[str]) -> str:

@@ -66,7 +66,7 @@ def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) ->
     bars = [_bar("Last check", last)]
     compared = last_good if last_good is not None and last_good.ts != last.ts else None
     if compared is not None:
-        bars.append(_bar("Last good", compared))
+        bars.append(_bar("Last successful", compared))
     rows = [(name, _cell(last, name), _cell(compared, name) if compared else "") for name in NAMES]
     rows.append(("rest", _rest(last), _rest(compared) if compared else ""))
     rows = [row for row in rows if any(cell not in ("", NOTHING) for cell in row[1:])]
@@ -79,13 +79,13 @@ def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) ->
 
 
 def verdict_text(beat: HeartbeatRow, kind: str) -> str:
-    answered = f"Answered with {_number(beat.code, kind)}" if beat.code is not None else ""
+    answered = f"Responded with {_number(beat.code, kind)}" if beat.code is not None else ""
     if beat.up:
         return answered or "Answered"
     if is_refusal(class_of(beat)):
-        return "Was not run"
+        return "Not run"
     ended = ended_in(beat)
-    return f"Failed in {ended}" if ended else answered or "Failed after the answer"
+    return f"Failed in {ended}" if ended else answered or "Failed after the response"
 
 
 def _number(code: int, kind: str) -> str:

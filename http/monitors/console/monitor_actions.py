@@ -11,7 +11,7 @@ from ...wire.route import Request, Response
 from ..routes import monitors as api
 from ..schemas.monitors import UpdateMonitor
 
-_IN_USE = "Another monitor waits for it, or a service is declared with it. Change that first."
+_IN_USE = "In use as a dependency or service member. Remove it there first."
 
 
 async def submit_monitor(ask: Request) -> Response:

@@ -14,11 +14,11 @@ def _hint(name: str) -> str:
     bounds = BOUNDS[name]
     unit = f" {bounds.unit}" if bounds.unit else ""
     numbers = f"{'0, or ' if bounds.or_zero else ''}{bounds.least} to {bounds.most}{unit}"
-    return f"{'; '.join(filter(None, (numbers, FIELDS[name].hint)))}."
+    return " ".join(filter(None, (f"{numbers}.", FIELDS[name].hint)))
 
 
 _ROWS: Final = tuple(
-    SettingField(name, FIELDS[name].label, Of.CHECK, f"An outage {FIELDS[name].hint}.")
+    SettingField(name, FIELDS[name].label, Of.CHECK, FIELDS[name].hint)
     if name in FLAGS
     else SettingField(name, FIELDS[name].label, Of.NUMBER, _hint(name))
     for name in OF_INSTALLATION
@@ -27,12 +27,12 @@ _ROWS: Final = tuple(
 
 def _summary(found: MonitorDefaults) -> str:
     every = setting(found.interval_seconds)
-    return f"A new monitor is checked every {every} where nobody says otherwise."
+    return f"New monitors are checked every {every} by default."
 
 
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/monitor-defaults",
-    title="New monitors",
+    title="Monitor defaults",
     rows=_ROWS,
     read=api.read,
     put=api.put,

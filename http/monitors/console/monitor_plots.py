@@ -121,7 +121,7 @@ def _refused(facts: MonitorFacts) -> list[tuple[str, str]]:
 
 def _sealed_to(facts: MonitorFacts) -> str:
     mark = facts.days.watermark
-    return f", sealed to {dated(mark, facts.now)}" if mark is not None else ""
+    return f", sealed up to {dated(mark, facts.now)}" if mark is not None else ""
 
 
 def _runs(facts: MonitorFacts) -> tuple[list[RunSlot], list[set[str]], dict[RunSlot, int]]:
@@ -272,7 +272,7 @@ def _is_exception(split: Split) -> bool:
 
 def _day_name(start: Instant, *, today: bool) -> str:
     moment = to_datetime(start)
-    return "Today, so far" if today else f"{moment.day} {moment:%B}"
+    return "Today (partial)" if today else f"{moment.day} {moment:%B}"
 
 
 def _cell_text(measured: MonitorTime) -> str:

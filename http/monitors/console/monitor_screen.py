@@ -100,30 +100,33 @@ def why(facts: MonitorFacts) -> str:
         MonitorStatusText.MAINTENANCE,
     ):
         told = explain_trouble(UnknownReason(facts.trouble))
-        return f"It cannot be checked: {told}. This says nothing about the target."
+        return f"The check cannot run: {told}. The target's status is unknown."
     match facts.state:
         case MonitorStatusText.DOWN if standing is not None:
-            said = f"{standing.msg}, {count(standing.failures_in_row, 'failure')} in a row."
+            said = f"{standing.msg}, {count(standing.failures_in_row, 'consecutive failure')}."
             failure = standing.msg or ""
             return f"{said} {explain_failure(failure)}" if is_refusal(failure) else said
         case MonitorStatusText.UP if standing is not None:
             if not standing.last_up:
                 need = facts.row.failure_threshold
-                return f"The newest check failed: {standing.msg}. {need} in a row make it down."
+                return (
+                    f"The last check failed: {standing.msg}. Down after {need} consecutive"
+                    " failures."
+                )
             if is_probed(facts.row) and standing.latency_ms is not None:
-                return f"The newest check took {milliseconds(standing.latency_ms)}."
+                return f"The last check took {milliseconds(standing.latency_ms)}."
             return ""
         case MonitorStatusText.UNKNOWN if standing is not None:
             if standing.status == MonitorStatus.PENDING and not standing.last_up:
                 need = facts.row.failure_threshold
-                return f"{standing.msg}. {need} failures in a row make it down."
-            return "The newest result holds no longer. This says nothing about the target."
+                return f"{standing.msg}. Down after {need} consecutive failures."
+            return "The last result is stale; current status is unknown."
         case MonitorStatusText.PENDING:
-            return "Until there is a result, nothing is known."
+            return "No result yet."
         case MonitorStatusText.PAUSED:
-            return "Nobody looks, on purpose. The time counts neither as up nor as down."
+            return "Paused. This time is excluded from availability."
         case _:
-            return "What is measured meanwhile counts neither as up nor as down."
+            return "This time is excluded from availability."
 
 
 def _upcoming(facts: MonitorFacts) -> str:
@@ -150,8 +153,8 @@ def _replaced(facts: MonitorFacts) -> str:
     """Returns whether a service supersedes the monitor, and since when it is retired."""
     row = facts.row
     if row.retired_at is not None:
-        return f"It is retired since {moment(row.retired_at, facts.now).text}."
-    return "" if row.superseded_by is None else "A service stands in its place."
+        return f"Retired since {moment(row.retired_at, facts.now).text}."
+    return "" if row.superseded_by is None else "Replaced by a service."
 
 
 def _push_url(ask: Request, facts: MonitorFacts) -> str:
@@ -172,7 +175,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=_MONITOR,
         handler=render_monitor,
-        summary="A monitor's page.",
+        summary="Monitor screen.",
         query=MonitorQuery,
     ),
     page_route(

@@ -12,8 +12,8 @@ from ...ui.formatting import GAP, coverage, day, number, percent
 from ...ui.formatting import NOTHING as DASH
 
 _WHY = {
-    Withheld.NOTHING_SEALED: "withheld: nothing is sealed yet",
-    Withheld.NOTHING_MEASURED: "withheld: nothing was measured",
+    Withheld.NOTHING_SEALED: "No data yet (first figures after about 4 min)",
+    Withheld.NOTHING_MEASURED: "No data: not measured",
 }
 
 
@@ -67,7 +67,7 @@ def _latency(latency: Sequence[LatencyBin]) -> MonitorStat:
     label = "Latency, 24 h"
     good = [item for item in latency if item.good and item.p50_ms is not None]
     if not good:
-        return MonitorStat(label, DASH, "withheld: no good result", withheld=True)
+        return MonitorStat(label, DASH, "No data: no successful check", withheld=True)
     newest = good[-1]
     text = f"{number(newest.p50_ms or 0)} / {number(newest.p95_ms or 0)}{GAP}ms"
     checks = "good check" if newest.good == 1 else "good checks"

@@ -21,10 +21,10 @@ def voices(found: Delegation) -> PagingOwner | None:
     live = found.live
     if live.delegated:
         owners = [(owner.uid, owner.name) for owner in live.owners]
-        return PagingOwner(owners, "speaks for it" if len(owners) == 1 else "speak for it")
+        return PagingOwner(
+            owners, "pages for this monitor" if len(owners) == 1 else "page for this monitor"
+        )
     if live.reason is None or live.reason is SignalReason.NO_OWNING_SERVICE:
         return None
     why = reason_words(live.reason)
-    return PagingOwner(
-        [], f"A service owns its paging and cannot speak: {why}. It speaks for itself."
-    )
+    return PagingOwner([], f"The service cannot page ({why}), so this monitor pages directly.")

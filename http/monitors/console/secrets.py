@@ -25,9 +25,9 @@ from ..routes import secrets as api
 from ..schemas.secrets import CreateSecretRequest, UpdateSecretRequest
 
 _SAID: Final = {
-    "secret_exists": "A secret of that name is there already: replace its value instead.",
-    "secret_quota": f"A project holds at most {SECRETS_OF_PROJECT_MOST} secrets.",
-    "secret_in_use": "Monitors refer to it. Change those first.",
+    "secret_exists": "This name is in use. Replace the value of the secret instead.",
+    "secret_quota": f"Limit: {SECRETS_OF_PROJECT_MOST} secrets per project.",
+    "secret_in_use": "Monitors use this secret. Change them first.",
     "encryption_key_missing": "Secrets need security.encryption_key.",
     "not_found": "It was deleted.",
 }

@@ -63,19 +63,19 @@ def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
 def _schedule(row: MonitorRow) -> list[Line]:
     every = setting(row.interval_seconds)
     if row.type == MonitorType.PUSH:
-        found = [("Expected every", f"{every}, grace {setting(row.grace_seconds)}", False)]
+        found = [("Expected interval", f"{every}, grace {setting(row.grace_seconds)}", False)]
     elif row.type == MonitorType.COMPOSITE:
-        found = [("Every", every, False)]
+        found = [("Interval", every, False)]
     else:
-        found = [("Every", f"{every}, time-out {setting(row.timeout_seconds)}", False)]
+        found = [("Interval", f"{every}, timeout {setting(row.timeout_seconds)}", False)]
         if row.retries:
-            found.append(("Retries", f"{row.retries} inside one check", False))
+            found.append(("Retries", f"{row.retries} within one check", False))
     down = count(row.failure_threshold, "failure")
-    in_a_row = " in a row" if row.failure_threshold > 1 else ""
-    found.append(("Down after", f"{down}{in_a_row}", False))
+    in_a_row = " consecutive failures" if row.failure_threshold > 1 else ""
+    found.append(("Failures before down", f"{down}{in_a_row}", False))
     is_confirmed = row.type in CONFIRMED
     if row.failure_threshold > 1 and row.confirm_interval_seconds and is_confirmed:
-        found.append(("Confirmed after", setting(row.confirm_interval_seconds), False))
+        found.append(("Recheck delay", setting(row.confirm_interval_seconds), False))
     return found
 
 

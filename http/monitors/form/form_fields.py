@@ -58,17 +58,17 @@ class FormSection:
 
 # A canary run is a transaction: it takes longer and costs more than a check.
 _CANARY_HINTS = {
-    "interval_seconds": "each run is a transaction at the service, and one at a time: "
-    "what is due while one is under way is refused, and counts as a failure",
-    "timeout_seconds": "for all of it, from the submission to the verified end; "
-    "never above the interval",
-    "retries": "further transactions inside one check, all by one key; the last counts",
+    "interval_seconds": "Runs do not overlap; a run that is due during another one counts as"
+    " a failure.",
+    "timeout_seconds": "At most the interval. Total of all stages.",
+    "retries": "Further transactions within one check, all with one idempotency key; only the"
+    " last one counts.",
 }
 _TARGETS = {
     TargetForm.URL: ("Address", ""),
     TargetForm.HOST_PORT: ("Address", "host:port, an IPv6 address in brackets"),
-    TargetForm.HOST: ("Host", "a name or an address"),
-    TargetForm.NAME: ("Name to look up", ""),
+    TargetForm.HOST: ("Host", "host name or IP address"),
+    TargetForm.NAME: ("Name to resolve", ""),
 }
 
 
@@ -119,11 +119,11 @@ def sections(
     found = [FormSection(title="", rows=about)]
     if spec.placeholders:
         rows = [_conditions(spec, typed, errors)]
-        found.append(FormSection(title="What has to hold", rows=rows))
+        found.append(FormSection(title="Conditions", rows=rows))
     if own:
         needed = any(item.required for item in fields)
         touched = any(_is_set(item, typed) for item in fields) or any(row.error for row in own)
-        title = f"What is particular to {spec.type}"
+        title = f"{spec.type} settings"
         section = FormSection(title=title, rows=own, folded=not (touched or needed))
         # Required settings come before optional ones.
         found.insert(1 if needed else len(found), section)
@@ -132,7 +132,7 @@ def sections(
     told = any(row.value not in ("", "0") or row.error for row in alerts)
     told = told or any(chosen for row in alerts for value, _, chosen in row.choices if value)
     told = told or not alerts[0].checked
-    found.append(FormSection(title="When it is down", rows=alerts, folded=not told))
+    found.append(FormSection(title="Alerting", rows=alerts, folded=not told))
     more = _group("more", spec, typed, errors, defaults)
     more += _more(typed, errors, regions, others)
     set_ = any(form_value(typed, row.name) for row in more if row.control in ("input", "lines"))
@@ -205,10 +205,10 @@ def _common(
     expected = kind is MonitorType.PUSH and name == "interval_seconds"
     return FormField(
         name=name,
-        label="Expected every" if expected else known.label,
+        label="Expected interval" if expected else known.label,
         control="number" if name in NUMBERS else "input",
         value=form_value(typed, name),
-        hint="; ".join(filter(None, (hint, f"{_bounds(bounds)}, default {default}"))),
+        hint=" ".join(filter(None, (f"{_bounds(bounds)}, default {default}.", hint))),
         unit="s" if bounds.unit == "seconds" else "",
         error=errors.get(name, ""),
     )
@@ -226,7 +226,7 @@ def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> FormFiel
         label="Conditions",
         control="lines",
         value=form_value(typed, "conditions"),
-        hint=f"one a line, all must hold, such as [RESPONSE_TIME] < 500. Known here: {known}",
+        hint=f"One per line; all must be true. Example: [RESPONSE_TIME] < 500. Operands: {known}",
         error=errors.get("conditions", ""),
         mono=True,
     )
@@ -263,7 +263,7 @@ def _own(
         case FieldType.HEADERS:
             return FormField(control="lines", value=value, mono=True, **common)  # type: ignore[arg-type]
         case _ if item.secret:
-            kept = "stored; leave blank to keep it" if item.name in stored else ""
+            kept = "Stored. Leave blank to keep it." if item.name in stored else ""
             return FormField(control="password", placeholder=kept, **common)  # type: ignore[arg-type]
         case _:
             control = "lines" if item.multiline else "input"
@@ -304,8 +304,8 @@ def _hint(item: Field) -> str:
         case FieldType.INTEGER:
             told.append(f"{number(item.least)} to {number(item.most)}")
         case FieldType.HEADERS:
-            told.append(f"Name: value, one a line, at most {HEADERS_MOST}")
-            told.append("a stored credential is not shown; a blank one keeps it")
+            told.append(f"Name: value, one per line; at most {HEADERS_MOST}")
+            told.append("stored credentials are not shown, leave blank to keep them")
         case FieldType.TEXT:
             told.append(f"at most {number(item.longest)} characters")
         case _:
@@ -353,9 +353,9 @@ def _paged(
         rows.append(
             FormField(
                 name="escalation_policy_id",
-                label="Ladder",
+                label="Escalation policy",
                 control="select",
-                hint="whom its incidents page, step after step",
+                hint="Pages sent for its incidents.",
                 error=errors.get("escalation_policy_id", ""),
                 choices=offered,
             )
@@ -365,9 +365,9 @@ def _paged(
         rows.append(
             FormField(
                 name="channels",
-                label="Tells",
+                label="Notify channels",
                 control="several",
-                hint="at once, and again when it is up; besides the ladder",
+                hint="Notified on down and recovery, in addition to the escalation policy.",
                 error=errors.get("channels", ""),
                 choices=[(str(uid), text, str(uid) in tells) for uid, text in channels],
             )
@@ -392,8 +392,7 @@ def _more(
             name="tags",
             label="Tags",
             value=form_value(typed, "tags"),
-            hint=f"comma-separated; the first one groups the overview; at most {_most_tags()} "
-            f"of {BOUNDS['tags'].most} characters",
+            hint=f"Separated by commas; at most {_most_tags()} of {BOUNDS['tags'].most} characters",
             error=errors.get("tags", ""),
         ),
         FormField(
@@ -412,9 +411,9 @@ def _more(
         rows.append(
             FormField(
                 name="depends_on",
-                label="Waits for",
+                label="Depends on",
                 control="several",
-                hint="while one of these is down, this one gives no alert",
+                hint="No alerts while a dependency is down.",
                 error=errors.get("depends_on", ""),
                 choices=[(str(uid), text, str(uid) in chosen) for uid, text in others],
             )

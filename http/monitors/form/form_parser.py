@@ -180,7 +180,7 @@ def _headers(text: str) -> tuple[dict[str, str], str]:
         if not colon or not name.strip():
             return found, f"line {number} is not of the form Name: value"
         if name.strip() in found:
-            return found, f"line {number} names a header again"
+            return found, f"line {number} repeats a header"
         found[name.strip()] = value.strip()
     return found, ""
 

@@ -267,7 +267,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=("project", "projectID"),
         handler=show_new,
-        summary="The form of a new monitor.",
+        summary="Form of a new monitor.",
         query=NewQuery,
     ),
     page_route(
@@ -284,7 +284,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=("monitor", "monitorID"),
         handler=show_edit,
-        summary="The form of a monitor.",
+        summary="Form of a monitor.",
     ),
     page_route(
         method="POST",

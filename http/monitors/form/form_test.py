@@ -52,8 +52,8 @@ def _trial(result: Result, kind: str) -> FormTestResult:
         first_byte_us=phases.first_byte_us,
     )
     if result.outcome is RunOutcome.UNKNOWN:
-        why = f"This is no fault of the target's: {explain_trouble(result.unknown_reason)}."
-        return FormTestResult("unknown", "Could not be tried", why, [], [])
+        why = f"Test could not run:  {explain_trouble(result.unknown_reason)}."
+        return FormTestResult("unknown", "Test failed to run", why, [], [])
     view = check_view(beat, None, kind)
     took = milliseconds(result.latency_ms)
     said = f"{view.verdict}, {took}" if view.good else f"{view.verdict}: {result.msg}, {took}"

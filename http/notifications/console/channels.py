@@ -32,7 +32,7 @@ from ..schemas.notifications import CreateNotificationChannel, PatchNotification
 # Prefix of setting names in the form, separate from the form's own fields.
 _PREFIX: Final = "config."
 _SAID: Final = {
-    "channel_quota": f"A project has at most {CHANNELS_OF_PROJECT_MOST} channels.",
+    "channel_quota": f"Limit: {CHANNELS_OF_PROJECT_MOST} channels per project.",
     "encryption_key_missing": "Secrets need security.encryption_key.",
     "not_found": "It was deleted.",
     "in_use": "A ladder, a schedule or an override counts on it, so it stays: see On-call.",

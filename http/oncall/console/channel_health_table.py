@@ -27,11 +27,11 @@ def reach_lines(found: Sequence[ChannelHealth], now: Instant) -> list[ChannelHea
 def _item(one: ChannelHealth, now: Instant) -> ChannelHealthItem:
     last = None if one.delivered_at is None else moment(one.delivered_at, now)
     if not one.enabled:
-        mark, word = "paused", "turned off"
+        mark, word = "paused", "disabled"
     elif one.failures:
-        mark, word = "down", f"{count(one.failures, 'failure')} in a row"
+        mark, word = "down", f"{count(one.failures, 'failure')} consecutive failures"
     elif last is not None:
         mark, word = "up", "delivered"
     else:
-        mark, word = "unknown", "not proved"
+        mark, word = "unknown", "never tested"
     return ChannelHealthItem(one.name, one.type, last, mark, word)

@@ -24,8 +24,8 @@ from ..schemas import CreateEscalationPolicy, EscalationStepRequest, EscalationT
 # Empty steps that the form offers after the filled ones.
 _SPARE: Final = 2
 _SAID: Final = {
-    "policy_quota": f"A project has at most {POLICIES_OF_PROJECT_MOST} ladders.",
-    "in_use": "A monitor or a service names it, so it stays: choose another ladder there first.",
+    "policy_quota": f"Limit: {POLICIES_OF_PROJECT_MOST} escalation policies per project.",
+    "in_use": "In use; remove it from monitors and services first.",
 }
 
 
@@ -167,8 +167,10 @@ _NEW: Final = ("/projects/{projectID}/escalation-policies/new", ("project", "pro
 _ONE: Final = ("/escalation-policies/{policyID}/edit", ("policy", "policyID"))
 
 ROUTES: Final = (
-    form_route("GET", *_NEW, render_escalation_policy_form, "The form of a new ladder."),
-    form_route("POST", *_NEW, submit_escalation_policy_form, "Adds a ladder."),
-    form_route("GET", *_ONE, render_escalation_policy_form, "The form of a ladder."),
-    form_route("POST", *_ONE, submit_escalation_policy_form, "Changes or deletes a ladder."),
+    form_route("GET", *_NEW, render_escalation_policy_form, "Form of a new escalation policy."),
+    form_route("POST", *_NEW, submit_escalation_policy_form, "Add an escalation policy."),
+    form_route("GET", *_ONE, render_escalation_policy_form, "Form of an escalation policy."),
+    form_route(
+        "POST", *_ONE, submit_escalation_policy_form, "Change or delete an escalation policy."
+    ),
 )

@@ -39,7 +39,7 @@ from .oncall_weeks import drawn, plot_text, zone_of
 
 EARLIEST_WEEK, LATEST_WEEK = -4, 48
 _FIELDS: Final = {"starts_at": "from", "ends_at": "to", "channel_id": "channel"}
-_LABELS: Final = {"starts_at": "From", "ends_at": "To", "channel_id": "Who takes over"}
+_LABELS: Final = {"starts_at": "From", "ends_at": "To", "channel_id": "Override with"}
 
 
 class OnCallQuery(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ async def submit_oncall(ask: Request) -> Response:
 
 def _words(refused: Refused) -> str:
     if refused.code == "override_quota":
-        return f"A schedule has at most {COMING_MOST} overrides that are not over."
+        return f"Limit: {COMING_MOST} active and upcoming overrides per schedule."
     rule = refused.message.replace("starts_at", "From")
     return f"{_LABELS.get(refused.field, refused.field)}: {rule}."
 
@@ -137,7 +137,7 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
     if what == "calendar":
         made = await api.new_calendar_token(named)
         return OnCallFormResult(
-            "The calendar has a new address, shown only now. The one before ended.", url=made.url
+            "New calendar URL, shown once. The old URL no longer works.", url=made.url
         )
     raise Problem("Unknown action")
 
@@ -213,12 +213,12 @@ def _summary(standing: ScheduleRoster, channels: list[ChannelRow], now: Instant)
     who, until = standing.name_of(duty.channel), plot_text(duty.until, zone, now)
     after = stretch(standing.roster, standing.overrides, duty.until)
     next_ = standing.name_of(after.channel)
-    follows = f"{next_} follows." if next_ != who else f"{who} goes on after that."
-    how = "By an override. " if duty.override else ""
+    follows = f"{next_} follows." if next_ != who else f"{who} continues."
+    how = "Override active. " if duty.override else ""
     under = f"{how}{follows} Times are {zone.key}."
     if any(one.id == duty.channel and not one.enabled for one in channels):
-        text = f"{who} is on call until {until}, and the channel is turned off"
-        return OnCallSummary("down", text, f"Nobody would be told. {under}")
+        text = f"{who} is on call until {until}, but the channel is disabled"
+        return OnCallSummary("down", text, f"No pages are sent. {under}")
     return OnCallSummary("up", f"{who} is on call, until {until}", under)
 
 
@@ -255,8 +255,10 @@ def _steps(
         whom = ", ".join(named) or NOTHING
         last = number == len(row.after_seconds)
         if last and row.repeat_last:
-            whom += "; then again until somebody acknowledges"
-        steps.append(EscalationStepItem(whom, f"after {setting(after)}" if after else "at once"))
+            whom += "; then repeatedly until acknowledged"
+        steps.append(
+            EscalationStepItem(whom, f"after {setting(after)}" if after else "immediately")
+        )
     return steps
 
 
@@ -270,7 +272,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=render_oncall,
-        summary="Who is on call in a project.",
+        summary="On-call of a project.",
         query=OnCallQuery,
     ),
     page_route(
@@ -279,6 +281,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=submit_oncall,
-        summary="Adds or takes back an override, or renews a calendar's address.",
+        summary="Add or remove an override, or regenerate the calendar URL.",
     ),
 )

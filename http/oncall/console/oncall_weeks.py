@@ -146,7 +146,7 @@ def _table(standing: ScheduleRoster, held: list[Duty], zone: ZoneInfo) -> OnCall
             _exact(duty.from_at, zone),
             _exact(duty.until, zone),
             standing.name_of(duty.channel),
-            "override" if duty.override else "in turn",
+            "override" if duty.override else "rotation",
         ]
         for duty in held[:TABLE_MOST]
     ]

@@ -30,15 +30,15 @@ from ..schemas import CreateOnCallSchedule
 # Empty rows that the form offers after the filled ones.
 _SPARE: Final = 3
 _SAID: Final = {
-    "schedule_quota": f"A project has at most {SCHEDULES_OF_PROJECT_MOST} schedules.",
-    "in_use": "A ladder or a service names it, so it stays: take it out there first.",
+    "schedule_quota": f"Limit: {SCHEDULES_OF_PROJECT_MOST} schedules per project.",
+    "in_use": "In use; remove it from escalation policies and services first.",
 }
 _LABELS: Final = {
     "name": "Name",
     "shift_seconds": "Shift",
     "anchor_at": "First hand-off",
     "timezone": "Time zone",
-    "participants": "Who takes turns",
+    "participants": "Participants",
 }
 
 
@@ -146,8 +146,8 @@ _NEW: Final = ("/projects/{projectID}/oncall-schedules/new", ("project", "projec
 _ONE: Final = ("/oncall-schedules/{scheduleID}/edit", ("schedule", "scheduleID"))
 
 ROUTES: Final = (
-    form_route("GET", *_NEW, render_schedule_form, "The form of a new schedule."),
+    form_route("GET", *_NEW, render_schedule_form, "Form of a new schedule."),
     form_route("POST", *_NEW, submit_schedule_form, "Adds a schedule."),
-    form_route("GET", *_ONE, render_schedule_form, "The form of a schedule."),
+    form_route("GET", *_ONE, render_schedule_form, "Form of a schedule."),
     form_route("POST", *_ONE, submit_schedule_form, "Changes or deletes a schedule."),
 )

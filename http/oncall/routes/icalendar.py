@@ -63,7 +63,7 @@ def _head(name: str) -> bytes:
 
 def _event(standing: ScheduleRoster, duty: Duty, uid: UUID, changed: Instant) -> bytes:
     who, schedule = _text(standing.name_of(duty.channel)), _text(standing.schedule.name)
-    how, by = ("", "in turn") if duty.override is None else (" (override)", "by an override")
+    how, by = ("", "rotation") if duty.override is None else (" (override)", "by an override")
     return _lines(
         "BEGIN:VEVENT",
         f"UID:{uid}-{duty.from_at}@leadline",

@@ -78,19 +78,19 @@ function showState() {
   const text = document.createElement("span");
   const strong = document.createElement("b");
   strong.textContent = `Live updates lost ${seconds(Date.now() - lostAt)} ago.`;
-  const next = retryAt ? `Trying again in ${seconds(retryAt - Date.now())}.` : "Trying again.";
+  const next = retryAt ? `Reconnecting in ${seconds(retryAt - Date.now())}.` : "Reconnecting.";
   text.append(strong, ` What you see is from ${shownAt} UTC. ${next}`);
   const now = document.createElement("button");
   now.className = "button";
   now.type = "button";
-  now.textContent = "Try now";
+  now.textContent = "Reconnect now";
   now.addEventListener("click", connect);
   show("lost", text, banner.querySelector("button") ?? now);
 }
 
 function sayAgain(changed) {
   const strong = document.createElement("b");
-  strong.textContent = "Live again.";
+  strong.textContent = "Live updates restored.";
   const many = changed === 1 ? "1 thing changed" : `${changed} things changed`;
   show("again", strong, changed ? ` ${many} while updates were lost; marked.` : "");
   setTimeout(() => lostAt || hide(), 6_000);
@@ -149,7 +149,7 @@ function signedOut() {
   const link = document.createElement("a");
   link.href = location.href;
   link.textContent = "Sign in again";
-  show("lost", `You are signed out. What you see is from ${shownAt} UTC. `, link);
+  show("lost", `You are signed out. The data shown is from ${shownAt} UTC. `, link);
   showState();
   return 0;
 }
@@ -164,7 +164,7 @@ function compare(fresh) {
   if ((came || mine.some((row) => row.classList.contains("gone"))) && !lostAt) {
     const link = document.createElement("a");
     link.href = location.href;
-    link.textContent = "Show it anew";
+    link.textContent = "Reload list";
     show("changes", "The list has changed. ", link);
   }
 }
@@ -174,7 +174,7 @@ function sayGone() {
   ended = true;
   source?.close();
   source = null;
-  show("lost", `This is no longer there. What you see is from ${shownAt} UTC.`);
+  show("lost", `It was deleted. The data shown is from ${shownAt} UTC.`);
   showState();
   return 0;
 }
