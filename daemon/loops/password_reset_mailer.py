@@ -105,11 +105,11 @@ def reset_letter(to: str, base: str, token: str) -> SubscriberMail:
     return SubscriberMail(
         uid=str(uuid7()),
         to=to,
-        subject="A new password for Leadline",
+        subject="Reset your Leadline password",
         paragraphs=(
-            "Somebody, probably you, asked for a new password of your account.",
-            f"The link is good for {TTL_WORDS}, and once. If it was not you, you need do nothing: "
-            "your password stays as it is.",
+            "A password reset was requested for your account.",
+            f"The link is valid for {TTL_WORDS} and can be used once. "
+            "If this was not you, ignore this e-mail.",
         ),
         link=reset_address(base, token),
         link_text="Choose a new password",

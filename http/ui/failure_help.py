@@ -81,7 +81,7 @@ def is_refusal(failure: str) -> bool:
 
 
 def explain_trouble(reason: UnknownReason | None) -> str:
-    return TROUBLES[reason] if reason is not None else "nobody knows why"
+    return TROUBLES[reason] if reason is not None else "unknown reason"
 
 
 def number_name(kind: str) -> str:
@@ -90,26 +90,26 @@ def number_name(kind: str) -> str:
 
 
 REASONS: Final = {
-    "no_owning_service": "it does not own their paging",
-    "no_governing_revision": "nothing is declared that governs now",
-    "policy_pages_nothing": "it is set to tell of nothing, or names nobody to tell",
-    "state_not_pageable": "what it is now is none of what it pages on",
-    "never_evaluated": "it was never looked at yet",
-    "generation_changed": "its alerting was edited, and it was not looked at since",
-    "revision_changed": "its declaration was edited, and it was not looked at since",
-    "evaluation_error": "the last look at it failed",
-    "stale_lease": "nobody has looked at it lately",
-    "no_enabled_target": "every channel that it would page is turned off",
-    "held": "it holds its page back",
-    "rule_unevaluated": "a burn rule cannot be decided",
-    "unroutable": "its ladder or schedule leads to nobody",
-    "onset_pending": "it has seen the trouble and not told of it yet",
-    "onset_undelivered": "its page did not arrive",
-    "latch_inconsistent": "what it remembers of the trouble does not fit together",
+    "no_owning_service": "paging is not owned by the service",
+    "no_governing_revision": "no revision in force",
+    "policy_pages_nothing": "no paging state or route set",
+    "state_not_pageable": "current state does not page",
+    "never_evaluated": "never evaluated",
+    "generation_changed": "not evaluated since the alerting was edited",
+    "revision_changed": "not evaluated since the declaration was edited",
+    "evaluation_error": "last evaluation failed",
+    "stale_lease": "evaluation is overdue",
+    "no_enabled_target": "all channels of the paging route are disabled",
+    "held": "page suppressed",
+    "rule_unevaluated": "a burn rule has not enough data",
+    "unroutable": "paging route has no enabled channel",
+    "onset_pending": "page pending",
+    "onset_undelivered": "page not delivered",
+    "latch_inconsistent": "stored alert state is inconsistent",
 }
 
 
 def reason_words(reason: str | None) -> str:
     if reason is None:
-        return "nobody knows why"
+        return "unknown reason"
     return REASONS.get(reason, reason.replace("_", " "))

@@ -14,43 +14,46 @@ _LABELS: Final = {
     "slug": "Slug",
     "description": "Description",
     "monitors": "Members",
-    "sli": "Members that decide",
+    "sli": "SLI members",
     "policies.aggregation.healthy_min": "Members for healthy",
     "policies.aggregation.degraded_min": "Members for degraded",
     "policies.region.healthy_min_regions": "Regions for healthy",
     "policies.region.degraded_min_regions": "Regions for degraded",
     "policies.freshness.active_multiplier": "Intervals",
-    "policies.freshness.active_floor": "At least",
-    "backfill_from": "Tell the past from",
+    "policies.freshness.active_floor": "Minimum",
+    "backfill_from": "Backfill history from",
     "objective": "Objective",
     "window": "Window",
-    "confirm_evaluations": "Confirmed by",
-    "renotify_seconds": "Told again every",
+    "confirm_evaluations": "Confirm after",
+    "renotify_seconds": "Re-notify every",
     "depends_on": "Needs",
 }
 _SAID: Final = {
-    "slug_taken": ("slug", "Slug: another service of this project has it."),
+    "slug_taken": ("slug", "Slug is already in use."),
     "service_quota": ("", "The service limit of the project is reached."),
-    "sli_not_in_monitors": ("sli", "Members that decide: one of them is no member."),
-    "managed_by_file": ("", "A file says what it is: change the file."),
+    "sli_not_in_monitors": ("sli", "SLI members: must also be members."),
+    "managed_by_file": ("", "Managed by a bundle file."),
     "revision_conflict": (
         "",
-        "Somebody declared it meanwhile. What you typed is still here: compare it with what is "
-        "declared now, then save it again.",
+        "Another user saved a revision. Your input is kept: compare it with the current"
+        " revision, then save again.",
     ),
     "retroactive_not_first_revision": (
         "backfill_from",
-        "Tell the past from: only the first revision may reach back.",
+        "Backfill history from: only allowed for the first revision.",
     ),
-    "graph_generation_stale": ("", "Somebody changed dependencies meanwhile. Save it again."),
-    "too_many_dependencies": ("depends_on", "Needs: too many."),
-    "dependency_not_in_project": ("depends_on", "Needs: one is no service of this project."),
-    "owner_not_in_project": ("policy", "Ladder: it is none of this project."),
-    "escalation_policy_not_in_project": ("policy", "Ladder: it is none of this project."),
+    "graph_generation_stale": ("", "Another user changed dependencies. Save again."),
+    "too_many_dependencies": ("depends_on", "Dependencies: too many."),
+    "dependency_not_in_project": (
+        "depends_on",
+        "Dependencies: one is not a service of this project.",
+    ),
+    "owner_not_in_project": ("policy", "Escalation policy: not in this project."),
+    "escalation_policy_not_in_project": ("policy", "Escalation policy: not in this project."),
 }
 _CIRCLES: Final = {
-    "dependency_cycle": "Needs: that would be a circle",
-    "dependency_depth": "Needs: that would be too long a chain",
+    "dependency_cycle": "Dependencies: cycle",
+    "dependency_depth": "Dependencies: chain too long",
 }
 
 

@@ -73,7 +73,7 @@ def _text(letter: SubscriberMail) -> str:
     if letter.link:
         parts.append(f"{letter.link_text}: {letter.link}")
     if letter.leave_page:
-        parts.append(f"-- \nTo be told no more: {letter.leave_page}")
+        parts.append(f"-- \nUnsubscribe: {letter.leave_page}")
     return "\n\n".join(_plain(part) for part in parts) + "\n"
 
 
@@ -85,7 +85,7 @@ def _html(letter: SubscriberMail) -> str:
         parts.append(f'<p><a href="{escape(letter.link)}">{escape(letter.link_text)}</a></p>')
     if letter.leave_page:
         leave = escape(letter.leave_page)
-        parts.append(f'<hr><p><small><a href="{leave}">To be told no more</a></small></p>')
+        parts.append(f'<hr><p><small><a href="{leave}">Unsubscribe</a></small></p>')
     return f"<html><body>{''.join(parts)}</body></html>\n"
 
 

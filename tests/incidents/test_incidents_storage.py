@@ -471,7 +471,7 @@ def opening(world: World, **given_: Any) -> Opening:
         "status": IncidentStatus.INVESTIGATING,
         "impact": IncidentImpact.MAJOR,
         "source": IncidentSource.AUTO,
-        "body": "Automatic checks fail.",
+        "body": "Our monitoring detected a problem. We are investigating.",
         "started_at": Instant(START - SECOND),
         "author": None,
     }
@@ -546,7 +546,7 @@ async def test_who_was_paged_hears_that_it_is_over_and_nobody_else(world: World)
     assert told_[0] == rows[0].id
     last = msgspec.json.decode(told_[1])
     assert (last["title"], last["status"]) == ("Resolved: Checkout fails", "recovered")
-    assert last["lines"] == ["It lasted 1 min.", "Paying works again."]
+    assert last["lines"] == ["Duration: 1 min.", "Paying works again."]
 
 
 # --- what others take away meanwhile ---

@@ -87,7 +87,7 @@ def test_a_letter_arrives_from_the_configured_sender(
     assert tried(leadline, "email", {"to": "ops@example.com"}) == {"ok": True}
     (letter,) = box[0].letters
     assert letter["From"] == "Leadline <alerts@example.com>"
-    assert letter["Subject"] == "A test of Leadline"
+    assert letter["Subject"] == "Leadline test message"
 
 
 def test_a_webhook_arrives_where_private_addresses_are_allowed(
@@ -97,6 +97,6 @@ def test_a_webhook_arrives_where_private_addresses_are_allowed(
     assert tried(leadline, "webhook", {"url": f"http://{HOST}:{port}/x"}) == {"ok": True}
     (headers, body) = got[0]
     assert headers["X-Leadline-Event"] == "channel.test"
-    assert b"A test of Leadline" in body
+    assert b"Leadline test message" in body
     refused = tried(leadline, "webhook", {"url": "http://169.254.169.254/latest"})
     assert refused == {"ok": False, "reason": "target_blocked"}

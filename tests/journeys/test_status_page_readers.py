@@ -79,7 +79,7 @@ def test_a_reader_is_told_of_an_incident_and_then_no_more(
     expect(reader.get_by_role("heading", name="Ferries")).to_be_visible()
     reader.get_by_label("E-mail address").fill(ADA)
     reader.get_by_role("button", name="Subscribe").click()
-    expect(reader.get_by_role("heading", level=1)).to_have_text("One more step")
+    expect(reader.get_by_role("heading", level=1)).to_have_text("Check your inbox")
 
     # What scans mail follows its links, and says yes to nothing.
     confirm = link_in(letter(mail, 1), "/status/confirm/")
@@ -89,7 +89,7 @@ def test_a_reader_is_told_of_an_incident_and_then_no_more(
     (told,) = leadline.api("GET", subscribers)
     assert "confirmed_at" not in told
     reader.goto(confirm)
-    reader.get_by_role("button", name="Yes, tell me").click()
+    reader.get_by_role("button", name="Confirm subscription").click()
     (told,) = leadline.api("GET", subscribers)
     assert told["email"] == ADA
     assert told["confirmed_at"]

@@ -20,7 +20,7 @@ async def send(api: Api, form: str) -> Any:
 
 
 async def test_it_says_what_was_given_up_and_what_waits_behind_it(api: Api) -> None:
-    assert "Nothing was given up" in await seen(api)
+    assert "No failed deliveries" in await seen(api)
     event = await api.new_dead_letter("<b>Shop</b> is down")
     async with api.pool.transaction("behind") as tx:
         for _ in range(2):
@@ -33,7 +33,7 @@ async def test_it_says_what_was_given_up_and_what_waits_behind_it(api: Api) -> N
                 uid=event,
             )
     page = await seen(api)
-    assert "1 delivery given up" in page
+    assert "1 delivery failed" in page
     assert "&lt;b&gt;Shop&lt;/b&gt; is down" in page
     assert "http_status 503" in page
     assert "24\u202ftries" in page or "24 tries" in page
@@ -66,16 +66,16 @@ async def test_one_is_tried_again_and_then_all(api: Api) -> None:
     first, *_ = [await api.new_dead_letter() for _ in range(3)]
     answer = await send(api, f"act=replay&event={first}")
     assert (answer.status_code, answer.headers["Location"]) == (303, PATH)
-    assert "2 deliveries given up" in await seen(api)
+    assert "2 deliveries failed" in await seen(api)
     assert (await send(api, "act=replay-all")).status_code == 303
-    assert "Nothing was given up" in await seen(api)
+    assert "No failed deliveries" in await seen(api)
 
 
 async def test_what_is_gone_meanwhile_is_said_and_not_an_error_page(api: Api) -> None:
     for form in (f"act=replay&event={uuid4()}", "act=replay&event=x", "act=replay"):
         answer = await send(api, form)
         assert answer.status_code == 400
-        assert "not there any more" in await answer.get_data(as_text=True)
+        assert "was deleted" in await answer.get_data(as_text=True)
 
 
 async def test_only_who_runs_the_installation_is_led_there(api: Api) -> None:
@@ -99,7 +99,7 @@ async def test_what_was_told_of_a_project_that_is_gone_is_still_shown(api: Api) 
         project = api.projects["acme/shop"][0]
         await tx.execute("delete from projects where id = %(id)s", id=project)
     page = await seen(api)
-    assert "1 delivery given up" in page
+    assert "1 delivery failed" in page
     assert str(event) in page
-    assert "a project that is gone" in page
+    assert "a deleted project" in page
     assert (await send(api, f"act=replay&event={event}")).status_code == 303

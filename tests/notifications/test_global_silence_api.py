@@ -108,4 +108,4 @@ async def test_it_is_set_and_lifted_in_the_console(api: Api) -> None:
     assert found["global_silence"] == {"enabled": False}
     assert (await post("act=silence&until=")).status_code == 303
     shown = await text(api, "global_admin", path)
-    assert "until somebody lifts it" in shown
+    assert "until unmuted" in shown

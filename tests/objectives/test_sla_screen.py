@@ -23,24 +23,24 @@ def plain(page: str) -> str:
 
 
 def test_what_cannot_be_judged_is_not_called_met() -> None:
-    assert report_first_line([]) == ("", "No service has an objective yet")
-    assert report_first_line(["", ""]) == ("", "No service has an objective yet")
+    assert report_first_line([]) == ("", "No objectives yet")
+    assert report_first_line(["", ""]) == ("", "No objectives yet")
     assert report_first_line(["met"]) == ("up", "The objective is met")
     assert report_first_line(["met", "met", ""]) == ("up", "All 2 objectives are met")
-    assert report_first_line(["met", "missed", "not judged"]) == (
+    assert report_first_line(["met", "missed", "not enough data"]) == (
         "down",
         "1 of 3 objectives is missed",
     )
-    assert report_first_line(["met", "not judged"]) == (
+    assert report_first_line(["met", "not enough data"]) == (
         "unknown",
-        "1 objective met, 1 cannot be judged",
+        "1 objective met, 1 without enough data",
     )
-    assert report_first_line(["not judged"]) == ("unknown", "No objective can be judged yet")
+    assert report_first_line(["not enough data"]) == ("unknown", "No objective has enough data yet")
 
 
 async def test_a_project_without_services_says_what_to_do(api: Api) -> None:
     page = await seen(api)
-    assert first_line(page) == "No service has an objective yet"
+    assert first_line(page) == "No objectives yet"
     assert "What is a service?" in page
 
 
@@ -67,9 +67,9 @@ async def test_what_is_withheld_says_why(api: Api) -> None:
     await lived(api, "Lost", monitor.uid, hours=MONTH, was=lambda ago: LOST, objective=99.9)
     await lived(api, "Young", objective=99.0, window="7d")
     text = plain(await seen(api))
-    assert first_line(await seen(api)) == "No objective can be judged yet"
-    assert "|—|No data: not measured|99.9\u202f% not judged|" in text
-    assert "|—|No data: no SLI members|99\u202f% not judged|" in text
+    assert first_line(await seen(api)) == "No objective has enough data yet"
+    assert "|—|No data: not measured|99.9\u202f% not enough data|" in text
+    assert "|—|No data: no SLI members|99\u202f% not enough data|" in text
 
 
 async def test_monitors_are_reported_too_and_together(api: Api) -> None:

@@ -39,7 +39,7 @@ async def test_from_a_successor_to_retirement_and_back(api: Api) -> None:
     assert (await sent(api, row.uid, ("act", "succeed"), ("service", service)))[0] == 303
     assert f'<option value="{service}" selected>' in await shown(api, path)
     assert "Replaced by a service." in await shown(api, f"/monitors/{row.uid}")
-    assert "It stands in the place of" in await shown(api, f"/services/{service}")
+    assert "Replaces" in await shown(api, f"/services/{service}")
     assert (await sent(api, row.uid, ("act", "retire")))[0] == 303
     assert "retired_at" in await monitor_of(api, row.uid)
     page = await shown(api, f"/monitors/{row.uid}")

@@ -259,11 +259,11 @@ def test_a_stream_that_is_lost_is_told_and_one_that_is_back_too(
         lonely.kill()
         banner = page.locator("#stream")
         expect(banner).to_contain_text(re.compile(r"Live updates lost \d+.s ago\."))
-        expect(banner).to_contain_text(re.compile(r"What you see is from \d\d:\d\d:\d\d UTC"))
+        expect(banner).to_contain_text(re.compile(r"The data shown is from \d\d:\d\d:\d\d UTC"))
         expect(page.locator("[data-stream]")).not_to_contain_text("Live")
         lonely.start()
         banner.get_by_role("button", name="Reconnect now").click()
-        expect(banner).to_contain_text("Live again")
+        expect(banner).to_contain_text("Live updates restored")
         expect(page.locator("[data-stream]")).to_contain_text("Live")
 
 
@@ -285,7 +285,7 @@ def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
     expect(overview.locator("#stream")).to_contain_text("The list has changed")
     expect(overview.locator("tr.gone")).to_have_text(re.compile("Deleted elsewhere"))
     assert row_of(overview, "Deleted elsewhere").bounding_box() == before
-    expect(page.locator("#stream")).to_contain_text("no longer there")
+    expect(page.locator("#stream")).to_contain_text("It was deleted")
     expect(page.locator("[data-stream]")).not_to_contain_text("Live")
     overview.get_by_role("link", name="Reload list").click()
     expect(row_of(overview, "Added elsewhere")).to_be_visible()

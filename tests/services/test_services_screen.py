@@ -81,7 +81,7 @@ async def stand(api: Api, *up: tuple[MonitorRow, bool]) -> None:
 
 async def test_an_empty_list_teaches_what_a_service_is(api: Api) -> None:
     page = await listed(api)
-    assert first_line(page) == "No service is declared yet"
+    assert first_line(page) == "No services yet"
     assert "error budget" in page
     assert "/services/new" not in page
     assert "/services/new" in await listed(api, "editor")
@@ -122,7 +122,7 @@ async def test_the_least_budget_left_is_first_and_what_has_no_figure_is_last_wit
     assert "53.7\u202f% of 43\u202fmin 12\u202fs" in used
     assert "coverage 100\u202f%" in used
     assert "— No data: not sealed yet" in " ".join(young.split())
-    assert "none is set" in aimless
+    assert "not set" in aimless
     assert "1 service misses its objective." in page
 
 
@@ -152,16 +152,16 @@ def test_what_is_worst_is_said_first_and_unknown_is_never_called_fine() -> None:
         "1 service is down, 1 is degraded",
     )
     assert list_first_line(["up", "unknown"]) == ("unknown", "1 service is unknown")
-    assert list_first_line(["up", "maint"]) == ("up", "All else is healthy: 1 service")
+    assert list_first_line(["up", "maint"]) == ("up", "Others healthy: 1 service")
     assert list_first_line(["maint"]) == ("maint", "All services are in maintenance")
 
 
 async def test_a_service_that_is_not_declared_says_what_is_missing(api: Api) -> None:
     row = await lived(api, "Checkout")
     page = await seen(api, f"/services/{row.uid}")
-    assert first_line(page) == "Checkout is not declared yet"
-    assert "Until members are declared, nothing is measured of it." in page
-    assert "No objective is set" in page
+    assert first_line(page) == "Checkout has no declaration yet"
+    assert "Add members to start measuring." in page
+    assert "Set an objective to get" in page
     assert "No data: no SLI members" in page
     assert "Edit declaration" not in page
 
@@ -171,11 +171,11 @@ async def test_the_first_line_is_what_the_members_make_it(api: Api) -> None:
     bank = await api.new_monitor(name="Bank")
     row = await lived(api, "Checkout", till.uid, bank.uid, hours=2)
     path = f"/services/{row.uid}"
-    assert first_line(await seen(api, path)) == "Checkout cannot be judged"
+    assert first_line(await seen(api, path)) == "Checkout is unknown"
     await stand(api, (till, False), (bank, True))
     page = await seen(api, path)
     assert first_line(page) == "Checkout is down"
-    assert "Till is down. In a region all members must be up." in page
+    assert "Till is down. Within a region all SLI members must be up." in page
     # What is in trouble stands first.
     members = page[page.index("members-title") :]
     assert members.index("Till") < members.index("Bank")
@@ -201,7 +201,7 @@ async def test_what_is_withheld_is_a_dash_with_its_reason_and_a_figure_has_its_c
     assert "24 hours|—|No data: not measured" in text
     assert "30 days|100\u202f%|coverage 86.1\u202f%" in text
     assert "Budget left|—|No data: coverage 86.1\u202f%, 90\u202f% required" in text
-    assert "Cannot be decided" in text
+    assert "Not enough data" in text
     assert 'aria-label="Error budget' not in page
 
 
@@ -218,7 +218,7 @@ async def test_the_burn_down_ends_at_the_figure_and_hatches_what_was_not_measure
     assert "Error budget left over 30 days. 46\u202f% left, 2 falls, 1 gap without data." in page
     assert "20\u202fmin 1\u202fs" in page
     assert "46.5\u202f% of 43\u202fmin" in page
-    table = page[page.index("What used the budget") :]
+    table = page[page.index("Budget used by") :]
     assert table.index("down 14\u202fmin") < table.index("down 9\u202fmin")
     assert "not measured" in table
     assert len(page.encode()) < 100_000
@@ -240,7 +240,7 @@ async def test_a_burn_rate_says_which_range_decides(api: Api) -> None:
     assert "83.3×" in text
     assert "The range of 30\u202fmin is below 6×." in text
     assert "Both ranges are below 14.4×." in text
-    assert "burn alerts are off" in text
+    assert "Burn alerts are off" in text
 
 
 async def test_incidents_maintenance_and_revisions_stand_on_one_axis(api: Api) -> None:
@@ -259,7 +259,7 @@ async def test_incidents_maintenance_and_revisions_stand_on_one_axis(api: Api) -
     page = await seen(api, f"/services/{row.uid}?range=7d")
     assert "7 days on one axis: 0 changes, state, 1 incident, 0 maintenances, " in page
     assert "2 beginnings of a revision or an epoch" in page
-    assert "Epoch 2, as a member changed" in page
+    assert "Epoch 2 (member changed)" in page
     assert "Incident (Till): Till is on fire" in page
     assert "Incident: Till is on fire" in page
 
@@ -268,9 +268,9 @@ async def test_services_are_named_with_what_they_need_and_who_needs_them(api: Ap
     upstream = await lived(api, "Accounts")
     row = await lived(api, "Checkout", depends_on=[upstream.uid])
     page = await seen(api, f"/services/{row.uid}")
-    assert "Checkout needs" in page
-    assert "Needs Checkout" not in page
-    assert "Needs Accounts" in await seen(api, f"/services/{upstream.uid}")
+    assert "Checkout requires" in page
+    assert "Requires Checkout" not in page
+    assert "Requires Accounts" in await seen(api, f"/services/{upstream.uid}")
 
 
 US = st.integers(0, HOUR)

@@ -537,6 +537,6 @@ async def test_anybody_may_frame_the_widget_and_nothing_else(api: Api) -> None:
     page = await new_page(api)
     answer = await api.ask("nobody", "GET", f"/status/{page['slug']}/widget")
     assert "frame-ancestors *" in answer.headers["Content-Security-Policy"]
-    assert "Nothing is shown here yet" in await answer.get_data(as_text=True)
+    assert "No components yet" in await answer.get_data(as_text=True)
     answer = await api.ask("nobody", "GET", f"/status/{page['slug']}")
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]

@@ -307,7 +307,7 @@ def outage(title: str) -> Incident:
         uid=UUID(int=3),
         seq=1,
         status=IncidentStatus.INVESTIGATING,
-        body="Automatic checks fail.",
+        body="Our monitoring detected a problem. We are investigating.",
         public=True,
         author="",
         by_person=False,

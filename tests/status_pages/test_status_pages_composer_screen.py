@@ -96,7 +96,7 @@ async def test_where_nobody_outside_reads_it_that_is_said(api: Api) -> None:
     other = await api.new_status_page(visibility=Visibility.UNLISTED, title="Quiet")
     await api.new_component(other, monitor=monitor.uid)
     shown = await previewed(api, incident, **form, public="true")
-    assert "nobody outside" not in shown
+    assert "not public" not in shown
     assert "Quiet</a>. Anyone with the link can open it." in shown
     shown = await previewed(api, incident, **form)
     assert "Internal note: not public." in shown

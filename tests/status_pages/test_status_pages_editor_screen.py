@@ -68,11 +68,11 @@ async def test_the_list_says_what_each_page_tells_its_readers_now(api: Api) -> N
     good = await api.new_status_page(title="Harbour", slug="harbour", project=None)
     await api.new_component(good)
     page = await seen(api, all_of(api), "viewer")
-    assert first_line(page) == "The status page tells of no trouble"
+    assert first_line(page) == "The status page reports no problem"
     bad = await api.new_status_page(title="Mill", slug="mill")
     await api.new_component(bad, manual_status=PageStatus.MAJOR_OUTAGE)
     page = await seen(api, all_of(api), "viewer")
-    assert first_line(page) == "1 of 2 status pages tells of trouble"
+    assert first_line(page) == "1 of 2 status pages reports a problem"
     for slug in ("harbour", "mill"):
         public = first_line(await seen(api, f"/status/{slug}", "nobody"))
         assert html.escape(public) in page
@@ -188,8 +188,8 @@ async def test_a_page_is_made_of_a_project_or_of_the_organization(api: Api) -> N
     [
         ("title", " ", "Title must not be blank."),
         ("title", "x" * 201, "Title must be at most 200 characters."),
-        ("slug", "Not a slug", "Address must match"),
-        ("slug", "taken", "Address: another page has it."),
+        ("slug", "Not a slug", "Slug must match"),
+        ("slug", "taken", "Slug is already in use."),
     ],
 )
 async def test_a_page_that_cannot_be_keeps_what_was_typed(
@@ -220,7 +220,7 @@ async def test_what_is_there_is_found_by_a_part_of_its_name_and_added(api: Api) 
     assert f"add-service:{service}" in page
     assert "of the mill" not in page, "the page is the shop's"
     assert "add-service" not in await seen(api, f"{one}?find=%25")
-    assert "is called so" in await seen(api, f"{one}?find=_heck")
+    assert "No matching monitor or service" in await seen(api, f"{one}?find=_heck")
     assert "add-monitor" not in await seen(api, one)
     assert "add-monitor" not in await seen(api, f"{one}?find=check", "viewer")
     form = {"find": "check", "act": f"add-monitor:{monitor.uid}", "name": "Checkout"}
@@ -298,7 +298,9 @@ async def test_one_that_is_set_by_hand_is_added_edited_and_removed(api: Api) -> 
     columns = "name, group_name, description, manual_status"
     rows = await api.rows(f"select {columns} from status_components")
     assert rows == [("Telephone", "", "Weekdays", "major_outage")]
-    assert first_line(await seen(api, "/status/by-hand", "nobody")) == "Telephone is down"
+    assert (
+        first_line(await seen(api, "/status/by-hand", "nobody")) == "Telephone has a major outage"
+    )
     assert (await send(api, one, act=f"remove:{component}")).status_code == 303
     assert await names(api) == []
 
@@ -413,7 +415,7 @@ async def test_where_mail_can_be_sent_the_preview_offers_it_as_the_page_does(
 async def test_an_internal_page_can_be_previewed_as_the_public_would_read_it(api: Api) -> None:
     uid = await api.new_status_page(visibility=Visibility.INTERNAL, title="Inside")
     await api.new_component(uid, manual_status=PageStatus.MAJOR_OUTAGE, name="Phone")
-    assert first_line(await seen(api, f"{all_of(api)}/{uid}/preview")) == "Phone is down"
+    assert first_line(await seen(api, f"{all_of(api)}/{uid}/preview")) == "Phone has a major outage"
 
 
 async def test_only_the_editor_frames_and_only_the_preview_is_framed(api: Api) -> None:
@@ -457,14 +459,14 @@ async def test_a_host_name_is_set_refused_at_its_field_and_given_up(api: Api) ->
         answer = await send(api, one, act="domain", domain=wrong)
         page = await text_of(answer)
         assert answer.status_code == 400
-        assert "Host name" in page
+        assert "Domain" in page
         assert value_of(page, "domain") == wrong
     other = await api.new_status_page(title="Mill", slug="mill")
     answer = await send(
         api, f"{all_of(api)}/{other}", act="domain", domain="status.harbour.example"
     )
     assert answer.status_code == 400
-    assert "another page has it" in await text_of(answer)
+    assert "is already in use" in await text_of(answer)
     assert (await send(api, one, act="domain", domain="")).status_code == 303
     assert await api.rows("select domain from status_page_domains") == []
 
@@ -472,7 +474,7 @@ async def test_a_host_name_is_set_refused_at_its_field_and_given_up(api: Api) ->
 async def test_subscribers_are_found_by_a_part_of_the_address_and_removed(api: Api) -> None:
     uid = await api.new_status_page(title="Harbour")
     here = f"{all_of(api)}/{uid}/subscribers"
-    assert first_line(await seen(api, here)) == "0 are told of Harbour"
+    assert first_line(await seen(api, here)) == "0 subscribers of Harbour"
     subscriber = await api.new_subscriber(uid)
     ((address,),) = await api.rows("select address from subscribers")
     page = await seen(api, here)
@@ -480,12 +482,12 @@ async def test_subscribers_are_found_by_a_part_of_the_address_and_removed(api: A
     assert "not confirmed yet" in page
     async with api.pool.transaction("confirm") as tx:
         await tx.execute("update subscribers set confirmed_at = created_at")
-    assert first_line(await seen(api, here)) == "1 is told of Harbour"
+    assert first_line(await seen(api, here)) == "1 subscriber of Harbour"
     part = address[1:6].upper()
     assert address in await seen(api, f"{here}?find={part}")
     page = await seen(api, f"{here}?find=%25")
     assert address not in page
-    assert "No subscriber has an address with that in it." in page
+    assert "No matching subscriber." in page
     for _ in range(2):
         assert (await send(api, here, remove=str(subscriber))).status_code == 303
     assert await api.rows("select 1 from subscribers") == []

@@ -100,60 +100,65 @@ def window(begins: int, ends: int, reason: str = "") -> Maintenance:
 @pytest.mark.parametrize(
     ("found", "mark", "first", "beneath"),
     [
-        ("", "pending", "Nothing is shown here yet", ""),
-        ("up", "up", "Everything works", "Checkout is working."),
-        ("up up", "up", "Everything works", "Both parts are working."),
-        ("up up up", "up", "Everything works", "All three parts are working."),
+        ("", "pending", "No components yet", ""),
+        ("up", "up", "All systems operational", "Checkout is operational."),
+        ("up up", "up", "All systems operational", "2 of 2 components operational."),
+        ("up up up", "up", "All systems operational", "3 of 3 components operational."),
         (
             "up up unknown",
             "up",
-            "All that is measured works",
-            "Two of three parts are working. One part is not measured at the moment.",
+            "All measured systems operational",
+            "2 of 3 components operational. 1 component has no data.",
         ),
         (
             "slow maint up up up up up unknown",
             "degraded",
             "Checkout is degraded",
-            "Five of eight parts are working. Search is in planned maintenance and one part is not "
-            "measured at the moment.",
+            "5 of 8 components operational. Search is under maintenance and 1 component has"
+            " no data.",
         ),
-        ("down", "down", "Checkout is down", ""),
-        ("down down up", "down", "Checkout and Search are down", "One of three parts is working."),
+        ("down", "down", "Checkout has a major outage", ""),
+        (
+            "down down up",
+            "down",
+            "Checkout and Search have a major outage",
+            "1 of 3 components operational.",
+        ),
         (
             "down down down slow",
             "down",
-            "3 of 4 parts are down",
-            "None of four parts is working. Accounts is degraded.",
+            "3 of 4 components have a major outage",
+            "0 of 4 components operational. Accounts is degraded.",
         ),
         (
             "partly slow",
             "down",
-            "Checkout is partly down",
-            "Neither of two parts is working. Search is degraded.",
+            "Checkout has a partial outage",
+            "0 of 2 components operational. Search is degraded.",
         ),
         (
             "down slow slow slow",
             "down",
-            "Checkout is down",
-            "None of four parts is working. Three parts are degraded.",
+            "Checkout has a major outage",
+            "0 of 4 components operational. 3 components are degraded.",
         ),
         (
             "unknown",
             "unknown",
-            "Not measured at the moment",
-            "Checkout is not measured at the moment.",
+            "No data",
+            "Checkout has no data.",
         ),
         (
             "unknown unknown unknown",
             "unknown",
-            "Not measured at the moment",
-            "None of three parts is measured at the moment.",
+            "No data",
+            "0 of 3 components have data.",
         ),
         (
             "maint up",
             "maint",
             "Planned maintenance",
-            "One of two parts is working. Checkout is in planned maintenance.",
+            "1 of 2 components operational. Checkout is under maintenance.",
         ),
     ],
 )
@@ -168,11 +173,11 @@ def test_the_first_lines(found: str, mark: str, first: str, beneath: str) -> Non
 def test_everything_works_is_said_only_where_everything_does(found: list[str]) -> None:
     page = page_of(" ".join(found))
     said = words.status_line(page)
-    assert (said.text == "Everything works") == (bool(found) and set(found) == {"up"})
+    assert (said.text == "All systems operational") == (bool(found) and set(found) == {"up"})
     assert (said.mark == "up") == ("up" in found and set(found) <= {"up", "unknown"})
     if "unknown" in found:
         told = f"{said.text} {words.line_beneath(page)}"
-        assert "measured" in told
+        assert "no data" in told or "have data" in told
 
 
 @pytest.mark.parametrize("found", ["up up", "up unknown", "unknown", "maint up", ""])
@@ -183,7 +188,7 @@ def test_an_open_incident_is_never_passed_over(found: str) -> None:
     )
     other = replace(one, impact=IncidentImpact.MINOR)
     line = words.status_line(page_of(found, active=[other, one]))
-    assert line == words.StatusLine("down", "2 incidents are open")
+    assert line == words.StatusLine("down", "2 open incidents")
     assert words.status_line(page_of("up slow", active=[one])).text == "Search is degraded"
 
 
@@ -213,7 +218,7 @@ def test_maintenance_that_begins_now_runs_and_that_ends_now_does_not() -> None:
 @pytest.mark.parametrize(
     ("good", "bad", "unknown", "excluded", "slow", "said"),
     [
-        (DAY, 0, 0, 0, 0, "working, fully measured"),
+        (DAY, 0, 0, 0, 0, "operational, fully measured"),
         (DAY - 6 * MINUTE, 6 * MINUTE, 0, 0, 0, "down 6 min"),
         (DAY - 260 * MINUTE, 0, 260 * MINUTE, 0, 0, "no downtime, 4 h 20 min not measured"),
         (DAY - 2 * HOUR, 0, 0, 2 * HOUR, 0, "maintenance 2 h"),
@@ -256,7 +261,7 @@ def test_a_day_is_never_said_to_be_better_than_it_was(
     assert ("down " in said) == (bad > 0)
     assert ("not measured" in said) == (unknown > 0 or good + bad + excluded == 0)
     assert ("maintenance" in said) == (excluded > 0)
-    assert ("working" in said) == (good > 0 and not (bad or unknown or excluded))
+    assert ("operational" in said) == (good > 0 and not (bad or unknown or excluded))
 
 
 def test_a_figure_is_told_with_its_coverage_or_with_why_there_is_none() -> None:
@@ -280,14 +285,14 @@ def test_a_withheld_figure_is_a_dash_whatever_was_measured(why: Withheld) -> Non
     assert told is not None
     assert told.withheld
     assert told.text == "—"
-    assert plain(told.note) == f"withheld: {words.WITHHELD[why]}, coverage 41.0 %"
+    assert plain(told.note) == f"No data: {words.WITHHELD[why]}, coverage 41.0 %"
 
 
 def test_nothing_measured_is_withheld() -> None:
     measured = ComponentMeasurement(figure=figure(NOTHING), split=NOTHING)
     told = words.figure_of(replace(part("Mail", ComponentStatus.NO_DATA), measured=measured))
     assert told is not None
-    assert plain(told.note) == "withheld: nothing was measured, coverage 0 %"
+    assert plain(told.note) == "No data: not measured, coverage 0 %"
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ _SAID: Final = {
     "channel_quota": f"Limit: {CHANNELS_OF_PROJECT_MOST} channels per project.",
     "encryption_key_missing": "Secrets need security.encryption_key.",
     "not_found": "It was deleted.",
-    "in_use": "A ladder, a schedule or an override counts on it, so it stays: see On-call.",
+    "in_use": "In use by an escalation policy, a schedule or an override; remove it there first.",
 }
 
 
@@ -107,8 +107,8 @@ async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
             tested = await api.test(ask)
             why = "" if tested.reason is UNSET else f": {tested.reason}"
             if tested.ok:
-                return ChannelFormResult(f"The test was taken{why}.")
-            return ChannelFormResult(f"The test was not delivered{why}.", is_wrong=True)
+                return ChannelFormResult(f"Test accepted by the service{why}.")
+            return ChannelFormResult(f"Test failed{why}.", is_wrong=True)
         case _:
             raise Problem("Unknown action")
     return None

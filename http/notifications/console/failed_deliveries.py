@@ -37,12 +37,12 @@ _EVENTS: Final = {
     "monitor.reminder": "Reminder of a monitor that is down",
     "monitor.recovered": "Monitor recovered",
     NOTICE_EVENT: "Incident on a status page",
-    CONFIRM_EVENT: "Question whether to subscribe",
+    CONFIRM_EVENT: "Subscription confirmation",
 }
 _REASONS: Final = {
-    "lease_lost": "The last try ended without anybody knowing how.",
-    "decrypt_failed": "No configured key opens its secrets.",
-    "bad_payload": "It cannot be read.",
+    "lease_lost": "The last attempt has no known result.",
+    "decrypt_failed": "Its secrets cannot be decrypted with the configured keys.",
+    "bad_payload": "The event is not readable.",
 }
 
 
@@ -83,7 +83,7 @@ async def submit_failed_deliveries(ask: Request) -> Response:
     except Refused as refused:
         if refused.code != "not_found":
             raise
-        return await _render(ask, error="It is not there any more, or it is on its way already.")
+        return await _render(ask, error="The delivery was deleted or is already being sent.")
     return redirect(PATH)
 
 
@@ -106,8 +106,8 @@ async def _render(ask: Request, *, error: str = "") -> Response:
 
 def _summary(dead: int) -> str:
     if not dead:
-        return "Nothing was given up"
-    return f"{count(dead, 'delivery', 'deliveries')} given up"
+        return "No failed deliveries"
+    return f"{count(dead, 'delivery', 'deliveries')} failed"
 
 
 def _lines(letters: Sequence[DeadLetter], now: Instant) -> list[FailedDeliveryItem]:
@@ -145,7 +145,7 @@ def _where(letter: DeadLetter) -> str:
 def _place(letter: DeadLetter) -> str:
     if letter.of_no_project:
         return letter.organization
-    return f"{letter.project or 'a project that is gone'}, {letter.organization}"
+    return f"{letter.project or 'a deleted project'}, {letter.organization}"
 
 
 ROUTES: Final = (

@@ -47,7 +47,7 @@ async def submit_global_silence(ask: Request) -> Response:
     except Refused as refused:
         if refused.code == "forbidden":
             raise
-        said = f"The end of the silence {refused.message}."
+        said = f"End: {refused.message}."
         return _render(
             await api.read(ask), ask.context.clock(), typed=until, wrong=said, status=400
         )

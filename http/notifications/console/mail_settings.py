@@ -8,23 +8,22 @@ from ..routes import mail_settings as api
 from ..schemas.mail import MailSettingsView, SetMailSettings
 
 _ROWS: Final = (
-    SettingField("enabled", "Send letters", Of.CHECK),
-    SettingField("smtp_host", "Server", Of.TEXT, "Its name or address."),
+    SettingField("enabled", "Enable e-mail", Of.CHECK),
+    SettingField("smtp_host", "Server", Of.TEXT, "Host name or IP address."),
     SettingField(
         "smtp_port",
         "Port",
         Of.NUMBER,
-        "465: TLS before the first word; 587 or 25: TLS where it is offered, and always before a"
-        " password.",
+        "465: implicit TLS; 587, 25: STARTTLS, required with a password.",
     ),
     SettingField(
-        "smtp_username", "Account", Of.TEXT, "None where the server asks for no password."
+        "smtp_username", "User name", Of.TEXT, "Empty if the server needs no authentication."
     ),
     SettingField(
         "smtp_password",
         "Password",
         Of.SECRET,
-        "blank keeps it, as long as server, port and account stay.",
+        "Leave blank to keep it while server, port and user name are unchanged.",
         is_stored=lambda found: bool(found.smtp_password_set),
     ),
     SettingField(
@@ -35,10 +34,9 @@ _ROWS: Final = (
     ),
     SettingField(
         "public_base_url",
-        "Address of this installation",
+        "Base URL of this installation",
         Of.TEXT,
-        "As others reach it, such as https://up.example.com: links in letters and messages are made"
-        " of it, and of nothing that a request says.",
+        "Public URL, such as https://up.example.com. Used for links in e-mails and messages.",
     ),
 )
 
@@ -46,22 +44,19 @@ _ROWS: Final = (
 def _says(found: MailSettingsView) -> str:
     if found.deliverable:
         return (
-            f"Letters are sent by {found.smtp_host}, from {found.from_}, and lead to"
+            f"E-mails are sent by {found.smtp_host}, from {found.from_}, with links to"
             f" {found.public_base_url}."
         )
     if not found.enabled:
-        return "No letters are sent."
+        return "E-mail is off."
     if not found.public_base_url:
-        return (
-            "No letters with links are sent: this installation has no address that they could lead"
-            " to."
-        )
-    return "No letters are sent: no key opens the password of the server."
+        return "E-mails with links are off: set the base URL of this installation."
+    return "E-mail is off: the stored password cannot be decrypted."
 
 
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/mail",
-    title="Mail",
+    title="E-mail server",
     rows=_ROWS,
     read=api.read,
     put=api.put,
@@ -74,5 +69,5 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
         )
     },
     unset="From the configuration file",
-    after_save="The next letter goes that way.",
+    after_save="Applies to the next e-mail.",
 ).routes()

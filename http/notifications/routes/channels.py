@@ -127,8 +127,8 @@ def _test_message(name: str, link: str) -> Message:
         key=uid,
         event="channel.test",
         status=NotificationStatus.TEST,
-        title="A test of Leadline",
-        lines=(f"This is how the channel {name} would be told.", "Nothing is wrong."),
+        title="Leadline test message",
+        lines=(f"Test message for channel {name}.", "No action is required."),
         link=link,
     )
 

@@ -126,17 +126,17 @@ def summary(met: Sequence[str]) -> tuple[str, str]:
     An objective that cannot be judged does not count as met.
     """
     tally = Counter(met)
-    missed, kept, open_ = tally["missed"], tally["met"], tally["not judged"]
+    missed, kept, open_ = tally["missed"], tally["met"], tally["not enough data"]
     total = missed + kept + open_
     if not total:
-        return "", "No service has an objective yet"
+        return "", "No objectives yet"
     if missed:
         verb = "is" if missed == 1 else "are"
         return "down", f"{number(missed)} of {count(total, 'objective')} {verb} missed"
     if not kept:
-        return "unknown", "No objective can be judged yet"
+        return "unknown", "No objective has enough data yet"
     if open_:
-        return "unknown", f"{count(kept, 'objective')} met, {number(open_)} cannot be judged"
+        return "unknown", f"{count(kept, 'objective')} met, {number(open_)} without enough data"
     return "up", "The objective is met" if total == 1 else f"All {number(total)} objectives are met"
 
 
@@ -161,7 +161,7 @@ async def _services(tx: Tx, org: int, project: int) -> list[SlaItem]:
 def _cell(told: ReliabilityText, objective: int | None, met: str) -> Cell:
     if objective is None:
         return Cell(told, "", "")
-    return Cell(told, objective_text(objective), met or "not judged")
+    return Cell(told, objective_text(objective), met or "not enough data")
 
 
 def _paged(lines: Sequence[SlaItem], wanted: int) -> SlaPage:

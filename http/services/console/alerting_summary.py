@@ -26,44 +26,46 @@ def spoken(facts: ServiceFacts) -> AlertingSummary:
     if row is None or not row.owns_paging:
         return AlertingSummary(
             "pending",
-            "Its members speak for themselves",
-            ["Each monitor that goes down tells its own channels. The service tells nobody."],
+            "Members page directly",
+            ["Each monitor that goes down notifies its own channels. The service sends no pages."],
             [] if row is None else _settings(row),
         )
     if state.live.armed:
         lines = [
-            "A member that goes down stays quiet: one page tells of the service instead."
+            "SLI members do not page; the service sends one page instead."
             f"{_looked(state.live, facts.now)}"
         ]
-        found = AlertingSummary("up", "The service speaks for its members", lines, _settings(row))
+        found = AlertingSummary(
+            "up", "The service pages for its SLI members", lines, _settings(row)
+        )
     else:
         why = reason_words(state.live.reason)
-        lines = [f"The service owns their paging and cannot speak: {why}.{_failed(state.live)}"]
-        text = "Its members speak for themselves, until the service can"
+        lines = [f"The service cannot page: {why}.{_failed(state.live)}"]
+        text = "Members page directly until the service can"
         found = AlertingSummary("degraded", text, lines, _settings(row))
     if state.burn.armed:
-        return replace(found, lines=[*lines, "It tells when its budget burns too fast, too."])
+        return replace(found, lines=[*lines, "High burn rates are notified too."])
     why = reason_words(state.burn.reason)
-    said = f"Of a budget that burns too fast it does not tell: {why}.{_failed(state.burn)}"
+    said = f"High burn rates are not notified: {why}.{_failed(state.burn)}"
     return replace(found, lines=[*lines, said])
 
 
 def _looked(signal: SignalState, now: Instant) -> str:
     if signal.evaluated_at is None:
         return ""
-    return f" It was last looked at {duration(now - signal.evaluated_at)} ago."
+    return f" Last evaluated {duration(now - signal.evaluated_at)} ago."
 
 
 def _failed(signal: SignalState) -> str:
-    return f" The last look said: {signal.last_error}." if signal.last_error else ""
+    return f" Last evaluation: {signal.last_error}." if signal.last_error else ""
 
 
 def _settings(row: AlertingRow) -> list[tuple[str, str]]:
     on = [*row.page_on, *(["unknown"] if row.page_on_unknown else [])]
     again = setting(row.renotify_seconds) if row.renotify_seconds else "never"
-    looks = count(row.confirm_evaluations, "look")
+    looks = count(row.confirm_evaluations, "evaluation")
     return [
-        ("Pages on", " and ".join(on) or "nothing"),
-        ("Confirmed by", f"{looks}, half a minute apart"),
-        ("Told again every", again),
+        ("Page on", " and ".join(on) or "nothing"),
+        ("Confirm after", f"{looks}, one every 30 s"),
+        ("Re-notify every", again),
     ]

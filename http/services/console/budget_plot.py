@@ -126,7 +126,7 @@ def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> Maintenanc
         after += part.bad_us
     heads = ["When, UTC", "What", "Budget left after"]
     return MaintenanceTable(
-        "What used the budget", heads, rows[:TABLE_MOST], max(len(rows) - TABLE_MOST, 0)
+        "Budget used by", heads, rows[:TABLE_MOST], max(len(rows) - TABLE_MOST, 0)
     )
 
 
@@ -188,5 +188,5 @@ def sealed_note(sealed_through: Instant | None, now: Instant) -> str:
     if sealed_through is None:
         return "no sealed data yet"
     if to_datetime(sealed_through).date() == to_datetime(now).date():
-        return f"sealed to {clock(sealed_through, seconds=False)}"
-    return f"sealed to {exact(sealed_through)}"
+        return f"sealed up to {clock(sealed_through, seconds=False)}"
+    return f"sealed up to {exact(sealed_through)}"

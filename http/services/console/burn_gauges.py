@@ -78,13 +78,13 @@ def _state(verdict: BurnState, mark: str) -> tuple[str, str]:
         case BurnState.CLEAR:
             return "up", "Not firing"
         case BurnState.UNEVALUATED:
-            return "unknown", "Cannot be decided"
+            return "unknown", "Not enough data"
 
 
 def _range(burn: BurnWindow, rate: Fraction | None, threshold: Fraction, fill: str) -> Range:
     name = setting(burn.window_us // SECOND)
     text = NOTHING if rate is None else spelt_rate(rate)
-    said = f"{name}: {'not decided' if rate is None else text}, threshold {spelt_rate(threshold)}"
+    said = f"{name}: {'no data' if rate is None else text}, threshold {spelt_rate(threshold)}"
     return Range(name, gauge(rate, threshold, fill, said), text)
 
 
@@ -108,18 +108,18 @@ def _note(
             return f"The range of {setting(below[0].window_us // SECOND)} is below {threshold}."
         case BurnState.UNEVALUATED:
             fired = row is not None and row.firing
-            before = " It was firing when it could last be decided." if fired else ""
+            before = " It was firing at the last evaluation." if fired else ""
             return f"{_undecided(facts, burns, stale=stale)}{before}"
 
 
 def _undecided(facts: ServiceFacts, burns: tuple[BurnWindow, BurnWindow], *, stale: bool) -> str:
     sealed = facts.row.sealed_through
     if stale and sealed is not None:
-        return f"What is sealed ends {duration(facts.now - sealed)} ago: too old to decide by."
+        return f"Sealed data is {duration(facts.now - sealed)} old."
     missing = next((burn for burn in burns if burn.rate is None), burns[0])
     name = setting(missing.window_us // SECOND)
     if missing.reason is Withheld.DECIDABLE_COVERAGE_BELOW_MIN:
-        return f"Of the last {name}, {coverage(missing.coverage)} were measured, needs 50{GAP}%."
+        return f"Of the last {name}, {coverage(missing.coverage)} was measured, 50{GAP}% required."
     return f"Of the last {name}, {why(missing.reason)}."
 
 
@@ -129,13 +129,13 @@ def burn_note(facts: ServiceFacts, now: Instant) -> str:
     if target is None:
         return ""
     if not target.burn_enabled:
-        return "Nobody is told when a rule fires: burn alerts are off."
+        return "Burn alerts are off: rules send no notifications."
     if not facts.burn_rows:
-        return "Burn alerts are on, and there is no rule: nobody is told."
+        return "Burn alerts are on but no rule is defined."
     looked = max((row.evaluated_at for row in facts.burn_rows if row.evaluated_at), default=None)
     if looked is None:
-        return "People are told when a rule fires. No rule was looked at yet."
-    return f"People are told when a rule fires. The rules were last looked at {_ago(looked, now)}."
+        return "Firing rules send notifications. No rule was evaluated yet."
+    return f"Firing rules send notifications. Rules were last evaluated {_ago(looked, now)}."
 
 
 def _ago(at: Instant, now: Instant) -> str:

@@ -78,21 +78,24 @@ def held_us(member: MemberRow, policies: Policies) -> int:
 def policy_words(policies: Policies, members: int) -> str:
     """Returns a description of the policies."""
     if not members:
-        return "No member counts, so that nothing can be said of it."
+        return "No SLI members, so the status is unknown."
     return " ".join((_in_region(policies), _over_regions(policies), _missing(policies)))
 
 
 def _in_region(policies: Policies) -> str:
     match policies.mode:
         case AggregationMode.ALL:
-            return "In a region all members must be up."
+            return "Within a region all SLI members must be up."
         case AggregationMode.ANY:
-            return "In a region one member that is up is enough to serve; all make it healthy."
+            return (
+                "Within a region the service is degraded if one SLI member is up, healthy"
+                " if all are."
+            )
         case AggregationMode.QUORUM:
             healthy = count(policies.healthy_min, "member")
             return (
-                f"In a region {healthy} up make it healthy, "
-                f"{policies.degraded_min} keep it serving."
+                f"Healthy region: at least {healthy} up; "
+                f"degraded: at least {policies.degraded_min}."
             )
 
 
@@ -105,8 +108,7 @@ def _over_regions(policies: Policies) -> str:
         case RegionMode.PER_REGION:
             healthy = count(policies.healthy_min_regions, "healthy region")
             return (
-                f"{healthy} {'makes' if policies.healthy_min_regions == 1 else 'make'} it "
-                f"healthy, {policies.degraded_min_regions} that serve keep it degraded."
+                f"Healthy: at least {healthy}; degraded: at least {policies.degraded_min_regions}."
             )
 
 
@@ -117,4 +119,4 @@ def _missing(policies: Policies) -> str:
         case MissingData.BAD:
             return "Missing data counts as down."
         case MissingData.IGNORE:
-            return "Missing data is left out while another member decides."
+            return "Missing data is left out while another SLI member has data."

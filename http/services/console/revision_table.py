@@ -58,8 +58,8 @@ def revision_lines(facts: ServiceFacts) -> list[RevisionItem]:
 def changed(before: Revision | None, after: Revision, names: Mapping[int, str]) -> str:
     if before is None:
         many = count(len(after.monitors), "member")
-        deciding = f"{len(after.sli)} of them decide" if after.sli else "none of them decides"
-        past = ", the past told by it too" if after.governs_from < after.effective_at else ""
+        deciding = f"{len(after.sli)} in the SLI" if after.sli else "none in the SLI"
+        past = ", with backfilled history" if after.governs_from < after.effective_at else ""
         return f"{many}, {deciding}{past}"
     parts = []
     for word, one, other in (
@@ -70,14 +70,14 @@ def changed(before: Revision | None, after: Revision, names: Mapping[int, str]) 
         parts += _segment_text(moved, names, word)
     both = set(before.monitors) & set(after.monitors)
     parts += _segment_text(
-        [m for m in after.sli if m in both - set(before.sli)], names, "decides now"
+        [m for m in after.sli if m in both - set(before.sli)], names, "added to SLI"
     )
     parts += _segment_text(
-        [m for m in before.sli if m in both - set(after.sli)], names, "decides no longer"
+        [m for m in before.sli if m in both - set(after.sli)], names, "removed from SLI"
     )
     if before.policies != after.policies:
         parts.append(_policies(before.policies, after.policies))
-    return "; ".join(parts) or "the order of its members"
+    return "; ".join(parts) or "order of members"
 
 
 def _segment_text(moved: Sequence[int], names: Mapping[int, str], word: str) -> list[str]:
@@ -89,7 +89,7 @@ def _segment_text(moved: Sequence[int], names: Mapping[int, str], word: str) -> 
 def _policies(before: Policies, after: Policies) -> str:
     now, was = policy_words(after, 1), policy_words(before, 1)
     if now == was:
-        return "how long a result counts"
+        return "freshness"
     sentences = [one for one in now.split(". ") if one not in was.split(". ")]
     return ". ".join(sentences).rstrip(".")
 
@@ -102,7 +102,7 @@ def segment_lines(window: ReportWindow) -> list[SegmentItem]:
         ratio = split.availability()
         note = f"coverage {coverage(split.coverage())}"
         told = (
-            ReliabilityText(NOTHING, "nothing was measured", withheld=True)
+            ReliabilityText(NOTHING, "not measured", withheld=True)
             if ratio is None
             else ReliabilityText(percent(ratio, split.measured_us // MINUTE), note)
         )

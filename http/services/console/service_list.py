@@ -147,7 +147,7 @@ def _item(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
 def summary(marks: Sequence[str]) -> tuple[str, str]:
     """Returns (mark, sentence). The worst state comes first, and unknown is never healthy."""
     if not marks:
-        return "", "No service is declared yet"
+        return "", "No services yet"
     tally = Counter(marks)
     worst = next(mark for mark in _ORDER if tally[mark])
     many = len(marks)
@@ -162,7 +162,7 @@ def summary(marks: Sequence[str]) -> tuple[str, str]:
             parts.append(f"{subject} {verb} {_ARE[mark]}")
     if not parts:
         healthy = tally["up"]
-        rest = f"All else is healthy: {count(healthy, 'service')}"
+        rest = f"Others healthy: {count(healthy, 'service')}"
         return ("up", rest) if healthy else ("maint", "All services are in maintenance")
     return worst, ", ".join(parts)
 
@@ -174,7 +174,7 @@ def under(lines: Sequence[ServiceItem]) -> str:
         return f"{count(missed, 'service')} {verb}."
     met = sum(line.judged == "objective met" for line in lines)
     if met:
-        return "Every objective that can be judged is met."
+        return "Every objective with enough data is met."
     return ""
 
 

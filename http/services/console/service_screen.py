@@ -132,8 +132,8 @@ def figures(facts: ServiceFacts) -> list[ServiceStat]:
 def _repairing(facts: ServiceFacts) -> list[str]:
     """Returns the ranges under repair as sentences. The old figures remain until the repair."""
     words = {
-        "declared_backfill": "the past is told by the first declaration",
-        "late_result": "a result came late",
+        "declared_backfill": "backfilled from the first revision",
+        "late_result": "a late result arrived",
         "maintenance": "maintenance was announced or annulled",
     }
     said = []
@@ -141,7 +141,7 @@ def _repairing(facts: ServiceFacts) -> list[str]:
         reason = words.get(repair.reason, repair.reason.replace("_", " "))
         tried = ""
         if repair.state == "failed":
-            tried = f" It failed {count(repair.attempts, 'time')} and is tried again."
+            tried = f" It failed {count(repair.attempts, 'time')} and will be retried."
         said.append(f"{exact(repair.from_)} to {exact(repair.to)}, as {reason}.{tried}")
     further = len(facts.repairing) - len(said)
     return [*said, f"{further} more."] if further > 0 else said

@@ -15,11 +15,11 @@ def summary(facts: ServiceFacts) -> tuple[str, str]:
     mark = mark_of(health)
     if health.revision is None:
         if facts.revisions:
-            return mark, f"{name} is declared from the next minute on"
-        return mark, f"{name} is not declared yet"
+            return mark, f"{name} starts at the next minute"
+        return mark, f"{name} has no declaration yet"
     state = health.state
     if state is None:
-        return mark, f"{name} cannot be judged"
+        return mark, f"{name} is unknown"
     match state.health:
         case None:
             return mark, f"{name} is in maintenance"
@@ -30,18 +30,18 @@ def summary(facts: ServiceFacts) -> tuple[str, str]:
         case Health.DOWN:
             return mark, f"{name} is down"
         case Health.UNKNOWN if state.condition.value == "good":
-            return mark, f"{name} works, and how well is not known"
+            return mark, f"{name} is up; degradation is unknown"
         case Health.UNKNOWN:
-            return mark, f"{name} cannot be judged"
+            return mark, f"{name} is unknown"
 
 
 def why(facts: ServiceFacts) -> str:
     """Returns the text after the first line: the reason for the state."""
     governing = facts.governing
     if governing is None:
-        return "Until members are declared, nothing is measured of it."
+        return "Add members to start measuring."
     if not governing.sli:
-        return "No member counts: declare which of them decide whether it works."
+        return "No SLI members: select the members that count toward the SLI."
     said = []
     for seen, words in (
         (MemberState.DOWN, "down"),
@@ -56,9 +56,7 @@ def why(facts: ServiceFacts) -> str:
         if found:
             said.append(f"{_names(found)} {'is' if len(found) == 1 else 'are'} {words}.")
     if not said:
-        return (
-            f"{count(len(governing.sli), 'member')} decide{'s' if len(governing.sli) == 1 else ''}."
-        )
+        return f"{count(len(governing.sli), 'SLI member')}."
     return f"{' '.join(said)} {policy_words(governing.policies, len(governing.sli))}"
 
 

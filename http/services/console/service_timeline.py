@@ -94,7 +94,7 @@ def _beginnings(facts: ServiceFacts) -> list[tuple[Instant, str, str]]:
     ]
     known = {at for one in facts.revisions for at in (one.effective_at, one.governs_from)}
     found += [
-        (one.effective_at, f"e{one.seq}", f"Epoch {one.seq}, as a member changed")
+        (one.effective_at, f"e{one.seq}", f"Epoch {one.seq} (member changed)")
         for one in facts.epochs[-EPOCHS_MOST:]
         if one.effective_at not in known
     ]

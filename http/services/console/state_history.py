@@ -22,7 +22,7 @@ _LAG_US: Final = 30 * MINUTE
 WORDS: Final = {
     ServiceState.HEALTHY: "healthy",
     ServiceState.DEGRADED: "degraded",
-    ServiceState.UNKNOWN: "not known",
+    ServiceState.UNKNOWN: "unknown",
     ServiceState.DOWN: "down",
     ServiceState.MAINTENANCE: "in maintenance",
 }

@@ -31,18 +31,18 @@ OFFERED_MOST: Final = 150
 _POLICY = "policies"
 MODES: Final = (
     (AggregationMode.ALL, "all must be up"),
-    (AggregationMode.ANY, "one that is up serves, all are healthy"),
-    (AggregationMode.QUORUM, "so many must be up"),
+    (AggregationMode.ANY, "degraded if one is up, healthy if all are"),
+    (AggregationMode.QUORUM, "at least N must be up"),
 )
 REGION_MODES: Final = (
     (RegionMode.ALL_REGIONS, "the worst region decides"),
     (RegionMode.ANY_REGION, "the best region decides"),
-    (RegionMode.PER_REGION, "so many regions must be healthy"),
+    (RegionMode.PER_REGION, "at least N regions must be healthy"),
 )
 MISSING: Final = (
     (MissingData.UNKNOWN, "is unknown"),
     (MissingData.BAD, "counts as down"),
-    (MissingData.IGNORE, "is left out while another member decides"),
+    (MissingData.IGNORE, "is left out while another member has data"),
 )
 _ZONE: Final = ZoneInfo("UTC")
 
@@ -107,7 +107,7 @@ def _policies(ask: Request) -> Policies:
     floor = floor_us(stripped(ask, "active_floor"))
     if floor is None:
         field = f"{_POLICY}.freshness.active_floor"
-        raise Refused("invalid", field, "must be a length such as 90s or 1m30s")
+        raise Refused("invalid", field, "must be a duration such as 90s or 1m30s")
 
     def least(part: str, name: str) -> int:
         return whole_number(f"{_POLICY}.{part}.{name}", stripped(ask, name))

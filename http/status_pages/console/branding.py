@@ -18,17 +18,18 @@ _ROWS: Final = (
         "product_name",
         "Name",
         Of.TEXT,
-        f"At most {NAME_LONGEST} characters, on status pages and in letters; empty: Leadline.",
+        f"At most {NAME_LONGEST} characters. Shown on status pages and in e-mails. Default:"
+        " Leadline.",
     ),
     SettingField("accent_color", "Accent", Of.TEXT, "A colour as #rrggbb."),
     SettingField("logo_url", "Logo", Of.TEXT, "An https URL of a picture."),
     SettingField("footer_text", "Footer", Of.LINES, f"At most {FOOTER_LONGEST} characters."),
-    SettingField("support_url", "Support", Of.TEXT, "An https URL where people find help."),
+    SettingField("support_url", "Support", Of.TEXT, "An https URL for support requests."),
     SettingField(
         "announcement_enabled",
         "Announce",
         Of.CHECK,
-        "What is announced stands on every public page.",
+        "Shown on every status page.",
         path="announcement.enabled",
     ),
     SettingField(
@@ -40,7 +41,7 @@ _ROWS: Final = (
     ),
     SettingField(
         "announcement_level",
-        "Its weight",
+        "Level",
         Of.CHOICE,
         choices=tuple((level.value, level.value) for level in Level),
         path="announcement.level",
@@ -50,7 +51,7 @@ _ROWS: Final = (
 
 def _summary(found: Branding) -> str:
     name = found.product_name or "Leadline"
-    return f"Public pages call themselves {name}."
+    return f"Product name: {name}."
 
 
 ROUTES: Final[tuple[Route, ...]] = SettingForm(

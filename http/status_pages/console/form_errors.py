@@ -11,23 +11,26 @@ from ....storage.status_pages.transactions.lock_bindings import BINDING_NOT_FOUN
 from ...ui.formatting import number
 
 _LABELS: Final = {
-    "slug": "Address",
+    "slug": "Slug",
     "title": "Title",
     "name": "Name",
     "group": "Group",
     "description": "Description",
     "manual_status": "Status",
-    "domain": "Host name",
+    "domain": "Custom domain",
 }
 _SAID: Final = {
-    "slug_taken": ("slug", "Address: another page has it."),
-    "domain_taken": ("domain", "Host name: another page has it."),
-    "page_quota": ("", f"An organization has at most {number(PAGES_OF_ORGANIZATION_MOST)} pages."),
-    "component_quota": ("name", f"A page shows at most {number(COMPONENTS_MOST)} components."),
-    BINDING_NOT_FOUND: ("name", "It is not there any more, or out of the page's project."),
+    "slug_taken": ("slug", "Slug is already in use."),
+    "domain_taken": ("domain", "Domain is already in use."),
+    "page_quota": (
+        "",
+        f"Limit: {number(PAGES_OF_ORGANIZATION_MOST)} status pages per organization.",
+    ),
+    "component_quota": ("name", f"Limit: {number(COMPONENTS_MOST)} components per page."),
+    BINDING_NOT_FOUND: ("name", "It was deleted or belongs to another project."),
     "encryption_key_missing": (
         "visibility",
-        "Its address needs a token, and no key is configured that would encrypt it.",
+        "Unlisted pages need security.encryption_key.",
     ),
 }
 

@@ -286,7 +286,7 @@ def _item(ask: Request, facts: PageEditorData, row: ComponentRow) -> EditableCom
         return EditableComponentItem(row, "", "", STATUS[ComponentStatus(row.manual_status)])
     name = facts.bound.get(row.uid)
     if name is None:
-        return EditableComponentItem(row, "what it showed was deleted", "", "")
+        return EditableComponentItem(row, "monitored object was deleted", "", "")
     if row.home is None or not sees(ask.who, Scope(row.org, row.home)):
         return EditableComponentItem(row, f"a {row.source} of another project", "", "")
     link = f"/{row.source}s/{row.monitor_uid or row.service_uid}"

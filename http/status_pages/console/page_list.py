@@ -25,7 +25,7 @@ from .page_access import ALL, VIEW, reached_by, route
 PAGE_ROWS: Final = 20
 WHO: Final = {
     Visibility.LISTED: "anybody",
-    Visibility.UNLISTED: "whoever has the address",
+    Visibility.UNLISTED: "anyone with the link",
     Visibility.INTERNAL: "members only",
 }
 _TROUBLE: Final = ("down", "degraded")
@@ -102,13 +102,13 @@ def summary(lines: Sequence[StatusPageItem], many: int) -> tuple[str, str]:
         return "", count(many, "status page")
     trouble = sum(line.mark in _TROUBLE for line in lines)
     if not trouble:
-        only = "The status page tells" if many == 1 else "No status page tells"
-        return ("up", f"{only} of no trouble") if many == 1 else ("up", f"{only} of trouble")
+        only = "The status page reports" if many == 1 else "No status page reports"
+        return ("up", f"{only} no problem") if many == 1 else ("up", f"{only} a problem")
     worst = "down" if any(line.mark == "down" for line in lines) else "degraded"
     if many == 1:
-        return worst, "The status page tells of trouble"
-    verb = "tells" if trouble == 1 else "tell"
-    return worst, f"{number(trouble)} of {number(many)} status pages {verb} of trouble"
+        return worst, "The status page reports a problem"
+    verb = "reports" if trouble == 1 else "report"
+    return worst, f"{number(trouble)} of {number(many)} status pages {verb} a problem"
 
 
 ROUTES: Final[tuple[Route, ...]] = (

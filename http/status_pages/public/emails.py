@@ -9,8 +9,8 @@ from ....storage.status_pages.rules.subscription import CONFIRM_EVENT, Subscribe
 from .page_text import exactly, listed, update_word
 from .urls import Addresses
 
-CONFIRM_LINK: Final = "Yes, tell me"
-PAGE_LINK: Final = "Read it on the status page"
+CONFIRM_LINK: Final = "Confirm subscription"
+PAGE_LINK: Final = "View the status page"
 
 
 def confirm_address(base: str, token: str) -> str:
@@ -31,11 +31,10 @@ def confirm_letter(uid: str, to: str, page_title: str, base: str, token: str) ->
     return SubscriberMail(
         uid=uid,
         to=to,
-        subject=f"{page_title}: do you want to be told?",
+        subject=f"Confirm your subscription to {page_title}",
         paragraphs=(
-            f"Somebody, probably you, asked that {page_title} tells this address of incidents.",
-            "If it was you, say so within a day. If it was not, you need do nothing: without a yes "
-            "nothing more is sent.",
+            f"You requested incident updates from {page_title}.",
+            "Confirm within 24 hours. If this was not you, ignore this e-mail.",
         ),
         link=confirm_address(base, token),
         link_text=CONFIRM_LINK,
@@ -64,7 +63,7 @@ def notice_subject(page_title: str, title: str) -> str:
 
 
 def notice_paragraphs(notice: SubscriberNotice) -> tuple[str, ...]:
-    about = f"It is about {listed(notice.components)}." if notice.components else ""
+    about = f"Affects: {listed(notice.components)}." if notice.components else ""
     parts = (f"{update_word(notice.status)}: {notice.title}", notice.body, about)
     return (*(part for part in parts if part), exactly(notice.at))
 

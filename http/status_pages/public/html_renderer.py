@@ -144,7 +144,7 @@ def history_html(
     known = months_shown(now)
     at = known.index(month.name)
     count = len(incidents)
-    many = "No incidents began" if not count else f"{count} incident{'s' * (count > 1)} began"
+    many = "No incidents" if not count else f"{count} incident{'s' * (count > 1)}"
     scope = f"between {_ends(month, now)}."
     return _render(
         "history.html",
@@ -299,7 +299,7 @@ def _maintenance(one: Maintenance, page: Page) -> PublicMaintenanceItem:
         title=one.reason or words.PLANNED,
         running=words.is_running(one, page.updated_at),
         when=words.planned(one, page.updated_at),
-        about=f"It is about {about}." if about else "",
+        about=f"Affects: {about}." if about else "",
     )
 
 

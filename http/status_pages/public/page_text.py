@@ -26,11 +26,11 @@ from ...ui.formatting import GAP, NOTHING, clock, coverage, duration, percent
 from ...ui.formatting import day as day_name
 
 STATUS: Final = {
-    ComponentStatus.OPERATIONAL: "Working",
+    ComponentStatus.OPERATIONAL: "Operational",
     ComponentStatus.DEGRADED: "Degraded",
-    ComponentStatus.PARTIAL_OUTAGE: "Partly down",
-    ComponentStatus.MAJOR_OUTAGE: "Down",
-    ComponentStatus.MAINTENANCE: "Maintenance",
+    ComponentStatus.PARTIAL_OUTAGE: "Partial outage",
+    ComponentStatus.MAJOR_OUTAGE: "Major outage",
+    ComponentStatus.MAINTENANCE: "Under maintenance",
     ComponentStatus.NO_DATA: "No data",
 }
 MARK: Final = {
@@ -63,44 +63,40 @@ _IMPACT_MARK: Final = {
     IncidentImpact.MAJOR: "degraded",
     IncidentImpact.CRITICAL: "down",
 }
-FEED_ABOUT: Final = "Incidents: those that are open, and the newest of those that are over."
+FEED_ABOUT: Final = "Open and recent incidents"
 # Each text follows "No data: ".
 REASON: Final = {
-    NoDataReason.NOT_BOUND: "what was measured for it is no longer there",
-    NoDataReason.PAUSED: "its checks are paused",
-    NoDataReason.NO_RESULT_YET: "it waits for its first result",
-    NoDataReason.NO_FRESH_RESULT: "the last result is too old to go by",
-    NoDataReason.NOT_DECLARED: "it is not settled yet how it is measured",
-    NoDataReason.MEMBERS_UNKNOWN: "too little is known at the moment",
-    NoDataReason.SET_BY_HAND: "it was set so by hand",
+    NoDataReason.NOT_BOUND: "the monitored object was deleted",
+    NoDataReason.PAUSED: "checks are paused",
+    NoDataReason.NO_RESULT_YET: "no result yet",
+    NoDataReason.NO_FRESH_RESULT: "the last result is stale",
+    NoDataReason.NOT_DECLARED: "not configured",
+    NoDataReason.MEMBERS_UNKNOWN: "not enough data",
+    NoDataReason.SET_BY_HAND: "set manually",
 }
-# Each text follows "withheld: ".
+# Each text follows "No data: ".
 WITHHELD: Final = {
-    Withheld.NO_SLI: "it is not settled yet how it is measured",
-    Withheld.NOTHING_SEALED: "it is too new",
+    Withheld.NO_SLI: "not configured",
+    Withheld.NOTHING_SEALED: "no data yet",
     Withheld.NOTHING_MEASURED: "not measured",
-    Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "its measured time begins later",
-    Withheld.STORAGE_GAP: "some of what was measured is missing",
-    Withheld.ZERO_DECIDABLE_TIME: "it could not be told at any time",
+    Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "measured time starts later",
+    Withheld.STORAGE_GAP: "stored data is incomplete",
+    Withheld.ZERO_DECIDABLE_TIME: "state unknown for the whole period",
     Withheld.DECIDABLE_COVERAGE_BELOW_MIN: "coverage below 90 %",
-    Withheld.SPANS_DEFINITION_REVISIONS: "how it is measured was changed meanwhile",
+    Withheld.SPANS_DEFINITION_REVISIONS: "definition changed",
 }
 _BEING: Final = {
-    ComponentStatus.MAJOR_OUTAGE: ("is down", "are down"),
-    ComponentStatus.PARTIAL_OUTAGE: ("is partly down", "are partly down"),
+    ComponentStatus.MAJOR_OUTAGE: ("has a major outage", "have a major outage"),
+    ComponentStatus.PARTIAL_OUTAGE: ("has a partial outage", "have a partial outage"),
     ComponentStatus.DEGRADED: ("is degraded", "are degraded"),
-    ComponentStatus.MAINTENANCE: ("is in planned maintenance", "are in planned maintenance"),
-    ComponentStatus.NO_DATA: ("is not measured at the moment", "are not measured at the moment"),
-    ComponentStatus.OPERATIONAL: ("is working", "are working"),
+    ComponentStatus.MAINTENANCE: ("is under maintenance", "are under maintenance"),
+    ComponentStatus.NO_DATA: ("has no data", "have no data"),
+    ComponentStatus.OPERATIONAL: ("is operational", "are operational"),
 }
 _TROUBLE: Final = (
     ComponentStatus.MAJOR_OUTAGE,
     ComponentStatus.PARTIAL_OUTAGE,
     ComponentStatus.DEGRADED,
-)
-_NUMBERS: Final = (
-    *("none", "one", "two", "three", "four", "five", "six"),
-    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
 _NAMED_MOST: Final = 2
 
@@ -131,17 +127,17 @@ def status_line(page: Page) -> StatusLine:
         worst = max(page.active, key=lambda one: _IMPACTS.index(one.impact))
         text = page.active[0].title
         if len(page.active) > 1:
-            text = f"{len(page.active)} incidents are open"
+            text = f"{len(page.active)} open incidents"
         return StatusLine(_IMPACT_MARK[worst.impact], text)
     match page.summary.state:
         case PageSummaryState.EMPTY:
-            return StatusLine("pending", "Nothing is shown here yet")
+            return StatusLine("pending", "No components yet")
         case PageSummaryState.NO_DATA:
-            return StatusLine("unknown", "Not measured at the moment")
+            return StatusLine("unknown", "No data")
         case PageSummaryState.OPERATIONAL if page.summary.unmeasured:
-            return StatusLine("up", "All that is measured works")
+            return StatusLine("up", "All measured systems operational")
         case PageSummaryState.OPERATIONAL:
-            return StatusLine("up", "Everything works")
+            return StatusLine("up", "All systems operational")
         case PageSummaryState.IMPAIRED:
             return StatusLine("maint", _planned(page))
 
@@ -164,47 +160,36 @@ def line_beneath(page: Page) -> str:
         rest = [one for one in components if one.status not in _TROUBLE]
         return "".join(f"{one.name} {_BEING[one.status][0]}." for one in rest)
     if page.summary.state is PageSummaryState.NO_DATA:
-        return f"{_none_of(components)} is measured at the moment."
+        return f"0 of {len(components)} components have data."
     first = _how_many_work(components)
     said = page.summary.status if page.summary.status in _TROUBLE else None
     clauses: list[str] = []
     for status in (*_TROUBLE, ComponentStatus.MAINTENANCE, ComponentStatus.NO_DATA):
         names = [one.name for one in components if one.status is status]
         if names and status is not said:
-            clauses.append(_clause(names, status, begins=not clauses))
+            clauses.append(_clause(names, status))
     return f"{first} {listed(clauses)}." if clauses else first
 
 
 def _how_many_work(components: Sequence[Component]) -> str:
     works = sum(one.status is ComponentStatus.OPERATIONAL for one in components)
-    many = in_words(len(components))
-    if works == len(components):
-        return f"{'Both' if works == 2 else f'All {many}'} parts are working."
-    if not works:
-        return f"{_none_of(components)} is working."
-    return f"{in_words(works).capitalize()} of {many} parts {'are' if works > 1 else 'is'} working."
+    return f"{works} of {len(components)} components operational."
 
 
-def _none_of(components: Sequence[Component]) -> str:
-    none = "Neither" if len(components) == 2 else "None"
-    return f"{none} of {in_words(len(components))} parts"
-
-
-def _clause(names: Sequence[str], status: ComponentStatus, *, begins: bool) -> str:
+def _clause(names: Sequence[str], status: ComponentStatus) -> str:
     """Returns a clause with a few names, or with a number, always for components without data."""
     one, several = _BEING[status]
     being = one if len(names) == 1 else several
     if len(names) <= _NAMED_MOST and status is not ComponentStatus.NO_DATA:
         return f"{listed(names)} {being}"
-    many = in_words(len(names))
-    return f"{many.capitalize() if begins else many} part{'s' * (len(names) > 1)} {being}"
+    return f"{len(names)} component{'s' * (len(names) > 1)} {being}"
 
 
 def _who_is(components: Sequence[Component], status: ComponentStatus) -> str:
     names = [one.name for one in components if one.status is status]
     one, several = _BEING[status]
     if len(names) > _NAMED_MOST:
-        return f"{len(names)} of {len(components)} parts {several}"
+        return f"{len(names)} of {len(components)} components {several}"
     return f"{listed(names)} {one if len(names) == 1 else several}"
 
 
@@ -213,10 +198,6 @@ def listed(parts: Sequence[str]) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def in_words(many: int) -> str:
-    return _NUMBERS[many] if many < len(_NUMBERS) else str(many)
 
 
 def why_no_data(component: Component) -> str:
@@ -233,7 +214,7 @@ def figure_of(component: Component) -> FigureText | None:
     availability = measured.split.availability()
     if component.withheld is not None or availability is None:
         why = WITHHELD[component.withheld or Withheld.NOTHING_MEASURED]
-        return FigureText(NOTHING, f"withheld: {why}, {covered}", withheld=True)
+        return FigureText(NOTHING, f"No data: {why}, {covered}", withheld=True)
     since = "" if measured.since is None else f", since {day_name(measured.since)}"
     return FigureText(percent(availability, measured.sample), f"{covered}{since}")
 
@@ -252,7 +233,7 @@ def day_text(day: ComponentDay, *, is_today: bool = False) -> str:
         if not parts:
             parts.append("no downtime")
         parts.append(f"{length(split.unknown_us)} not measured")
-    said = ", ".join(parts) or "working, fully measured"
+    said = ", ".join(parts) or "operational, fully measured"
     return f"{said} so far" if is_today else said
 
 

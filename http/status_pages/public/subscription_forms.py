@@ -45,9 +45,7 @@ async def send_form(ask: Request) -> Response:
     chosen = ask.form.get("component", [])
     field = "url" if typed.get("url") and not typed.get("email") else "email"
     if typed.get("url") and typed.get("email"):
-        return await _form(
-            ask, ask.form, "url", "is one too many beside an address: send one alone"
-        )
+        return await _form(ask, ask.form, "url", "give either an e-mail address or a URL")
     try:
         await request_subscription(ask, _asked(field, typed.get(field, ""), chosen))
     except Refused as refused:
@@ -65,7 +63,7 @@ async def send_form(ask: Request) -> Response:
         branding,
         addresses,
         page.title,
-        "One more step",
+        "Check your inbox" if field == "email" else "Confirm your webhook",
         _ASKED[field],
     )
 
@@ -81,18 +79,17 @@ def _asked(field: str, address: str, chosen: Sequence[str]) -> SubscriptionReque
 
 _ASKED: Final = {
     "email": (
-        "If this address can be written to, a mail is on its way to it. Nothing is sent beyond "
-        "that until the button behind its link is pressed, within a day. One address is asked at "
-        "most once in ten minutes."
+        "Check your inbox for a confirmation link. It expires in 24 hours. At most one e-mail"
+        " per address is sent in 10 minutes."
     ),
     "url": (
-        "The URL is sent a challenge now. Nothing is sent beyond that until it has answered with "
-        "the challenge. One URL is asked at most once in ten minutes."
+        "We sent a challenge to the URL; answer it to confirm. At most one challenge per URL"
+        " is sent in 10 minutes."
     ),
 }
 _WHY: Final = {
-    "rate_limited": "was asked for too often; try again later",
-    "mail_unavailable": "cannot be written to by this installation",
+    "rate_limited": "was requested too often; try again later",
+    "mail_unavailable": "cannot receive messages from this installation",
 }
 
 
@@ -131,12 +128,12 @@ async def show_confirm(ask: Request) -> Response:
     found, branding = await _subscription(ask)
     if found is None or not found.can_confirm:
         return _gone(ask, branding)
-    of = f" that is about {listed(found.chosen)}" if found.chosen else ""
-    said = (
-        f"{found.address} will be told when {found.page_title} says something of an incident{of}."
+    of = f": {listed(found.chosen)}" if found.chosen else ""
+    said = f"{found.address} will receive incident updates of {found.page_title}{of}."
+    heading = f"Confirm your subscription to {found.page_title}"
+    return _answer_text(
+        branding, _home(ask), found.page_title, heading, said, "Confirm subscription"
     )
-    heading = "Do you want to be told?"
-    return _answer_text(branding, _home(ask), found.page_title, heading, said, "Yes, tell me")
 
 
 async def confirm(ask: Request) -> Response:
@@ -148,20 +145,20 @@ async def confirm(ask: Request) -> Response:
             return _gone(ask, branding)
         if problem.code != "rate_limited":
             raise
-        said = "Too much was confirmed from where you are. Press the button again in a minute."
+        said = "Too many confirmations from your network. Try again in 1 minute."
         return _answer_text(
             branding,
             _home(ask),
             "",
-            "Not yet",
+            "Not confirmed",
             said,
-            "Yes, tell me",
+            "Confirm subscription",
             status=problem.status,
             more=problem.headers,
         )
     assert found is not None, "it was confirmed"
-    said = "One mail when an incident opens, when there is something to say, and when it ends."
-    return _answer_text(branding, _home(ask), found.page_title, "You will be told", said)
+    said = "You receive messages on new incidents, updates and resolution."
+    return _answer_text(branding, _home(ask), found.page_title, "Subscription confirmed", said)
 
 
 async def show_leave(ask: Request) -> Response:
@@ -170,11 +167,11 @@ async def show_leave(ask: Request) -> Response:
         return _gone(ask, branding)
     if found is None:
         return _answer_text(
-            branding, _home(ask), "", "You are told nothing", "This subscription has ended."
+            branding, _home(ask), "", "You are not subscribed", "This subscription has ended."
         )
-    said = f"{found.address} is told of incidents of {found.page_title}."
-    heading = "Do you want to be told no more?"
-    return _answer_text(branding, _home(ask), found.page_title, heading, said, "Tell me no more")
+    said = f"{found.address} receives incident updates of {found.page_title}."
+    heading = "Unsubscribe from updates?"
+    return _answer_text(branding, _home(ask), found.page_title, heading, said, "Unsubscribe")
 
 
 async def leave(ask: Request) -> Response:
@@ -183,7 +180,7 @@ async def leave(ask: Request) -> Response:
         return _gone(ask, branding)
     await end_subscription(ask, ask.words["token"])
     said = "This subscription has ended. You can subscribe again at any time."
-    return _answer_text(branding, _home(ask), "", "You are told no more", said)
+    return _answer_text(branding, _home(ask), "", "You are unsubscribed", said)
 
 
 async def _subscription(ask: Request) -> tuple[Subscription | None, Branding]:
@@ -199,12 +196,9 @@ def _home(ask: Request) -> Addresses:
 
 def _gone(ask: Request, branding: Branding) -> Response:
     said = (
-        "Nothing was asked for by this link, or longer than a day ago. Subscribe once more on the "
-        "status page to get a new one."
+        "The link is unknown or has expired. Subscribe again on the status page to get a new one."
     )
-    return _answer_text(
-        branding, _home(ask), "", "This link is not valid any more", said, status=404
-    )
+    return _answer_text(branding, _home(ask), "", "This link has expired", said, status=404)
 
 
 def _answer_text(

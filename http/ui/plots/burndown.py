@@ -71,7 +71,7 @@ def plot_text(steps: Sequence[BudgetStep]) -> str:
     if not drawn:
         return "Nothing was measured."
     last = drawn[-1].left
-    said = f"{whole_percent(last)} left" if last > 0 else "0\u202f% left"
+    said = f"{whole_percent(last)} left" if last > 0 else "budget used up"
     falls = sum(bool(step.cost) for step in steps)
     if falls:
         said += f", {falls} {'fall' if falls == 1 else 'falls'}"

@@ -226,10 +226,10 @@ def _not_yet_announced(
 _TAILS: Final = {
     ServiceCondition.DOWN: " is down",
     ServiceCondition.DEGRADED: " is degraded",
-    ServiceCondition.UNKNOWN: " cannot be seen",
+    ServiceCondition.UNKNOWN: " is unknown",
 }
 
 
 def tail_of(live: ServiceCondition) -> str:
     """Returns the title of an episode after the service name."""
-    return _TAILS.get(live, " is in trouble")
+    return _TAILS.get(live, " has a problem")

@@ -7,8 +7,8 @@ from ...incidents.rules.incident import _clipped_outage_text as _clipped
 from ...incidents.rules.incident import lasted
 
 DOWN_TAIL: Final = " is down"
-OPENED_BODY: Final = "Automatic checks fail."
-RECOVERED_BODY: Final = "Automatic checks succeed again."
+OPENED_BODY: Final = "Our monitoring detected a problem. We are investigating."
+RECOVERED_BODY: Final = "Our monitoring shows recovery."
 
 
 def down_title(name: str) -> str:
@@ -20,4 +20,4 @@ def still_down_title(name: str, began_at: Instant, now: Instant) -> str:
 
 
 def recovered_title(name: str, began_at: Instant, ended_at: Instant) -> str:
-    return _clipped(name, f" is up again after {lasted(ended_at - began_at)}")
+    return _clipped(name, f" recovered after {lasted(ended_at - began_at)}")

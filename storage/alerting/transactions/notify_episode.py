@@ -44,9 +44,9 @@ from ..tables import outages
 from ..tables import service_episodes as episodes
 from ..tables.service_episodes import EpisodeRow
 
-OPENED_BODY = "What this service is made of fails."
-RECOVERED_BODY = "What this service is made of answers again."
-DELETED_BODY = "This service is no longer watched."
+OPENED_BODY = "Our monitoring shows a problem. We are investigating."
+RECOVERED_BODY = "Our monitoring shows recovery."
+DELETED_BODY = "The service was deleted."
 # Recheck interval of adopted outages until the page is delivered, µs.
 LOOK_US = 30_000_000
 
@@ -110,7 +110,7 @@ async def remind(
 ) -> None:
     """Re-notifies the channels that were notified of the episode."""
     await episodes.remind_of_episode(tx, episode)
-    tail = f" is still in trouble after {lasted(tx.now - episode.began_at)}"
+    tail = f" still has a problem after {lasted(tx.now - episode.began_at)}"
     title = clipped_title(spoken.service.name, tail)
     page = await _notification(tx, spoken, incident, "reminder", title)
     to = stream_of(incident)

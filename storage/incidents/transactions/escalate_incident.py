@@ -80,9 +80,7 @@ def _notification(row: IncidentRow, number: int, why: str) -> Notification:
         status="down",
         severity=row.impact,
         title=row.title,
-        lines=(
-            f"{'' if number == 1 else 'Nobody has acknowledged. '}Step {number} of the ladder.",
-        ),
+        lines=(f"{'' if number == 1 else 'Not acknowledged. '}Escalation step {number}.",),
         why=why,
         since=row.started_at,
         path=f"/incidents/{row.uid}",

@@ -85,7 +85,7 @@ def recovery_page(incident: IncidentRow, update: UpdateRow) -> Notification:
 
 def _lasted(incident: IncidentRow) -> str:
     over_at = incident.resolved_at
-    return "" if over_at is None else f"It lasted {lasted(over_at - incident.started_at)}."
+    return "" if over_at is None else f"Duration: {lasted(over_at - incident.started_at)}."
 
 
 def path_of(incident: IncidentRow) -> str:

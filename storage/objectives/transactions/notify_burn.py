@@ -27,9 +27,9 @@ from ..rows import BurnRuleRow
 from ..rules import BurnNotification, BurnSeverity, BurnState, fires, word_of
 from ..tables.burn_rules import RuleSeen, clear_notified
 
-BURNING_TAIL = " burns its budget too fast"
-CALM_TAIL = " no longer burns its budget too fast"
-UNWATCHED_TAIL = " is no longer watched by this rule"
+BURNING_TAIL = ": high error-budget burn rate"
+CALM_TAIL = ": error-budget burn rate is normal"
+UNWATCHED_TAIL = ": burn rule removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ def _notification(
         status="recovered" if calm else "down",
         severity=severity.value,
         title=clipped_title(of.name, tail),
-        lines=(f"{times} times its pace over {wide} and over {narrow}; budget of {row.window}",),
+        lines=(f"burn rate {times} over {wide} and {narrow}; budget of {row.window}",),
         why="",
         since=since,
         path=of.path,

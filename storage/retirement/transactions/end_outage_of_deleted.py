@@ -10,7 +10,7 @@ from ...monitors.rows import MonitorRow
 from ...objectives.tables import burn_rules
 from ...objectives.transactions.notify_burn import notify_unwatched, of_monitor
 
-DELETED_BODY = "What was checked is no longer watched."
+DELETED_BODY = "The monitor was deleted."
 
 
 async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
@@ -29,5 +29,5 @@ async def end_with_monitor(tx: Tx, row: MonitorRow) -> None:
         )
         await write_entry(tx, incident, entry)
     elif subject and outage and outage.announced_at is not None and outage.mark_notified_alone:
-        await notify_end(tx, subject, outage, f"{subject.name[:150]} is no longer watched")
+        await notify_end(tx, subject, outage, f"{subject.name[:150]} was deleted")
     await notify_unwatched(tx, of_monitor(row), burning)

@@ -182,14 +182,13 @@ def conversion_notes(
     """
     notes = []
     if after is ComponentSource.MANUAL:
-        notes.append("Its status is what is set by hand, and it has no uptime.")
+        notes.append("The status is set manually and has no uptime.")
     elif before is ComponentSource.MANUAL:
-        notes.append("Its status and uptime are those that were measured, of the past too.")
+        notes.append("The status and the uptime, including the past, are measured.")
     else:
-        notes.append("Its status and uptime become those of what it is bound to, of the past too.")
+        notes.append("The status and the uptime, including the past, come from the new source.")
     if before is not ComponentSource.MANUAL and is_bound:
         notes.append(
-            "Incidents about what it was bound to are shown no more, "
-            "unless another component is bound to it."
+            "Incidents of the old source are no longer shown, unless another component uses it."
         )
     return notes
