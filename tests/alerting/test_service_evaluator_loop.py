@@ -162,7 +162,7 @@ async def test_unknown_opens_an_episode_where_it_is_asked_for(story: Speaking) -
     await story.step(EVERY)
     assert await story.incidents() == []
     await story.steps(4 * MINUTE, EVERY)
-    assert await story.incidents() == [("Shop cannot be seen", "investigating", 1)]
+    assert await story.incidents() == [("Shop is unknown", "investigating", 1)]
 
 
 async def test_people_are_reminded_until_somebody_takes_it_up(story: Speaking) -> None:

@@ -141,7 +141,7 @@ async def test_who_chose_a_component_is_told_of_that_one(readers: Readers, world
         letters = await readers.until_letters(2)
         await readers.until_quiet()
     assert [one["Subject"] for one in readers.letters()[1:]] == ["Acme: Cards fail"]
-    assert "It is about Payments." in text_of(letters[1])
+    assert "Affects: Payments." in text_of(letters[1])
 
 
 async def test_what_somebody_else_asks_for_an_address_changes_nothing(
