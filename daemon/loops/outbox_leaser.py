@@ -20,6 +20,7 @@ from ...storage.engine.pools import Pool, Rejected, Tx
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
 from ...storage.notifications.rows import Backlog
 from ...storage.notifications.rules.delivery_retry import (
+    CLAIM_MOST,
     LEASE_LOST,
     LEASE_US,
     SLOW_AFTER_US,
@@ -129,7 +130,11 @@ class OutboxLeaser:
     async def pass_once(self) -> int:
         """Settles the outcomes and leases due events; returns the number of leased events."""
         await self._settle()
-        leased = await self._lease()
+        leased = 0
+        while claimed := await self._lease():
+            leased += claimed
+            if claimed < CLAIM_MOST:
+                break
         await self._look_at_backlog()
         return leased
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
+import pytest
 import trio
 
 from leadline.storage.core.instant import SECOND, Instant
@@ -19,6 +20,7 @@ from leadline.storage.notifications.rules.delivery_retry import (
 )
 from leadline.storage.notifications.rules.notification import Topic
 from leadline.storage.notifications.tables import dead_letters
+from leadline.storage.notifications.transactions import edit_channels
 from leadline.storage.notifications.transactions.edit_webhooks import delete_webhook, enable_webhook
 from leadline.storage.notifications.transactions.enqueue_notifications import enqueue_pages
 from leadline.storage.notifications.transactions.lease_deliveries import (
@@ -265,6 +267,24 @@ async def test_those_who_fail_hide_nobody_who_is_well(world: World) -> None:
     found = await leased(world, beside)
     assert [d.is_failing for d in found] == [True, True, False, False]
     assert [d.is_page for d in found] == [True, True, True, False]
+
+
+async def test_a_claim_has_at_most_fifty_events(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200 destinations are due, and half of them failed before."""
+    monkeypatch.setattr(edit_channels, "CHANNELS_OF_PROJECT_MOST", 200)
+    tell = Telling(world)
+    channels = [await tell.channel() for _ in range(200)]
+    await tell.paged(uuid4(), "down", *(row.id for row in channels))
+    async with world.pool.transaction("fail") as tx:
+        await tx.execute("update destinations set failures = 3 where id %% 2 = 0")
+    held: list[InFlight] = []
+    claims = []
+    while found := await leased(world, held):
+        claims.append([d.is_failing for d in found])
+        held += [InFlight(d.is_page, d.is_failing, is_slow=False) for d in found]
+    assert claims == [[False] * 50, [True] * 50]
 
 
 async def test_one_that_fails_rests_as_a_whole_and_is_tried_by_one(world: World) -> None:

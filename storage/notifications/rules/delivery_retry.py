@@ -213,6 +213,10 @@ class CapacityLimits:
         whole = self.whole.of(is_failing=is_failing)
         return whole if is_page else min(whole, self.webhooks.of(is_failing=is_failing))
 
+    def of_claim(self) -> "CapacityLimits":
+        """Returns the capacity of the next claim."""
+        return replace(self, whole=replace(self.whole, both=min(self.whole.both, CLAIM_MOST)))
+
     def less(
         self, count: int, *, is_page: bool, is_failing: bool, is_slow: bool = False
     ) -> "CapacityLimits":
@@ -224,6 +228,8 @@ class CapacityLimits:
         )
 
 
+# Events of one claim, so that a process that ends leaves few leases to expire.
+CLAIM_MOST: Final = 50
 # Limits of one process: sends that have just begun, and the same number of slow or failing ones. A
 # hanging destination occupies a fast place only until its send counts as slow, and gets no other
 # in that time. After its failure it loses the fast place. Webhooks have a share of

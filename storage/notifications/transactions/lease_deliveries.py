@@ -54,7 +54,8 @@ class LeasedDeliveries:
 
 
 async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> LeasedDeliveries:
-    """Leases up to the free capacity `rooms`. Leases end LEASE_US after `tx.now`."""
+    """Leases up to the free capacity `rooms`, at most CLAIM_MOST. Leases end LEASE_US after now."""
+    rooms = rooms.of_claim()
     if rooms.whole.both <= 0:
         return LeasedDeliveries((), 0)
     wanted = allot(await deliveries.lock_wanting(tx, rooms), rooms)
