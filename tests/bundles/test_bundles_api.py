@@ -86,6 +86,13 @@ async def test_a_plan_writes_nothing(api: Api) -> None:
     assert await api.rows("select from audit_entries where action like 'monitor.%%'") == []
 
 
+async def test_an_application_is_not_audited(api: Api) -> None:
+    await applied(api, bundle({"web": WEB, "nightly": PUSH}))
+    await applied(api, bundle({"web": {**WEB, "interval_seconds": 77}}))
+    await applied(api, bundle({}))
+    assert await api.rows("select action, target from audit_entries") == []
+
+
 async def test_what_a_bundle_manages_is_not_written_by_hand(api: Api) -> None:
     await applied(api, bundle({"web": WEB, "nightly": PUSH}))
     path = f"/monitors/{(await monitors(api))['web']['id']}"

@@ -85,6 +85,11 @@ async def audit(tx: Tx, principal: Principal, org: int, action: str, target: str
 
 
 async def audit_many(tx: Tx, principal: Principal, writes: Sequence[tuple[int, str, str]]) -> None:
-    """Writes audit entries of (organization, action, target)."""
+    """Writes audit entries of (organization, action, target).
+
+    Writes of bundles and file providers are not audited.
+    """
+    if principal.provider:
+        return
     actor = principal.user if isinstance(principal.user, UUID) else None
     await insert_audits(tx, writes, actor, principal.label, via_token=principal.via_token)
