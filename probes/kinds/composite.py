@@ -34,14 +34,14 @@ SPEC = Spec(
         Field(
             name="mode",
             type=FieldType.CHOICE,
-            help="Required children that are up: all, any (at least one) or a quorum.",
+            help="all: all children must be up; any: one must be up; quorum: see quorum.",
             default="all",
             choices=MODES,
         ),
         Field(
             name="quorum",
             type=FieldType.INTEGER,
-            help="For mode quorum: number of children that must be up.",
+            help="For mode quorum: down when at least so many children are down.",
             least=1,
             most=CHILDREN_MOST,
         ),

@@ -43,7 +43,7 @@ def is_up(mode: str, quorum: int, ups: Sequence[bool]) -> bool:
         return all(ups)
     if mode == "any":
         return any(ups)
-    return sum(ups) >= min(quorum, len(ups))
+    return ups.count(False) < quorum
 
 
 def by_trying(mode: str, quorum: int, found: Sequence[SliCondition]) -> SliCondition:
@@ -86,9 +86,11 @@ def test_the_form_offers_the_modes_that_there_are() -> None:
         ("any", 0, [GOOD, BAD, UNKNOWN], GOOD),
         ("any", 0, [BAD, UNKNOWN], UNKNOWN),
         ("quorum", 2, [GOOD, GOOD, UNKNOWN], GOOD),
+        ("quorum", 2, [GOOD, GOOD, GOOD, BAD], GOOD),
+        ("quorum", 2, [GOOD, GOOD, BAD, BAD], BAD),
         ("quorum", 2, [GOOD, UNKNOWN, BAD], UNKNOWN),
         ("quorum", 2, [GOOD, EXCLUDED, EXCLUDED], GOOD),
-        ("quorum", 2, [BAD, EXCLUDED, EXCLUDED], BAD),
+        ("quorum", 2, [BAD, EXCLUDED, EXCLUDED], GOOD),
         ("all", 0, [EXCLUDED, EXCLUDED], EXCLUDED),
     ],
 )

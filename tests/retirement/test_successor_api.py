@@ -174,8 +174,9 @@ async def test_a_composite_becomes_a_service_that_says_the_same(
     said = declaration["policies"]
     assert (said["aggregation"]["mode"], said["region"]["mode"]) == policies
     if policies[0] == "quorum":
-        assert said["aggregation"]["healthy_min"] == 2
-        assert said["aggregation"]["degraded_min"] == 2
+        # Down when both are down.
+        assert said["aggregation"]["healthy_min"] == 1
+        assert said["aggregation"]["degraded_min"] == 1
     assert [each["id"] for each in found["supersedes"]] == [str(row.uid)]
     again = await convert(api, row, 200)
     assert again["already_converted"] is True

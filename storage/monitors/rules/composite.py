@@ -27,7 +27,10 @@ Line = list[tuple[TimeSpan, SliCondition]]
 
 
 class CompositeMode(StrEnum):
-    """Rule for the number of counted members that must be up."""
+    """Rule by which members decide.
+
+    `all`: up if all are up. `any`: up if one is up. `quorum`: down if at least that many are down.
+    """
 
     ALL = "all"
     ANY = "any"
@@ -62,10 +65,7 @@ class CompositeMember:
 def composite_status(
     mode: CompositeMode, quorum: int, members: Iterable[SliCondition]
 ) -> SliCondition:
-    """Returns the combined condition of the members.
-
-    A quorum is limited to the counted members: maintenance of some is not a failure of the others.
-    """
+    """Returns the combined condition of the members. Members in maintenance do not count."""
     found = list(members)
     up = found.count(SliCondition.GOOD)
     unknown = found.count(SliCondition.UNKNOWN)
@@ -76,16 +76,17 @@ def _status_of(mode: CompositeMode, quorum: int, up: int, down: int, unknown: in
     counting = up + down + unknown
     if not counting:
         return SliCondition.EXCLUDED
+    # Number of members that make the composite down.
     match mode:
         case CompositeMode.ALL:
-            needed = counting
+            fatal = 1
         case CompositeMode.ANY:
-            needed = 1
+            fatal = counting
         case CompositeMode.QUORUM:
-            needed = min(quorum, counting)
-    if up >= needed:
-        return SliCondition.GOOD
-    return SliCondition.UNKNOWN if up + unknown >= needed else SliCondition.BAD
+            fatal = quorum
+    if down >= fatal:
+        return SliCondition.BAD
+    return SliCondition.UNKNOWN if down + unknown >= fatal else SliCondition.GOOD
 
 
 class Lines:

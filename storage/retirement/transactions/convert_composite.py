@@ -29,7 +29,7 @@ from ...services.tables import services
 from ...services.transactions.create_service import ServiceDraft, create_service
 from ...services.transactions.declare_service import DeclarationDraft, declare
 from ...services.transactions.set_paging_target import lock_owning_policy
-from ..rules import SEVERAL_REGIONS, policies_of
+from ..rules import policies_of
 from .set_successor import lock_with_project
 
 
@@ -114,13 +114,13 @@ def _policies(
     for index, uid in enumerate(sli):
         if uid not in children:
             raise Refused("invalid", f"sli[{index}]", "is not a child of the composite")
-    regions = {children[uid].region for uid in sli}
+    regions = [children[uid].region for uid in sli]
     quorum = config.get("quorum")
     found = policies_of(
         CompositeMode(str(config["mode"])), quorum if isinstance(quorum, int) else 0, regions
     )
-    if found is None:
-        raise Refused("invalid", "quorum", SEVERAL_REGIONS)
+    if isinstance(found, str):
+        raise Refused("invalid", "quorum", found)
     return found
 
 

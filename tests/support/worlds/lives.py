@@ -147,8 +147,9 @@ def _made_of(mode: str, quorum: int, found: tuple[int, ...]) -> int:
     answers = set()
     for unknown_are in (GOOD, BAD):
         ups = sum((unknown_are if c == UNKNOWN else c) == GOOD for c in counting)
-        needed = {"all": len(counting), "any": 1, "quorum": min(quorum, len(counting))}[mode]
-        answers.add(GOOD if ups >= needed else BAD)
+        downs = len(counting) - ups
+        is_down = {"all": downs > 0, "any": ups == 0, "quorum": downs >= quorum}[mode]
+        answers.add(BAD if is_down else GOOD)
     return answers.pop() if len(answers) == 1 else UNKNOWN
 
 
