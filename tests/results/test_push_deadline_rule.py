@@ -101,9 +101,8 @@ def sit_through(
     promised: tuple[bool, int, int] | None = None
     begun: int | None = None
     for now in range(since, through + 1):
-        term = next((t for t in reversed(terms) if t.from_ <= now), None)
-        if term is None:
-            continue
+        # A heartbeat can arrive before the first term begins, and is the begin of its wait.
+        term = next((t for t in reversed(terms) if t.from_ <= now), terms[0])
         mine = (term.enabled, term.interval_us, term.grace_us)
         in_maintenance = any(s.from_ <= now < s.until for s in maintenance)
         if mine != promised or begun is None:

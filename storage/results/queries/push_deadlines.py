@@ -12,7 +12,9 @@ select m.org, m.id, m.shard, h.ts + make_interval(secs => m.interval_seconds
 from monitors m left join lateral (
   select ts, msg from heartbeats where org = m.org and monitor = m.id
   order by ts desc limit 1) h on true
-where m.type = 'push' and m.enabled and m.shard = any(%(shards)s)
+where m.type = 'push' and m.shard = any(%(shards)s)
+  -- A deadline can have passed just before the monitor was paused.
+  and (m.enabled or m.updated_at > at(%(now)s) - interval '1 minute')
 """
 
 
@@ -20,5 +22,5 @@ async def select_push_deadlines(
     tx: Tx, shards: Sequence[int]
 ) -> list[tuple[MonitorKey, int, Instant | None]]:
     """Returns (key, shard, lower bound of the next deadline), None before the first heartbeat."""
-    rows = await tx.rows(_SELECT, shards=list(shards))
+    rows = await tx.rows(_SELECT, shards=list(shards), now=tx.now)
     return [(MonitorKey((org, monitor)), shard, deadline) for org, monitor, shard, deadline in rows]

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...core.instant import LATEST, Instant
+from ...core.instant import EARLIEST, LATEST, Instant
 from ...core.time_span import TimeSpan
 from ...scheduling.rules.expected_run import (
     COVERED_LATE,
@@ -118,7 +118,11 @@ def stretches(
 
 
 def _promises(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Instant, Instant]]:
-    """Yields (term, begin, end) per expectation. Other edits do not restart it."""
+    """Yields (term, begin, end) per expectation. Other edits do not restart it.
+
+    The first one has no begin: it is the first heartbeat that begins the wait, and one can arrive
+    before the first term does.
+    """
     current: tuple[ScheduleTerm, Instant, Instant] | None = None
     for term, end in spans(terms):
         if end <= term.from_:
@@ -128,7 +132,7 @@ def _promises(terms: Sequence[ScheduleTerm]) -> Iterator[tuple[ScheduleTerm, Ins
             continue
         if current is not None:
             yield current
-        current = (term, term.from_, end)
+        current = (term, EARLIEST if current is None else term.from_, end)
     if current is not None:
         yield current
 
