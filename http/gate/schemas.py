@@ -21,6 +21,7 @@ from ...storage.gate.rules.gate_policy import (
     PolicySource,
     WindowMode,
 )
+from ...storage.gate.rules.gate_replay import Hindsight
 from ..services.schemas.services import NotNegative, WindowName
 from ..wire.schema import InstantText, RequestSchema, Schema
 
@@ -270,12 +271,19 @@ class ReplaySpan(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
 
 
 class ReplayedDecision(Schema, frozen=True, kw_only=True):
-    """Decision, with the state of the draft for the same facts as `draft_state`."""
+    """Decision, with the state of the draft for the same facts as `draft_state`.
+
+    `span_state` is the state of `in_force` at its minute. `hindsight` is present if it differs from
+    `state`, and names the reason: the decision had no sealed time of the last minutes (`seal_lag`),
+    the policy changed within the minute, or facts changed later.
+    """
 
     decision_id: UUID
     evaluated_at: InstantText
     state: GateState
     draft_state: GateState
+    span_state: GateState | UnsetType = UNSET
+    hindsight: Hindsight | UnsetType = UNSET
 
 
 class PolicyReplay(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):

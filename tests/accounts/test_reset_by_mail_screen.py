@@ -111,7 +111,7 @@ async def test_mail_is_set_by_a_form_that_keeps_what_was_typed(world: World) -> 
     assert status == 303
     answer = await world.api.ask("global_admin", "GET", "/admin/mail?saved=yes")
     page = await answer.get_data(as_text=True)
-    assert "Letters are sent by mail.test, from a@b.test, and lead to https://a.test." in page
+    assert "E-mails are sent by mail.test, from a@b.test, with links to https://a.test." in page
     assert "a secret word" not in page
     status, page = await save(**{**whole, "smtp_host": "other.test"}, smtp_username="u")
     assert (status, "Password: must be given again" in page) == (400, True)

@@ -118,7 +118,7 @@ async def test_the_machine_s_owner_removes_it(world: World) -> None:
     async with world.pool.transaction("remove") as tx:
         await second_factor.remove_factor(tx, world.editor, "Mara@example.com")
     assert await made.give(None) is TotpOutcome.PASSED
-    with pytest.raises(Refused, match="nobody here"):
+    with pytest.raises(Refused, match="no account has this e-mail address"):
         async with world.pool.transaction("remove") as tx:
             await second_factor.remove_factor(tx, world.editor, "nobody@example.com")
 

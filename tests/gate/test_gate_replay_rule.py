@@ -1,12 +1,14 @@
 """A replay in a few looks says of every minute what looking at each of them says."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from leadline.storage.alerting.rules.paging_delegation import SignalReason
 from leadline.storage.core.availability import Withheld
@@ -22,15 +24,18 @@ from leadline.storage.gate.rules.gate import (
 from leadline.storage.gate.rules.gate_evidence import decide_clauses
 from leadline.storage.gate.rules.gate_policy import Document, WindowMode
 from leadline.storage.gate.rules.gate_replay import (
+    Hindsight,
     MinuteRun,
     ObjectiveSpan,
     ReplayedSpan,
     ServicePast,
     Sums,
     facts_at,
+    hindsight,
     replay,
 )
 from leadline.storage.objectives.rules import DEFAULT_RULES, BurnRule, BurnSeverity
+from tests.support.run.effort import examples
 
 BEGIN = Instant(20_000 * DAY)
 UP = Split(good_us=MINUTE)
@@ -258,3 +263,56 @@ def test_rules_of_two_windows_that_look_at_the_same_ranges_are_judged_alike() ->
     within = TimeSpan(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
     said = [each for each in replay(past, [(within, document)], within) if each is not None]
     assert by_minute(said) == of_each_minute(past, [(within, document)], within)
+
+
+@given(pasts(), documents(), st.integers(0, 3_000), st.integers(0, 12), st.booleans())
+@settings(max_examples=examples(400), deadline=None)
+def test_a_decision_and_its_minute_agree_or_the_reason_is_the_seal_lag(
+    past: ServicePast, document: Document, minutes: int, lag: int, repaired: bool
+) -> None:
+    """The decision was made with the sealed time of its instant, and the replay has all of it."""
+    at = Instant(BEGIN + minutes * MINUTE + 17)
+    minute = Instant(at - at % MINUTE)
+    sealed = Instant(minute - lag * MINUTE)
+    then = replace(past, runs=cut(past.runs, sealed))
+    if repaired:
+        # Late data changed the time before.
+        past = replace(past, runs=[replace(run, each=DOWN) for run in past.runs])
+    facts = facts_at(then, Sums(then.runs), sealed)
+    facts = structs.replace(
+        facts,
+        at=at,
+        live=structs.replace(facts.live, evaluated_at=at),
+        burn=structs.replace(facts.burn, evaluated_at=at),
+        open_incidents=facts_at(then, Sums(then.runs), minute).open_incidents,
+    )
+    sums = Sums(past.runs)
+    state = decide_clauses(document, facts).state
+    replayed = decide_clauses(document, facts_at(past, sums, minute)).state
+    found = hindsight(past, sums, (document, facts), (document, minute))
+    if state is replayed:
+        assert found is None
+    elif repaired:
+        assert found in (Hindsight.SEAL_LAG, Hindsight.FACTS)
+    else:
+        assert found is Hindsight.SEAL_LAG
+
+
+def cut(runs: Sequence[MinuteRun], until: Instant) -> list[MinuteRun]:
+    return [
+        replace(run, span=TimeSpan(run.span.from_, min(run.span.until, until)))
+        for run in runs
+        if run.span.from_ < until
+    ]
+
+
+@given(pasts(), documents(), documents(), st.integers(0, 3_000))
+def test_a_policy_that_changed_within_the_minute_is_the_reason(
+    past: ServicePast, before: Document, after: Document, minutes: int
+) -> None:
+    minute = Instant(BEGIN + minutes * MINUTE)
+    sums = Sums(past.runs)
+    facts = facts_at(past, sums, minute)
+    same = decide_clauses(before, facts).state is decide_clauses(after, facts).state
+    found = hindsight(past, sums, (before, facts), (after, minute))
+    assert found is (None if same else Hindsight.POLICY)

@@ -152,10 +152,10 @@ def histories(draw: st.DrawFn) -> list[Part]:
 def paint(parts: list[Part], at: int, instant: int) -> SliCondition:
     """What a monitor is at an instant, read off the text."""
     part = parts[at]
-    if instant < part.begun:
-        return UNKNOWN
     if any(s.from_ <= instant < s.until for s in part.maintenance):
         return EXCLUDED
+    if instant < part.begun:
+        return UNKNOWN
     if any(s.from_ <= instant < s.until for s in part.pauses):
         return UNKNOWN
     if part.terms:

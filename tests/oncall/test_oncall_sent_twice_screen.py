@@ -116,7 +116,7 @@ async def test_the_overview_says_how_many_incidents_are_open_and_leads_there(api
     quiet = await text_of(await api.ask("viewer", "GET", home))
     assert "are open" not in quiet
     assert "is open" not in quiet
-    for said in ("1 incident is open", "2 open incidents"):
+    for said in ("1 incident is open", "2 incidents are open"):
         await api.new_incident()
         for path in (home, f"{home}/rows"):
             page = await text_of(await api.ask("viewer", "GET", path))

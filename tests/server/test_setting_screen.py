@@ -90,7 +90,7 @@ async def test_defaults_that_no_monitor_may_have_stand_in_the_form_again(
 
 async def test_what_the_installation_looks_like(api: Api) -> None:
     path = "/admin/branding"
-    assert "call themselves Leadline" in await shown(api, path)
+    assert "Product name: Leadline." in await shown(api, path)
     assert (await typed(api, path, **BRANDING))[0] == 303
     found = await told(api, "GET", "/settings/branding", who="global_admin")
     assert found == {
@@ -103,13 +103,13 @@ async def test_what_the_installation_looks_like(api: Api) -> None:
         "announcement": {"enabled": True, "text": "We move house.", "level": "warning"},
     }
     page = await shown(api, path)
-    assert "Public pages call themselves Acme status." in page
+    assert "Product name: Acme status." in page
     assert '<option value="warning" selected>' in page
     for field, value, said in (
         ("accent_color", "red", "Accent: must be a colour as #rrggbb."),
         ("logo_url", "http://a.example/", "Logo: must be an https URL."),
         ("announcement_text", "", "Announcement: is required if it is enabled."),
-        ("announcement_level", "loud", "Its weight: choose a value from the list."),
+        ("announcement_level", "loud", "Level: choose a value from the list."),
     ):
         status, page = await typed(api, path, **{**BRANDING, field: value})
         assert status == 400

@@ -14,6 +14,7 @@ from ....storage.gate.rules.gate_replay import ReplayedSpan
 from ...services.routes.service_json import service_named
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
+from ...wire.schema import known
 from ..schemas import GatePolicyWrite, PolicyReplay, ReplayedDecision, ReplaySpan
 from .gate import OF_SERVICE, READ, SERVICE
 from .gate_json import document_of
@@ -47,6 +48,8 @@ def _replay_json(found: ReplayResult) -> PolicyReplay:
                 evaluated_at=to_text(each.evaluated_at),
                 state=each.state,
                 draft_state=each.draft_state,
+                span_state=known(each.span_state),
+                hindsight=known(each.hindsight),
             )
             for each in found.decisions
         ],

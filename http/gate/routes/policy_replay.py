@@ -19,7 +19,15 @@ from ....storage.gate.rows import DecisionSeen
 from ....storage.gate.rules.gate import GateState
 from ....storage.gate.rules.gate_evidence import decide_clauses
 from ....storage.gate.rules.gate_policy import Document
-from ....storage.gate.rules.gate_replay import ReplayedSpan, ServicePast, replay
+from ....storage.gate.rules.gate_replay import (
+    Hindsight,
+    ReplayedSpan,
+    ServicePast,
+    Sums,
+    facts_at,
+    hindsight,
+    replay,
+)
 from ....storage.services.rows import ServiceRow
 
 DAYS_MOST: Final = 31
@@ -29,12 +37,18 @@ DECISIONS_MOST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ReplayedOutcome:
-    """Decision of the ledger, and the state of the draft for the same facts."""
+    """Decision of the ledger, and the state of the draft for the same facts.
+
+    `span_state` is the replayed state of its minute, None after the replayed time. `hindsight` is
+    the reason why it differs from the decision, None if it does not.
+    """
 
     uid: UUID
     evaluated_at: Instant
     state: GateState
     draft_state: GateState
+    span_state: GateState | None
+    hindsight: Hindsight | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,7 @@ async def replayed(kept: ReplayInputs, draft: Document | None) -> ReplayResult:
         within=kept.within,
         in_force=await _reasons_json(kept.past, kept.in_force, kept.within),
         draft=said_by_draft,
-        decisions=[_outcome(each, draft) for each in kept.decisions],
+        decisions=await _outcomes(kept, draft),
     )
 
 
@@ -103,6 +117,28 @@ async def _reasons_json(
     return found
 
 
-def _outcome(seen: DecisionSeen, draft: Document | None) -> ReplayedOutcome:
-    state = seen.state if draft is None else decide_clauses(draft, seen.evidence.facts).state
-    return ReplayedOutcome(seen.uid, seen.evaluated_at, seen.state, state)
+async def _outcomes(kept: ReplayInputs, draft: Document | None) -> list[ReplayedOutcome]:
+    sums = Sums(kept.past.runs)
+    found = []
+    for seen in kept.decisions:
+        found.append(_outcome(seen, draft, kept, sums))
+        await trio.lowlevel.checkpoint()
+    return found
+
+
+def _outcome(
+    seen: DecisionSeen, draft: Document | None, kept: ReplayInputs, sums: Sums
+) -> ReplayedOutcome:
+    facts = seen.evidence.facts
+    state = seen.state if draft is None else decide_clauses(draft, facts).state
+    span_state, differs = None, None
+    minute = Instant(seen.evaluated_at - seen.evaluated_at % MINUTE)
+    if kept.within.from_ <= minute < kept.within.until:
+        policy = seen.evidence.policy
+        document = None if policy is None else policy.document
+        governing = next(
+            (one for span, one in kept.in_force if span.from_ <= minute < span.until), None
+        )
+        span_state = decide_clauses(governing, facts_at(kept.past, sums, minute)).state
+        differs = hindsight(kept.past, sums, (document, facts), (governing, minute))
+    return ReplayedOutcome(seen.uid, seen.evaluated_at, seen.state, state, span_state, differs)

@@ -13,10 +13,13 @@ bisect if they differ. Months are thus replayed exactly with a few thousand eval
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from msgspec import structs
 
 from ...alerting.rules.alert_episode import ServiceCondition
 from ...alerting.rules.paging_delegation import SignalReason
@@ -317,6 +320,59 @@ def facts_at(past: ServicePast, sums: Sums, at: Instant) -> GateFacts:
         live=SignalFacts(armed=reason is None, reason=reason, evaluated_at=at, lease_until=None),
         burn=SignalFacts(armed=True, reason=None, evaluated_at=at, lease_until=None),
         open_incidents=[_NOBODY] if any(s.from_ <= at < s.until for s in past.incidents) else [],
+    )
+
+
+class Hindsight(StrEnum):
+    """Why a replayed state differs from the decision that was recorded at its instant.
+
+    `SEAL_LAG`: the decision had no sealed time of the last minutes, which the replay has. `POLICY`:
+    the policy changed within the minute. `FACTS`: later results, repairs or maintenance changed
+    sealed time, objectives, rules or incidents changed, or the evaluator was late.
+    """
+
+    SEAL_LAG = "seal_lag"
+    POLICY = "policy"
+    FACTS = "facts"
+
+
+def hindsight(
+    past: ServicePast,
+    sums: Sums,
+    recorded: tuple[Document | None, GateFacts],
+    replayed: tuple[Document | None, Instant],
+) -> Hindsight | None:
+    """Compares a recorded decision with the replay of its minute; None if both states are equal.
+
+    Args:
+        recorded: the policy and the facts of the decision.
+        replayed: the policy of the minute, and the minute.
+    """
+    document, facts = recorded
+    governing, minute = replayed
+    state = decide_clauses(document, facts).state
+    in_hindsight = decide_clauses(governing, facts_at(past, sums, minute)).state
+    if state is in_hindsight:
+        return None
+    if decide_clauses(document, facts_at(past, sums, minute)).state is state:
+        return Hindsight.POLICY
+    if decide_clauses(document, _lagging(past, sums, facts, minute)).state is state:
+        return Hindsight.SEAL_LAG
+    return Hindsight.FACTS
+
+
+def _lagging(past: ServicePast, sums: Sums, facts: GateFacts, minute: Instant) -> GateFacts:
+    """Returns the present facts of a decision's minute, up to the seal that the decision had."""
+    sealed = facts.sealed_through
+    if sealed is None:
+        return structs.replace(facts_at(past, sums, minute), sealed_through=None, windows=[])
+    found = facts_at(past, sums, sealed)
+    return structs.replace(
+        found,
+        at=facts.at,
+        live=structs.replace(found.live, evaluated_at=facts.at),
+        burn=structs.replace(found.burn, evaluated_at=facts.at),
+        open_incidents=facts_at(past, sums, minute).open_incidents,
     )
 
 
