@@ -1,4 +1,4 @@
-"""A badge says what the page says, and is an image whatever a name holds."""
+"""A badge shows the status of the page or component, and is valid SVG for every name."""
 
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -22,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 MEASURED = [one for one in ComponentStatus if one is not ComponentStatus.NO_DATA]
 
 
-def said(badge: str) -> tuple[str, str]:
+def badge_texts(badge: str) -> tuple[str, str]:
     root = ElementTree.fromstring(badge)
     name, status = (element.text or "" for element in root.iter(f"{SVG}text"))
     assert root.attrib["aria-label"] == f"{name}: {status}"
@@ -30,25 +30,25 @@ def said(badge: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("status", MEASURED)
-def test_a_component_s_badge_says_how_it_is(status: ComponentStatus) -> None:
+def test_badges_show_the_status_of_a_component_and_of_the_page(status: ComponentStatus) -> None:
     page = render(shop(status), Audience.PUBLIC)
-    assert said(component_badge(page.components[0])) == ("Part number 0", STATUS[status])
-    assert said(page_badge(page)) == ("Shop", STATUS[status])
+    assert badge_texts(component_badge(page.components[0])) == ("Part number 0", STATUS[status])
+    assert badge_texts(page_badge(page)) == ("Shop", STATUS[status])
 
 
-def test_an_uptime_has_its_coverage_beside_it() -> None:
+def test_an_uptime_badge_shows_its_coverage() -> None:
     page = render(shop(ComponentStatus.OPERATIONAL), Audience.PUBLIC)
-    _, figure = said(uptime_badge(page.components[0]))
+    _, figure = badge_texts(uptime_badge(page.components[0]))
     assert figure.startswith("99.9")
     assert "coverage 100" in figure
 
 
-def test_a_page_without_components_is_not_said_to_work() -> None:
+def test_a_page_without_components_shows_no_data() -> None:
     page = render(shop(), Audience.PUBLIC)
-    assert said(page_badge(page)) == ("Shop", "No data")
+    assert badge_texts(page_badge(page)) == ("Shop", "No data")
 
 
-def test_a_badge_is_wider_by_the_same_width_for_each_character_of_its_name() -> None:
+def test_the_width_of_a_badge_grows_linearly_with_its_name() -> None:
     def width(title: str) -> float:
         facts = replace(shop(ComponentStatus.OPERATIONAL), title=title)
         badge = page_badge(render(facts, Audience.PUBLIC))
@@ -60,10 +60,10 @@ def test_a_badge_is_wider_by_the_same_width_for_each_character_of_its_name() -> 
 
 
 @given(st.text(max_size=200) | st.sampled_from(["\ufffe", "a\0b", "\ud800", "<&>"]))
-def test_whatever_a_name_holds_it_is_an_image_with_that_name(title: str) -> None:
+def test_any_name_results_in_a_valid_image(title: str) -> None:
     facts = shop(ComponentStatus.OPERATIONAL)
     badge = page_badge(render(replace(facts, title=title), Audience.PUBLIC))
-    name, _ = said(badge)
+    name, _ = badge_texts(badge)
     assert len(name) <= TEXT_LONGEST
     shown = " ".join(legal(title).split())
     assert name == shown or name[:-1] == shown[: TEXT_LONGEST - 1]

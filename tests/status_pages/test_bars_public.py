@@ -1,4 +1,4 @@
-"""Ninety bars, read back from what is drawn and held against what was measured."""
+"""The 90 bars of a component, parsed from the SVG and compared with the measured days."""
 
 import re
 from xml.etree import ElementTree
@@ -36,7 +36,7 @@ def days(draw: st.DrawFn) -> ComponentDay:
 
 
 def drawn(found: str) -> list[list[tuple[str, float, float]]]:
-    """Of each column what it is filled with, from where and how high."""
+    """Returns the rectangles of each column: fill, top and height."""
     root = ElementTree.fromstring(found)
     many = int(root.attrib["viewBox"].split()[2]) // COLUMN
     columns: list[list[tuple[str, float, float]]] = [[] for _ in range(many)]
@@ -51,7 +51,7 @@ def drawn(found: str) -> list[list[tuple[str, float, float]]]:
 
 
 @given(st.lists(days(), min_size=1, max_size=90))
-def test_every_day_stands_in_its_column_as_it_was(given_days: list[ComponentDay]) -> None:
+def test_each_column_shows_the_states_of_its_day(given_days: list[ComponentDay]) -> None:
     names = [f"day {n}" for n in range(len(given_days))]
     columns = drawn(str(bars(given_days, names, names, "label")))
     assert len(columns) == len(given_days)
@@ -62,21 +62,21 @@ def test_every_day_stands_in_its_column_as_it_was(given_days: list[ComponentDay]
         assert ("f-maint" in names) == (split.excluded_us > 0)
         assert ("f-degraded" in names) == (day.degraded_us > 0 and not split.bad_us)
         if not split.range_us or split.unknown_us == split.range_us:
-            assert names == ["url(#hatch)"], "what was not measured is not green"
+            assert names == ["url(#hatch)"], "an unmeasured day has no green"
         if split.good_us == 0:
             assert not {"f-up", "url(#good)"} & set(names)
         for name, _, height in column:
             if name == "f-down":
-                assert height >= HEIGHT * DOWN_LEAST - 1.5, "what is small is seen"
+                assert height >= HEIGHT * DOWN_LEAST - 1.5, "a short outage is visible"
 
 
 @given(days())
-def test_the_parts_of_a_day_fill_its_column(day: ComponentDay) -> None:
+def test_the_segments_of_a_day_fill_its_column(day: ComponentDay) -> None:
     assert sum(height for _, height in heights(day)) == pytest.approx(HEIGHT)
 
 
 @given(st.lists(days(), max_size=90))
-def test_each_day_that_differs_says_why_and_no_other_does(given_days: list[ComponentDay]) -> None:
+def test_only_days_with_a_deviation_have_a_title(given_days: list[ComponentDay]) -> None:
     names = [f"<{n}>" for n in range(len(given_days))]
     said = ["not measured" if is_nothing(day) else "why & how" for day in given_days]
     root = ElementTree.fromstring(str(bars(given_days, names, said, 'a "label" & more')))
@@ -91,7 +91,7 @@ def test_each_day_that_differs_says_why_and_no_other_does(given_days: list[Compo
     assert told == {n: said[n] for n, day in enumerate(given_days) if not is_plain(day)}
 
 
-def test_days_that_were_not_measured_are_a_few_bytes_too() -> None:
+def test_unmeasured_days_take_less_than_300_bytes() -> None:
     nothing = [ComponentDay(Instant(0), Split())] * 45 + [
         ComponentDay(Instant(0), Split(unknown_us=DAY))
     ] * 45
@@ -101,7 +101,7 @@ def test_days_that_were_not_measured_are_a_few_bytes_too() -> None:
     assert len(found) < 300
 
 
-def test_ninety_good_days_are_a_few_bytes() -> None:
+def test_ninety_good_days_take_less_than_250_bytes() -> None:
     found = str(
         bars([ComponentDay(Instant(0), Split(good_us=DAY))] * 90, [""] * 90, [""] * 90, "x")
     )

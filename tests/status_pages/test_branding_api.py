@@ -1,4 +1,4 @@
-"""Branding is set by global admins, read by anybody, and stands on the public pages."""
+"""Global admins set the branding, anyone can read it, and the public pages show it."""
 
 from typing import Any
 
@@ -27,14 +27,14 @@ async def public(api: Api) -> Any:
     return await told(api, "GET", "/public/branding", who="nobody")
 
 
-async def test_nothing_is_set_at_first(api: Api) -> None:
+async def test_branding_is_empty_by_default(api: Api) -> None:
     found = await told(api, "GET", PATH, who="global_admin")
     assert found["configured"] is False
     assert (found["product_name"], found["announcement"]["enabled"]) == ("", False)
     assert "announcement" not in await public(api)
 
 
-async def test_what_is_set_is_read_by_anybody_and_can_be_given_back(api: Api) -> None:
+async def test_branding_is_public_and_can_be_written_back(api: Api) -> None:
     assert await put(api, WHOLE) == {"configured": True, **WHOLE}
     found = await told(api, "GET", PATH, who="global_admin")
     assert found == {"configured": True, **WHOLE}
@@ -46,7 +46,7 @@ async def test_what_is_set_is_read_by_anybody_and_can_be_given_back(api: Api) ->
     assert (action, target) == ("settings.branding", "settings:branding")
 
 
-async def test_what_is_left_out_is_as_it_was_at_first(api: Api) -> None:
+async def test_omitted_fields_return_to_their_defaults(api: Api) -> None:
     await put(api, WHOLE)
     await put(api, {})
     found = await public(api)
@@ -58,7 +58,7 @@ async def test_what_is_left_out_is_as_it_was_at_first(api: Api) -> None:
     ("field", "value"),
     [("accent_color", "red"), ("logo_url", "http://a.example/"), ("support_url", "javascript:1")],
 )
-async def test_what_cannot_be_is_refused_by_name_and_changes_nothing(
+async def test_an_invalid_field_is_refused_by_name_and_changes_nothing(
     api: Api, field: str, value: str
 ) -> None:
     await put(api, WHOLE)
@@ -67,7 +67,7 @@ async def test_what_cannot_be_is_refused_by_name_and_changes_nothing(
     assert await public(api) == WHOLE
 
 
-async def test_it_stands_on_the_pages(api: Api) -> None:
+async def test_the_public_page_shows_the_branding(api: Api) -> None:
     page = await new_page(api)
     await put(api, WHOLE)
     answer = await api.ask("nobody", "GET", f"/status/{page['slug']}")

@@ -1,4 +1,4 @@
-"""Branding: every field is bounded and named where it is wrong, and nothing of it can do harm."""
+"""Every branding field has bounds, and an accepted URL cannot inject into the security policy."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from leadline.storage.status_pages.rules.branding import (
 LONG_URL = "https://a.example/" + "a" * URL_LONGEST
 
 
-def test_what_is_not_set_is_no_fault() -> None:
+def test_empty_branding_is_valid() -> None:
     assert branding_fault(NO_BRANDING) is None
 
 
@@ -49,7 +49,7 @@ def test_what_is_not_set_is_no_fault() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_named(field: str, branding: Branding) -> None:
+def test_a_fault_names_the_invalid_field(field: str, branding: Branding) -> None:
     fault = branding_fault(branding)
     assert fault is not None
     assert fault[0] == field
@@ -58,13 +58,13 @@ def test_what_cannot_be_is_named(field: str, branding: Branding) -> None:
 @pytest.mark.parametrize(
     "url", ["https://a.example", "https://a.example:8443/x/logo.svg?v=1", "https://[2001:db8::1]/"]
 )
-def test_an_https_url_is_taken_and_its_origin_is_what_a_policy_may_name(url: str) -> None:
+def test_an_https_url_is_valid_and_begins_with_its_origin(url: str) -> None:
     assert branding_fault(Branding(logo_url=url, support_url=url)) is None
     assert url.startswith(origin_of(url))
 
 
 @given(st.text(max_size=60))
-def test_no_url_that_is_taken_says_anything_in_a_policy_but_a_host(text: str) -> None:
+def test_the_origin_of_a_valid_url_has_no_policy_characters(text: str) -> None:
     url = f"https://{text}"
     if branding_fault(Branding(logo_url=url)) is None:
         origin = origin_of(url)

@@ -1,4 +1,4 @@
-"""An edit that one process took is known to the others at once, and many are told as one."""
+"""Edits of one process invalidate the caches of the others; several edits send one notification."""
 
 import trio
 
@@ -7,7 +7,7 @@ from leadline.storage.engine.edit_notify import EDITED
 from leadline.storage.engine.pools import Pool
 
 
-class Heard:
+class Notifications:
     def __init__(self) -> None:
         self.listens = trio.Event()
         self.edited = trio.Event()
@@ -18,8 +18,8 @@ class Heard:
         self.edited.set()
 
 
-async def test_who_listens_hears_of_an_edit(pool: Pool, dsn: str) -> None:
-    heard, edits = Heard(), CacheInvalidator(pool)
+async def test_a_listener_receives_one_notification_for_many_edits(pool: Pool, dsn: str) -> None:
+    heard, edits = Notifications(), CacheInvalidator(pool)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hear, dsn, {EDITED: heard.hear}, heard.listens.set)
         with trio.fail_after(30):
@@ -29,7 +29,7 @@ async def test_who_listens_hears_of_an_edit(pool: Pool, dsn: str) -> None:
                 edits.note()
             await edits.pass_once()
             await heard.edited.wait()
-            # Told once more for nothing, it would be heard before this.
+            # An unnecessary second notification would arrive before this one.
             await edits.pass_once()
             heard.edited = trio.Event()
             edits.note()
@@ -39,7 +39,7 @@ async def test_who_listens_hears_of_an_edit(pool: Pool, dsn: str) -> None:
     assert heard.count == 2
 
 
-async def test_what_was_told_while_nobody_listened_is_made_up_for(pool: Pool, dsn: str) -> None:
+async def test_a_listener_is_called_after_a_reconnect(pool: Pool, dsn: str) -> None:
     began: list[int] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(hear, dsn, {EDITED: lambda: None}, lambda: began.append(1))

@@ -1,4 +1,4 @@
-"""Components of status pages: what they may be bound to, in which order, and what is kept of it."""
+"""Components of status pages: bindings, order, edits and the audit log."""
 
 from typing import Any
 from uuid import UUID
@@ -55,7 +55,7 @@ async def organization_page(api: Api) -> UUID:
     return await api.new_status_page(project=None)
 
 
-async def test_a_component_is_made_listed_edited_and_taken_away(api: Api) -> None:
+async def test_a_component_is_created_listed_edited_and_deleted(api: Api) -> None:
     page = await api.new_status_page()
     made = await make(api, page, description="Pays\nall.", group="Shop", **BY_HAND)
     assert made == {
@@ -87,7 +87,7 @@ async def test_a_component_is_made_listed_edited_and_taken_away(api: Api) -> Non
     assert await listed(api, page) == []
 
 
-async def test_a_monitor_and_a_service_are_shown_with_where_they_stand(api: Api) -> None:
+async def test_bound_components_name_their_source_and_its_project(api: Api) -> None:
     page = await api.new_status_page()
     monitor, service = (await api.new_monitor()).uid, await api.new_service()
     one = await make(api, page, monitor_id=str(monitor))
@@ -130,7 +130,7 @@ async def test_a_monitor_and_a_service_are_shown_with_where_they_stand(api: Api)
         ({**BY_HAND, "source": "manual"}, "invalid JSON body"),
     ],
 )
-async def test_what_makes_no_component_is_refused_with_its_field(
+async def test_an_invalid_component_is_refused_with_its_field(
     api: Api, body: dict[str, Any], error: str
 ) -> None:
     page = await api.new_status_page()
@@ -142,7 +142,7 @@ async def test_what_makes_no_component_is_refused_with_its_field(
 
 
 @pytest.mark.parametrize("field", ["monitor_id", "service_id"])
-async def test_what_is_missing_and_what_is_another_s_is_refused_alike(api: Api, field: str) -> None:
+async def test_missing_and_foreign_bindings_get_the_same_error(api: Api, field: str) -> None:
     page, wide = await api.new_status_page(), await organization_page(api)
     other = await api.new_status_page(project=api.projects["acme/mill"][1])
     foreign = (await api.new_monitor("other/shop")).uid
@@ -166,14 +166,14 @@ async def test_what_is_missing_and_what_is_another_s_is_refused_alike(api: Api, 
     await make(api, wide, **{field: str(mine)})
 
 
-async def test_a_service_is_no_monitor_and_the_reverse(api: Api) -> None:
+async def test_a_service_id_is_not_accepted_as_a_monitor_id(api: Api) -> None:
     page = await api.new_status_page()
     monitor, service = (await api.new_monitor()).uid, await api.new_service()
     for body in ({"monitor_id": str(service)}, {"service_id": str(monitor)}):
         assert await make(api, page, 400, **body) == {"error": "binding not found"}
 
 
-async def test_what_has_no_place_comes_last_and_places_may_be_shared(api: Api) -> None:
+async def test_a_component_without_a_position_is_last(api: Api) -> None:
     page = await api.new_status_page()
     for name, given in (("a", {}), ("b", {"position": 7}), ("c", {}), ("d", {"position": 0})):
         await make(api, page, **{**BY_HAND, **given, "name": name})
@@ -188,7 +188,7 @@ async def test_what_has_no_place_comes_last_and_places_may_be_shared(api: Api) -
     assert [one["name"] for one in await listed(api, page)] == ["a", "d", "c", "b"]
 
 
-async def test_a_page_has_so_many_components(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_component_quota_of_a_page(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert COMPONENTS_MOST == 200
     monkeypatch.setattr(edit_components, "COMPONENTS_MOST", 2)
     page = await api.new_status_page()
@@ -200,7 +200,7 @@ async def test_a_page_has_so_many_components(api: Api, monkeypatch: pytest.Monke
     await make(api, page, **BY_HAND)
 
 
-async def test_only_what_is_set_by_hand_is_set_by_hand(api: Api) -> None:
+async def test_only_manual_components_accept_a_manual_status(api: Api) -> None:
     page = await api.new_status_page()
     bound = await make(api, page, monitor_id=str((await api.new_monitor()).uid))
     before = await stored(api)
@@ -221,16 +221,14 @@ async def test_only_what_is_set_by_hand_is_set_by_hand(api: Api) -> None:
         ({"manual_status": "fine"}, "manual_status: "),
     ],
 )
-async def test_an_edit_that_does_not_fit_changes_nothing(
-    api: Api, body: dict[str, Any], error: str
-) -> None:
+async def test_an_invalid_edit_changes_nothing(api: Api, body: dict[str, Any], error: str) -> None:
     made = await make(api, await api.new_status_page(), **BY_HAND)
     before = await stored(api)
     assert (await edit(api, made, 400, **body))["error"].startswith(error)
     assert await stored(api) == before
 
 
-async def test_what_an_edit_leaves_out_stays(api: Api) -> None:
+async def test_omitted_fields_of_an_edit_stay_unchanged(api: Api) -> None:
     page = await api.new_status_page()
     made = await make(api, page, description="d", group="g", position=3, **BY_HAND)
     assert await edit(api, made, name="New") == made | {"name": "New", "revision": 2}
@@ -238,7 +236,7 @@ async def test_what_an_edit_leaves_out_stays(api: Api) -> None:
     assert (cleared["description"], cleared["group"], cleared["position"]) == ("", "", 3)
 
 
-async def test_an_edit_raises_revision_and_generation_and_one_of_nothing_does_nothing(
+async def test_an_edit_raises_the_revision_and_an_empty_edit_does_not(
     api: Api,
 ) -> None:
     page = await api.new_status_page()
@@ -255,7 +253,7 @@ async def test_an_edit_raises_revision_and_generation_and_one_of_nothing_does_no
     assert await generation(api) == 5
 
 
-async def test_what_a_component_is_bound_to_may_go_and_it_stays(api: Api) -> None:
+async def test_a_component_outlives_its_monitor_or_service(api: Api) -> None:
     page = await api.new_status_page()
     monitor, service = (await api.new_monitor()).uid, await api.new_service()
     await make(api, page, monitor_id=str(monitor))
@@ -268,7 +266,7 @@ async def test_what_a_component_is_bound_to_may_go_and_it_stays(api: Api) -> Non
         assert {"monitor_id", "service_id", "source_project"}.isdisjoint(one)
 
 
-async def test_whoever_is_not_in_its_project_is_not_told_what_a_component_is_bound_to(
+async def test_bindings_are_hidden_from_members_of_other_projects(
     api: Api,
 ) -> None:
     page = await organization_page(api)
@@ -282,7 +280,7 @@ async def test_whoever_is_not_in_its_project_is_not_told_what_a_component_is_bou
         assert one["name"] == "Checkout"
 
 
-async def test_every_write_is_audited_once_by_ids(api: Api) -> None:
+async def test_every_write_has_one_audit_entry_with_ids(api: Api) -> None:
     page = await api.new_status_page()
     made = await make(api, page, description="Hidden words", **BY_HAND)
     named = f"status_component:{made['id']} status_page:{page}"

@@ -1,4 +1,4 @@
-"""A component moves past others of its page, up to the ends of the page."""
+"""A component moves by any number of places and stops at the ends of the page."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from tests.support.worlds.world import World
         ("d", 1, "abcd", False),
     ],
 )
-async def test_a_component_moves_past_so_many_others(
+async def test_a_component_moves_by_a_number_of_places(
     world: World, moved: str, by: int, order: str, is_edit: bool
 ) -> None:
     page = await new_page(world)

@@ -1,4 +1,4 @@
-"""Three feeds of one page: each is valid, and all say what the page says, in the same words."""
+"""RSS, Atom and JSON feeds are valid and have the same entries as the status page."""
 
 import json
 import re
@@ -67,7 +67,7 @@ def texts(page: Page) -> dict[str, str]:
 
 def text_of(element: ElementTree.Element, tag: str) -> str:
     found = element.findall(tag)
-    assert len(found) == 1, f"one {tag}"
+    assert len(found) == 1, f"exactly one {tag}"
     return found[0].text or ""
 
 
@@ -153,7 +153,9 @@ def of_json(text: str) -> tuple[str, list[Told]]:
 
 
 def json_feed_faults(document: Any) -> list[str]:
-    """What of https://jsonfeed.org/version/1.1 it breaks, in the parts that we use."""
+    """Returns the violations of https://jsonfeed.org/version/1.1 in the fields that Leadline
+    writes.
+    """
     if not isinstance(document, dict):
         return ["a feed is an object"]
     faults = []
@@ -190,7 +192,7 @@ def is_instant(text: object) -> bool:
 
 
 class Content(HTMLParser):
-    """The paragraphs of an entry as a browser would read them, and every tag that it would find."""
+    """The paragraphs and tags of an entry as a browser parses them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -213,7 +215,7 @@ class Content(HTMLParser):
 
 
 def clean(text: str) -> str:
-    """As XML 1.0 can hold it, said character by character."""
+    """Returns the text with the characters that XML 1.0 does not allow replaced."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return "".join(char if is_legal(ord(char)) else "\ufffd" for char in lines)
 
@@ -238,7 +240,7 @@ def to_the_second(at: Instant) -> Instant:
 
 @given(pages)
 @settings(deadline=None)
-def test_all_three_say_the_same_and_what_the_page_says(page: Page) -> None:
+def test_all_feeds_have_the_entries_of_the_page(page: Page) -> None:
     written = texts(page)
     atom = of_atom(written["atom"])
     assert of_json(written["json"]) == atom
@@ -261,7 +263,7 @@ def test_all_three_say_the_same_and_what_the_page_says(page: Page) -> None:
 
 @given(pages)
 @settings(deadline=None)
-def test_an_entry_says_every_public_update_newest_first_and_nothing_in_it_is_markup(
+def test_an_entry_has_all_public_updates_newest_first_without_markup(
     page: Page,
 ) -> None:
     _, entries = of_json(texts(page)["json"])
@@ -284,7 +286,7 @@ def test_an_entry_says_every_public_update_newest_first_and_nothing_in_it_is_mar
 
 @given(page_world.facts())
 @settings(deadline=None)
-def test_no_feed_holds_what_the_page_does_not(facts: PageFacts) -> None:
+def test_feeds_do_not_contain_private_text_or_ids(facts: PageFacts) -> None:
     page = render(facts, Audience.PUBLIC)
     for text in texts(page).values():
         assert SECRET not in text
@@ -294,7 +296,7 @@ def test_no_feed_holds_what_the_page_does_not(facts: PageFacts) -> None:
 
 @given(pages)
 @settings(deadline=None, max_examples=50)
-def test_a_feed_reader_takes_them(page: Page) -> None:
+def test_feedparser_reads_rss_and_atom(page: Page) -> None:
     for form, version in (("rss", "rss20"), ("atom", "atom10")):
         found = feedparser.parse(texts(page)[form].encode())
         assert not found.bozo, found.get("bozo_exception")
@@ -309,7 +311,7 @@ def test_a_feed_reader_takes_them(page: Page) -> None:
 
 @given(pages)
 @settings(deadline=None, max_examples=50)
-def test_they_are_valid_by_their_schemas(page: Page) -> None:
+def test_feeds_are_valid_by_their_schemas(page: Page) -> None:
     written = texts(page)
     for form, schema in SCHEMAS.items():
         schema.assertValid(etree.fromstring(written[form].encode()))
@@ -328,7 +330,7 @@ def test_they_are_valid_by_their_schemas(page: Page) -> None:
         ("rss", "<description>", "<summary>"),
     ],
 )
-def test_the_schemas_refuse_what_is_wrong(form: str, was: str, became: str) -> None:
+def test_the_schemas_refuse_broken_feeds(form: str, was: str, became: str) -> None:
     text = texts(render(shop(outage("Checkout is down")), Audience.PUBLIC))[form]
     assert was in text
     wrong = text.replace(was, became)
@@ -338,7 +340,7 @@ def test_the_schemas_refuse_what_is_wrong(form: str, was: str, became: str) -> N
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "x\ry", "tab\there", "&lt;b&gt;"])
-def test_a_text_comes_out_of_each_as_it_went_in(text: str) -> None:
+def test_text_survives_every_feed_format(text: str) -> None:
     incident = replace(outage(text), source=IncidentSource.MANUAL)
     said = [replace(one, body=text) for one in incident.updates]
     facts = replace(shop(replace(incident, updates=said)), title=text)
@@ -355,7 +357,7 @@ def test_a_text_comes_out_of_each_as_it_went_in(text: str) -> None:
         )
 
 
-def test_a_page_without_incidents_has_feeds_without_entries() -> None:
+def test_a_page_without_incidents_has_empty_feeds() -> None:
     page = render(replace(shop(outage("")), incidents=[]), Audience.PUBLIC)
     written = texts(page)
     assert of_rss(written["rss"]) == ("Shop", [])
@@ -365,12 +367,12 @@ def test_a_page_without_incidents_has_feeds_without_entries() -> None:
     assert from_text(text_of(root, f"{ATOM}updated")) == page.updated_at
 
 
-def test_who_looks_later_finds_the_same_bytes_while_nothing_was_said() -> None:
+def test_feeds_do_not_change_with_the_time_of_reading() -> None:
     page = render(shop(outage("x is down")), Audience.PUBLIC)
     assert texts(replace(page, updated_at=Instant(page.updated_at + HOUR))) == texts(page)
 
 
-def test_the_feed_is_as_new_as_its_newest_word() -> None:
+def test_the_update_time_of_a_feed_is_its_newest_update() -> None:
     older, newer = outage("x is down"), outage("x is down")
     older = replace(
         older, updates=[replace(older.updates[0], created_at=Instant(page_world.NOW - HOUR))]

@@ -1,4 +1,4 @@
-"""The page for people says what the page says: in the words of the feeds, escaped, and small."""
+"""The HTML of a status page is escaped, complete and small."""
 
 import re
 from dataclasses import replace
@@ -45,7 +45,7 @@ _UIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Reader(HTMLParser):
-    """The texts of a page by their tags, and whatever is left open."""
+    """Collects the texts of a page by tag, and the tags that were not closed."""
 
     VOID = frozenset({"meta", "link", "img", "br", "input"})
 
@@ -87,14 +87,14 @@ def plain(text: str) -> str:
 
 @settings(max_examples=60)
 @given(pages)
-def test_whatever_is_on_a_page_is_said_and_nothing_else_is(page: Page) -> None:
+def test_the_page_shows_all_public_texts_and_nothing_private(page: Page) -> None:
     found = page_html(page, NO_BRANDING, PLACES)
     reader = Reader(found)
     assert reader.open == []
     assert (reader.scripts, reader.inline) == (0, 0)
     text = found.decode()
     assert SECRET not in text
-    assert _UIDS.findall(text) == [], "no id is needed to read"
+    assert _UIDS.findall(text) == [], "internal ids do not appear in the text"
     (head,) = reader.texts["h1"]
     assert plain(head) == plain(words.status_line(page).text)
     states = [plain(said) for said in reader.texts.get("span", [])]
@@ -109,7 +109,7 @@ def test_whatever_is_on_a_page_is_said_and_nothing_else_is(page: Page) -> None:
 
 
 def shop(*statuses: ComponentStatus, days: int = 90) -> PageFacts:
-    """Of measured parts, each with three bad days of ninety."""
+    """Returns facts with measured components, each with three bad days out of 90."""
     parts = []
     for n, status in enumerate(statuses):
         made = [
@@ -150,12 +150,12 @@ def shop(*statuses: ComponentStatus, days: int = 90) -> PageFacts:
     )
 
 
-def test_fifty_parts_with_ninety_days_are_small() -> None:
+def test_fifty_components_stay_within_the_size_limit() -> None:
     page = render(shop(*[ComponentStatus.OPERATIONAL] * 50), Audience.PUBLIC)
     assert len(page_html(page, NO_BRANDING, PLACES, can_mail=True)) < PAGE_BYTES_MOST
 
 
-def test_each_bad_day_says_why_and_stands_in_the_table() -> None:
+def test_each_bad_day_has_a_title_and_a_table_row() -> None:
     page = render(shop(ComponentStatus.MAJOR_OUTAGE), Audience.PUBLIC)
     reader = read(page)
     assert reader.texts["h1"] == ["Part number 0 has a major outage"]
@@ -168,7 +168,7 @@ def test_each_bad_day_says_why_and_stands_in_the_table() -> None:
     assert "all other days" in rows[3]
 
 
-def test_an_announcement_and_what_else_branding_says_stand_on_the_page_escaped() -> None:
+def test_branding_and_announcement_are_escaped() -> None:
     hostile = "<script>alert(1)</script>"
     branding = Branding(
         product_name=hostile,
@@ -185,7 +185,7 @@ def test_an_announcement_and_what_else_branding_says_stand_on_the_page_escaped()
     assert "cdn.example" not in policy(NO_BRANDING)
 
 
-def test_an_announcement_that_is_not_enabled_is_not_there() -> None:
+def test_a_disabled_announcement_is_not_shown() -> None:
     branding = Branding(announcement=Announcement(text="Later"))
     assert (
         "Later"
@@ -195,7 +195,7 @@ def test_an_announcement_that_is_not_enabled_is_not_there() -> None:
     )
 
 
-def test_an_unlisted_page_leads_on_with_its_token_and_is_not_indexed() -> None:
+def test_links_of_an_unlisted_page_have_its_token_and_it_has_noindex() -> None:
     page = replace(
         render(shop(ComponentStatus.OPERATIONAL), Audience.PUBLIC), visibility=Visibility.UNLISTED
     )
@@ -206,7 +206,7 @@ def test_an_unlisted_page_leads_on_with_its_token_and_is_not_indexed() -> None:
     assert all("token=leadline_page_x" in link for link in own)
 
 
-def test_a_month_tells_its_incidents_and_leads_to_its_neighbours() -> None:
+def test_a_month_shows_its_incidents_and_links_to_other_months() -> None:
     month = month_of(None, NOW)
     assert not isinstance(month, str)
     known = months_shown(NOW)

@@ -1,4 +1,4 @@
-"""Answers that are kept for a moment, held against a clock that is set."""
+"""The response cache of public pages, on Trio's mock clock."""
 
 from collections.abc import Awaitable, Callable
 
@@ -16,8 +16,8 @@ from leadline.http.wire.response_cache import (
 )
 
 
-class Shelf:
-    """What there is to be read, how often it was, and how long that takes."""
+class Content:
+    """Content with a counter of reads, a read time and a switch for failures."""
 
     def __init__(self) -> None:
         self.says = "one"
@@ -38,8 +38,8 @@ class Shelf:
 Reading = Callable[[], Awaitable[LoadedContent]]
 
 
-async def test_what_was_read_is_told_again_for_a_moment(autojump_clock: MockClock) -> None:
-    kept, shelf = ResponseCache(), Shelf()
+async def test_a_fresh_answer_is_served_from_the_cache(autojump_clock: MockClock) -> None:
+    kept, shelf = ResponseCache(), Content()
     first = await kept.answer("a", shelf.read)
     await trio.sleep(FRESH_SECONDS * 0.9)
     assert await kept.answer("a", shelf.read) is first
@@ -48,10 +48,10 @@ async def test_what_was_read_is_told_again_for_a_moment(autojump_clock: MockCloc
     assert (await kept.answer("a", shelf.read)).body == b"two 2"
 
 
-async def test_what_says_the_same_stays_the_same_bytes_for_a_minute(
+async def test_unchanged_content_keeps_its_bytes_for_a_minute(
     autojump_clock: MockClock,
 ) -> None:
-    kept, shelf = ResponseCache(), Shelf()
+    kept, shelf = ResponseCache(), Content()
     first = await kept.answer("a", shelf.read)
     began = trio.current_time()
     while trio.current_time() - began < RENEWED_SECONDS - FRESH_SECONDS:
@@ -61,11 +61,11 @@ async def test_what_says_the_same_stays_the_same_bytes_for_a_minute(
     later = await kept.answer("a", shelf.read)
     assert later.body != first.body
     assert later.tag != first.tag
-    assert shelf.reads > 50, "it was looked at all the while"
+    assert shelf.reads > 50, "clients asked during the whole time"
 
 
-async def test_many_who_ask_together_read_once(autojump_clock: MockClock) -> None:
-    kept, shelf = ResponseCache(), Shelf()
+async def test_concurrent_requests_share_one_read(autojump_clock: MockClock) -> None:
+    kept, shelf = ResponseCache(), Content()
     shelf.takes_seconds = 5
     found: list[CachedResponse] = []
 
@@ -75,22 +75,22 @@ async def test_many_who_ask_together_read_once(autojump_clock: MockClock) -> Non
     async with trio.open_nursery() as nursery:
         for _ in range(50):
             nursery.start_soon(ask)
-    assert shelf.reads == 1, "also where that takes longer than an answer is fresh"
+    assert shelf.reads == 1, "even if a read takes longer than the freshness of an answer"
     assert len(set(found)) == 1
 
 
-async def test_who_wrote_reads_what_was_written(autojump_clock: MockClock) -> None:
-    kept, shelf = ResponseCache(), Shelf()
+async def test_a_write_invalidates_the_cache(autojump_clock: MockClock) -> None:
+    kept, shelf = ResponseCache(), Content()
     await kept.answer("a", shelf.read)
     shelf.says = "two"
     kept.forget()
     assert (await kept.answer("a", shelf.read)).body == b"two 2"
 
 
-async def test_what_began_before_a_write_is_told_to_nobody_after_it(
+async def test_a_read_that_began_before_a_write_is_not_cached(
     autojump_clock: MockClock,
 ) -> None:
-    kept, shelf = ResponseCache(), Shelf()
+    kept, shelf = ResponseCache(), Content()
     shelf.takes_seconds = 0.5
     told: dict[str, bytes] = {}
 
@@ -107,8 +107,8 @@ async def test_what_began_before_a_write_is_told_to_nobody_after_it(
     assert (await kept.answer("a", shelf.read)).body == b"two 2"
 
 
-async def test_a_failure_is_told_to_who_read_and_kept_by_nobody(autojump_clock: MockClock) -> None:
-    kept, shelf = ResponseCache(), Shelf()
+async def test_a_failed_read_is_not_cached(autojump_clock: MockClock) -> None:
+    kept, shelf = ResponseCache(), Content()
     shelf.fails = True
     with pytest.raises(OSError, match="unavailable"):
         await kept.answer("a", shelf.read)
@@ -116,8 +116,10 @@ async def test_a_failure_is_told_to_who_read_and_kept_by_nobody(autojump_clock: 
     assert (await kept.answer("a", shelf.read)).body == b"one 2"
 
 
-async def test_who_waited_for_one_that_went_away_reads(autojump_clock: MockClock) -> None:
-    kept, shelf = ResponseCache(), Shelf()
+async def test_a_waiting_request_reads_after_the_reader_is_cancelled(
+    autojump_clock: MockClock,
+) -> None:
+    kept, shelf = ResponseCache(), Content()
     shelf.takes_seconds = 0.5
     async with trio.open_nursery() as nursery:
         scope = trio.CancelScope()
@@ -134,11 +136,11 @@ async def test_who_waited_for_one_that_went_away_reads(autojump_clock: MockClock
     assert shelf.reads == 2
 
 
-async def test_what_is_kept_is_bounded(
+async def test_the_cache_is_bounded_in_answers_and_bytes(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_module, "ANSWERS_MOST", 10)
-    kept, shelf = ResponseCache(), Shelf()
+    kept, shelf = ResponseCache(), Content()
     for n in range(30):
         await kept.answer(n, shelf.read)
     assert len(kept) == 10

@@ -1,4 +1,4 @@
-"""A status page at a host name of its own is the root there, and nothing else is there."""
+"""A status page with a custom domain is served at the root of that host, and no other path is."""
 
 from math import inf
 from typing import Any, cast
@@ -33,7 +33,7 @@ async def ask_at(port: int, host: str, path: str) -> Told:
     return await asked(port, request("GET", path, {}, host=host))
 
 
-async def test_a_page_is_the_root_at_its_name_and_nothing_else_is_there(api: Api) -> None:
+async def test_a_domain_serves_its_page_and_nothing_else(api: Api) -> None:
     page, other = await new_page(api), await new_page(api, "other")
     await new_component(api, page, manual_status="operational")
     assert (await named(api, page, f" {NAME.upper()} "))["domain"] == NAME
@@ -70,7 +70,7 @@ async def test_a_page_is_the_root_at_its_name_and_nothing_else_is_there(api: Api
         assert (await ask_at(port, "localhost", f"/status/{page['slug']}")).status == 200
 
 
-async def test_a_page_that_is_not_listed_is_not_at_its_name(api: Api) -> None:
+async def test_an_unlisted_or_internal_page_has_no_domain(api: Api) -> None:
     page = await new_page(api)
     await named(api, page, NAME)
     for visibility in ("unlisted", "internal"):
@@ -80,7 +80,7 @@ async def test_a_page_that_is_not_listed_is_not_at_its_name(api: Api) -> None:
         assert await api.context.domains.slug_of(NAME) is None
 
 
-async def test_a_name_is_one_page_s_and_can_be_given_up(api: Api) -> None:
+async def test_a_domain_belongs_to_one_page_until_it_is_released(api: Api) -> None:
     page, other = await new_page(api), await new_page(api, "other")
     await named(api, page, NAME)
     assert (await named(api, other, NAME, 409))["error"] == "domain_taken"
@@ -99,12 +99,12 @@ async def test_a_name_is_one_page_s_and_can_be_given_up(api: Api) -> None:
         *("127.0.0.1", "[::1]", "exämple.com", "a_b.example.com", "a.example/", "x" * 64 + ".com"),
     ],
 )
-async def test_what_is_no_host_name_is_refused(api: Api, text: str) -> None:
+async def test_an_invalid_host_name_is_refused(api: Api, text: str) -> None:
     page = await new_page(api)
     assert (await named(api, page, text, 400))["error"].startswith("domain: ")
 
 
-async def test_names_that_were_read_before_do_not_delay_a_request_during_an_outage(
+async def test_known_domains_do_not_delay_requests_during_an_outage(
     api: Api, dsn: str, server_dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await named(api, await new_page(api), NAME)
@@ -129,7 +129,7 @@ class Unasked:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/public/push/token", "/static/app.css"])
-async def test_a_path_of_every_name_does_not_wait_for_the_database(path: str) -> None:
+async def test_shared_paths_do_not_wait_for_the_database(path: str) -> None:
     received: list[str] = []
 
     async def app(scope: Any, _receive: Any, _send: Any) -> None:
@@ -140,13 +140,13 @@ async def test_a_path_of_every_name_does_not_wait_for_the_database(path: str) ->
     assert received == [path] == [path_below(path, "harbour")]
 
 
-def test_the_console_keeps_its_own_name() -> None:
+def test_the_host_of_the_console_is_no_valid_domain() -> None:
     assert domain_fault("up.example.com", "Up.Example.com") is not None
     assert domain_fault("status.example.com", "up.example.com") is None
 
 
 @given(st.text(), st.from_regex(r"[a-z]{1,8}", fullmatch=True))
-def test_no_path_leads_anywhere_but_to_public_pages(path: str, slug: str) -> None:
+def test_paths_map_only_to_public_routes(path: str, slug: str) -> None:
     found = path_below(path, slug)
     public = (f"/status/{slug}", "/api/v1/public/", "/static/", "/theme/")
     own = ("/status/confirm/", "/status/unsubscribe/")
@@ -163,5 +163,5 @@ def test_no_path_leads_anywhere_but_to_public_pages(path: str, slug: str) -> Non
         (b"", ""),
     ],
 )
-def test_the_port_is_no_part_of_a_name(header: bytes, host: str) -> None:
+def test_the_port_is_not_part_of_the_domain(header: bytes, host: str) -> None:
     assert host_of({"headers": [(b"host", header)]}) == host

@@ -1,5 +1,6 @@
-"""Anybody asks to be told of a page, and nothing tells whether an address is known; whoever holds a
-token confirms and leaves, and owners see who is told."""
+"""Subscriptions to a status page: anyone can request one, the answer does not reveal known
+addresses, a token confirms and ends it, and owners can list and remove subscribers.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -28,7 +29,7 @@ UNKNOWN = token_from(TokenKind.SUBSCRIPTION, b"\7" * RANDOM_BYTES)
 
 @pytest.fixture
 async def api(pool: Pool, passwords: Passwords) -> AsyncIterator[Api]:
-    """With a mail server, which nothing is sent to, and an address to link to."""
+    """Opens the API with an unused mail server and a public base URL."""
     reach = replace(make_reach(notify_policy(), nameservers=()))
     mail = OutgoingMail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
     options = HttpOptions(
@@ -42,7 +43,7 @@ async def api(pool: Pool, passwords: Passwords) -> AsyncIterator[Api]:
 
 
 async def ask(api: Api, page: Any, body: Any, **query: str) -> tuple[int, Any, dict[str, str]]:
-    """Of a client that asked nothing before."""
+    """Requests a subscription with fresh rate limits."""
     api.context.subscribing.__init__(SUBSCRIBE_PER_MINUTE, SUBSCRIBE_PER_HOUR)  # type: ignore[misc]
     return await ask_again(api, page, body, **query)
 
@@ -76,7 +77,7 @@ async def public(api: Api, method: str, path: str, **given: Any) -> int:
     return int(answer.status_code)
 
 
-async def test_the_answer_is_the_same_whoever_is_named(api: Api) -> None:
+async def test_the_answer_does_not_reveal_known_addresses(api: Api) -> None:
     page = await new_page(api)
     first = await ask(api, page, {"email": ADA})
     (token,) = await tokens(api)
@@ -88,7 +89,7 @@ async def test_the_answer_is_the_same_whoever_is_named(api: Api) -> None:
         assert set(headers) == set(first[2])
 
 
-async def test_owners_see_who_is_told_and_remove_them(api: Api) -> None:
+async def test_owners_list_and_remove_subscribers(api: Api) -> None:
     page = await new_page(api)
     await ask(api, page, {"email": ADA})
     await ask(api, page, {"url": "https://example.com/hook"})
@@ -119,26 +120,28 @@ async def test_owners_see_who_is_told_and_remove_them(api: Api) -> None:
     [b"", b"List-Unsubscribe=One-Click", b"\xff\xfe", b'{"a": 1}'],
 )
 @pytest.mark.parametrize("kind", [None, "application/x-www-form-urlencoded", "multipart/x", "bad"])
-async def test_one_click_ends_it_whatever_it_says(api: Api, data: bytes, kind: str | None) -> None:
+async def test_one_click_unsubscribes_with_any_body(
+    api: Api, data: bytes, kind: str | None
+) -> None:
     page = await new_page(api)
     await ask(api, page, {"email": ADA})
     (token,) = await tokens(api)
     headers = {} if kind is None else {"Content-Type": kind}
     assert await public(api, "POST", token, data=data, headers=headers) == 200
     assert not await tokens(api)
-    # It has ended, and whoever says so again is not told otherwise.
+    # A repeated request gets the same answer after the subscription has ended.
     assert await public(api, "POST", token, data=data, headers=headers) == 200
     assert await public(api, "DELETE", token) == 204
 
 
-async def test_leaving_is_never_too_often_and_confirming_is(api: Api) -> None:
+async def test_confirming_has_a_rate_limit_and_unsubscribing_has_none(api: Api) -> None:
     for _ in range(3 * SUBSCRIBE_PER_MINUTE):
         assert await public(api, "DELETE", UNKNOWN) == 204
     found = [await public(api, "POST", f"{UNKNOWN}/confirm") for _ in range(6)]
     assert found == [404] * SUBSCRIBE_PER_MINUTE + [429]
 
 
-async def test_what_is_no_token_is_not_there(api: Api) -> None:
+async def test_an_invalid_token_gets_404(api: Api) -> None:
     for token in ("x", UNKNOWN[:-1], UNKNOWN.replace("subscription", "page"), "leadline_agent_x"):
         assert await public(api, "POST", token) == 404
         assert await public(api, "DELETE", token) == 404
@@ -152,7 +155,7 @@ async def test_a_large_body_is_refused(api: Api) -> None:
     assert (await ask(api, page, large))[0] == 413
 
 
-async def test_a_client_asks_five_times_a_minute_and_twenty_an_hour(api: Api) -> None:
+async def test_the_rate_limits_of_subscription_requests(api: Api) -> None:
     page = await new_page(api)
     found = [
         await ask_again(api, page, {"email": f"a{n}@example.com"})
@@ -174,7 +177,7 @@ async def test_a_client_asks_five_times_a_minute_and_twenty_an_hour(api: Api) ->
         ({"email": ADA, "components": ["019b0000-0000-7000-8000-000000000000"]}, "components"),
     ],
 )
-async def test_what_is_wrong_is_named(api: Api, body: Any, field: str) -> None:
+async def test_an_error_names_the_invalid_field(api: Api, body: Any, field: str) -> None:
     page = await new_page(api)
     status, found, _ = await ask(api, page, body)
     assert status == 400
@@ -182,7 +185,7 @@ async def test_what_is_wrong_is_named(api: Api, body: Any, field: str) -> None:
     assert not await tokens(api)
 
 
-async def test_components_are_chosen_among_the_pages(api: Api) -> None:
+async def test_only_components_of_the_page_can_be_chosen(api: Api) -> None:
     page, other = await new_page(api), await new_page(api, "other")
     own = await new_component(api, page, manual_status="operational")
     others = await new_component(api, other, manual_status="operational")
@@ -191,7 +194,7 @@ async def test_components_are_chosen_among_the_pages(api: Api) -> None:
         assert found[0] == status
 
 
-async def test_only_whoever_may_open_a_page_may_ask(api: Api) -> None:
+async def test_a_subscription_needs_access_to_the_page(api: Api) -> None:
     unlisted = await new_page(api, visibility="unlisted")
     internal = await new_page(api, "within", visibility="internal")
     assert (await ask(api, unlisted, {"email": ADA}))[0] == 404
@@ -203,7 +206,7 @@ async def test_only_whoever_may_open_a_page_may_ask(api: Api) -> None:
 
 
 @pytest.mark.parametrize("what", ["mail", "base"])
-async def test_without_mail_or_an_address_to_link_to_nobody_is_asked(
+async def test_subscribing_needs_a_mail_server_and_a_public_url(
     pool: Pool, passwords: Passwords, what: str
 ) -> None:
     reach = make_reach(notify_policy(), nameservers=())

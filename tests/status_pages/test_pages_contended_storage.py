@@ -1,7 +1,7 @@
-"""Two write at the same time what hangs together: one of them waits, and then sees what is left.
-
-A page that goes takes its components along, whatever came to it meanwhile; what a component is to
-show stays until it is bound, or is not there; and of two who saw the same page one converts it.
+"""Two concurrent writes of related rows of status pages: the second waits for the first and then
+sees its result. Deleting a page deletes the components that were added concurrently, a source that
+is being bound cannot be deleted before that, and of two conversions of the same generation one is
+refused.
 """
 
 from collections.abc import Awaitable, Callable
@@ -173,7 +173,7 @@ async def convert_to_service(world: World, tx: Tx) -> None:
 @pytest.mark.parametrize("drop", [drop_page, drop_project])
 @pytest.mark.parametrize("edit", [add, retitle, rename, take_away, convert_by_hand])
 @pytest.mark.parametrize("dropped_first", [True, False])
-async def test_a_page_that_goes_takes_along_whatever_came_to_it(
+async def test_deleting_a_page_deletes_concurrently_added_components(
     world: World, drop: Write, edit: Write, dropped_first: bool
 ) -> None:
     await new_component(world, await new_page(world))
@@ -196,7 +196,7 @@ async def test_a_page_that_goes_takes_along_whatever_came_to_it(
     ],
 )
 @pytest.mark.parametrize("dropped_first", [True, False])
-async def test_what_is_shown_stays_until_it_is_bound_or_is_not_there(
+async def test_a_source_is_bound_before_its_deletion_or_not_found(
     world: World, drop: Write, bind: Write, source: str, *, dropped_first: bool, whole: bool
 ) -> None:
     await new_component(world, await new_page(world, whole=whole))
@@ -210,7 +210,7 @@ async def test_what_is_shown_stays_until_it_is_bound_or_is_not_there(
         assert (await components(world))[-1][1:] == (source, True)
 
 
-async def test_a_monitor_goes_while_its_component_is_bound_to_another(world: World) -> None:
+async def test_a_monitor_is_deleted_while_its_component_is_converted(world: World) -> None:
     going, staying = await world.monitor(), await world.monitor()
     await new_component(world, await new_page(world), BindingTarget(monitor=going.uid))
 
@@ -225,7 +225,7 @@ async def test_a_monitor_goes_while_its_component_is_bound_to_another(world: Wor
     assert monitor == staying.id
 
 
-async def test_a_monitor_goes_after_its_component_was_bound_to_another(world: World) -> None:
+async def test_a_monitor_is_deleted_after_its_component_was_converted(world: World) -> None:
     going, staying = await world.monitor(), await world.monitor()
     await new_component(world, await new_page(world), BindingTarget(monitor=going.uid))
 
@@ -241,7 +241,9 @@ async def test_a_monitor_goes_after_its_component_was_bound_to_another(world: Wo
 
 
 @pytest.mark.parametrize("other", [retitle, rename, add, convert_to_monitor])
-async def test_of_two_who_saw_the_same_page_one_converts(world: World, other: Write) -> None:
+async def test_of_two_conversions_of_one_generation_one_is_refused(
+    world: World, other: Write
+) -> None:
     await new_component(world, await new_page(world))
     await world.monitor()
     told = await both(world, other, convert_by_hand)
@@ -249,7 +251,7 @@ async def test_of_two_who_saw_the_same_page_one_converts(world: World, other: Wr
 
 
 @pytest.mark.parametrize("other", [retitle, rename, take_away, add])
-async def test_edits_that_wait_for_each_other_are_all_counted(world: World, other: Write) -> None:
+async def test_concurrent_edits_each_raise_the_generation(world: World, other: Write) -> None:
     page = await new_page(world)
     await new_component(world, page)
     assert await both(world, add, other if other is not add else add_again) == ["done", "done"]
@@ -263,14 +265,14 @@ async def add_again(world: World, tx: Tx) -> None:
     await add(world, tx)
 
 
-async def test_two_come_last_one_after_the_other(world: World) -> None:
+async def test_concurrent_additions_get_different_positions(world: World) -> None:
     await new_page(world)
     assert await both(world, add, add_again) == ["done", "done"]
     rows = await world.rows("select position from status_components order by id")
     assert rows == [(0,), (1,)]
 
 
-async def test_two_do_not_both_take_the_last_place(
+async def test_concurrent_additions_do_not_exceed_the_component_quota(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edit_components, "COMPONENTS_MOST", 1)
@@ -287,25 +289,27 @@ async def make_page_again(world: World, tx: Tx) -> None:
     await make_page(world, tx)
 
 
-async def test_two_do_not_both_make_the_last_page(
+async def test_concurrent_creations_do_not_exceed_the_page_quota(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(edit_pages, "PAGES_OF_ORGANIZATION_MOST", 1)
     assert await both(world, make_page, make_page_again) == ["done", "page_quota"]
 
 
-async def test_a_page_is_not_made_in_a_project_that_goes(world: World) -> None:
+async def test_a_page_is_not_created_in_a_deleted_project(world: World) -> None:
     assert await both(world, drop_project, make_page) == ["done", "invalid"]
 
 
-async def test_a_page_goes_with_its_project_though_it_was_just_made(world: World) -> None:
+async def test_deleting_a_project_deletes_a_page_created_concurrently(world: World) -> None:
     assert await both(world, make_page, drop_project) == ["done", "done"]
     assert await world.rows("select from status_pages") == []
 
 
-async def test_a_component_is_bound_while_its_project_goes(world: World) -> None:
-    """What goes with a project goes in the order of the names of triggers, which is not the same
-    everywhere: here pages go first, and whoever binds has held a service first."""
+async def test_a_component_is_bound_while_its_project_is_deleted(world: World) -> None:
+    """The deletion of a project runs its triggers in the order of their names, which differs
+    between databases. Here pages are deleted first, while the binding transaction has a lock on the
+    service.
+    """
     page, service = await new_page(world), await new_service(world)
     await pages_go_first(world)
     held, waited_for = trio.Event(), trio.Event()
@@ -350,7 +354,7 @@ async def second_organization(world: World) -> int:
     return org
 
 
-async def test_two_tenants_do_not_both_have_an_address(world: World) -> None:
+async def test_concurrent_tenants_cannot_take_the_same_slug(world: World) -> None:
     org = await second_organization(world)
 
     async def make_elsewhere(world: World, tx: Tx) -> None:
@@ -362,7 +366,7 @@ async def test_two_tenants_do_not_both_have_an_address(world: World) -> None:
 
 
 @pytest.mark.parametrize("dropped_first", [True, False])
-async def test_an_organization_goes_with_its_pages_and_gets_none_while_it_goes(
+async def test_deleting_an_organization_deletes_its_pages(
     world: World, dropped_first: bool
 ) -> None:
     org = await second_organization(world)
@@ -383,7 +387,7 @@ async def test_an_organization_goes_with_its_pages_and_gets_none_while_it_goes(
     assert await world.rows("select from status_pages") == []
 
 
-async def test_each_edit_dates_the_page(world: World) -> None:
+async def test_each_edit_updates_the_timestamp_of_the_page(world: World) -> None:
     page = await new_page(world)
     component = await new_component(world, page)
     target = BindingTarget(manual_status=ComponentStatus.NO_DATA)

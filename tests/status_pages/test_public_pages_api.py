@@ -1,4 +1,6 @@
-"""What a status page tells anybody: what is known, what is not, and nothing that is not theirs."""
+"""The public JSON of a status page: status, uptime, incidents, history, feeds and caching, without
+private data.
+"""
 
 from gzip import decompress
 from typing import Any
@@ -23,7 +25,7 @@ async def incident(api: Api, **given: Any) -> Any:
 
 
 def texts(found: Any) -> list[str]:
-    """Every text that stands in a body, however deep."""
+    """Returns all strings of a JSON body."""
     if isinstance(found, dict):
         return [text for value in found.values() for text in texts(value)]
     if isinstance(found, list):
@@ -31,7 +33,7 @@ def texts(found: Any) -> list[str]:
     return [found] if isinstance(found, str) else []
 
 
-async def test_a_page_without_components_says_that_it_is_empty(api: Api) -> None:
+async def test_a_page_without_components_is_empty(api: Api) -> None:
     page = await new_page(api)
     found = await read(api, page)
     assert (found["summary"], found["summary_state"]) == ("no_data", "empty")
@@ -39,7 +41,7 @@ async def test_a_page_without_components_says_that_it_is_empty(api: Api) -> None
     assert found["updated_at"] == to_text(FROZEN_NOW)
 
 
-async def test_what_was_never_measured_is_no_data_and_never_operational(api: Api) -> None:
+async def test_an_unmeasured_monitor_is_no_data(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor()
     await new_component(api, page, monitor_id=str(row.uid))
@@ -58,7 +60,7 @@ async def test_what_was_never_measured_is_no_data_and_never_operational(api: Api
     ("status", "shown", "state"),
     [("up", "operational", "operational"), ("down", "major_outage", "impaired")],
 )
-async def test_a_monitor_s_component_stands_as_it_does(
+async def test_a_component_has_the_status_of_its_monitor(
     api: Api, status: str, shown: str, state: str
 ) -> None:
     page = await new_page(api)
@@ -69,10 +71,10 @@ async def test_a_monitor_s_component_stands_as_it_does(
     found = await read(api, page)
     assert [one["status"] for one in found["components"]] == [shown, "no_data"]
     assert (found["summary"], found["summary_state"]) == (shown, state)
-    assert found["unmeasured_count"] == 1, "what is not measured is said beside it"
+    assert found["unmeasured_count"] == 1, "the unmeasured component is counted"
 
 
-async def test_an_old_result_speaks_for_nothing(api: Api) -> None:
+async def test_a_stale_result_is_no_data(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor(interval_seconds=30)
     await new_component(api, page, monitor_id=str(row.uid))
@@ -81,7 +83,7 @@ async def test_an_old_result_speaks_for_nothing(api: Api) -> None:
     assert (component["status"], component["reason"]) == ("no_data", "no_fresh_result")
 
 
-async def test_a_pause_and_a_maintenance_are_told_as_what_they_are(api: Api) -> None:
+async def test_paused_and_maintained_monitors_have_their_own_status(api: Api) -> None:
     page = await new_page(api)
     paused, worked_on = await api.new_monitor(), await api.new_monitor()
     await new_component(api, page, "Paused", monitor_id=str(paused.uid))
@@ -106,7 +108,7 @@ async def test_a_pause_and_a_maintenance_are_told_as_what_they_are(api: Api) -> 
     assert set(shown) == {"starts_at", "ends_at", "reason"}
 
 
-async def test_days_and_the_figure_are_of_what_was_measured(api: Api) -> None:
+async def test_days_and_uptime_count_measured_time(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor()
     await new_component(api, page, monitor_id=str(row.uid))
@@ -121,13 +123,13 @@ async def test_days_and_the_figure_are_of_what_was_measured(api: Api) -> None:
     assert component["uptime_since"] == "2026-01-03T00:00:00.000Z"
 
 
-async def test_a_service_s_component_tells_its_sealed_minutes(api: Api) -> None:
+async def test_a_service_component_shows_its_sealed_minutes(api: Api) -> None:
     page = await new_page(api)
     path = await declared(api)
     await new_component(api, page, service_id=uid_of(path))
     (component,) = (await read(api, page))["components"]
     assert (component["status"], component["reason"]) == ("no_data", "not_declared"), (
-        "a declaration governs from the next minute on"
+        "a declaration applies from the next minute on"
     )
     await sealed(api, path, (3 * 24 * 60, UP), (60, DOWN), (12 * 60, UP))
     (component,) = (await read(api, page))["components"]
@@ -138,14 +140,14 @@ async def test_a_service_s_component_tells_its_sealed_minutes(api: Api) -> None:
     assert worst["uptime_percent"] < 100
 
 
-async def test_a_service_of_which_nothing_is_declared_is_no_data(api: Api) -> None:
+async def test_a_service_without_a_declaration_is_no_data(api: Api) -> None:
     page = await new_page(api)
     await new_component(api, page, service_id=str(await api.new_service()))
     (component,) = (await read(api, page))["components"]
     assert (component["status"], component["reason"]) == ("no_data", "not_declared")
 
 
-async def test_what_a_component_was_bound_to_may_go(api: Api) -> None:
+async def test_a_component_of_a_deleted_monitor_is_unavailable(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor()
     await new_component(api, page, monitor_id=str(row.uid))
@@ -159,7 +161,7 @@ async def test_what_a_component_was_bound_to_may_go(api: Api) -> None:
     assert found["summary_state"] == "no_data"
 
 
-async def test_who_may_open_a_page(api: Api) -> None:
+async def test_access_to_internal_and_unlisted_pages(api: Api) -> None:
     internal = await new_page(api, "inside", visibility="internal")
     unlisted = await new_page(api, "quiet", visibility="unlisted")
     for what in ("", "/feed", "/history"):
@@ -180,7 +182,7 @@ async def test_who_may_open_a_page(api: Api) -> None:
     await read(api, unlisted, token=renewed["unlisted_token"])
 
 
-async def test_an_incident_is_on_the_pages_that_it_is_about(api: Api) -> None:
+async def test_an_incident_is_shown_on_the_pages_of_its_components(api: Api) -> None:
     about, other = await api.new_monitor(), await api.new_monitor()
     whole = await new_page(api, "whole")
     of_project = await new_page(api, "of-shop", project_id=str(api.project))
@@ -196,7 +198,7 @@ async def test_an_incident_is_on_the_pages_that_it_is_about(api: Api) -> None:
     assert shown == {mine["id"], general["id"]}
 
 
-async def test_the_public_learns_no_id_no_name_and_nothing_private(api: Api) -> None:
+async def test_the_public_sees_no_internal_id_name_or_note(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor(name="shipyard.internal", target="http://10.1.2.3/")
     await new_component(api, page, monitor_id=str(row.uid))
@@ -219,7 +221,7 @@ async def test_the_public_learns_no_id_no_name_and_nothing_private(api: Api) -> 
     assert known["acknowledged_by_name"]
 
 
-async def test_who_is_in_one_project_reads_the_organization_s_page_as_the_public_does(
+async def test_a_member_of_one_project_sees_the_public_view_of_other_projects(
     api: Api,
 ) -> None:
     page = await new_page(api, visibility="internal")
@@ -241,7 +243,7 @@ async def test_who_is_in_one_project_reads_the_organization_s_page_as_the_public
     await told(api, "GET", f"/status-pages/{own['id']}/render", status=404, who="neighbour")
 
 
-async def test_what_began_long_ago_and_is_over_lately_is_among_the_past(api: Api) -> None:
+async def test_a_long_incident_is_recent_by_its_end(api: Api) -> None:
     page = await new_page(api, project_id=str(api.project))
     made = await incident(api)
     await told(api, "POST", f"/incidents/{made['id']}/updates", {"status": "resolved"}, 201)
@@ -261,7 +263,7 @@ def _is_id(text: str) -> bool:
         return False
 
 
-async def test_what_leadline_opened_is_called_by_the_page_s_own_name(api: Api) -> None:
+async def test_an_automatic_incident_is_titled_with_the_component_name(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor(name="checkout-eu-3")
     await new_component(api, page, "Checkout", monitor_id=str(row.uid))
@@ -274,7 +276,7 @@ async def test_what_leadline_opened_is_called_by_the_page_s_own_name(api: Api) -
     assert (known["id"], known["title"]) == (made["id"], "checkout-eu-3 is down")
 
 
-async def test_of_those_that_are_over_ten_are_shown_and_it_is_said_that_there_are_more(
+async def test_ten_resolved_incidents_are_shown_with_a_flag_for_more(
     api: Api,
 ) -> None:
     page = await new_page(api, project_id=str(api.project))
@@ -292,7 +294,7 @@ async def test_of_those_that_are_over_ten_are_shown_and_it_is_said_that_there_ar
     assert found["active_incidents"] == []
 
 
-async def test_history_is_told_month_by_month_and_page_by_page(api: Api) -> None:
+async def test_history_is_paged_by_month_and_cursor(api: Api) -> None:
     page = await new_page(api, project_id=str(api.project))
     for n in range(53):
         await incident(api, title=f"Number {n}")
@@ -318,14 +320,12 @@ async def test_history_is_told_month_by_month_and_page_by_page(api: Api) -> None
         ({"cursor": "abc"}, "cursor_invalid"),
     ],
 )
-async def test_a_month_that_cannot_be_told_is_refused(
-    api: Api, query: dict[str, str], code: str
-) -> None:
+async def test_an_invalid_month_is_refused(api: Api, query: dict[str, str], code: str) -> None:
     page = await new_page(api)
     assert await read(api, page, 400, "/history", **query) == {"error": code}
 
 
-async def test_a_cursor_is_good_for_its_page_its_month_and_its_audience(api: Api) -> None:
+async def test_a_cursor_is_bound_to_page_month_and_audience(api: Api) -> None:
     page = await new_page(api, project_id=str(api.project))
     other = await new_page(api, "other", project_id=str(api.project))
     for n in range(51):
@@ -337,7 +337,7 @@ async def test_a_cursor_is_good_for_its_page_its_month_and_its_audience(api: Api
     await told(api, "GET", own, status=400, who="viewer", query={"cursor": cursor})
 
 
-async def test_no_more_than_eight_histories_are_told_at_once(api: Api) -> None:
+async def test_at_most_eight_histories_are_read_concurrently(api: Api) -> None:
     page = await new_page(api)
     histories, now = api.context.histories, api.context.clock()
     async with trio.open_nursery() as nursery:
@@ -369,7 +369,7 @@ async def test_no_more_than_eight_histories_are_told_at_once(api: Api) -> None:
         ("json", "application/feed+json; charset=utf-8"),
     ],
 )
-async def test_the_feed_tells_of_the_page_s_incidents(
+async def test_the_feed_contains_the_incidents_of_the_page(
     api: Api, form: str | None, content_type: str
 ) -> None:
     page = await new_page(api, project_id=str(api.project))
@@ -391,7 +391,7 @@ async def test_an_unknown_format_is_refused(api: Api) -> None:
     assert found["error"].startswith("format: ")
 
 
-async def test_alerts_of_other_systems_are_not_the_public_s_until_somebody_says_so(
+async def test_external_alerts_are_public_after_a_person_posts_an_update(
     api: Api,
 ) -> None:
     page = await new_page(api, project_id=str(api.project))
@@ -407,7 +407,7 @@ async def test_alerts_of_other_systems_are_not_the_public_s_until_somebody_says_
     assert [update["body"] for update in shown["updates"]] == ["A disk is full."]
 
 
-async def test_the_first_day_of_the_ninety_is_there_and_the_one_before_is_not(api: Api) -> None:
+async def test_the_history_begins_with_the_first_of_ninety_days(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor()
     await new_component(api, page, monitor_id=str(row.uid))
@@ -419,7 +419,7 @@ async def test_the_first_day_of_the_ninety_is_there_and_the_one_before_is_not(ap
     assert component["uptime_90d"] == pytest.approx(100 * (DAY - MINUTE) / DAY)
 
 
-async def test_an_answer_that_a_client_has_is_not_sent_again(api: Api) -> None:
+async def test_a_matching_etag_gets_304(api: Api) -> None:
     page = await new_page(api)
     path = f"/api/v1/public/status-pages/{page['slug']}"
     first = await api.ask("nobody", "GET", path)
@@ -432,7 +432,7 @@ async def test_an_answer_that_a_client_has_is_not_sent_again(api: Api) -> None:
     assert (other.status_code, other.headers["ETag"]) == (200, tag)
 
 
-async def test_a_large_answer_is_packed_for_whoever_takes_that(api: Api) -> None:
+async def test_a_large_answer_is_compressed_if_accepted(api: Api) -> None:
     page = await new_page(api)
     row = await api.new_monitor()
     await new_component(api, page, monitor_id=str(row.uid))
@@ -456,10 +456,10 @@ async def test_a_large_answer_is_packed_for_whoever_takes_that(api: Api) -> None
     assert star.headers["Content-Encoding"] == "gzip"
 
 
-async def test_who_edits_reads_it_at_once_and_nobody_reads_it_twice(
+async def test_an_edit_is_visible_immediately_and_reads_are_cached(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # However slow the machine is.
+    # The answer stays fresh on a slow machine.
     monkeypatch.setattr(kept_module, "FRESH_SECONDS", 3_600.0)
     page = await new_page(api)
     path = f"/api/v1/public/status-pages/{page['slug']}"
@@ -475,7 +475,7 @@ async def test_who_edits_reads_it_at_once_and_nobody_reads_it_twice(
     assert (await answer.get_json())["title"] == "Harbour, renamed"
 
 
-async def test_what_a_token_opened_is_kept_by_no_cache_on_the_way_nor_told_without_it(
+async def test_unlisted_answers_are_private_and_need_their_token(
     api: Api,
 ) -> None:
     page = await new_page(api, visibility="unlisted")
@@ -488,7 +488,7 @@ async def test_what_a_token_opened_is_kept_by_no_cache_on_the_way_nor_told_witho
     assert (await api.ask("nobody", "GET", path, query=wrong)).status_code == 404
 
 
-async def test_a_page_is_read_by_what_reads_statuspage(api: Api) -> None:
+async def test_the_statuspage_compatible_api(api: Api) -> None:
     page = await new_page(api, project_id=str(api.project))
     row = await api.new_monitor()
     made = await new_component(api, page, monitor_id=str(row.uid))
@@ -511,7 +511,7 @@ async def test_a_page_is_read_by_what_reads_statuspage(api: Api) -> None:
     assert (await api.ask("nobody", "GET", path)).status_code == 404
 
 
-async def test_a_badge_is_of_the_page_or_of_one_of_its_components(api: Api) -> None:
+async def test_badges_of_a_page_and_of_a_component(api: Api) -> None:
     page, other = await new_page(api), await new_page(api, "other")
     made = await new_component(api, page, manual_status="degraded")
     foreign = await new_component(api, other, manual_status="operational")
@@ -533,7 +533,7 @@ async def test_a_badge_is_of_the_page_or_of_one_of_its_components(api: Api) -> N
         assert (await api.ask("nobody", "GET", path, query=query)).status_code == status
 
 
-async def test_anybody_may_frame_the_widget_and_nothing_else(api: Api) -> None:
+async def test_only_the_widget_can_be_framed(api: Api) -> None:
     page = await new_page(api)
     answer = await api.ask("nobody", "GET", f"/status/{page['slug']}/widget")
     assert "frame-ancestors *" in answer.headers["Content-Security-Policy"]

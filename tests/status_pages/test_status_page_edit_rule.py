@@ -1,6 +1,5 @@
-"""A component has one source, texts have bounds, and what people are told of a conversion is true.
-
-The model is the interface's list of fields, and which of them each source has.
+"""The rules of component edits: one source, bounds of the texts, and the notes of a conversion. The
+model is the interface's list of fields, and the source that each field belongs to.
 """
 
 from itertools import product
@@ -63,7 +62,7 @@ def test_a_component_has_exactly_one_source(names: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("source", ComponentSource)
 @pytest.mark.parametrize("names", SUBSETS)
-def test_a_conversion_names_what_its_source_has_and_nothing_else(
+def test_a_conversion_has_exactly_the_field_of_its_source(
     source: ComponentSource, names: tuple[str, ...]
 ) -> None:
     (own,) = [field for field, kind in FIELDS.items() if kind == source]
@@ -96,7 +95,7 @@ LONGEST = {
         },
     )
 )
-def test_texts_are_taken_within_their_bounds_and_refused_with_their_field(
+def test_texts_outside_their_bounds_are_refused_with_their_field(
     edit: dict[str, object],
 ) -> None:
     refused = {field for field, _ in component_faults(ComponentEdit(**edit))}  # type: ignore[arg-type]
@@ -116,7 +115,7 @@ def test_texts_are_taken_within_their_bounds_and_refused_with_their_field(
 
 
 @pytest.mark.parametrize("field", LONGEST)
-def test_the_last_character_fits_and_the_next_does_not(field: str) -> None:
+def test_the_length_limit_of_each_text(field: str) -> None:
     for length, fits in ((LONGEST[field], True), (LONGEST[field] + 1, False)):
         values = {"name": "x", field: "ü" * length}
         target = BindingTarget(manual_status=ComponentStatus.NO_DATA)
@@ -130,7 +129,7 @@ def test_a_position_has_bounds() -> None:
         assert fields == ["position"] * faults
 
 
-def test_names_are_not_blank_and_what_says_nothing_of_a_field_leaves_it() -> None:
+def test_names_are_not_blank_and_an_empty_edit_is_valid() -> None:
     assert list(component_faults(ComponentEdit())) == []
     for blank in ("", " ", "\u2003"):
         assert [field for field, _ in component_faults(ComponentEdit(name=blank))] == ["name"]
@@ -153,14 +152,14 @@ def test_names_are_not_blank_and_what_says_nothing_of_a_field_leaves_it() -> Non
         ("shop", "a\u202eb", []),
     ],
 )
-def test_addresses_and_titles_of_pages(slug: str, title: str, fields: list[str]) -> None:
+def test_slugs_and_titles_of_pages(slug: str, title: str, fields: list[str]) -> None:
     draft = PageDraft(slug=slug, title=title)
     assert [field for field, _ in page_faults(draft)] == fields
     assert draft.visibility is Visibility.LISTED
 
 
 @given(st.lists(st.integers(0, POSITION_MOST)))
-def test_what_has_no_place_comes_last(positions: list[int]) -> None:
+def test_the_next_position_is_after_all_others(positions: list[int]) -> None:
     found = next_position(positions)
     assert 0 <= found <= POSITION_MOST
     assert all(found > other for other in positions) or max(positions) == found == POSITION_MOST
@@ -170,7 +169,7 @@ def test_what_has_no_place_comes_last(positions: list[int]) -> None:
 @pytest.mark.parametrize("before", ComponentSource)
 @pytest.mark.parametrize("after", ComponentSource)
 @pytest.mark.parametrize("is_bound", [True, False])
-def test_notes_say_what_becomes_of_figures_and_of_incidents(
+def test_conversion_notes_name_lost_uptime_and_incidents(
     before: ComponentSource, after: ComponentSource, is_bound: bool
 ) -> None:
     notes = conversion_notes(before, after, is_bound=is_bound)

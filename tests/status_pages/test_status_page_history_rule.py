@@ -1,4 +1,4 @@
-"""Which months of a page's past may be asked for, held against a reading day by day."""
+"""The months that the history of a page has, compared with a model that reads day by day."""
 
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
@@ -24,7 +24,7 @@ moments = st.integers(
 
 
 def days_of(now: Instant) -> list[date]:
-    """The ninety days that a page draws."""
+    """Returns the 90 days that a page shows."""
     today = to_datetime(now).date()
     return [today - timedelta(days=back) for back in range(90)]
 
@@ -36,9 +36,7 @@ def midnight(day: date) -> Instant:
 @given(moments, st.integers(-200, 60))
 @example(from_datetime(datetime(2024, 3, 30, tzinfo=UTC)), -89)
 @example(from_datetime(datetime(2024, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)), 1)
-def test_a_month_may_be_asked_for_exactly_if_it_holds_one_of_the_ninety_days(
-    now: Instant, offset: int
-) -> None:
+def test_a_month_is_available_if_it_has_one_of_the_90_days(now: Instant, offset: int) -> None:
     name = f"{to_datetime(now).date() + timedelta(days=offset):%Y-%m}"
     shown = [day for day in days_of(now) if f"{day:%Y-%m}" == name]
     found = month_of(name, now)
@@ -52,7 +50,7 @@ def test_a_month_may_be_asked_for_exactly_if_it_holds_one_of_the_ninety_days(
 
 
 @given(moments)
-def test_the_months_together_are_the_ninety_days_until_now_each_instant_once(now: Instant) -> None:
+def test_the_months_partition_the_90_days_until_now(now: Instant) -> None:
     names = months_shown(now)
     assert names == sorted({f"{day:%Y-%m}" for day in days_of(now)}, reverse=True)
     spans = [month.shown for name in names if isinstance(month := month_of(name, now), Month)]
@@ -64,7 +62,7 @@ def test_the_months_together_are_the_ninety_days_until_now_each_instant_once(now
 
 
 @given(moments)
-def test_who_asks_for_no_month_gets_the_present_one(now: Instant) -> None:
+def test_the_default_month_is_the_current_one(now: Instant) -> None:
     found = month_of(None, now)
     assert found == month_of(f"{to_datetime(now):%Y-%m}", now)
     assert isinstance(found, Month)
@@ -78,22 +76,22 @@ def test_who_asks_for_no_month_gets_the_present_one(now: Instant) -> None:
         *(" 2026-06", "2026/06", "２０２６-06", "-2026-06", "20260-6", "today", "2026-06\0"),
     ],
 )
-def test_what_is_no_month_is_refused_as_such(name: str) -> None:
+def test_an_invalid_month_is_refused(name: str) -> None:
     assert month_of(name, NOW) is MonthRefusal.INVALID_MONTH
 
 
 @given(st.text(max_size=12))
-def test_no_text_breaks_it(name: str) -> None:
+def test_any_text_is_a_month_or_a_refusal(name: str) -> None:
     found = month_of(name, NOW)
     assert isinstance(found, MonthRefusal) or found.name == name
 
 
 @pytest.mark.parametrize("name", ["0000-01", "0001-01", "9999-12", "2026-07", "2026-02"])
-def test_a_month_without_a_day_of_the_history_is_outside_it(name: str) -> None:
+def test_a_month_without_a_shown_day_is_outside_the_history(name: str) -> None:
     assert month_of(name, NOW) is MonthRefusal.MONTH_OUTSIDE_HISTORY
 
 
-def test_the_first_day_of_the_history_is_shown_from_its_midnight() -> None:
+def test_the_first_month_begins_at_midnight_of_the_first_day() -> None:
     found = month_of("2026-03", NOW)
     assert isinstance(found, Month)
     assert found.shown.from_ == midnight(date(2026, 3, 12)) == NOW - NOW % DAY - 89 * DAY

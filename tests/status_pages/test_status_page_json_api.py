@@ -1,4 +1,4 @@
-"""What goes over the wire of a page is what was rendered: no more, no less, and in its order."""
+"""The JSON of a status page has the rendered components, incidents and figures in their order."""
 
 from typing import Any
 from uuid import UUID
@@ -19,14 +19,14 @@ from leadline.storage.status_pages.rules.status_page import (
 from tests.support.worlds.page_world import SECRET, facts, leaves
 
 
-def told(page: Page) -> Any:
-    """As JSON has it, but for halves of characters, which are none."""
+def json_of(page: Page) -> Any:
+    """Returns the page as JSON types. Lone surrogates are kept: they are no valid JSON."""
     return msgspec.to_builtins(page_json(page))
 
 
 @given(facts())
-def test_the_public_is_told_no_id_but_those_of_components_and_incidents(found: PageFacts) -> None:
-    body = told(render(found, Audience.PUBLIC))
+def test_public_json_has_only_ids_of_components_and_incidents(found: PageFacts) -> None:
+    body = json_of(render(found, Audience.PUBLIC))
     known = {one.uid for one in found.components} | {one.uid for one in found.incidents}
     for text in leaves(body):
         assert SECRET not in str(text)
@@ -43,10 +43,10 @@ def _is_id(text: Any) -> bool:
 
 
 @given(facts())
-def test_everybody_is_told_the_page_that_was_rendered_in_its_order(found: PageFacts) -> None:
+def test_json_has_the_rendered_page_in_its_order(found: PageFacts) -> None:
     for audience in Audience:
         page = render(found, audience)
-        body = told(page)
+        body = json_of(page)
         summary = (body["summary"], body["summary_state"], body["unmeasured_count"])
         assert summary == (page.summary.status, page.summary.state, page.summary.unmeasured)
         assert [UUID(one["id"]) for one in body["components"]] == [c.uid for c in page.components]
@@ -80,9 +80,9 @@ def _of(one: Incident) -> tuple[Any, ...]:
 
 
 @given(facts())
-def test_a_figure_is_there_or_why_it_is_not(found: PageFacts) -> None:
+def test_a_component_has_a_figure_or_a_reason(found: PageFacts) -> None:
     page = render(found, Audience.PUBLIC)
-    for one, shown in zip(page.components, told(page)["components"], strict=True):
+    for one, shown in zip(page.components, json_of(page)["components"], strict=True):
         assert ("reason" in shown) is (shown["status"] == "no_data")
         assert ("unavailable" in shown) is (shown.get("reason") == "not_bound")
         assert shown.get("unavailable", True) is True

@@ -1,4 +1,4 @@
-"""What leaves for a status page, held against the words of the specification, one by one."""
+"""Rendering of a status page for each audience, compared with the rules of the specification."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -56,15 +56,16 @@ def incidents_of(page: Page) -> list[Incident]:
 
 
 def is_bound(facts: PageFacts, incident: Incident) -> bool:
-    """A component binds its monitor or service; or it has neither, and both stand in one project,
-    and it is none of those that we opened of something that is gone."""
+    """Returns whether the page shows the incident: it names a source of a component, or it names no
+    source, belongs to the project of the page and was not opened automatically.
+    """
     about = [one for one in (incident.monitor, incident.service) if one is not None]
     if about:
         return any(component.anchor in about for component in facts.components)
     return facts.project == incident.project and incident.source != "auto"
 
 
-def said_to_all(incident: Incident) -> list[Update]:
+def public_updates(incident: Incident) -> list[Update]:
     return [
         one
         for one in incident.updates
@@ -74,7 +75,7 @@ def said_to_all(incident: Incident) -> list[Update]:
 
 @given(st.lists(nows(), max_size=6))
 @example([Now(ComponentStatus.NO_DATA, NoDataReason.PAUSED), Now(ComponentStatus.OPERATIONAL)])
-def test_the_summary_is_the_worst_of_what_is_known_and_a_count_of_what_is_not(
+def test_the_summary_is_the_worst_known_status_and_an_unmeasured_count(
     found: list[Now],
 ) -> None:
     summary = summary_of(found)
@@ -89,7 +90,7 @@ def test_the_summary_is_the_worst_of_what_is_known_and_a_count_of_what_is_not(
 
 
 @given(st.lists(nows(), max_size=6), st.integers(0, 6))
-def test_what_is_not_measured_never_makes_a_page_look_better(found: list[Now], place: int) -> None:
+def test_an_unmeasured_component_does_not_improve_the_summary(found: list[Now], place: int) -> None:
     unknown = Now(ComponentStatus.NO_DATA, NoDataReason.NO_FRESH_RESULT)
     before = summary_of(found)
     after = summary_of([*found[:place], unknown, *found[place:]])
@@ -100,7 +101,7 @@ def test_what_is_not_measured_never_makes_a_page_look_better(found: list[Now], p
 
 
 @given(any_facts)
-def test_each_component_is_as_it_was_found_in_its_place(facts: PageFacts) -> None:
+def test_components_keep_their_facts_and_order(facts: PageFacts) -> None:
     for page in (public(facts), member(facts)):
         assert page.summary == summary_of(one.now for one in facts.components)
         for shown, fact in zip(page.components, facts.components, strict=True):
@@ -115,7 +116,7 @@ def test_each_component_is_as_it_was_found_in_its_place(facts: PageFacts) -> Non
 
 
 @given(any_facts)
-def test_a_member_sees_exactly_what_is_bound_and_all_of_it(facts: PageFacts) -> None:
+def test_a_member_sees_all_bound_incidents(facts: PageFacts) -> None:
     bound = {one.uid: one for one in facts.incidents if is_bound(facts, one)}
     over = [one for one in bound.values() if one.status == "resolved"]
     page = member(facts)
@@ -127,18 +128,18 @@ def test_a_member_sees_exactly_what_is_bound_and_all_of_it(facts: PageFacts) -> 
 
 
 @given(any_facts)
-def test_the_public_sees_exactly_what_is_bound_and_was_spoken_of(facts: PageFacts) -> None:
-    shown = {one.uid for one in facts.incidents if is_bound(facts, one) and said_to_all(one)}
+def test_the_public_sees_bound_incidents_with_public_updates(facts: PageFacts) -> None:
+    shown = {one.uid for one in facts.incidents if is_bound(facts, one) and public_updates(one)}
     found = [one.uid for one in incidents_of(public(facts))]
     assert len(found) == len(set(found))
     assert set(found) == shown
 
 
 @given(st.lists(st.tuples(page_world.instants, st.booleans(), st.booleans()), max_size=30))
-def test_the_past_is_the_ten_newest_and_says_whether_there_are_more(
+def test_recent_incidents_are_the_ten_newest_with_a_flag_for_more(
     found: list[tuple[Instant, bool, bool]],
 ) -> None:
-    """Of each: when it began, whether it is over, and whether anything was said to the public."""
+    """Each example has: the start, whether it is resolved, and whether it has a public update."""
     incidents = [
         begun(number, started_at, is_over=over, is_public=said)
         for number, (started_at, over, said) in enumerate(found)
@@ -155,28 +156,28 @@ def test_the_past_is_the_ten_newest_and_says_whether_there_are_more(
 
 
 @pytest.mark.parametrize(("many", "more"), [(9, False), (10, False), (11, True)])
-def test_ten_are_shown_before_there_are_more(many: int, more: bool) -> None:
+def test_ten_recent_incidents_set_no_flag_for_more(many: int, more: bool) -> None:
     incidents = [begun(n, NOW, is_over=True, is_public=True) for n in range(many)]
     page = public(replace(shop(outage("")), incidents=incidents))
     assert (len(page.recent), page.recent_more) == (min(many, 10), more)
 
 
 @given(any_facts)
-def test_no_id_leaves_but_those_of_components_and_incidents(facts: PageFacts) -> None:
+def test_the_public_page_has_only_ids_of_components_and_incidents(facts: PageFacts) -> None:
     allowed = {one.uid for one in facts.components} | {one.uid for one in facts.incidents}
     ids = {leaf for leaf in leaves(public(facts)) if isinstance(leaf, UUID)}
     assert ids <= allowed
 
 
 @given(any_facts)
-def test_nothing_leaves_that_was_not_said_to_the_public(facts: PageFacts) -> None:
+def test_the_public_page_has_no_private_text(facts: PageFacts) -> None:
     texts = [leaf for leaf in leaves(public(facts)) if isinstance(leaf, str)]
     assert not [text for text in texts if SECRET in text]
 
 
 @given(any_facts)
-def test_what_the_public_may_not_know_changes_nothing_that_it_sees(facts: PageFacts) -> None:
-    """Whoever compares two looks at a page learns nothing of what happened behind it."""
+def test_private_data_does_not_influence_the_public_page(facts: PageFacts) -> None:
+    """Private changes between two reads do not change the public page."""
     renamed = {uid: UUID(int=uid.int ^ 0xF00) for uid in (*MONITORS, *page_world.SERVICES)}
 
     def other(uid: UUID | None) -> UUID | None:
@@ -200,7 +201,7 @@ def test_what_the_public_may_not_know_changes_nothing_that_it_sees(facts: PageFa
             updated_at=NOW,
             updates=[
                 replace(said, uid=UUID(int=8), author="Another", body=said.body)
-                for said in said_to_all(one)
+                for said in public_updates(one)
             ],
             postmortem=one.postmortem
             and replace(one.postmortem, uid=UUID(int=9), author="Another"),
@@ -214,10 +215,10 @@ def test_what_the_public_may_not_know_changes_nothing_that_it_sees(facts: PageFa
 
 
 @given(any_facts)
-def test_updates_keep_their_order_and_their_words(facts: PageFacts) -> None:
+def test_public_updates_keep_order_and_text(facts: PageFacts) -> None:
     given_ones = {one.uid: one for one in facts.incidents}
     for shown in incidents_of(public(facts)):
-        said = said_to_all(given_ones[shown.uid])
+        said = public_updates(given_ones[shown.uid])
         assert [(one.seq, one.status, one.body, one.created_at) for one in shown.updates] == [
             (one.seq, one.status, one.body, one.created_at) for one in said
         ]
@@ -228,7 +229,7 @@ def test_updates_keep_their_order_and_their_words(facts: PageFacts) -> None:
 
 
 @given(any_facts)
-def test_maintenance_is_what_is_not_over_of_components_and_to_the_public_without_ids(
+def test_open_maintenance_is_shown_and_public_without_ids(
     facts: PageFacts,
 ) -> None:
     lasting = [one for one in facts.maintenance if one.over_at > NOW and one.components]
@@ -347,13 +348,13 @@ def outage(title: str) -> Incident:
         ("checkout-prod-3 is unknown", "Checkout may be affected"),
     ],
 )
-def test_an_outage_that_we_found_is_called_as_the_page_calls_it(title: str, said: str) -> None:
+def test_an_automatic_outage_is_titled_with_the_component_name(title: str, said: str) -> None:
     facts = shop(outage(title))
     assert [one.title for one in public(facts).active] == [said]
     assert [one.title for one in member(facts).active] == [title]
 
 
-def test_a_person_may_speak_of_an_alert_and_the_alert_stays_where_it_was() -> None:
+def test_a_person_can_publish_an_update_of_an_external_alert() -> None:
     alert = replace(
         outage("InstanceDown db-7.internal"), source=IncidentSource.API, external_key="f1"
     )
@@ -375,5 +376,5 @@ def test_a_person_may_speak_of_an_alert_and_the_alert_stays_where_it_was() -> No
         (None, "maintenance"),
     ],
 )
-def test_a_services_health_in_the_words_of_a_page(health: Health | None, said: str) -> None:
+def test_service_health_maps_to_a_component_status(health: Health | None, said: str) -> None:
     assert of_health(health).status == said

@@ -1,4 +1,4 @@
-"""Status pages as those who run them edit them: addresses, who sees which, and unlisted tokens."""
+"""Management of status pages: slugs, visibility, access and unlisted tokens."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ async def stored(api: Api) -> list[tuple[Any, ...]]:
 
 
 async def audited(api: Api) -> list[tuple[str, str]]:
-    """What the log says of pages and components: action and target."""
+    """Returns the audit entries of pages and components: action and target."""
     return [
         (action, target)
         for action, target in await api.rows(
@@ -53,7 +53,7 @@ async def audited(api: Api) -> list[tuple[str, str]]:
     ]
 
 
-async def test_a_page_is_made_listed_read_edited_and_deleted(api: Api) -> None:
+async def test_a_page_is_created_listed_read_edited_and_deleted(api: Api) -> None:
     made = await make(api)
     assert made == {
         "id": made["id"],
@@ -92,7 +92,7 @@ async def test_a_page_is_made_listed_read_edited_and_deleted(api: Api) -> None:
         ({"unlisted_token": "x"}, "invalid JSON body"),
     ],
 )
-async def test_what_makes_no_page_is_refused_with_its_field(
+async def test_an_invalid_page_is_refused_with_its_field(
     api: Api, body: dict[str, Any], error: str
 ) -> None:
     refused = await make(api, "shop", 400, **{"slug": "shop", **body})
@@ -101,13 +101,13 @@ async def test_what_makes_no_page_is_refused_with_its_field(
     assert await audited(api) == []
 
 
-async def test_a_project_of_another_tenant_is_no_project(api: Api) -> None:
+async def test_a_project_of_another_tenant_is_not_found(api: Api) -> None:
     foreign = str(api.projects["other/shop"][1])
     missing = await make(api, "shop", 400, project_id=NOWHERE)
     assert await make(api, "shop", 400, project_id=foreign) == missing
 
 
-async def test_an_address_is_had_once_in_the_whole_installation(api: Api) -> None:
+async def test_a_slug_is_unique_in_the_installation(api: Api) -> None:
     await make(api)
     assert await make(api, "shop", 409) == {"error": "slug_taken"}
     body = {"slug": "shop", "title": "Theirs"}
@@ -117,7 +117,7 @@ async def test_an_address_is_had_once_in_the_whole_installation(api: Api) -> Non
     assert await listed(api) == ["shop"]
 
 
-async def test_an_organization_has_so_many_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_page_quota_of_an_organization(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert PAGES_OF_ORGANIZATION_MOST >= 100
     monkeypatch.setattr(edit_pages, "PAGES_OF_ORGANIZATION_MOST", 2)
     await make(api, "a")
@@ -125,7 +125,7 @@ async def test_an_organization_has_so_many_pages(api: Api, monkeypatch: pytest.M
     assert await make(api, "c", 409) == {"error": "page_quota"}
 
 
-async def test_whoever_is_in_one_project_sees_the_organization_s_pages_and_that_project_s(
+async def test_a_project_member_sees_pages_of_the_project_and_organization(
     api: Api,
 ) -> None:
     pages = {
@@ -147,7 +147,7 @@ async def test_whoever_is_in_one_project_sees_the_organization_s_pages_and_that_
             await told(api, "GET", f"/status-pages/{page['id']}", status=status, who=who)
 
 
-async def test_the_token_of_an_unlisted_page_is_for_those_who_may_edit_it(api: Api) -> None:
+async def test_only_editors_of_a_page_see_its_unlisted_token(api: Api) -> None:
     page = await make(api, visibility="unlisted", project_id=str(api.project))
     token = page["unlisted_token"]
     assert kind_of(token) is TokenKind.PAGE
@@ -165,7 +165,7 @@ async def test_the_token_of_an_unlisted_page_is_for_those_who_may_edit_it(api: A
     assert token not in str(await api.rows("select t::text from audit_entries t"))
 
 
-async def test_a_token_is_renewed_each_time_the_page_becomes_unlisted_and_forgotten_between(
+async def test_each_change_to_unlisted_creates_a_new_token(
     api: Api,
 ) -> None:
     page = await make(api)
@@ -174,7 +174,7 @@ async def test_a_token_is_renewed_each_time_the_page_becomes_unlisted_and_forgot
     for between in ("listed", "internal"):
         page = await edit(api, page, visibility="unlisted")
         tokens.append(page["unlisted_token"])
-        # What does not make it unlisted leaves its token.
+        # An edit that keeps the page unlisted keeps its token.
         kept = await edit(api, page, visibility="unlisted", title=f"Until it is {between}")
         assert kept["unlisted_token"] == tokens[-1]
         page = await edit(api, page, visibility=between)
@@ -186,7 +186,7 @@ async def test_a_token_is_renewed_each_time_the_page_becomes_unlisted_and_forgot
     assert len(set(tokens)) == 2
 
 
-async def test_without_a_key_no_page_is_made_unlisted(api: Api) -> None:
+async def test_unlisted_pages_need_an_encryption_key(api: Api) -> None:
     page = await make(api)
     object.__setattr__(api.context, "keyring", Keyring(None))
     before = await stored(api)
@@ -197,7 +197,7 @@ async def test_without_a_key_no_page_is_made_unlisted(api: Api) -> None:
     await edit(api, page, visibility="internal")
 
 
-async def test_a_token_is_the_same_after_the_key_was_rotated(api: Api) -> None:
+async def test_key_rotation_keeps_the_unlisted_token(api: Api) -> None:
     page = await make(api, visibility="unlisted")
     ring = Keyring(b"n" * 32, (b"k" * 32,))
     position: Position | None = Position()
@@ -207,10 +207,12 @@ async def test_a_token_is_the_same_after_the_key_was_rotated(api: Api) -> None:
     object.__setattr__(api.context, "keyring", Keyring(b"n" * 32))
     assert (await read(api, page))["unlisted_token"] == page["unlisted_token"]
     object.__setattr__(api.context, "keyring", Keyring(b"l" * 32))
-    assert "unlisted_token" not in await read(api, page), "what does not open is not there"
+    assert "unlisted_token" not in await read(api, page), (
+        "a token that cannot be decrypted is omitted"
+    )
 
 
-async def test_a_sealed_token_of_another_page_is_no_token(api: Api) -> None:
+async def test_an_encrypted_token_of_another_page_is_refused(api: Api) -> None:
     one = await make(api, "one", visibility="unlisted")
     other = await make(api, "other", visibility="unlisted")
     async with api.pool.transaction("move") as tx:
@@ -222,7 +224,7 @@ async def test_a_sealed_token_of_another_page_is_no_token(api: Api) -> None:
     assert "unlisted_token" in await read(api, other)
 
 
-async def test_an_edit_raises_the_generation_by_one_and_one_of_nothing_does_nothing(
+async def test_an_edit_raises_the_generation_and_an_empty_edit_does_not(
     api: Api,
 ) -> None:
     page = await make(api)
@@ -243,7 +245,7 @@ async def generation(api: Api) -> int:
     return int(found)
 
 
-async def test_every_write_is_audited_once_by_ids(api: Api) -> None:
+async def test_every_write_has_one_audit_entry_with_ids(api: Api) -> None:
     page = await make(api, project_id=str(api.project))
     named = f"status_page:{page['id']} project:{api.project}"
     await edit(api, page, title="Hidden words")
@@ -257,7 +259,7 @@ async def test_every_write_is_audited_once_by_ids(api: Api) -> None:
     ]
 
 
-async def test_pages_go_with_their_project_and_with_their_organization(api: Api) -> None:
+async def test_pages_are_deleted_with_their_project_and_organization(api: Api) -> None:
     body = {"slug": "new", "name": "New"}
     org = await told(api, "POST", "/organizations", body, 201, who="global_admin")
     path = f"/organizations/{org['id']}"

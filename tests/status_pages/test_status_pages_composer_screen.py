@@ -1,6 +1,5 @@
-"""Who writes an update of an incident sees beforehand what will be read, by whom, and where.
-
-What is promised is held against the public page once the update is written.
+"""The preview of an incident update shows the public text and the pages that will show it. The
+tests compare it with the public page after the update.
 """
 
 import re
@@ -48,7 +47,7 @@ async def count_updates(api: Api) -> int:
     return int(many)
 
 
-async def test_what_is_previewed_is_what_the_page_then_says(api: Api) -> None:
+async def test_the_preview_matches_the_public_page(api: Api) -> None:
     monitor = await api.new_monitor(name="inner-name-1")
     page = await api.new_status_page(slug="harbour", title="Harbour Goods")
     await api.new_component(page, name="Checkout", monitor=monitor.uid)
@@ -68,7 +67,7 @@ async def test_what_is_previewed_is_what_the_page_then_says(api: Api) -> None:
         assert words in public
 
 
-async def test_what_leadline_opened_is_called_by_the_page_s_own_name(api: Api) -> None:
+async def test_an_automatic_incident_is_titled_with_the_component_name(api: Api) -> None:
     monitor = await api.new_monitor(name="inner-name-1")
     for slug, name in (("one", "Checkout"), ("two", "Till")):
         page = await api.new_status_page(slug=slug, title=f"Page {slug}")
@@ -82,7 +81,7 @@ async def test_what_leadline_opened_is_called_by_the_page_s_own_name(api: Api) -
     assert "inner-name-1" not in shown
 
 
-async def test_where_nobody_outside_reads_it_that_is_said(api: Api) -> None:
+async def test_the_preview_says_that_no_public_page_shows_the_update(api: Api) -> None:
     monitor = await api.new_monitor()
     incident = await api.new_incident(monitor=monitor.uid)
     form = {"status": "identified", "body": "We know."}
@@ -103,7 +102,7 @@ async def test_where_nobody_outside_reads_it_that_is_said(api: Api) -> None:
     assert "Quiet" not in shown
 
 
-async def test_an_incident_about_nothing_in_particular_is_read_on_its_project_s_pages(
+async def test_an_incident_without_a_source_is_on_pages_of_its_project(
     api: Api,
 ) -> None:
     await api.new_status_page(title="Of the shop")
@@ -116,7 +115,7 @@ async def test_an_incident_about_nothing_in_particular_is_read_on_its_project_s_
     assert "Of all" not in shown
 
 
-async def test_a_preview_keeps_all_that_was_typed_and_says_what_would_be_refused(api: Api) -> None:
+async def test_a_preview_keeps_the_input_and_shows_errors(api: Api) -> None:
     incident = await api.new_incident()
     status, text = await send(api, incident, act="preview", status="monitoring", body="Half a sent")
     assert status == 200
@@ -139,7 +138,7 @@ async def test_a_preview_keeps_all_that_was_typed_and_says_what_would_be_refused
     assert "\nBack</textarea>" in text
 
 
-async def test_a_note_on_what_is_over_is_previewed_too(api: Api) -> None:
+async def test_a_note_on_a_resolved_incident_has_a_preview(api: Api) -> None:
     await api.new_status_page(title="Harbour Goods")
     incident = await api.new_incident(status=IncidentStatus.RESOLVED)
     form = {"for": "all", "body": "Money was sent back."}
@@ -150,7 +149,7 @@ async def test_a_note_on_what_is_over_is_previewed_too(api: Api) -> None:
     assert re.search(r'<input id="public"[^>]*checked', text)
 
 
-async def test_who_may_not_write_previews_nothing_and_no_text_is_markup(api: Api) -> None:
+async def test_a_preview_needs_the_right_to_write_and_escapes_text(api: Api) -> None:
     page = await api.new_status_page(title=NASTY)
     await api.new_component(page, name=NASTY)
     incident = await api.new_incident(title=NASTY)
@@ -165,7 +164,7 @@ async def test_who_may_not_write_previews_nothing_and_no_text_is_markup(api: Api
 
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("scripts", [True, False])
-def test_what_is_typed_is_shown_as_it_will_be_read(
+def test_the_preview_follows_the_input(
     open_page: Open, leadline: Daemon, project: str, scripts: bool
 ) -> None:
     title = f"Harbour {uuid4()}"
@@ -192,7 +191,7 @@ def test_what_is_typed_is_shown_as_it_will_be_read(
 
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_preview_is_for_everybody_and_no_wider_than_a_phone(
+def test_a_preview_is_accessible_and_fits_a_phone(
     open_page: Open, leadline: Daemon, project: str, scheme: Any
 ) -> None:
     make_page(leadline, project, title=f"Harbour-{'x' * 120}")

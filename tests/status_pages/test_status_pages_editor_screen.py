@@ -1,6 +1,5 @@
-"""The status pages of the console: what each tells, and the editor without scripts.
-
-What the preview shows is held against the public page itself.
+"""The list and the editor of status pages in the console, without scripts. The tests compare the
+preview with the public page.
 """
 
 import html
@@ -63,7 +62,7 @@ async def names(api: Api) -> list[str]:
     return [name for (name,) in rows]
 
 
-async def test_the_list_says_what_each_page_tells_its_readers_now(api: Api) -> None:
+async def test_the_list_shows_the_current_status_of_each_page(api: Api) -> None:
     assert first_line(await seen(api, all_of(api), "viewer")) == "No status page yet"
     good = await api.new_status_page(title="Harbour", slug="harbour", project=None)
     await api.new_component(good)
@@ -79,7 +78,7 @@ async def test_the_list_says_what_each_page_tells_its_readers_now(api: Api) -> N
         assert f"/status/{slug}</a>" in page
 
 
-async def test_who_may_only_look_is_given_no_token_and_nothing_to_press(api: Api) -> None:
+async def test_viewers_get_no_token_and_no_forms(api: Api) -> None:
     uid = await api.new_status_page(visibility=Visibility.UNLISTED, title="Quiet")
     component = await api.new_component(uid)
     one = f"{all_of(api)}/{uid}"
@@ -102,7 +101,7 @@ async def test_who_may_only_look_is_given_no_token_and_nothing_to_press(api: Api
     assert "Quiet" in await seen(api, f"/{address}", "nobody")
 
 
-async def test_a_page_of_another_project_or_organization_is_not_there(api: Api) -> None:
+async def test_pages_of_other_projects_and_organizations_are_not_found(api: Api) -> None:
     mill = await api.new_status_page(project=api.projects["acme/mill"][1], title="Of the mill")
     assert "Of the mill" not in await seen(api, all_of(api), "shopkeeper")
     for path in ("", "/preview", "/delete"):
@@ -116,7 +115,7 @@ async def test_a_page_of_another_project_or_organization_is_not_there(api: Api) 
     assert await api.rows("select title from status_pages") == [("Of the mill",)]
 
 
-async def test_what_a_component_shows_is_named_to_those_who_see_its_project(api: Api) -> None:
+async def test_the_source_of_a_component_is_named_only_to_its_project(api: Api) -> None:
     uid = await api.new_status_page(project=None)
     mill = await api.new_monitor("acme/mill", name="inner-name-1")
     await api.new_component(uid, name="Grinding", monitor=mill.uid)
@@ -131,7 +130,7 @@ async def test_what_a_component_shows_is_named_to_those_who_see_its_project(api:
     )
 
 
-async def test_the_largest_page_and_the_longest_list_stay_small(api: Api) -> None:
+async def test_a_full_page_is_split_into_pages_of_fifty_components(api: Api) -> None:
     uid = await api.new_status_page(title="Large")
     first = await api.new_component(uid)
     async with api.pool.transaction("as many as may be") as tx:
@@ -150,7 +149,7 @@ async def test_the_largest_page_and_the_longest_list_stay_small(api: Api) -> Non
         moves += page.count('aria-label="Move')
         assert len(page.encode()) < PAGE_BYTES_MOST
     assert moves == 2 * COMPONENTS_MOST - 2
-    # Whoever moves something past the end of what is shown is led to where it went.
+    # A move past the end of the shown list leads to the new position.
     form = {"act": f"down:{first}", "find": ""}
     for place in range(1, 51):
         answer = await send(api, one, **form)
@@ -169,7 +168,7 @@ async def test_the_largest_page_and_the_longest_list_stay_small(api: Api) -> Non
     assert (await seen(api, f"{all_of(api)}?page=2")).count("/status-pages/0") == 1
 
 
-async def test_a_page_is_made_of_a_project_or_of_the_organization(api: Api) -> None:
+async def test_a_page_is_created_for_a_project_or_the_organization(api: Api) -> None:
     for scope, project in (("project", api.project), ("organization", None)):
         form = {"title": scope, "slug": scope, "visibility": "internal", "scope": scope}
         made = await send(api, f"{all_of(api)}/new", **form)
@@ -192,7 +191,7 @@ async def test_a_page_is_made_of_a_project_or_of_the_organization(api: Api) -> N
         ("slug", "taken", "Slug is already in use."),
     ],
 )
-async def test_a_page_that_cannot_be_keeps_what_was_typed(
+async def test_a_refused_page_form_keeps_its_input(
     api: Api, field: str, given: str, said: str
 ) -> None:
     await api.new_status_page(slug="taken")
@@ -209,7 +208,7 @@ async def test_a_page_that_cannot_be_keeps_what_was_typed(
     assert "<img" not in page
 
 
-async def test_what_is_there_is_found_by_a_part_of_its_name_and_added(api: Api) -> None:
+async def test_monitors_and_services_are_found_by_name_and_added(api: Api) -> None:
     uid = await api.new_status_page()
     one = f"{all_of(api)}/{uid}"
     monitor = await api.new_monitor(name="Checkout 100% sure")
@@ -218,7 +217,7 @@ async def test_what_is_there_is_found_by_a_part_of_its_name_and_added(api: Api) 
     page = await seen(api, f"{one}?find=CHECK")
     assert f"add-monitor:{monitor.uid}" in page
     assert f"add-service:{service}" in page
-    assert "of the mill" not in page, "the page is the shop's"
+    assert "of the mill" not in page, "the page belongs to the shop project"
     assert "add-service" not in await seen(api, f"{one}?find=%25")
     assert "No matching monitor or service" in await seen(api, f"{one}?find=_heck")
     assert "add-monitor" not in await seen(api, one)
@@ -234,13 +233,13 @@ async def test_what_is_there_is_found_by_a_part_of_its_name_and_added(api: Api) 
     assert await names(api) == ["Checkout", "Check-in"]
 
 
-async def test_a_page_of_the_organization_finds_what_is_in_any_project(api: Api) -> None:
+async def test_an_organization_page_finds_monitors_of_all_projects(api: Api) -> None:
     uid = await api.new_status_page(project=None)
     await api.new_monitor("acme/mill", name="Checkout of the mill")
     assert "Checkout of the mill" in await seen(api, f"{all_of(api)}/{uid}?find=check")
 
 
-async def test_what_is_elsewhere_is_not_added(api: Api) -> None:
+async def test_foreign_monitors_and_components_are_refused(api: Api) -> None:
     uid = await api.new_status_page()
     mill = await api.new_monitor("acme/mill")
     one = f"{all_of(api)}/{uid}"
@@ -256,7 +255,7 @@ async def test_what_is_elsewhere_is_not_added(api: Api) -> None:
     assert len(await names(api)) == 1
 
 
-async def test_a_name_that_cannot_be_is_said_at_the_hit_and_kept(api: Api) -> None:
+async def test_an_invalid_name_is_reported_at_its_match_and_kept(api: Api) -> None:
     uid = await api.new_status_page()
     monitor = await api.new_monitor(name="Checkout")
     one = f"{all_of(api)}/{uid}"
@@ -268,7 +267,7 @@ async def test_a_name_that_cannot_be_is_said_at_the_hit_and_kept(api: Api) -> No
     assert "x" * 101 in page
 
 
-async def test_one_that_is_set_by_hand_is_added_edited_and_removed(api: Api) -> None:
+async def test_a_manual_component_is_added_edited_and_removed(api: Api) -> None:
     uid = await api.new_status_page(slug="by-hand")
     one = f"{all_of(api)}/{uid}"
     form = {"act": "add-manual", "name": "Phone", "group": "Desk", "manual_status": "degraded"}
@@ -305,7 +304,7 @@ async def test_one_that_is_set_by_hand_is_added_edited_and_removed(api: Api) -> 
     assert await names(api) == []
 
 
-async def test_a_button_that_is_pressed_twice_adds_once(api: Api) -> None:
+async def test_a_repeated_submission_adds_one_component(api: Api) -> None:
     uid = await api.new_status_page()
     monitor = await api.new_monitor()
     one = f"{all_of(api)}/{uid}"
@@ -321,7 +320,7 @@ async def test_a_button_that_is_pressed_twice_adds_once(api: Api) -> None:
     assert len(await names(api)) == 3
 
 
-async def test_components_change_places_and_stop_at_the_ends(api: Api) -> None:
+async def test_components_move_and_stop_at_the_ends(api: Api) -> None:
     uid = await api.new_status_page()
     for name in ("A", "B", "C"):
         await api.new_component(uid, name=name)
@@ -346,14 +345,14 @@ async def test_components_change_places_and_stop_at_the_ends(api: Api) -> None:
     assert "".join(await names(api)) == "ACB"
 
 
-def test_positions_that_differ_are_kept_and_those_that_do_not_are_made_to() -> None:
+def test_moves_keep_distinct_positions_and_renumber_equal_ones() -> None:
     assert moved_positions([0, 10, 20], 0, 1) == [10, 0, 20]
     assert moved_positions([0, 10, 20], 2, -2) == [10, 20, 0]
     assert moved_positions([5, 5, 5], 1, 1) == [0, 2, 1]
     assert moved_positions([3, 4], 1, 1) == [3, 4]
 
 
-async def test_the_page_is_retitled_shown_to_others_and_keeps_a_title_that_cannot_be(
+async def test_title_and_visibility_are_edited_and_a_refused_title_is_kept(
     api: Api,
 ) -> None:
     uid = await api.new_status_page(title="Before")
@@ -370,7 +369,7 @@ async def test_the_page_is_retitled_shown_to_others_and_keeps_a_title_that_canno
     assert "token=" in await seen(api, one)
 
 
-async def test_a_page_is_deleted_once_it_was_said_what_goes_with_it(api: Api) -> None:
+async def test_a_page_is_deleted_after_a_confirmation(api: Api) -> None:
     uid = await api.new_status_page(title="Doomed")
     await api.new_component(uid)
     path = f"{all_of(api)}/{uid}/delete"
@@ -382,7 +381,7 @@ async def test_a_page_is_deleted_once_it_was_said_what_goes_with_it(api: Api) ->
     assert (await send(api, path)).status_code == 404
 
 
-async def test_the_preview_reads_as_the_public_page_does(api: Api) -> None:
+async def test_the_preview_matches_the_public_page(api: Api) -> None:
     uid = await api.new_status_page(slug="same", title="Same")
     monitor = await api.new_monitor(name="inner-name-1")
     await api.new_component(uid, name="Checkout", monitor=monitor.uid)
@@ -397,7 +396,7 @@ async def test_the_preview_reads_as_the_public_page_does(api: Api) -> None:
     assert framed in preview
 
 
-async def test_where_mail_can_be_sent_the_preview_offers_it_as_the_page_does(
+async def test_the_preview_offers_e_mail_if_a_mail_server_is_set(
     pool: Pool, passwords: Passwords
 ) -> None:
     reach = make_reach(notify_policy(), nameservers=())
@@ -412,13 +411,13 @@ async def test_where_mail_can_be_sent_the_preview_offers_it_as_the_page_does(
     assert preview.replace('<base target="_blank">\n', "") == public
 
 
-async def test_an_internal_page_can_be_previewed_as_the_public_would_read_it(api: Api) -> None:
+async def test_an_internal_page_has_a_public_preview(api: Api) -> None:
     uid = await api.new_status_page(visibility=Visibility.INTERNAL, title="Inside")
     await api.new_component(uid, manual_status=PageStatus.MAJOR_OUTAGE, name="Phone")
     assert first_line(await seen(api, f"{all_of(api)}/{uid}/preview")) == "Phone has a major outage"
 
 
-async def test_only_the_editor_frames_and_only_the_preview_is_framed(api: Api) -> None:
+async def test_only_the_editor_can_frame_and_only_the_preview_is_framed(api: Api) -> None:
     uid = await api.new_status_page(slug="framed")
     one = f"{all_of(api)}/{uid}"
     for path, frames, ancestors in (
@@ -434,7 +433,7 @@ async def test_only_the_editor_frames_and_only_the_preview_is_framed(api: Api) -
         assert "default-src 'none'" in policy
 
 
-async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
+async def test_names_are_escaped(api: Api) -> None:
     uid = await api.new_status_page(title=NASTY)
     await api.new_monitor(name=NASTY)
     service = await api.new_service(name=NASTY)
@@ -449,7 +448,7 @@ async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
         assert page.count("<script") == page.count('<script type="module" src="/static/')
 
 
-async def test_a_host_name_is_set_refused_at_its_field_and_given_up(api: Api) -> None:
+async def test_a_domain_is_set_validated_and_removed(api: Api) -> None:
     uid = await api.new_status_page(title="Harbour")
     one = f"{all_of(api)}/{uid}"
     answer = await send(api, one, act="domain", domain="Status.Harbour.example")
@@ -471,7 +470,7 @@ async def test_a_host_name_is_set_refused_at_its_field_and_given_up(api: Api) ->
     assert await api.rows("select domain from status_page_domains") == []
 
 
-async def test_subscribers_are_found_by_a_part_of_the_address_and_removed(api: Api) -> None:
+async def test_subscribers_are_filtered_by_address_and_removed(api: Api) -> None:
     uid = await api.new_status_page(title="Harbour")
     here = f"{all_of(api)}/{uid}/subscribers"
     assert first_line(await seen(api, here)) == "0 subscribers of Harbour"

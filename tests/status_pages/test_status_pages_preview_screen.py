@@ -1,4 +1,4 @@
-"""The editor of a status page in a real browser: what is saved is read in the frame beside it."""
+"""The editor of a status page in a browser shows each saved change in the preview frame."""
 
 from typing import Any
 from uuid import uuid4
@@ -21,7 +21,7 @@ def make_page(leadline: Daemon, project: str, **given: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_each_thing_that_is_saved_is_read_beside_the_form(
+def test_the_preview_frame_shows_each_saved_change(
     open_page: Open, leadline: Daemon, project: str, scripts: bool
 ) -> None:
     name = f"Till {uuid4()}"
@@ -54,7 +54,7 @@ def test_each_thing_that_is_saved_is_read_beside_the_form(
     expect(frame.locator(".parts > li")).to_have_count(1)
 
 
-def test_on_a_phone_the_frame_stands_below_the_forms(
+def test_on_a_phone_the_preview_is_below_the_forms(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:
     made = make_page(leadline, project)
@@ -70,7 +70,7 @@ def test_on_a_phone_the_frame_stands_below_the_forms(
     assert below["y"] > form["y"] + form["height"]
 
 
-def test_a_link_of_the_frame_leads_out_of_it(
+def test_a_link_of_the_preview_opens_a_new_tab(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:
     made = make_page(leadline, project)

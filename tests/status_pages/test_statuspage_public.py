@@ -1,4 +1,4 @@
-"""The JSON that readers of Statuspage know says what the page says, and no more."""
+"""The Statuspage-compatible JSON has the data of the status page and nothing else."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from tests.support.worlds import page_world
 from tests.support.worlds.page_world import SECRET
 
 PLACES = Addresses("https://status.example", "shop")
-# Of the format, and the one word of ours.
+# The indicators of the format, plus Leadline's "unknown".
 COMPONENT = {
     "operational",
     "degraded_performance",
@@ -35,13 +35,13 @@ pages = page_world.facts().map(lambda facts: render(facts, Audience.PUBLIC))
 _UIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def told(page: Page, form: str) -> Any:
+def json_of(page: Page, form: str) -> Any:
     return json.loads(json.dumps(FORMS[form](page, PLACES)))
 
 
 @given(pages)
-def test_it_says_what_the_page_says(page: Page) -> None:
-    found = told(page, "summary.json")
+def test_the_json_has_the_components_and_incidents_of_the_page(page: Page) -> None:
+    found = json_of(page, "summary.json")
     assert [(one["id"], one["name"]) for one in found["components"]] == [
         (str(one.uid), one.name) for one in page.components
     ]
@@ -50,7 +50,7 @@ def test_it_says_what_the_page_says(page: Page) -> None:
     assert len(unmeasured) == page.summary.unmeasured
     assert [one["id"] for one in found["incidents"]] == [str(one.uid) for one in page.active]
     assert len(found["scheduled_maintenances"]) == len(page.maintenance)
-    every = told(page, "incidents.json")["incidents"]
+    every = json_of(page, "incidents.json")["incidents"]
     assert [one["name"] for one in every] == [one.title for one in [*page.active, *page.recent]]
     for one, incident in zip(every, [*page.active, *page.recent], strict=True):
         bodies = [update["body"] for update in one["incident_updates"]]
@@ -58,18 +58,18 @@ def test_it_says_what_the_page_says(page: Page) -> None:
 
 
 @given(pages)
-def test_no_id_and_no_word_is_told_that_the_page_does_not_tell(page: Page) -> None:
+def test_the_json_has_no_private_id_or_text(page: Page) -> None:
     known = {str(one.uid) for one in page.components}
     known |= {str(one.uid) for one in [*page.active, *page.recent]}
     for form in FORMS:
-        text = json.dumps(told(page, form), ensure_ascii=False)
+        text = json.dumps(json_of(page, form), ensure_ascii=False)
         assert SECRET not in text
         assert set(_UIDS.findall(text)) <= known
 
 
 @given(pages)
-def test_what_is_not_known_is_not_called_fine(page: Page) -> None:
-    said = told(page, "status.json")["status"]["indicator"]
+def test_the_indicator_is_unknown_without_data(page: Page) -> None:
+    said = json_of(page, "status.json")["status"]["indicator"]
     nothing_known = page.summary.state in (PageSummaryState.EMPTY, PageSummaryState.NO_DATA)
     assert (said == "unknown") == (nothing_known and not page.active)
     if said == "none":
@@ -81,11 +81,11 @@ def test_what_is_not_known_is_not_called_fine(page: Page) -> None:
 
 
 @given(pages)
-def test_maintenance_is_either_running_or_to_come(page: Page) -> None:
-    every = told(page, "scheduled-maintenances.json")["scheduled_maintenances"]
+def test_maintenance_is_either_active_or_upcoming(page: Page) -> None:
+    every = json_of(page, "scheduled-maintenances.json")["scheduled_maintenances"]
     parts = [
-        *told(page, "scheduled-maintenances/active.json")["scheduled_maintenances"],
-        *told(page, "scheduled-maintenances/upcoming.json")["scheduled_maintenances"],
+        *json_of(page, "scheduled-maintenances/active.json")["scheduled_maintenances"],
+        *json_of(page, "scheduled-maintenances/upcoming.json")["scheduled_maintenances"],
     ]
     key = ["id", "name"]
     assert sorted([one[k] for k in key] for one in every) == sorted(
@@ -94,19 +94,19 @@ def test_maintenance_is_either_running_or_to_come(page: Page) -> None:
 
 
 @given(pages)
-def test_an_open_incident_is_unresolved_and_no_other_is(page: Page) -> None:
-    found = told(page, "incidents/unresolved.json")["incidents"]
+def test_unresolved_lists_the_open_incidents(page: Page) -> None:
+    found = json_of(page, "incidents/unresolved.json")["incidents"]
     assert all(one["resolved_at"] is None for one in found)
     assert all(one["status"] != IncidentStatus.RESOLVED for one in found)
     assert len(found) == len(page.active)
 
 
-def test_each_state_of_a_component_has_its_word() -> None:
+def test_each_component_status_has_its_statuspage_value() -> None:
     page = render(
         shop(ComponentStatus.OPERATIONAL, ComponentStatus.DEGRADED, ComponentStatus.MAINTENANCE),
         Audience.PUBLIC,
     )
-    found = told(page, "summary.json")
+    found = json_of(page, "summary.json")
     assert [one["status"] for one in found["components"]] == [
         "operational",
         "degraded_performance",

@@ -1,4 +1,4 @@
-"""People subscribe, confirm and leave by forms without scripts; a link alone does nothing."""
+"""Subscribing, confirming and unsubscribing with HTML forms; opening a link changes nothing."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -47,7 +47,7 @@ async def post(api: Api, path: str, *fields: tuple[str, str]) -> tuple[int, str,
     return answer.status_code, await answer.get_data(as_text=True), answer.headers
 
 
-async def test_from_the_page_to_a_yes_and_to_an_end(api: Api) -> None:
+async def test_subscribe_confirm_and_unsubscribe(api: Api) -> None:
     page = await new_page(api)
     where = f"/status/{page['slug']}"
     _, shown, _ = await get(api, where)
@@ -76,7 +76,7 @@ async def test_from_the_page_to_a_yes_and_to_an_end(api: Api) -> None:
     assert (status, "has ended" in again) == (200, True)
 
 
-async def test_what_is_said_is_the_same_for_who_is_known(api: Api) -> None:
+async def test_the_answer_does_not_reveal_known_addresses(api: Api) -> None:
     page = await new_page(api)
     where = f"/status/{page['slug']}/subscribe"
     _, first, _ = await post(api, where, ("email", ADA))
@@ -88,7 +88,7 @@ async def test_what_is_said_is_the_same_for_who_is_known(api: Api) -> None:
     assert ADA not in first
 
 
-async def test_a_fault_stands_beside_its_field_and_loses_nothing(api: Api) -> None:
+async def test_an_error_is_shown_at_its_field_and_keeps_the_input(api: Api) -> None:
     page = await new_page(api)
     component = await new_component(api, page, "Search", manual_status="operational")
     where = f"/status/{page['slug']}/subscribe"
@@ -109,7 +109,7 @@ async def test_a_fault_stands_beside_its_field_and_loses_nothing(api: Api) -> No
     assert not await tokens(api)
 
 
-async def test_choosing_components_is_kept(api: Api) -> None:
+async def test_the_chosen_components_are_stored(api: Api) -> None:
     page = await new_page(api)
     component = await new_component(api, page, "Search", manual_status="operational")
     where = f"/status/{page['slug']}/subscribe"
@@ -122,7 +122,7 @@ async def test_choosing_components_is_kept(api: Api) -> None:
     assert ": Search." in (await get(api, f"/status/confirm/{token}"))[1]
 
 
-async def test_too_often_is_said_on_the_form(api: Api) -> None:
+async def test_the_form_reports_the_rate_limit(api: Api) -> None:
     page = await new_page(api)
     where = f"/status/{page['slug']}/subscribe"
     for n in range(SUBSCRIBE_PER_MINUTE):
@@ -133,7 +133,7 @@ async def test_too_often_is_said_on_the_form(api: Api) -> None:
     assert int(headers["Retry-After"]) >= 1
 
 
-async def test_an_unlisted_page_stays_open_to_its_form(api: Api) -> None:
+async def test_the_form_of_an_unlisted_page_carries_its_token(api: Api) -> None:
     page = await new_page(api, visibility="unlisted")
     opens = urlencode({"token": page["unlisted_token"]})
     where = f"/status/{page['slug']}"
@@ -144,7 +144,7 @@ async def test_an_unlisted_page_stays_open_to_its_form(api: Api) -> None:
     assert (await post(api, f"{where}/subscribe?{opens}", ("email", ADA)))[0] == 200
 
 
-async def test_an_old_or_foreign_link_is_answered_calmly(api: Api) -> None:
+async def test_an_expired_or_unknown_link_gets_an_explanation(api: Api) -> None:
     for method in (get, post):
         status, said, _ = await method(api, f"/status/confirm/{UNKNOWN}")
         assert (status, "This link has expired" in said) == (404, True)
@@ -156,7 +156,7 @@ async def test_an_old_or_foreign_link_is_answered_calmly(api: Api) -> None:
     assert (await post(api, f"/status/unsubscribe/{UNKNOWN}"))[0] == 200
 
 
-async def test_both_at_once_is_refused_and_loses_neither(api: Api) -> None:
+async def test_an_address_and_a_url_together_are_refused_and_kept(api: Api) -> None:
     page = await new_page(api)
     where = f"/status/{page['slug']}/subscribe"
     status, shown, _ = await post(api, where, ("email", ADA), ("url", "https://example.com/"))
@@ -166,7 +166,7 @@ async def test_both_at_once_is_refused_and_loses_neither(api: Api) -> None:
     assert not await tokens(api)
 
 
-async def test_who_has_subscribed_five_times_may_still_confirm(api: Api) -> None:
+async def test_confirming_has_its_own_rate_limit(api: Api) -> None:
     page = await new_page(api)
     where = f"/status/{page['slug']}/subscribe"
     for n in range(SUBSCRIBE_PER_MINUTE):
@@ -179,9 +179,7 @@ async def test_who_has_subscribed_five_times_may_still_confirm(api: Api) -> None
     assert int(headers["Retry-After"]) >= 1
 
 
-async def test_without_an_address_to_link_to_there_is_no_form(
-    pool: Pool, passwords: Passwords
-) -> None:
+async def test_without_a_public_url_there_is_no_form(pool: Pool, passwords: Passwords) -> None:
     async with open_api(pool, FROZEN_NOW, passwords) as api:
         page = await new_page(api)
         where = f"/status/{page['slug']}/subscribe"
@@ -195,7 +193,7 @@ async def test_without_an_address_to_link_to_there_is_no_form(
         assert (status, "Cannot receive messages from this installation." in shown) == (503, True)
 
 
-async def test_a_page_without_mail_has_no_field_for_an_address(
+async def test_without_a_mail_server_there_is_no_address_field(
     pool: Pool, passwords: Passwords
 ) -> None:
     async with open_api(pool, FROZEN_NOW, passwords) as api:
@@ -206,7 +204,7 @@ async def test_a_page_without_mail_has_no_field_for_an_address(
 
 
 @pytest.mark.parametrize("slug", ["confirm", "unsubscribe"])
-async def test_no_page_is_called_as_what_stands_beside_pages(api: Api, slug: str) -> None:
+async def test_reserved_slugs_are_refused(api: Api, slug: str) -> None:
     answer = await api.ask(
         "org_admin",
         "POST",

@@ -1,5 +1,6 @@
-"""Whoever subscribed is told what the page shows, once each; whoever did not is asked at most, and
-whoever left, refused or was never asked is sent nothing."""
+"""Subscribers receive each public update once. Unconfirmed addresses receive only the confirmation
+request, and addresses that unsubscribed or refuse mail receive nothing.
+"""
 
 import json
 import ssl
@@ -50,7 +51,7 @@ async def readers(world: World, server: Server) -> Readers:
     return await readers_of(world, server)
 
 
-async def test_who_says_yes_is_told_in_the_pages_words_until_they_leave(readers: Readers) -> None:
+async def test_a_confirmed_subscriber_gets_mail_until_unsubscribing(readers: Readers) -> None:
     async with readers.delivering():
         await readers.ask(ADA)
         (question,) = await readers.until_letters(1)
@@ -85,29 +86,27 @@ async def test_who_says_yes_is_told_in_the_pages_words_until_they_leave(readers:
     assert readers.server is not None
     sent = readers.server.box.envelopes[-1].content
     assert isinstance(sent, bytes)
-    assert f"\r\nList-Unsubscribe: {one_click}\r\n".encode() in sent, "it is no encoded word"
+    assert f"\r\nList-Unsubscribe: {one_click}\r\n".encode() in sent, "the text is not MIME-encoded"
     assert max(len(line) for line in sent.split(b"\r\n")) <= 998
     assert len({letter["Message-ID"] for letter in (opened, found, over)}) == 3
     assert "owner" not in "".join(str(letter) for letter in readers.letters())
 
 
-async def test_who_did_not_say_yes_is_told_nothing(readers: Readers, world: World) -> None:
+async def test_an_unconfirmed_address_gets_no_updates(readers: Readers, world: World) -> None:
     async with readers.delivering():
         await readers.ask(ADA)
         (question,) = await readers.until_letters(1)
         await readers.open_incident()
         await readers.until_quiet()
         world.now = Instant(world.now + 24 * HOUR)
-        assert not await readers.confirm(token_of(question)), "a day is over"
+        assert not await readers.confirm(token_of(question)), "the request has expired after a day"
         async with world.pool.transaction("drop") as tx:
             await purge_unconfirmed(tx)
     assert len(readers.letters()) == 1
     assert not await readers.rows("select id from subscribers")
 
 
-async def test_an_address_is_asked_once_in_ten_minutes_wherever_it_is_named(
-    readers: Readers, world: World
-) -> None:
+async def test_an_address_gets_one_request_in_ten_minutes(readers: Readers, world: World) -> None:
     async with readers.delivering():
         for address in (ADA, ADA.upper(), "Ada@Example.com"):
             await readers.ask(address)
@@ -115,7 +114,7 @@ async def test_an_address_is_asked_once_in_ten_minutes_wherever_it_is_named(
         await readers.open_page(slug="other", title="Other")
         await readers.ask(ADA)
         await readers.until_letters(1)
-        # Settled too: by the clock that is set forward its lease would have ended.
+        # Wait until delivered: the lease would end when the clock is set forward.
         await readers.until_quiet()
         world.now = Instant(world.now + 10 * MINUTE - 1)
         await readers.ask(ADA)
@@ -125,10 +124,12 @@ async def test_an_address_is_asked_once_in_ten_minutes_wherever_it_is_named(
         readers.page = first
         await readers.ask(ADA)
         once, again = await readers.until_letters(2)
-    assert token_of(once) == token_of(again), "it is one subscription"
+    assert token_of(once) == token_of(again), "both requests are one subscription"
 
 
-async def test_who_chose_a_component_is_told_of_that_one(readers: Readers, world: World) -> None:
+async def test_a_subscriber_of_a_component_gets_only_its_incidents(
+    readers: Readers, world: World
+) -> None:
     pay, search = await world.monitor(), await world.monitor()
     paying = await readers.component(pay, "Payments")
     await readers.component(search, "Search")
@@ -144,9 +145,7 @@ async def test_who_chose_a_component_is_told_of_that_one(readers: Readers, world
     assert "Affects: Payments." in text_of(letters[1])
 
 
-async def test_what_somebody_else_asks_for_an_address_changes_nothing(
-    readers: Readers, world: World
-) -> None:
+async def test_a_request_by_another_person_changes_nothing(readers: Readers, world: World) -> None:
     monitor = await world.monitor()
     component = await readers.component(monitor, "Payments")
     async with readers.delivering():
@@ -162,13 +161,13 @@ async def test_what_somebody_else_asks_for_an_address_changes_nothing(
     assert await readers.rows("select components from subscribers") == [([component],)]
 
 
-async def test_what_the_page_does_not_show_is_told_to_nobody(
+async def test_incidents_that_the_page_does_not_show_are_not_sent(
     readers: Readers, world: World
 ) -> None:
     elsewhere = await world.monitor()
     await readers.subscribe(ADA)
     async with readers.delivering():
-        # About what the page has no component of; by an alert in its own words; not public.
+        # Sources without a component, alerts of external systems, and internal updates.
         await readers.open_incident(elsewhere, title="Elsewhere")
         await readers.open_incident(external_key="k1", source=IncidentSource.API, author=None)
         await readers.open_incident(title="Ours", public=False)
@@ -181,7 +180,7 @@ async def test_what_the_page_does_not_show_is_told_to_nobody(
     assert not readers.letters()
 
 
-async def test_a_machine_that_opens_is_called_by_the_components_name(
+async def test_an_automatic_incident_is_titled_with_the_component_name(
     readers: Readers, world: World
 ) -> None:
     monitor = await world.monitor(name="pay-7.internal")
@@ -195,7 +194,7 @@ async def test_a_machine_that_opens_is_called_by_the_components_name(
     assert "internal" not in str(letter)
 
 
-async def test_each_is_told_once_though_passing_on_breaks_off(
+async def test_each_subscriber_gets_one_mail_if_the_fan_out_is_interrupted(
     readers: Readers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pass_on, "TOLD_AT_ONCE", 2)
@@ -226,7 +225,7 @@ async def test_each_is_told_once_though_passing_on_breaks_off(
     assert (await readers.rows("select attempts from outbox order by id"))[0] == (3,)
 
 
-async def test_an_address_that_refuses_is_counted_and_then_left_alone(readers: Readers) -> None:
+async def test_an_address_is_suspended_after_repeated_bounces(readers: Readers) -> None:
     await readers.subscribe("nobody@example.com", ADA)
     async with readers.delivering():
         for number in range(BOUNCES_MOST + 1):
@@ -239,15 +238,15 @@ async def test_an_address_that_refuses_is_counted_and_then_left_alone(readers: R
     assert not await readers.rows("select id from outbox where status <> 'delivered'")
 
 
-class Angry(Box):
-    """Has something against whoever sends."""
+class RefusingServer(Box):
+    """A mail server that refuses the sender."""
 
     async def handle_MAIL(self, *_: Any) -> str:
         return "550 not from you"
 
 
-async def test_what_a_mail_server_has_against_us_is_no_refusal_of_theirs(world: World) -> None:
-    with serving_mail(Angry()) as server:
+async def test_a_refused_sender_does_not_count_as_a_bounce(world: World) -> None:
+    with serving_mail(RefusingServer()) as server:
         readers = await readers_of(world, server)
         await readers.subscribe(ADA)
         async with readers.delivering():
@@ -258,7 +257,7 @@ async def test_what_a_mail_server_has_against_us_is_no_refusal_of_theirs(world: 
     assert found == [("sender_refused 550",)]
 
 
-async def test_who_is_reached_again_starts_anew(readers: Readers) -> None:
+async def test_a_delivery_resets_the_bounces(readers: Readers) -> None:
     await readers.subscribe(ADA)
     await readers.rows("update subscribers set bounces = 2 returning id")
     async with readers.delivering():
@@ -268,7 +267,7 @@ async def test_who_is_reached_again_starts_anew(readers: Readers) -> None:
     assert await readers.rows("select bounces, suspended_at from subscribers") == [(0, None)]
 
 
-async def test_what_cannot_be_sent_now_is_tried_again_and_no_refusal(readers: Readers) -> None:
+async def test_a_temporary_failure_is_retried_and_is_no_bounce(readers: Readers) -> None:
     await readers.subscribe("later@example.com")
     async with readers.delivering():
         await readers.open_incident()
@@ -281,7 +280,7 @@ async def test_what_cannot_be_sent_now_is_tried_again_and_no_refusal(readers: Re
     assert not readers.letters()
 
 
-async def test_an_unlisted_pages_letter_opens_it(world: World, server: Server) -> None:
+async def test_mail_of_an_unlisted_page_links_with_its_token(world: World, server: Server) -> None:
     readers = await readers_of(world, server, visibility=Visibility.UNLISTED)
     await readers.subscribe(ADA)
     async with readers.delivering():
@@ -290,7 +289,7 @@ async def test_an_unlisted_pages_letter_opens_it(world: World, server: Server) -
     assert f"{BASE}/status/shop?token=leadline_page_" in text_of(letter)
 
 
-async def test_a_full_page_says_so_to_everybody_alike(
+async def test_the_subscriber_quota_does_not_reveal_known_addresses(
     readers: Readers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscribe, "SUBSCRIBERS_OF_PAGE_MOST", 1)
@@ -300,7 +299,7 @@ async def test_a_full_page_says_so_to_everybody_alike(
             await readers.ask(address)
 
 
-async def test_a_component_of_another_page_is_no_choice(readers: Readers, world: World) -> None:
+async def test_a_component_of_another_page_is_refused(readers: Readers, world: World) -> None:
     monitor = await world.monitor()
     component = await readers.component(monitor, "Payments")
     await readers.open_page(slug="other", title="Other")
@@ -308,7 +307,7 @@ async def test_a_component_of_another_page_is_no_choice(readers: Readers, world:
         await readers.ask(ADA, SubscriberKind.MAIL, component)
 
 
-async def test_whoever_holds_a_token_sees_what_it_is_for(readers: Readers, world: World) -> None:
+async def test_a_token_shows_its_subscription(readers: Readers, world: World) -> None:
     async with readers.delivering():
         await readers.ask(ADA)
         (question,) = await readers.until_letters(1)
@@ -319,7 +318,7 @@ async def test_whoever_holds_a_token_sees_what_it_is_for(readers: Readers, world
     assert found.can_confirm
 
 
-async def test_a_page_that_goes_takes_its_readers_along(readers: Readers) -> None:
+async def test_deleting_a_page_deletes_its_subscribers(readers: Readers) -> None:
     await readers.subscribe(ADA)
     await readers.open_incident()
     async with readers.world.pool.transaction("delete") as tx:
@@ -329,7 +328,7 @@ async def test_a_page_that_goes_takes_its_readers_along(readers: Readers) -> Non
 
 
 class Hook:
-    """A receiver over TLS; `echoes` says whether it answers with the challenge."""
+    """A receiver over TLS; `echoes` sets whether it answers with the challenge."""
 
     def __init__(self) -> None:
         self.got: list[Arrival] = []
@@ -378,7 +377,7 @@ def trusting(authority: trustme.CA, tmp_path: Path) -> TlsContexts:
     return TlsContexts(path)
 
 
-async def test_a_webhook_that_echoes_is_told_and_one_that_does_not_is_not(
+async def test_a_webhook_is_confirmed_by_echoing_the_challenge(
     readers: Readers, hook: Hook, trusting: TlsContexts
 ) -> None:
     stranger = replace(means().reach, policy=probe_policy(), contexts=trusting)
@@ -401,7 +400,7 @@ async def test_a_webhook_that_echoes_is_told_and_one_that_does_not_is_not(
     assert not await readers.rows("select id from outbox where status = 'dead'")
 
 
-async def test_a_webhook_leads_into_no_private_network_whatever_is_allowed(
+async def test_a_webhook_cannot_reach_private_networks(
     readers: Readers, hook: Hook, trusting: TlsContexts
 ) -> None:
     stranger = replace(means().reach, policy=notify_policy(), contexts=trusting)
@@ -412,7 +411,7 @@ async def test_a_webhook_leads_into_no_private_network_whatever_is_allowed(
     assert await readers.rows("select confirmed_at, bounces from subscribers") == [(None, 1)]
 
 
-async def test_a_webhook_that_confirms_and_then_fails_raises_no_alarm(
+async def test_a_failing_confirmed_webhook_raises_no_alarm(
     readers: Readers, hook: Hook, trusting: TlsContexts
 ) -> None:
     stranger = replace(means().reach, policy=probe_policy(), contexts=trusting)

@@ -1,4 +1,4 @@
-"""What subscribers are told is what the page shows; an address is one that can be written to."""
+"""Notices contain the public updates of the page; subscriber addresses and URLs are validated."""
 
 from uuid import UUID
 
@@ -36,7 +36,7 @@ def frame_of(found: PageFacts) -> PageFrame:
 
 
 @given(facts())
-def test_a_notice_says_what_the_page_says_and_nothing_else_is_told(found: PageFacts) -> None:
+def test_each_public_update_has_a_notice_and_no_other_has(found: PageFacts) -> None:
     frame = frame_of(found)
     shown = {one.uid: one for one in shown_incidents(found, found.incidents, Audience.PUBLIC)}
     for incident in found.incidents:
@@ -49,23 +49,23 @@ def test_a_notice_says_what_the_page_says_and_nothing_else_is_told(found: PageFa
                 continue
             assert (notice.title, notice.impact) == (public.title, public.impact)
             assert (notice.status, notice.body) == (said[seq].status, said[seq].body)
-            assert not any(SECRET in str(text) for text in told(notice))
+            assert not any(SECRET in str(text) for text in leaves(notice))
 
 
 @given(facts())
-def test_open_incidents_of_the_page_are_those_that_somebody_was_told_of(found: PageFacts) -> None:
+def test_every_incident_of_the_page_has_a_notice(found: PageFacts) -> None:
     frame, page = frame_of(found), render(found, Audience.PUBLIC)
-    told = {
+    leaves = {
         one.uid
         for one in found.incidents
         if any(notice_of(frame, one, update.seq) for update in one.updates)
     }
-    assert {one.uid for one in page.active} <= told
-    assert {one.uid for one in page.recent} <= told
+    assert {one.uid for one in page.active} <= leaves
+    assert {one.uid for one in page.recent} <= leaves
 
 
 @given(facts(), st.data())
-def test_who_chose_components_is_told_of_those_and_of_what_is_about_none(
+def test_chosen_components_select_their_incidents_and_general_ones(
     found: PageFacts, data: st.DataObject
 ) -> None:
     frame, uids = frame_of(found), [one.uid for one in found.components]
@@ -80,15 +80,15 @@ def test_who_chose_components_is_told_of_those_and_of_what_is_about_none(
 
 
 @given(facts())
-def test_a_notice_is_read_as_it_was_written(found: PageFacts) -> None:
+def test_a_notice_survives_a_json_round_trip(found: PageFacts) -> None:
     for incident in found.incidents:
         notice = notice_of(frame_of(found), incident, 1)
-        # Half a character is in no text that was stored.
-        if notice is not None and not any("\ud800" in str(leaf) for leaf in told(notice)):
+        # PostgreSQL cannot store a lone surrogate.
+        if notice is not None and not any("\ud800" in str(leaf) for leaf in leaves(notice)):
             assert msgspec.json.decode(msgspec.json.encode(notice), type=SubscriberNotice) == notice
 
 
-def told(notice: SubscriberNotice) -> list[object]:
+def leaves(notice: SubscriberNotice) -> list[object]:
     return [notice.title, notice.body, *notice.components]
 
 
@@ -96,7 +96,7 @@ def told(notice: SubscriberNotice) -> list[object]:
     "text",
     ["ada@example.com", "a.b+c@sub.example.co", "o'hara@example.com", f"{'a' * 64}@example.com"],
 )
-def test_what_is_an_address(text: str) -> None:
+def test_valid_mail_addresses(text: str) -> None:
     assert is_mail_address(text)
 
 
@@ -111,12 +111,12 @@ def test_what_is_an_address(text: str) -> None:
         "ada@" + "a." * 130 + "com",
     ],
 )
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_mail_addresses(text: str) -> None:
     assert not is_mail_address(text)
 
 
 @pytest.mark.parametrize("text", ["https://example.com/hook", "https://example.com:8443/?a=b"])
-def test_what_is_a_url(text: str) -> None:
+def test_valid_webhook_urls(text: str) -> None:
     assert is_public_url(text)
 
 
@@ -129,7 +129,7 @@ def test_what_is_a_url(text: str) -> None:
         *("https://[::1/", "https://example.com/" + "a" * 2_000),
     ],
 )
-def test_what_is_no_url(text: str) -> None:
+def test_invalid_webhook_urls(text: str) -> None:
     assert not is_public_url(text)
 
 
@@ -156,7 +156,7 @@ def test_each_fault_names_its_field() -> None:
         assert [field for field, _ in asked_faults(asked)] == fields
 
 
-def test_an_address_is_remembered_however_it_is_spelt() -> None:
+def test_the_hash_of_an_address_ignores_its_case() -> None:
     assert address_hash(SubscriberKind.MAIL, "Ada@Example.com") == address_hash(
         SubscriberKind.MAIL, "ada@example.COM"
     )

@@ -1,5 +1,6 @@
-"""Asking, leaving, deleting and telling at once: nobody dies, nobody is asked twice, and whoever
-has left is told nothing."""
+"""Concurrent subscribing, unsubscribing, page deletion and sending: no transaction fails, no
+address gets two requests, and no ended subscription receives mail.
+"""
 
 from functools import partial
 from uuid import UUID
@@ -41,7 +42,7 @@ async def _pass_on(event: Leased, lease: UUID, tx: Tx) -> None:
     await pass_on(tx, event, lease, 0)
 
 
-async def test_an_address_that_many_name_at_once_is_asked_once(readers: Readers) -> None:
+async def test_concurrent_requests_for_one_address_send_one_mail(readers: Readers) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(6):
             nursery.start_soon(readers.ask, ADA)
@@ -49,7 +50,7 @@ async def test_an_address_that_many_name_at_once_is_asked_once(readers: Readers)
     assert await readers.rows("select count(*) from subscribers") == [(1,)]
 
 
-async def test_two_pages_ask_one_address_once_at_the_same_time(readers: Readers) -> None:
+async def test_concurrent_requests_of_two_pages_send_one_mail(readers: Readers) -> None:
     other = Readers(readers.world)
     other.org = readers.org
     await other.open_page(slug="other", title="Other")
@@ -59,7 +60,7 @@ async def test_two_pages_ask_one_address_once_at_the_same_time(readers: Readers)
     assert await readers.rows("select count(*) from outbox") == [(1,)]
 
 
-async def test_a_page_that_is_being_told_is_deleted_afterwards(readers: Readers) -> None:
+async def test_deleting_a_page_waits_for_the_fan_out(readers: Readers) -> None:
     await readers.subscribe(ADA, "bob@example.com")
     await readers.open_incident()
     delivery = await leased(readers)
@@ -78,7 +79,7 @@ async def test_a_page_that_is_being_told_is_deleted_afterwards(readers: Readers)
         assert not await readers.rows(f"select id from {table}")
 
 
-async def test_who_leaves_while_the_page_is_told_has_left(readers: Readers) -> None:
+async def test_unsubscribing_during_the_fan_out_takes_effect(readers: Readers) -> None:
     await readers.subscribe(ADA, "bob@example.com")
     await readers.open_incident()
     delivery = await leased(readers)
@@ -100,7 +101,7 @@ async def test_who_leaves_while_the_page_is_told_has_left(readers: Readers) -> N
     assert told == [(ADA,)]
 
 
-async def test_whose_lease_is_gone_passes_nothing_on(readers: Readers) -> None:
+async def test_a_lost_lease_sends_nothing(readers: Readers) -> None:
     await readers.subscribe(ADA)
     await readers.open_incident()
     delivery = await leased(readers)
@@ -111,7 +112,7 @@ async def test_whose_lease_is_gone_passes_nothing_on(readers: Readers) -> None:
     assert await readers.rows("select count(*) from outbox") == [(1,)]
 
 
-async def test_a_page_that_went_passes_nothing_on_and_settles_nothing(readers: Readers) -> None:
+async def test_a_deleted_page_sends_and_settles_nothing(readers: Readers) -> None:
     await readers.subscribe(ADA)
     await readers.open_incident()
     delivery = await leased(readers)
@@ -125,7 +126,7 @@ async def test_a_page_that_went_passes_nothing_on_and_settles_nothing(readers: R
     assert not settled.became
 
 
-async def test_random_crowds_neither_die_nor_lose(readers: Readers, world: World) -> None:
+async def test_random_concurrent_operations_lose_nothing(readers: Readers, world: World) -> None:
     people = [f"reader{n}@example.com" for n in range(12)]
     await readers.subscribe(*people)
     incident = await readers.open_incident()

@@ -1,4 +1,4 @@
-"""The words of a page: what its first line says of what was found, and how figures are told."""
+"""The texts of a status page: the status line, days, figures, maintenance and incidents."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -63,7 +63,7 @@ def part(name: str, status: ComponentStatus) -> Component:
 def page_of(
     said: str, *, active: Sequence[Incident] = (), maintenance: Sequence[Maintenance] = ()
 ) -> Page:
-    """`up down` is a page of two parts: Checkout works, Search is down."""
+    """`up down` is a page of two components: Checkout is operational, Search is a major outage."""
     found = [STATUSES[word] for word in said.split()]
     parts = [part(name, status) for name, status in zip(NAMES, found, strict=False)]
     return Page(
@@ -84,7 +84,7 @@ def page_of(
 
 
 def window(begins: int, ends: int, reason: str = "") -> Maintenance:
-    """In minutes from now; now is 14:26:08 UTC."""
+    """Bounds in minutes from now; now is 14:26:08 UTC."""
     return Maintenance(
         uid=None,
         project=None,
@@ -162,7 +162,9 @@ def window(begins: int, ends: int, reason: str = "") -> Maintenance:
         ),
     ],
 )
-def test_the_first_lines(found: str, mark: str, first: str, beneath: str) -> None:
+def test_the_status_line_of_each_combination(
+    found: str, mark: str, first: str, beneath: str
+) -> None:
     page = page_of(found)
     assert words.status_line(page) == words.StatusLine(mark, first)
     assert words.line_beneath(page) == beneath
@@ -170,7 +172,7 @@ def test_the_first_lines(found: str, mark: str, first: str, beneath: str) -> Non
 
 @given(st.lists(st.sampled_from([*STATUSES]), max_size=len(NAMES)))
 @settings(deadline=None)
-def test_everything_works_is_said_only_where_everything_does(found: list[str]) -> None:
+def test_the_page_is_operational_only_if_all_components_are(found: list[str]) -> None:
     page = page_of(" ".join(found))
     said = words.status_line(page)
     assert (said.text == "All systems operational") == (bool(found) and set(found) == {"up"})
@@ -181,7 +183,7 @@ def test_everything_works_is_said_only_where_everything_does(found: list[str]) -
 
 
 @pytest.mark.parametrize("found", ["up up", "up unknown", "unknown", "maint up", ""])
-def test_an_open_incident_is_never_passed_over(found: str) -> None:
+def test_an_open_incident_is_in_the_status_line(found: str) -> None:
     one = replace(outage("Payments fail"), impact=IncidentImpact.CRITICAL)
     assert words.status_line(page_of(found, active=[one])) == words.StatusLine(
         "down", "Payments fail"
@@ -200,7 +202,7 @@ def test_an_open_incident_is_never_passed_over(found: str) -> None:
         (-10, 9 * 60 + 34, "until 10 June, 00:00 UTC"),
     ],
 )
-def test_maintenance_says_until_when(begins: int, ends: int, said: str) -> None:
+def test_maintenance_shows_its_end(begins: int, ends: int, said: str) -> None:
     running, coming = window(begins, ends), window(60, 120)
     page = page_of("maint up", maintenance=[window(-5, 1), running, coming])
     assert words.status_line(page).text == f"Planned maintenance {said}"
@@ -210,7 +212,7 @@ def test_maintenance_says_until_when(begins: int, ends: int, said: str) -> None:
     assert words.planned(window(60, 24 * 60), NOW) == "15:26 UTC to 10 June, 14:26 UTC"
 
 
-def test_maintenance_that_begins_now_runs_and_that_ends_now_does_not() -> None:
+def test_maintenance_includes_its_start_and_excludes_its_end() -> None:
     assert words.is_running(window(0, 1), NOW)
     assert not words.is_running(window(-1, 0), NOW)
 
@@ -237,7 +239,7 @@ def test_maintenance_that_begins_now_runs_and_that_ends_now_does_not() -> None:
         ),
     ],
 )
-def test_a_day_in_words(
+def test_the_text_of_a_day(
     good: int, bad: int, unknown: int, excluded: int, slow: int, said: str
 ) -> None:
     day = ComponentDay(NOW, Split(good, bad, unknown, excluded), degraded_us=slow)
@@ -254,7 +256,7 @@ parts = st.integers(0, 3).map(lambda hours: hours * HOUR)
 
 
 @given(parts, parts, parts, parts)
-def test_a_day_is_never_said_to_be_better_than_it_was(
+def test_the_text_of_a_day_names_all_its_states(
     good: int, bad: int, unknown: int, excluded: int
 ) -> None:
     said = words.day_text(ComponentDay(NOW, Split(good, bad, unknown, excluded)))
@@ -264,7 +266,7 @@ def test_a_day_is_never_said_to_be_better_than_it_was(
     assert ("operational" in said) == (good > 0 and not (bad or unknown or excluded))
 
 
-def test_a_figure_is_told_with_its_coverage_or_with_why_there_is_none() -> None:
+def test_a_figure_has_its_coverage() -> None:
     split = Split(9_999 * MINUTE, MINUTE, 10_000 * MINUTE, 0)
     measured = ComponentMeasurement(figure=figure(split), split=split, sample=10_000)
     told = words.figure_of(replace(part("Mail", ComponentStatus.OPERATIONAL), measured=measured))
@@ -278,7 +280,7 @@ def test_a_figure_is_told_with_its_coverage_or_with_why_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("why", Withheld)
-def test_a_withheld_figure_is_a_dash_whatever_was_measured(why: Withheld) -> None:
+def test_a_withheld_figure_is_a_dash_with_a_reason(why: Withheld) -> None:
     split = Split(HOUR, 0, HOUR, 0)
     measured = ComponentMeasurement(figure=Availability(None, 0.41, why), split=split, sample=60)
     told = words.figure_of(replace(part("Mail", ComponentStatus.OPERATIONAL), measured=measured))
@@ -288,7 +290,7 @@ def test_a_withheld_figure_is_a_dash_whatever_was_measured(why: Withheld) -> Non
     assert plain(told.note) == f"No data: {words.WITHHELD[why]}, coverage 41.0 %"
 
 
-def test_nothing_measured_is_withheld() -> None:
+def test_an_unmeasured_figure_is_withheld() -> None:
     measured = ComponentMeasurement(figure=figure(NOTHING), split=NOTHING)
     told = words.figure_of(replace(part("Mail", ComponentStatus.NO_DATA), measured=measured))
     assert told is not None
@@ -306,9 +308,7 @@ def test_nothing_measured_is_withheld() -> None:
         (words.WITHHELD, Withheld),
     ],
 )
-def test_everything_that_may_be_said_has_a_word(
-    table: dict[StrEnum, str], kinds: type[StrEnum]
-) -> None:
+def test_every_enum_value_has_a_text(table: dict[StrEnum, str], kinds: type[StrEnum]) -> None:
     assert set(table) == set(kinds)
     assert all(table.values())
 
@@ -317,7 +317,7 @@ def test_everything_that_may_be_said_has_a_word(
     ("lasted", "said"),
     [(42 * MINUTE, "42 min"), (100 * MINUTE, "1 h 40 min"), (30 * SECOND, "30 s"), (0, "< 1 s")],
 )
-def test_a_resolved_incident_says_how_long_it_was(lasted: int, said: str) -> None:
+def test_a_resolved_incident_shows_its_duration(lasted: int, said: str) -> None:
     one = outage("x is down")
     assert words.incident_line(one) == "Investigating"
     over = replace(
@@ -330,7 +330,7 @@ def test_a_resolved_incident_says_how_long_it_was(lasted: int, said: str) -> Non
 
 @given(page_world.facts())
 @settings(deadline=None, max_examples=50)
-def test_any_page_has_words(facts: PageFacts) -> None:
+def test_any_page_has_a_status_line(facts: PageFacts) -> None:
     page = render(facts, Audience.PUBLIC)
     assert words.status_line(page).text
     assert bool(words.line_beneath(page)) >= (len(page.components) > 1)
@@ -339,5 +339,5 @@ def test_any_page_has_words(facts: PageFacts) -> None:
         assert (words.figure_of(one) is None) == (one.measured is None)
 
 
-def test_an_instant_on_a_page_names_its_zone() -> None:
+def test_an_instant_names_its_time_zone() -> None:
     assert words.exactly(NOW) == "9 June 2026, 14:26:08 UTC"
