@@ -1,7 +1,6 @@
-"""Every route × everybody, through the real app: 401, 404, 403 or an answer, and in that order.
-
-Who may do what is written down a second time here, in the letters of the interface, and judged by
-rules of this file's own: neither the route table nor rules/access is believed.
+"""Every route is called as every principal through the real app: 401, 404, 403 or an answer, in
+this order. The permissions are written a second time here, in the letters of the interface, and
+decided by the rules of this file. The tests use neither the route table nor rules/access.
 """
 
 import re
@@ -16,7 +15,7 @@ from leadline.http.server.route_table import ROUTES
 from leadline.http.wire.route import Route
 from tests.support.app.cast import PEOPLE, TOKENS, Api
 
-# As the interface has them. /auth and /public ask nobody.
+# The letters of the interface. The routes below /auth and /public need no credential.
 STATED = """
 * GET /me
 * GET /version
@@ -214,21 +213,21 @@ LETTERS = {
 }
 LADDER = ["viewer", "editor", "project_admin", "org_admin"]
 LEAST = {"V": "viewer", "E": "editor", "A": "project_admin", "O": "org_admin"}
-# What a token narrowed by its actions may still do, whatever its role.
+# The routes that a token with restricted actions can use, independent of its role.
 FOR_NARROW_TOKENS = {("GET", "/api/v1/me"), ("GET", "/api/v1/version")}
-# To ask the gate, and to read by what it answers.
+# Routes that ask the gate, and the reads that belong to it.
 FOR_GATE_TOKENS = {
     (method, path)
     for method, path in LETTERS
     if "/gate" in path and (method == "GET" or path.endswith(("/gate", "/replay")))
 }
-# To tell of changes, and to read what is known of them.
+# Routes that record changes, and the reads that belong to them.
 FOR_CHANGE_TOKENS = {(method, path) for method, path in LETTERS if "/changes" in path}
 MAKES_TOKENS = (
     ("POST", "/api/v1/organizations/{orgID}/tokens"),
     ("POST", "/api/v1/agent-tokens"),
 )
-# Pages have a matrix of their own: they answer people, with pages and with ways to the sign-in.
+# The console has its own matrix, because it answers with HTML and redirects to the sign-in.
 API = [route for route in ROUTES if not route.page]
 ASKED = [route for route in API if route.action.need.value != "-"]
 LADDER_GIVEN: dict[str, Any] = {
@@ -399,7 +398,8 @@ QUERIES: dict[str, dict[str, str]] = {
         "to": "2026-01-02T00:00:00Z",
     },
 }
-# Admitted, and then refused for what it asks: the cast has no passwords, and what is in use stays.
+# Requests that pass authorization and fail for their content: the users have no passwords, and
+# objects in use are not deleted.
 REFUSED_LATER = {
     ("POST", "/me/password"): 400,
     ("POST", "/me/totp/enable"): 400,
@@ -415,10 +415,10 @@ REFUSED_LATER = {
 
 
 def stated(who: str, method: str, path: str) -> int:
-    """The status by the text; 0 where an answer is due."""
+    """Returns the status that the letters require; 0 if the route must answer."""
     letter = LETTERS[method, path]
     if who == "nobody" or letter == "T":
-        # No person and no token of people is an agent.
+        # Sessions and user tokens are not accepted as agents.
         return 401
     hidden = _is_hidden(who, path)
     if hidden:
@@ -433,7 +433,7 @@ def stated(who: str, method: str, path: str) -> int:
     if letter == "G" and who != "global_admin":
         return 403
     if path.endswith("/operations/{operationID}"):
-        # Another's operation: only for admins of its scope.
+        # The operation belongs to another user: only admins of its scope can see it.
         letter = "A"
     if letter in LEAST and _rank(who, path) < LADDER.index(LEAST[letter]):
         return 403
@@ -471,7 +471,7 @@ OF_THE_SHOP = (
 
 
 def _scope(path: str) -> str:
-    """What the path names, of what the ids in it stand for: all are Acme's, and its shop's."""
+    """Returns the scope of the ids in the path. All objects belong to Acme and its shop."""
     if path.endswith("/agent-tokens/{tokenID}"):
         return ""
     if any(name in path for name in ("{orgID}", "{tokenID}", "{webhookID}")):
@@ -494,24 +494,24 @@ def _rank(who: str, path: str) -> int:
     found = _membership(who)
     assert found is not None
     _, project, role = found
-    # On the organization itself only its org_admin is more than somebody who sees it.
+    # On the organization itself every role except org_admin counts as viewer.
     if _scope(path) == "organization" and (project or role != "org_admin"):
         return LADDER.index("viewer")
     return LADDER.index(role)
 
 
-def test_the_table_holds_exactly_the_routes_that_are_stated_with_their_letters() -> None:
+def test_the_route_table_matches_the_stated_letters() -> None:
     told = {(r.method, r.path): r.action.need.value for r in ASKED}
     assert told == LETTERS
 
 
-def test_what_asks_for_no_credential_stands_apart() -> None:
+def test_routes_without_credentials_are_below_fixed_prefixes() -> None:
     open_paths = {r.path for r in API if r not in ASKED}
     assert all(path.startswith(("/auth/", "/api/v1/public/", "/status/")) for path in open_paths)
 
 
 async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
-    """Fresh ones of what a write may remove, of what the path or its bodies name."""
+    """Creates new objects for the ids in the path and the body, because a write can delete them."""
     named = _named(path)
     owner = who if who in PEOPLE else "viewer"
     made: dict[str, UUID | str] = {"orgID": api.org, "projectID": api.project}
@@ -552,7 +552,7 @@ def _named(path: str) -> set[str]:
 
 
 async def _routing(api: Api, path: str) -> dict[str, UUID | str]:
-    """Ladders and schedules that nothing names, only where they are asked for."""
+    """Creates escalation policies and schedules without references, if the route needs them."""
     made: dict[str, UUID | str] = {}
     if path.endswith("/projects/{projectID}/sla-target"):
         await api.aim_for_project()
@@ -576,7 +576,7 @@ async def _routing(api: Api, path: str) -> dict[str, UUID | str]:
 
 
 async def _gating(api: Api, path: str, service: UUID | str | None) -> dict[str, UUID | str]:
-    """The first revision of a policy, whoever was there before, and what hangs on it."""
+    """Creates the first revision of a gate policy and the objects that belong to it."""
     made: dict[str, UUID | str] = {}
     uid = UUID(str(service)) if service is not None else None
     async with api.pool.transaction("forget_policies") as tx:
@@ -609,19 +609,19 @@ async def _call(api: Api, who: str, route: Route, ids: Mapping[str, UUID | str])
     body = _filled(BODIES.get((route.method, short)), {**ids, "n": number})
     if short == "/organizations/{orgID}/members" and route.method == "POST":
         await api.new_user(f"someone-{number}@x")
-    # A stream would not end by itself; HEAD is its GET without it.
+    # A stream does not end; HEAD runs the same handler without it.
     method = "HEAD" if short == "/events" else route.method
     return await api.ask(who, method, path, body, query=QUERIES.get(short))
 
 
 @pytest.mark.parametrize("route", ASKED, ids=lambda route: f"{route.method} {route.path}")
-async def test_everybody_gets_the_answer_that_the_text_gives(api: Api, route: Route) -> None:
+async def test_each_principal_gets_the_stated_answer(api: Api, route: Route) -> None:
     short = route.path.removeprefix("/api/v1")
     await api.new_monitor()
     ids: dict[str, UUID | str] = {}
     are_used = True
     for who in ["nobody", *PEOPLE, *TOKENS]:
-        # A session belongs to one person.
+        # A session belongs to one user.
         if are_used or "sessionID" in ids:
             ids = await _ids(api, who, route.path)
         audited = await api.rows("select count(*) from audit_entries")
@@ -641,7 +641,7 @@ async def test_everybody_gets_the_answer_that_the_text_gives(api: Api, route: Ro
     [route for route in ASKED if _scope(route.path)],
     ids=lambda route: f"{route.method} {route.path}",
 )
-async def test_a_stranger_cannot_tell_what_exists_from_what_does_not(
+async def test_existing_and_missing_objects_look_equal_to_a_stranger(
     api: Api, route: Route
 ) -> None:
     ids = await _ids(api, "stranger", route.path)
@@ -663,7 +663,7 @@ async def test_a_stranger_cannot_tell_what_exists_from_what_does_not(
 
 
 @pytest.mark.parametrize("bad", ["1", "not-a-uuid", "{uid}x", "{hex}", "%00", "..%2f.."])
-async def test_an_id_that_is_none_is_a_404(api: Api, bad: str) -> None:
+async def test_a_malformed_id_is_a_404(api: Api, bad: str) -> None:
     text = bad.replace("{uid}", str(api.org)).replace("{hex}", api.org.hex)
     response = await api.ask("org_admin", "GET", f"/api/v1/organizations/{text}")
     assert response.status_code == 404
@@ -681,7 +681,7 @@ async def test_a_membership_of_another_organization_is_not_found_under_this_one(
     ]
 
 
-async def test_a_monitor_is_not_found_under_a_project_that_it_is_not_in(api: Api) -> None:
+async def test_a_monitor_is_not_found_under_another_project(api: Api) -> None:
     monitor = (await api.new_monitor()).uid
     for place in ("acme/mill", "other/shop"):
         path = f"/api/v1/projects/{api.projects[place][1]}/monitors/{monitor}/expected-runs"

@@ -1,4 +1,6 @@
-"""Every page in light and dark, on a desk and on a phone: readable by everybody, and small."""
+"""Every screen in both color schemes, at desktop and phone width: axe finds no violation, nothing
+overflows, and the size is bounded.
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -183,7 +185,9 @@ def places(leadline: Daemon, project: str) -> Iterator[dict[str, str]]:
 
 
 def _services(leadline: Daemon, project: str, made: dict[str, str], ladder: str) -> dict[str, str]:
-    """One that is declared, aimed at and speaks, and one that it needs and nobody declared."""
+    """Creates a service with a declaration, an objective and paging, and one without a declaration
+    that it depends on.
+    """
     there = f"/projects/{project}/services"
     long = "A service whose name is longer than any line of a telephone has room for"
     undeclared = leadline.api("POST", there, {"name": "Accounts", "slug": "accounts"})["id"]
@@ -228,7 +232,7 @@ def _services(leadline: Daemon, project: str, made: dict[str, str], ladder: str)
 
 
 def _published(leadline: Daemon, project: str, made: dict[str, str]) -> None:
-    """A status page of every source, with bars, the project's incidents and its maintenance."""
+    """Creates a status page with each kind of component, uptime bars, incidents and maintenance."""
     organization = leadline.api("GET", "/organizations")[0]["id"]
     body = {"slug": "quality", "title": "A title-without-a-place-to-break-it-at-all-certainly"}
     page = leadline.api(
@@ -264,7 +268,7 @@ def _published(leadline: Daemon, project: str, made: dict[str, str]) -> None:
 
 
 def _asked(leadline: Daemon, there: str, service: str) -> str:
-    """By a policy that blocks, with an override that has a long reason."""
+    """Creates a policy that blocks, and an override with a long reason."""
     clauses = {
         "budget_exhausted": "block",
         "budget_consumed": "warn",
@@ -293,7 +297,7 @@ def _asked(leadline: Daemon, there: str, service: str) -> str:
 
 
 def _changed(leadline: Daemon, service: str, decision: str) -> str:
-    """A dozen of every kind and end, with texts as long as they may be."""
+    """Creates a dozen changes of each kind and end, with the longest texts."""
     now = datetime.now(UTC).replace(microsecond=0)
     first = ""
     for n in range(12):
@@ -318,7 +322,7 @@ def _changed(leadline: Daemon, service: str, decision: str) -> str:
 
 
 def _fallen(leadline: Daemon, project: str, service: str) -> str:
-    """An incident of a service, which began after some of its changes."""
+    """Creates an incident of a service that began after some of its changes."""
     body = {"title": "It is down-and-its-name-has-no-place-to-break-at-all", "impact": "major"}
     made = str(leadline.api("POST", f"/projects/{project}/incidents", body)["id"])
     with psycopg.connect(leadline.dsn, autocommit=True) as connection:
@@ -339,8 +343,8 @@ def empty_project(leadline: Daemon) -> str:
 
 
 def violations(page: Page, *rules: str) -> list[str]:
-    """Returns what axe reports of the page: of all rules, or of those that are named."""
-    # No rule that is on by default needs the stylesheets that axe would load again.
+    """Returns the violations that axe finds: of all its rules, or of the given rules."""
+    # The rules that are on by default do not need the stylesheets, which axe would load again.
     options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
     if rules:
         options["runOnly"] = {"type": "rule", "values": list(rules)}
@@ -362,13 +366,13 @@ def overflow(page: Page) -> int:
 
 @pytest.fixture(scope="module")
 def script_errors() -> list[str]:
-    """The errors of the scripts of `audited_page`."""
+    """Script errors of `audited_page`."""
     return []
 
 
 @pytest.fixture(scope="module")
 def audited_page(chromium: Browser, leadline: Daemon, script_errors: list[str]) -> Iterator[Page]:
-    """One page for the file: to open a page in a new context costs more than to audit it."""
+    """One browser page for the file: a page in a new context costs more time than an audit."""
     context = chromium.new_context(base_url=leadline.url, bypass_csp=True)
     name, _, value = leadline.cookie.partition("=")
     context.add_cookies([{"name": name, "value": value, "url": leadline.url}])
@@ -381,14 +385,14 @@ def audited_page(chromium: Browser, leadline: Daemon, script_errors: list[str]) 
 
 @pytest.fixture
 def audited(audited_page: Page, script_errors: list[str]) -> Iterator[Page]:
-    """`audited_page`; fails a test in which a script failed."""
+    """Returns `audited_page`; the test fails if a script failed."""
     script_errors.clear()
     yield audited_page
     assert script_errors == []
 
 
 def show(page: Page, path: str, scheme: Literal["light", "dark"]) -> None:
-    """Loads the page on the desk, and opens everything that it hides."""
+    """Loads the page at desktop width, and opens all its hidden parts."""
     page.set_viewport_size(DESK)
     page.emulate_media(color_scheme=scheme)
     page.goto(path)
@@ -396,7 +400,7 @@ def show(page: Page, path: str, scheme: Literal["light", "dark"]) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
+def test_axe_finds_no_violation_and_a_phone_shows_the_full_width(
     audited: Page, places: dict[str, str], path: str
 ) -> None:
     show(audited, path.format(**places), "light")
@@ -411,7 +415,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_a_phone(
 @pytest.mark.soak
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_rule_of_axe_in_both_schemes_at_both_widths(
+def test_all_axe_rules_in_both_schemes_at_both_widths(
     audited: Page, places: dict[str, str], path: str, scheme: Literal["light", "dark"]
 ) -> None:
     show(audited, path.format(**places), scheme)
@@ -421,7 +425,7 @@ def test_every_rule_of_axe_in_both_schemes_at_both_widths(
     assert violations(audited) == []
 
 
-def test_the_first_page_and_a_form_with_errors_are_for_everybody_too(
+def test_the_first_screen_and_a_form_with_errors_are_accessible(
     open_page: Open, empty_project: str
 ) -> None:
     page = open_page(f"/projects/{empty_project}", bypass_csp=True)
@@ -438,7 +442,7 @@ def test_the_first_page_and_a_form_with_errors_are_for_everybody_too(
     assert overflow(page) <= 0
 
 
-def test_a_page_of_a_hundred_rows_stays_small_and_the_rest_is_a_page_away(
+def test_a_list_shows_a_hundred_rows_per_page(
     open_page: Open, leadline: Daemon, empty_project: str
 ) -> None:
     (organization,) = leadline.api("GET", "/organizations")
@@ -463,12 +467,12 @@ def test_a_page_of_a_hundred_rows_stays_small_and_the_rest_is_a_page_away(
     expect(page.locator("tr[data-live]")).to_have_count(1)
 
 
-def test_without_scripts_everything_can_be_read_and_done(
+def test_the_console_works_without_scripts(
     open_page: Open, leadline: Daemon, places: dict[str, str]
 ) -> None:
     page = open_page(f"/projects/{places['project']}", scripts=False)
     expect(page.get_by_role("link", name="Good").last).to_be_visible()
-    # Nobody keeps it up to date, so nothing calls it live.
+    # Without scripts the page is not updated, so it must not show "Live".
     expect(page.locator("[data-stream]")).to_contain_text("As of")
     page.goto(f"/monitors/{places['paused']}")
     page.get_by_role("button", name="Resume").click()
@@ -477,7 +481,7 @@ def test_without_scripts_everything_can_be_read_and_done(
     expect(page.get_by_role("heading", level=1)).to_contain_text("is paused")
 
 
-def test_what_the_pointer_is_over_is_not_moved_by_an_update(
+def test_an_update_does_not_move_the_row_below_the_pointer(
     open_page: Open, leadline: Daemon, project: str, places: dict[str, str]
 ) -> None:
     server = Target()

@@ -1,4 +1,4 @@
-"""What a person does in the first hour, in a real browser, against a target that really stops."""
+"""The first hour of a user in a real browser, against a target that really stops."""
 
 import re
 
@@ -16,7 +16,7 @@ def row_of(page, name: str):
     return page.locator("tr[data-live]").filter(has_text=name)
 
 
-def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
+def test_the_first_monitor_goes_up_then_down_live_with_the_reason(
     open_page: Open, leadline: Daemon, target: Target
 ) -> None:
     page = open_page("/", cookie="")
@@ -38,7 +38,7 @@ def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
     page.get_by_role("button", name="Add monitor").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("127.0.0.1 is up")
 
-    # An interval that a test can wait for, by the form that a person would use.
+    # Sets an interval that is short enough for the test, with the form.
     page.get_by_role("link", name="Edit").first.click()
     page.get_by_label("Interval", exact=True).fill("5")
     page.get_by_label("Timeout").fill("2")
@@ -69,7 +69,7 @@ def test_a_first_address_is_watched_turns_green_then_red_live_and_says_why(
     assert page.evaluate("window.unreloaded") is True
 
 
-def test_pause_resume_check_now_and_delete_do_what_they_say(
+def test_pause_resume_check_now_and_delete(
     open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:
     monitor = make_monitor(leadline, project, target.url, name="Doomed", interval_seconds=3600)
@@ -99,7 +99,7 @@ def test_pause_resume_check_now_and_delete_do_what_they_say(
 
 
 def ids_of(leadline: Daemon, project: str) -> list[str]:
-    """Which monitors there are; how they stand changes meanwhile."""
+    """Returns the ids of the monitors. Their states can change during the test."""
     return [str(m["id"]) for m in leadline.api("GET", f"/projects/{project}/monitors")]
 
 
@@ -122,14 +122,14 @@ def test_a_test_shows_its_phases_and_stores_nothing(
     page.get_by_label("Interval", exact=True).fill("30")
     target.stop()
     page.get_by_role("button", name="Test", exact=True).click()
-    # What was mended is no longer called wrong.
+    # A corrected field is no longer marked as invalid.
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.locator("#trial")).to_contain_text("connect_refused 127.0.0.1")
     expect(page.get_by_label("Name", exact=True)).to_have_value("Tried")
     assert ids_of(leadline, project) == before
 
 
-def test_a_password_that_was_typed_is_tested_with_and_kept_for_saving(
+def test_a_typed_password_is_used_by_the_test_and_kept_for_saving(
     open_page: Open, project: str, target: Target
 ) -> None:
     page = open_page(f"/projects/{project}/monitors/new")
@@ -146,7 +146,7 @@ def test_a_password_that_was_typed_is_tested_with_and_kept_for_saving(
     expect(page.get_by_label("Password", exact=True)).to_have_value("typed")
 
 
-def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
+def test_all_errors_are_shown_at_their_fields_and_input_is_kept(
     open_page: Open, project: str
 ) -> None:
     page = open_page(f"/projects/{project}/monitors/new")
@@ -172,7 +172,7 @@ def test_errors_stand_at_their_fields_all_at_once_and_nothing_typed_is_lost(
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_another_kind_brings_its_own_fields_and_keeps_what_was_typed(
+def test_changing_the_type_shows_its_fields_and_keeps_input(
     open_page: Open, leadline: Daemon, project: str, scripts: bool
 ) -> None:
     page = open_page(f"/projects/{project}/monitors/new", scripts=scripts)
@@ -192,7 +192,7 @@ def test_another_kind_brings_its_own_fields_and_keeps_what_was_typed(
     assert made["grace_seconds"] == 7
 
 
-def test_a_stored_secret_is_never_shown_and_stays_when_its_field_is_left_blank(
+def test_a_stored_secret_is_never_shown_and_a_blank_field_keeps_it(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:
     monitor = make_monitor(
@@ -215,7 +215,7 @@ def test_a_stored_secret_is_never_shown_and_stays_when_its_field_is_left_blank(
     assert config == {"auth_mode": "basic", "username": "other", "password": ""}
 
 
-def test_a_viewer_sees_no_button_that_writes_no_address_to_push_to_and_is_refused(
+def test_a_viewer_sees_no_write_buttons_and_no_push_url(
     open_page: Open, leadline: Daemon, project: str, viewer: str, target: Target
 ) -> None:
     shop = make_monitor(leadline, project, target.url, name="Seen")
@@ -242,7 +242,7 @@ def test_a_viewer_sees_no_button_that_writes_no_address_to_push_to_and_is_refuse
     assert leadline.api("GET", f"/monitors/{shop}")["enabled"] is True
 
 
-def test_a_stream_that_is_lost_is_told_and_one_that_is_back_too(
+def test_the_page_shows_when_the_stream_is_lost_and_restored(
     open_page: Open, target: Target
 ) -> None:
     with daemon() as lonely:
@@ -267,7 +267,7 @@ def test_a_stream_that_is_lost_is_told_and_one_that_is_back_too(
         expect(page.locator("[data-stream]")).to_contain_text("Live")
 
 
-def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
+def test_changes_of_the_list_are_reported_without_moving_rows(
     open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:
     doomed = make_monitor(leadline, project, target.url, name="Deleted elsewhere")
@@ -280,7 +280,8 @@ def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
     leadline.api("DELETE", f"/monitors/{doomed}")
     make_monitor(leadline, project, target.url, name="Added elsewhere", tags=["A"])
     for one in (overview, page):
-        # Coming back to a page that slept looks at all of it anew, as each ping does.
+        # When the browser restores the page from its cache, the page reloads all its states, as it
+        # does after each ping.
         one.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
     expect(overview.locator("#stream")).to_contain_text("The list has changed")
     expect(overview.locator("tr.gone")).to_have_text(re.compile("Deleted elsewhere"))
@@ -292,7 +293,7 @@ def test_what_is_deleted_or_added_elsewhere_is_told_and_moves_nothing(
     expect(row_of(overview, "Deleted elsewhere")).to_have_count(0)
 
 
-def test_a_look_at_all_of_the_page_is_not_forgotten_for_a_change_told_meanwhile(
+def test_a_full_reload_survives_a_change_that_arrives_during_it(
     open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:
     known = make_monitor(leadline, project, target.url, name="There before")
@@ -321,7 +322,7 @@ def test_a_look_at_all_of_the_page_is_not_forgotten_for_a_change_told_meanwhile(
     expect(page.locator("#stream")).to_contain_text("The list has changed")
 
 
-def test_whoever_is_signed_out_meanwhile_is_told_and_sees_nothing_called_live(
+def test_a_signed_out_page_is_no_longer_live(
     open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:
     make_monitor(leadline, project, target.url, name="Watched by nobody")
@@ -342,10 +343,10 @@ def _sign_out(leadline: Daemon) -> None:
     leadline.api("DELETE", f"/me/sessions/{current['id']}")
 
 
-def test_forms_work_over_plain_http_where_browsers_do_not_say_where_they_come_from(
+def test_forms_work_over_plain_http_without_sec_fetch_site(
     open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:
-    """Without a secure origin there is no Sec-Fetch-Site: the Origin alone has to tell."""
+    """Without a secure origin the browser sends no Sec-Fetch-Site: the server has only Origin."""
     monitor = make_monitor(leadline, project, target.url, name="In the cellar")
     page = open_page("about:blank", cookie="")
     url = f"http://cellar.test:{leadline.port}"
@@ -363,12 +364,12 @@ def _focused_link(page: Page) -> str:
     return str(page.evaluate("document.activeElement.href || ''"))
 
 
-def test_keys_lead_where_a_pointer_can(open_page: Open, leadline: Daemon, target: Target) -> None:
+def test_keyboard_navigation(open_page: Open, leadline: Daemon, target: Target) -> None:
     (organization,) = leadline.api("GET", "/organizations")
     body = {"slug": "keys", "name": "Keys"}
     there = f"/organizations/{organization['id']}/projects"
     project = str(leadline.api("POST", there, body)["id"])
-    # They are checked once: a row that changes later may change its place.
+    # The monitors are checked once: a later change could move a row.
     once = {"interval_seconds": 3_600}
     monitor = make_monitor(leadline, project, target.url, name="Reached by keys", **once)
     make_monitor(leadline, project, target.url, name="Second row", **once)
@@ -400,7 +401,7 @@ def test_keys_lead_where_a_pointer_can(open_page: Open, leadline: Daemon, target
     expect(page.get_by_role("heading", level=1)).to_contain_text("Reached by keys")
 
 
-def test_signing_out_ends_at_the_sign_in_and_a_link_elsewhere_is_not_followed(
+def test_sign_out_leads_to_the_sign_in_and_foreign_next_is_ignored(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:
     page = open_page("/sign-in?next=https://elsewhere.test/", cookie="")

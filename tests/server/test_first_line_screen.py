@@ -1,4 +1,6 @@
-"""The first line is never kinder than what is known, and what is not known is never called fine."""
+"""The first line of the overview names the worst state, and unknown monitors are not
+counted as up.
+"""
 
 from fractions import Fraction
 
@@ -71,7 +73,7 @@ TALLIES = st.dictionaries(st.sampled_from(list(MonitorStatusText)), st.integers(
         ),
     ],
 )
-def test_it_says(
+def test_the_summary_of_each_tally(
     tally: dict[MonitorStatusText, int], mark: MonitorStatusText, sentence: str
 ) -> None:
     line = summary(tally)
@@ -79,7 +81,7 @@ def test_it_says(
 
 
 @given(TALLIES)
-def test_trouble_and_ignorance_are_always_the_mark(tally: dict[MonitorStatusText, int]) -> None:
+def test_the_mark_is_down_or_unknown_before_up(tally: dict[MonitorStatusText, int]) -> None:
     line = summary(tally)
     if tally.get(MonitorStatusText.DOWN):
         assert line.mark is MonitorStatusText.DOWN
@@ -98,14 +100,14 @@ def test_trouble_and_ignorance_are_always_the_mark(tally: dict[MonitorStatusText
 
 
 @given(TALLIES)
-def test_the_tally_tells_each_state_once_and_leaves_none_out(
+def test_the_tally_lists_each_state_once(
     tally: dict[MonitorStatusText, int],
 ) -> None:
     told = {item.mark: item.many for item in tallied(tally)}
     assert told == {state: number(many) for state, many in tally.items() if many}
 
 
-def test_the_line_under_it_names_the_region_that_is_silent() -> None:
+def test_the_second_line_names_the_region_without_results() -> None:
     said = under({MonitorStatusText.UNKNOWN: 2, MonitorStatusText.UP: 1}, ["ap-south"])
     assert said == "2 monitors are unknown: region ap-south has no prober."
     assert under({MonitorStatusText.UP: 3}, []) == ""
@@ -124,31 +126,31 @@ def test_the_line_under_it_names_the_region_that_is_silent() -> None:
         (-5, f"0{GAP}s"),
     ],
 )
-def test_a_duration_is_told_in_what_says_it(us: int, text: str) -> None:
+def test_a_duration_is_rounded_to_its_units(us: int, text: str) -> None:
     assert duration(us) == text
 
 
 @given(st.integers(1, 86_400))
-def test_a_setting_is_told_exactly(seconds: int) -> None:
+def test_a_setting_is_shown_exactly(seconds: int) -> None:
     value, unit = setting(seconds).replace(GAP, "").rstrip("dhmins"), setting(seconds)
     length = {"d": 86_400, "h": 3_600, "n": 60, "s": 1}[unit[-1]]
     assert int(value) * length == seconds
 
 
 @given(st.fractions(0, 1), st.integers(1, 10**7))
-def test_all_is_only_said_of_all_and_nothing_of_nothing(ratio: Fraction, sample: int) -> None:
+def test_only_exact_ratios_are_shown_as_0_or_100_percent(ratio: Fraction, sample: int) -> None:
     text = percent(ratio, sample)
     assert (text == f"100{GAP}%") == (ratio == 1)
     assert (text == f"0{GAP}%") == (ratio == 0)
 
 
-def test_numbers_are_read_in_thousands_and_less_than_one_is_not_nothing() -> None:
+def test_numbers_are_grouped_and_small_durations_are_not_zero() -> None:
     assert number(4_100) == f"4{GAP}100"
     assert milliseconds(0) == f"< 1{GAP}ms"
     assert coverage(None) == "—"
 
 
-def test_a_date_is_as_long_as_it_has_to_be() -> None:
+def test_a_date_omits_the_parts_that_are_current() -> None:
     now = from_text("2026-01-05T12:00:00Z")
     assert dated(Instant(now - HOUR), now) == "11:00:00"
     assert dated(Instant(now - DAY), now) == "4 January 12:00"

@@ -1,4 +1,4 @@
-"""The layer in front: what is bounded before the application sees it, and what the log holds."""
+"""The outermost middleware: limits before the application, response headers and the access log."""
 
 import logging
 from typing import Any
@@ -20,7 +20,7 @@ def scope(**given: Any) -> dict[str, Any]:
 async def ask(
     app: Any, *bodies: bytes, requests: int = 1, **given: Any
 ) -> tuple[list[Message], list[Message]]:
-    """What was sent back, and what the application received."""
+    """Returns the messages that were sent, and those that the application received."""
     sent: list[Message] = []
     received: list[Message] = []
     waiting = [
@@ -49,7 +49,7 @@ async def ask(
     return sent, received
 
 
-async def test_every_answer_tells_browsers_not_to_guess_and_not_to_tell() -> None:
+async def test_every_response_has_security_headers() -> None:
     sent, _ = await ask(None)
     headers = dict(sent[0]["headers"])
     assert headers[b"x-content-type-options"] == b"nosniff"
@@ -57,25 +57,25 @@ async def test_every_answer_tells_browsers_not_to_guess_and_not_to_tell() -> Non
     assert headers[b"x-frame-options"] == b"DENY"
 
 
-async def test_a_body_is_counted_while_it_comes_whatever_it_claims(
+async def test_the_size_of_a_body_is_counted_during_its_arrival(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(front, "BODY_LARGEST", 10)
     sent, received = await ask(None, b"12345", b"67890", b"!", b"never seen")
-    # The rest is dropped and the handler goes on: a disconnect would cancel it.
+    # The middleware drops the rest and the handler continues: a disconnect would cancel it.
     assert received[-1] == {"type": "http.request", "body": b"", "more_body": False}
     assert sent[0]["status"] == 200
     assert sum(len(m.get("body", b"")) for m in received) == 10
 
 
-async def test_more_requests_than_we_hold_are_told_so_at_once() -> None:
+async def test_a_request_above_the_limit_gets_429() -> None:
     sent, received = await ask(None, requests=0)
     assert sent[0]["status"] == 429
     assert (b"retry-after", b"1") in sent[0]["headers"]
     assert received == []
 
 
-async def test_the_log_holds_the_route_and_neither_path_nor_query(
+async def test_the_access_log_has_the_route_without_path_and_query(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "leadline.access")
@@ -86,7 +86,7 @@ async def test_the_log_holds_the_route_and_neither_path_nor_query(
     assert "hunter2" not in str(vars(record))
 
 
-async def test_a_failing_application_gives_its_place_back() -> None:
+async def test_a_failing_application_releases_its_permit() -> None:
     async def fails(*_: Any) -> None:
         raise RuntimeError("on purpose")
 
@@ -97,7 +97,7 @@ async def test_a_failing_application_gives_its_place_back() -> None:
     assert permits.borrowed_tokens == 0
 
 
-async def test_a_page_that_is_not_there_is_told_to_people_in_a_page(api: Api) -> None:
+async def test_a_browser_gets_a_404_page(api: Api) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml"}
     answer = await api.ask("nobody", "GET", "/nothing/here", headers=browser)
     assert answer.status_code == 404
@@ -108,7 +108,7 @@ async def test_a_page_that_is_not_there_is_told_to_people_in_a_page(api: Api) ->
 
 
 @pytest.mark.parametrize("answers", [True, False])
-async def test_a_websocket_is_told_that_there_is_none(answers: bool) -> None:
+async def test_a_websocket_is_refused(answers: bool) -> None:
     sent: list[Message] = []
 
     async def receive() -> Message:

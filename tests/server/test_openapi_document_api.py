@@ -1,4 +1,4 @@
-"""The document is valid, tells of every route there is, and what is answered is what it says."""
+"""The OpenAPI document is valid, contains every route, and matches the responses."""
 
 import json
 import re
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("jsonschema")
 
 DOCUMENT: Any = json.loads(document_bytes())
-# The document as it was last accepted: `leadline openapi > tests/server/openapi.json` accepts a
-# change.
+# The accepted document. `leadline openapi > tests/server/openapi.json` accepts a change.
 ACCEPTED = Path(__file__).with_name("openapi.json")
 
 
@@ -51,18 +50,18 @@ def test_the_document_is_the_accepted_one() -> None:
     assert document_bytes().decode().splitlines() == ACCEPTED.read_text().splitlines()
 
 
-def test_every_operation_states_its_group() -> None:
+def test_every_operation_has_a_tag() -> None:
     assert [r.path for r in ROUTES if bool(r.tag) is not r.in_document] == []
 
 
-def test_it_tells_of_every_route_and_of_no_other() -> None:
+def test_the_document_has_exactly_the_routes() -> None:
     told = {(r.method, r.path) for r in ROUTES if r.in_document}
     assert set(operations()) == told
     ids = [operation["operationId"] for operation in operations().values()]
     assert len(set(ids)) == len(ids)
 
 
-def test_routes_that_are_not_for_it_are_left_out() -> None:
+def test_internal_routes_are_omitted() -> None:
     async def handler(_: Any) -> None: ...
 
     shown = Route(
@@ -79,14 +78,14 @@ def test_routes_that_are_not_for_it_are_left_out() -> None:
     assert set(describe([shown, agent])["paths"]) == {"/a"}
 
 
-def test_every_parameter_of_a_path_is_told_with_its_kind() -> None:
+def test_every_path_parameter_has_its_format() -> None:
     for path, item in DOCUMENT["paths"].items():
         told = {p["name"]: p["schema"].get("format") for p in item.get("parameters", [])}
         named = re.findall(r"\{(\w+)\}", path)
         assert told == {n: "uuid" if n.endswith("ID") else None for n in named}
 
 
-def test_every_parameter_of_a_query_is_told_and_no_other() -> None:
+def test_the_query_parameters_match_the_routes() -> None:
     told = operations()
     for route in ROUTES:
         if not route.in_document:
@@ -99,9 +98,9 @@ def test_every_parameter_of_a_query_is_told_and_no_other() -> None:
         assert {each["name"]: each["required"] for each in parameters} == fields, route.path
 
 
-def test_every_body_refuses_what_it_does_not_know() -> None:
+def test_every_body_refuses_unknown_fields() -> None:
     for (method, path), operation in operations().items():
-        # The one body that is another project's to extend.
+        # Other projects can extend this one body.
         if "requestBody" not in operation or path.endswith("/alerts/alertmanager"):
             continue
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
@@ -117,7 +116,7 @@ def test_every_component_is_referred_to() -> None:
             assert f'"#/components/{family}/{name}"' in text, (family, name)
 
 
-def test_every_refusal_is_the_one_shape() -> None:
+def test_every_error_response_uses_the_error_schema() -> None:
     error = DOCUMENT["components"]["schemas"]["Error"]
     assert error["required"] == ["error"]
     assert list(error["properties"]) == ["error"]
@@ -128,7 +127,7 @@ def test_every_refusal_is_the_one_shape() -> None:
     assert "Retry-After" in limited["headers"]
 
 
-def test_a_route_tells_what_it_may_refuse_with() -> None:
+def test_a_route_lists_its_error_statuses() -> None:
     by_id = {operation_id(route): refusals_of(route) for route in ROUTES}
     assert by_id["post_auth_local_login"] == [400, 401, 404, 413, 415, 429]
     assert by_id["get_me"] == [401, 403]
@@ -137,14 +136,14 @@ def test_a_route_tells_what_it_may_refuse_with() -> None:
     assert by_id["post_organizations_orgID_status_pages"] == [400, 401, 403, 404, 409, 413, 415]
 
 
-def test_a_route_of_two_answers_tells_both() -> None:
+def test_a_route_with_two_success_statuses_lists_both() -> None:
     path = "/api/v1/projects/{projectID}/services/{serviceID}/changes"
     responses = operations()["POST", path]["responses"]
     assert responses["200"]["content"] == responses["201"]["content"]
     assert set(responses) == {"200", "201", "400", "401", "403", "404", "409", "413", "415", "429"}
 
 
-def test_credentials_are_told_and_public_routes_ask_for_none() -> None:
+def test_the_security_requirements_of_routes() -> None:
     told = operations()
     assert told["POST", "/auth/local/login"]["security"] == []
     assert told["GET", "/api/v1/me"]["security"] == [{"session": []}, {"bearer": []}]
@@ -164,7 +163,7 @@ def validator(schema: Any) -> "Draft202012Validator":
     return Draft202012Validator(whole, format_checker=FormatChecker())
 
 
-async def test_what_is_answered_is_what_the_document_says(api: Api) -> None:
+async def test_responses_match_the_openapi_document(api: Api) -> None:
     monitor = await api.new_monitor()
     await api.new_session("global_admin")
     ids = {"orgID": api.org, "projectID": api.project, "monitorID": monitor.uid}
@@ -188,7 +187,7 @@ async def test_what_is_answered_is_what_the_document_says(api: Api) -> None:
         if method != "GET" or path.startswith("/api/v1/public/") or path.endswith("/events"):
             continue
         if "200" not in operation["responses"]:
-            # It leads a browser elsewhere.
+            # It redirects the browser to another host.
             continue
         filled = path
         for name, uid in ids.items():
@@ -212,14 +211,14 @@ async def test_what_is_answered_is_what_the_document_says(api: Api) -> None:
     assert looked_at >= 17
 
 
-async def test_the_document_is_served_as_it_is_printed(api: Api) -> None:
+async def test_the_served_document_equals_the_printed_one(api: Api) -> None:
     response = await api.ask("viewer", "GET", "/api/v1/openapi.json")
     assert response.content_type == "application/json"
     assert json.loads(await response.get_data()) == DOCUMENT
 
 
 @pytest.mark.parametrize("bad", [{"role": "king"}, {"org_id": 1}])
-def test_the_schemas_are_not_so_wide_that_anything_fits(bad: Any) -> None:
+def test_the_schemas_refuse_wrong_responses(bad: Any) -> None:
     good = {"org_id": "0198f0c1-0000-7000-8000-000000000000", "role": "viewer"}
     schema = {"$ref": "#/components/schemas/Membership"}
     assert not list(validator(schema).iter_errors(good))

@@ -1,4 +1,6 @@
-"""Every page × everybody, through the real app: the sign-in, nothing to see, no, or the page."""
+"""Every screen is requested as every user through the real app: redirect to the sign-in, 404, 403
+or the screen.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +26,7 @@ POLICY = (
     "windows=30d&percent=75&lag=900&unknown=block&budget_exhausted=block&budget_consumed=warn"
     "&page_burn_firing=block&ticket_burn_firing=warn&service_incident_open=block"
 )
-# As the interface's roles have it: to look is a viewer's, to write an editor's.
+# The roles of the interface: a viewer can read, an editor can write.
 STATED = """
 - GET /sign-in
 - POST /sign-in
@@ -207,13 +209,13 @@ OWNS_ACME = {"org_admin", "global_admin"}
 MAY = {"A": RUNS_SHOP, "E": WRITES_SHOP, "O": OWNS_ACME}
 
 
-def test_the_table_holds_exactly_the_pages_that_are_stated_with_their_letters() -> None:
+def test_the_screens_match_the_stated_letters() -> None:
     assert {(r.method, r.path): r.action.need.value for r in PAGES} == LETTERS
     assert not any(route.in_document for route in PAGES)
 
 
 async def decided(api: Api, service: UUID) -> UUID:
-    """The project has no policy, the service one, and was asked about."""
+    """The project has no policy; the service has one, and one decision."""
     document = Document(
         schema_version=2,
         window_mode=WindowMode.ALL,
@@ -234,7 +236,7 @@ async def decided(api: Api, service: UUID) -> UUID:
 
 
 async def changed(api: Api, service: UUID) -> UUID:
-    """By a deploy that was told of."""
+    """Records a deployment."""
     record = Record(
         kind=ChangeKind.DEPLOY, phase=ChangePhaseName.STARTED, source="ci", external_id="1"
     )
@@ -246,7 +248,7 @@ NAMED = ("channel", "schedule", "policy", "service", "decision", "change", "page
 
 
 async def named_by(api: Api, route: Route) -> dict[str, str]:
-    """What the path or the form names. A page that is only read finds one of everything."""
+    """Creates the objects that the path or the form names. Reads get one object of every kind."""
     text = route.path.replace("ID}", "}") + FORMS.get(route.path, "")
     needed = {name for name in NAMED if not route.form or f"{{{name}}}" in text}
     named: dict[str, UUID] = {}
@@ -254,7 +256,7 @@ async def named_by(api: Api, route: Route) -> dict[str, str]:
         named["channel"] = channel = await api.new_channel()
         named["schedule"] = await api.new_schedule(channel)
         named["policy"] = await api.new_policy(channel)
-    # The project has a policy of the gate until `decided` deletes it.
+    # The project has a gate policy until `decided` deletes it.
     if needed & {"service", "decision", "change"} or "/gate" in route.path:
         named["service"] = service = await api.new_service(aims=True)
         named["decision"] = await decided(api, service)
@@ -287,12 +289,14 @@ async def call(
 
 
 def _seen_by(route: Route) -> set[str]:
-    """Who is in another project of the organization sees that it is there."""
+    """Returns the users who can see the route. Organization routes include a member of another
+    project.
+    """
     return {*SEES_SHOP, "neighbour"} if "{orgID}" in route.path else set(SEES_SHOP)
 
 
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
-async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) -> None:
+async def test_each_user_gets_the_stated_answer(api: Api, route: Route) -> None:
     letter = LETTERS[route.method, route.path]
     made = None
     for who in ["nobody", *PEOPLE]:
@@ -302,7 +306,7 @@ async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) ->
         audited = await api.rows("select count(*) from audit_entries")
         answer = await call(api, who, route, *made)
         body = await answer.get_data()
-        assert b'{"error"' not in body, "a person is answered with a page"
+        assert b'{"error"' not in body, "the answer to a person is HTML"
         if who == "nobody":
             assert answer.status_code == 303
             assert answer.headers["Location"].startswith("/sign-in?next=%2F")
@@ -317,7 +321,7 @@ async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) ->
         if answer.status_code >= 400 or who == "nobody":
             assert await api.rows("select count(*) from audit_entries") == audited
         elif route.form:
-            # What the form changed is not what the next person is to find.
+            # The next user needs objects that the form has not changed.
             made = None
         assert "default-src 'none'" in answer.headers.get("Content-Security-Policy", "") or (
             answer.status_code == 303
@@ -327,7 +331,9 @@ async def test_everybody_gets_the_page_that_is_theirs(api: Api, route: Route) ->
 @pytest.mark.parametrize(
     "route", [r for r in GUARDED if r.scope], ids=lambda route: f"{route.method} {route.path}"
 )
-async def test_a_stranger_sees_the_page_of_what_does_not_exist(api: Api, route: Route) -> None:
+async def test_existing_and_missing_objects_look_equal_to_a_stranger(
+    api: Api, route: Route
+) -> None:
     monitor = await api.new_monitor()
     named = await named_by(api, route)
     there = await call(api, "stranger", route, monitor.uid, await api.new_incident(), named)
@@ -345,7 +351,7 @@ async def test_a_stranger_sees_the_page_of_what_does_not_exist(api: Api, route: 
 @pytest.mark.parametrize(
     "route", [r for r in GUARDED if r.form], ids=lambda route: f"{route.method} {route.path}"
 )
-async def test_a_form_of_another_site_changes_nothing(api: Api, route: Route) -> None:
+async def test_a_form_of_another_site_is_refused(api: Api, route: Route) -> None:
     monitor = await api.new_monitor()
     path = route.path.replace("{projectID}", str(api.project)).replace("{orgID}", str(api.org))
     path = path.replace("{monitorID}", str(monitor.uid))
@@ -366,7 +372,7 @@ async def test_a_form_of_another_site_changes_nothing(api: Api, route: Route) ->
 
 
 @pytest.mark.parametrize("who", ["viewer", "editor"])
-async def test_only_those_who_may_write_are_given_secrets_and_buttons(api: Api, who: str) -> None:
+async def test_only_editors_get_secrets_and_buttons(api: Api, who: str) -> None:
     push = await api.new_monitor(type="push", target="", name="Job")
     page = await (await api.ask(who, "GET", f"/monitors/{push.uid}")).get_data(as_text=True)
     writes = who == "editor"
@@ -389,7 +395,7 @@ async def test_only_those_who_may_write_are_given_secrets_and_buttons(api: Api, 
     assert "Authorization" not in page
 
 
-async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
+async def test_names_are_escaped(api: Api) -> None:
     nasty = "<img src=x onerror=alert(1)>\"'&"
     made = await api.new_monitor(name=nasty, description=nasty, tags=[nasty])
     incident = await api.new_incident(title=nasty, body=nasty)
@@ -411,7 +417,7 @@ async def test_what_people_name_is_text_and_never_markup(api: Api) -> None:
         assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
-async def test_every_page_has_nothing_inline_that_its_policy_would_refuse(api: Api) -> None:
+async def test_no_screen_has_inline_code_that_its_policy_forbids(api: Api) -> None:
     made = await api.new_monitor()
     for path in (
         "/sign-in",

@@ -1,4 +1,4 @@
-"""How often a client may try, against a count of what was let through."""
+"""The rate limit of a client, compared with a count of the admitted attempts."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,15 +11,16 @@ ZERO = Instant(0)
 
 @settings(max_examples=150)
 @given(
-    # Those that divide a minute's microseconds: the model is then exact.
+    # Divisors of a minute in microseconds: the model is then exact.
     per_minute=st.sampled_from([1, 2, 3, 10, 20, 60]),
     gaps_us=st.lists(st.integers(0, 2 * MINUTE) | st.integers(0, SECOND), max_size=60),
 )
-def test_a_bucket_holds_one_minutes_worth_and_fills_evenly(
+def test_a_bucket_has_one_minute_of_tokens_and_refills_evenly(
     per_minute: int, gaps_us: list[int]
 ) -> None:
-    """The model: whoever may try was let in less often than `per_minute` for every bucketful,
-    counted in microseconds of waiting owed, which time pays back."""
+    """The model is the waiting time owed, in microseconds: an admitted attempt adds the price of a
+    token, and time reduces it. An attempt is admitted if it owes at most one minute.
+    """
     buckets, now, owed_us = ClientBuckets(), 1_000 * SECOND, 0
     price_us = MINUTE // per_minute
     for gap_us in gaps_us:
@@ -35,7 +36,7 @@ def test_a_bucket_holds_one_minutes_worth_and_fills_evenly(
 
 
 @given(per_minute=st.integers(1, 600), now=st.integers(0, 1 << 60))
-def test_whoever_waits_as_told_is_let_in(per_minute: int, now: int) -> None:
+def test_a_client_is_admitted_after_the_stated_wait(per_minute: int, now: int) -> None:
     buckets = ClientBuckets()
     for _ in range(per_minute):
         assert buckets.take("a", per_minute, Instant(now)) == 0
@@ -44,7 +45,7 @@ def test_whoever_waits_as_told_is_let_in(per_minute: int, now: int) -> None:
     assert buckets.take("a", per_minute, Instant(now + wait_seconds * SECOND)) == 0
 
 
-def test_a_refused_try_costs_nothing() -> None:
+def test_a_refused_attempt_takes_no_token() -> None:
     buckets = ClientBuckets()
     assert buckets.take("a", 1, ZERO) == 0
     for second in range(1, 60):
@@ -52,12 +53,12 @@ def test_a_refused_try_costs_nothing() -> None:
     assert buckets.take("a", 1, Instant(MINUTE)) == 0
 
 
-def test_clients_do_not_spend_each_others() -> None:
+def test_clients_have_separate_buckets() -> None:
     buckets = ClientBuckets()
     assert [buckets.take(client, 1, ZERO) for client in "aabb"] == [0, 60, 0, 60]
 
 
-def test_what_is_remembered_is_bounded_and_who_was_quiet_longest_is_forgotten() -> None:
+def test_the_longest_idle_client_is_evicted() -> None:
     buckets = ClientBuckets(clients_most=3)
     for number in range(100):
         buckets.take(str(number), 1, ZERO)
@@ -66,7 +67,7 @@ def test_what_is_remembered_is_bounded_and_who_was_quiet_longest_is_forgotten() 
     assert buckets.take("0", 1, ZERO) == 0
 
 
-def test_full_buckets_go_first() -> None:
+def test_full_buckets_are_evicted_first() -> None:
     buckets = ClientBuckets(clients_most=2)
     buckets.take("spent", 1, ZERO)
     buckets.take("slow", 60, ZERO)
@@ -74,16 +75,17 @@ def test_full_buckets_go_first() -> None:
     assert buckets.take("spent", 1, Instant(2 * SECOND)) == 58
 
 
-def test_tries_of_a_minute_and_of_an_hour_bound_each_other() -> None:
-    """Twenty at most at once however slowly, five at once however long ago the last; who is refused
-    for one is not charged for the other."""
+def test_minute_and_hour_limits_apply_together() -> None:
+    """The hourly limit admits 20 attempts before it refills, the minute limit 5. A refusal by one
+    limit takes no token of the other.
+    """
     tries, now = LoginAttempts(5, 20), ZERO
     taken = 0
     for minute in range(4):
         at = Instant(now + minute * MINUTE)
         assert [tries.take("a", at) == 0 for _ in range(6)] == [True] * 5 + [False]
         taken += 5
-    # Four minutes gave one and a third back of the hour's twenty.
+    # In four minutes the hourly limit of 20 regained one and a third tokens.
     later = Instant(now + 4 * MINUTE)
     assert tries.take("a", later) == 0
     wait_seconds = tries.take("a", later)

@@ -1,4 +1,6 @@
-"""Who may come in, against a count of tokens and places that is kept by the text alone."""
+"""Admission control, compared with a model of tokens and concurrent requests that follows the
+specification.
+"""
 
 from collections import Counter
 from contextlib import ExitStack
@@ -16,7 +18,7 @@ PEOPLE = ("anna", "ben", "cleo")
 
 
 class Bucket:
-    """Holds a minute's worth, full at first, and fills evenly."""
+    """A bucket with one minute of tokens; it is full at first and refills evenly."""
 
     def __init__(self, per_minute: int) -> None:
         self.per_minute = per_minute
@@ -28,7 +30,7 @@ class Bucket:
 
     @property
     def wait_seconds(self) -> int:
-        """Whole seconds to the next token; 0 where there is one."""
+        """Returns the whole seconds until the next token; 0 if there is one."""
         lacking = 1 - self.tokens
         if lacking <= 0:
             return 0
@@ -45,7 +47,7 @@ class Model:
 
     @staticmethod
     def _bucket(per_minute: int | None) -> Bucket:
-        # More than any test asks for, where there is no bound.
+        # Without a limit the model uses more tokens than a test takes.
         return Bucket(per_minute or 10**9)
 
     def pass_time(self, gap_us: int) -> None:
@@ -53,7 +55,7 @@ class Model:
             bucket.fill(gap_us)
 
     def enter(self, who: str, *, takes_token: bool) -> tuple[str, int] | None:
-        """Why not, and after how many seconds again."""
+        """Returns the reason of a refusal, and the seconds until the next attempt."""
         most = self.bounds.inflight_principal
         if self.inside.total() >= self.bounds.inflight_process:
             return "process_inflight", 1
@@ -69,7 +71,7 @@ class Model:
         return None
 
 
-# Those that divide a minute's microseconds: the model is then exact.
+# Divisors of a minute in microseconds: the model is then exact.
 rates = st.sampled_from([1, 2, 3, 10, 20, 60])
 bounds = st.builds(
     RateLimits,
@@ -94,7 +96,7 @@ steps = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(bounds=bounds, steps=steps)
-def test_whoever_may_come_in_does_and_who_may_not_is_told_why_and_when(
+def test_admission_matches_the_model(
     bounds: RateLimits, steps: list[tuple[str, str | int, bool]]
 ) -> None:
     admission, model, now = AdmissionControl(bounds), Model(bounds), 1_000 * SECOND
@@ -123,7 +125,7 @@ def test_whoever_may_come_in_does_and_who_may_not_is_told_why_and_when(
 
 
 @given(per_minute=st.integers(1, 600), tries=st.integers(0, 50))
-def test_who_is_refused_for_one_bound_is_charged_at_none(per_minute: int, tries: int) -> None:
+def test_a_refusal_by_one_limit_takes_no_token_of_another(per_minute: int, tries: int) -> None:
     admission = AdmissionControl(
         RateLimits(inflight_process=9, principal_per_minute=1, process_per_minute=per_minute)
     )
@@ -139,7 +141,7 @@ def test_who_is_refused_for_one_bound_is_charged_at_none(per_minute: int, tries:
         pass
 
 
-def test_a_place_is_free_again_however_the_work_ended() -> None:
+def test_a_permit_is_released_after_success_and_failure() -> None:
     admission = AdmissionControl(RateLimits(inflight_process=1, inflight_principal=1))
 
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""Plots draw every slot once, hatch what is not known, and draw nothing across it."""
+"""Plots draw every slot once, hatch unknown slots, and draw no line across them."""
 
 import re
 from itertools import pairwise
@@ -28,8 +28,9 @@ US = st.integers(min_value=0, max_value=86_400_000_000)
 
 
 def parsed(markup: Markup) -> ElementTree.Element:
-    """As XML, which is stricter than HTML: what parses has every tag closed and every value
-    escaped."""
+    """Parses the markup as XML, which is stricter than HTML: every tag must be closed and every
+    value escaped.
+    """
     return ElementTree.fromstring(f"<svg>{markup}</svg>")
 
 
@@ -38,7 +39,7 @@ def is_inline_free(markup: Markup) -> bool:
 
 
 def slots_of_path(path: ElementTree.Element) -> list[int]:
-    """The slots that a dashed line covers, each of them SLOT wide."""
+    """Returns the slots that a dashed line covers, each SLOT wide."""
     found = re.fullmatch(r"M(\d+) \d+h(\d+)", path.attrib["d"])
     assert found is not None
     first = int(found[1]) // SLOT
@@ -56,7 +57,7 @@ def slots_of_rect(rect: ElementTree.Element, many: int) -> list[int]:
 
 
 @given(BEATS)
-def test_a_strip_draws_every_slot_once_and_as_what_it_is(beats: list[HeartbeatSlot]) -> None:
+def test_a_strip_draws_every_slot_once_in_its_state(beats: list[HeartbeatSlot]) -> None:
     markup = strip(beats, "Heartbeats")
     root = parsed(markup)
     drawn: dict[int, str] = {}
@@ -75,7 +76,7 @@ def test_a_strip_draws_every_slot_once_and_as_what_it_is(beats: list[HeartbeatSl
 
 
 @given(BEATS)
-def test_a_strip_says_in_words_how_many_slots_of_what(beats: list[HeartbeatSlot]) -> None:
+def test_the_label_of_a_strip_counts_its_states(beats: list[HeartbeatSlot]) -> None:
     image = parsed(strip(beats, "Heartbeats"))[0]
     assert image.attrib["role"] == "img"
     said = image.attrib["aria-label"]
@@ -90,7 +91,7 @@ def test_a_strip_says_in_words_how_many_slots_of_what(beats: list[HeartbeatSlot]
 
 
 @given(RUNS)
-def test_the_ledger_draws_every_run_once_and_leaves_out_what_was_not_due(
+def test_the_ledger_draws_every_due_run_once(
     runs: list[RunSlot],
 ) -> None:
     totals: dict[RunSlot, int] = {
@@ -109,7 +110,7 @@ def test_the_ledger_draws_every_run_once_and_leaves_out_what_was_not_due(
 
 
 @given(RUNS)
-def test_a_slot_of_several_runs_shows_the_one_that_went_worst(runs: list[RunSlot]) -> None:
+def test_a_slot_of_several_runs_shows_the_worst(runs: list[RunSlot]) -> None:
     severity = ["away", "covered", "reserved", "late", "withheld", "missed"]
     shown = worst(runs).value.removeprefix("r-")
     assert all(severity.index(shown) >= severity.index(r.value[2:]) for r in runs)
@@ -117,7 +118,7 @@ def test_a_slot_of_several_runs_shows_the_one_that_went_worst(runs: list[RunSlot
 
 
 @given(st.builds(Split, US, US, US, US))
-def test_a_day_fills_its_column_exactly_and_hides_no_trouble(split: Split) -> None:
+def test_a_day_fills_its_column_and_shows_every_outage(split: Split) -> None:
     shape = bar(split)
     assert abs(shape.down + shape.gap + shape.up + shape.plain - DAY_HEIGHT) < 1e-9
     assert (shape.down > 0) >= (split.bad_us > 0)
@@ -129,7 +130,7 @@ def test_a_day_fills_its_column_exactly_and_hides_no_trouble(split: Split) -> No
 
 
 @given(st.builds(Split, st.just(0), US, US, st.just(0)))
-def test_a_day_in_which_nothing_was_good_has_no_green(split: Split) -> None:
+def test_a_day_without_good_time_has_no_green(split: Split) -> None:
     assert bar(split).up == 0
 
 
@@ -139,7 +140,7 @@ def test_a_day_that_was_never_down_has_no_red(split: Split) -> None:
 
 
 @given(st.lists(st.builds(Split, US, US, US, US), min_size=1, max_size=90))
-def test_every_day_has_its_column_with_a_name_and_gaps_are_hatched(splits: list[Split]) -> None:
+def test_every_day_has_a_titled_column_and_gaps_are_hatched(splits: list[Split]) -> None:
     markup = days([UptimeDay(f"Day {n} {NASTY}", s, "said") for n, s in enumerate(splits)], "Days")
     groups = list(parsed(markup).iter("g"))
     assert len(groups) == len(splits)
@@ -167,7 +168,7 @@ POINTS = st.lists(
 
 
 @given(POINTS)
-def test_no_line_and_no_band_reaches_into_a_step_without_a_point(
+def test_lines_and_bands_do_not_cross_steps_without_a_point(
     points: list[LatencyValue],
 ) -> None:
     root = parsed(latency(points, [Tick(0.5, NASTY)], "Latency."))
@@ -185,7 +186,7 @@ def test_no_line_and_no_band_reaches_into_a_step_without_a_point(
 
 
 @given(POINTS)
-def test_every_gap_is_hatched_where_it_is_and_nothing_else_is(points: list[LatencyValue]) -> None:
+def test_exactly_the_gaps_are_hatched(points: list[LatencyValue]) -> None:
     root = parsed(latency(points, [], "Latency."))
     hatched: set[int] = set()
     for rect in root.iter("rect"):
@@ -195,7 +196,7 @@ def test_every_gap_is_hatched_where_it_is_and_nothing_else_is(points: list[Laten
 
 
 @given(POINTS)
-def test_latency_stays_inside_its_plot_and_is_told_in_words(points: list[LatencyValue]) -> None:
+def test_latency_stays_inside_its_plot_and_has_a_label(points: list[LatencyValue]) -> None:
     markup = latency(points, [], "Latency.")
     for path in parsed(markup).iter("path"):
         heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path.attrib["d"])]
@@ -210,18 +211,16 @@ def test_latency_stays_inside_its_plot_and_is_told_in_words(points: list[Latency
 
 
 @given(st.integers(0, 10_000_000))
-def test_the_scale_begins_at_nothing_and_holds_the_largest_value(largest: int) -> None:
+def test_the_scale_includes_zero_and_the_largest_value(largest: int) -> None:
     top = ceiling(largest)
     assert top >= largest
     assert top >= 4
-    # Never so high that the plot lies flat on its floor.
+    # The scale is at most four times the largest value, so that the curve stays visible.
     assert largest < 4 or top <= 4 * largest
 
 
 @given(st.lists(st.integers(0, 10_000_000), min_size=0, max_size=4), st.booleans())
-def test_phases_are_shares_of_the_whole_and_what_did_not_finish_is_red(
-    lengths: list[int], fails: bool
-) -> None:
+def test_phases_are_shares_and_a_failed_phase_is_red(lengths: list[int], fails: bool) -> None:
     parts = [Part(f"p{n}", us) for n, us in enumerate(lengths)]
     if fails:
         parts.append(Part(NASTY, 5, failed=True))
@@ -238,7 +237,7 @@ def test_phases_are_shares_of_the_whole_and_what_did_not_finish_is_red(
 
 
 @given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0xD7FF)))
-def test_every_value_is_escaped_as_text_and_as_attribute(text: str) -> None:
+def test_values_are_escaped_as_text_and_as_attribute(text: str) -> None:
     root = parsed(element("g", title(text), text, aria_label=text))
     assert root[0].attrib["aria-label"].replace("\x85", " ").split() == text.split()
     assert root[0][0].text == text or not text
@@ -246,7 +245,7 @@ def test_every_value_is_escaped_as_text_and_as_attribute(text: str) -> None:
 
 @st.composite
 def weeks_of_turns(draw: st.DrawFn) -> list[OnCallWeek]:
-    """Weeks that are cut into turns, of which overrides cover some."""
+    """Weeks divided into shifts, some of which are overridden."""
     found = []
     for number in range(draw(st.integers(1, 4))):
         cuts = sorted(draw(st.sets(st.integers(1, 99), max_size=6)))
@@ -272,7 +271,7 @@ def weeks_of_turns(draw: st.DrawFn) -> list[OnCallWeek]:
 
 
 @given(weeks_of_turns(), st.booleans())
-def test_a_calendar_draws_every_turn_and_override_once_in_its_week(
+def test_a_calendar_draws_every_shift_and_override_once(
     weeks: list[OnCallWeek], dense: bool
 ) -> None:
     markup = calendar(weeks, NASTY, dense=dense)
@@ -283,7 +282,7 @@ def test_a_calendar_draws_every_turn_and_override_once_in_its_week(
         top = CALENDAR_TOP + number * CALENDAR_ROW
         inside = [r for r in image.iter("rect") if top <= float(r.attrib["y"]) < top + CALENDAR_ROW]
         turns = [r for r in inside if r.attrib["class"] != "override"]
-        # They fill the week, and touch without lying on each other.
+        # The shifts fill the week without gaps and overlaps.
         assert sum(percent(r.attrib["width"]) for r in turns) == pytest.approx(100, abs=0.1)
         places = [(percent(r.attrib["x"]), r.attrib["class"]) for r in turns]
         assert [class_ for _, class_ in places] == [
@@ -303,7 +302,7 @@ def test_a_calendar_draws_every_turn_and_override_once_in_its_week(
     assert len([line for line in image.iter("line") if line.attrib["class"] == "now"]) == 1
 
 
-def test_a_name_stands_where_it_has_room_and_nowhere_under_an_override() -> None:
+def test_a_name_is_drawn_where_it_fits_outside_overrides() -> None:
     def span(from_: float, to: float, name: str) -> OnCallSpan:
         return OnCallSpan(from_=from_, to=to, name=name, person=0, said="")
 
@@ -321,7 +320,7 @@ def test_a_name_stands_where_it_has_room_and_nowhere_under_an_override() -> None
     assert [name for name, _ in told][::2] == ["Mara", "Tomás"]
     assert told[1][0].startswith("A name")
     assert told[1][0].endswith("…")
-    # On a phone only what lasts most of a week is named.
+    # On a phone only shifts that last most of a week have a name.
     assert [text.attrib["class"] for text in names] == [
         "who-name",
         "who-name wide",

@@ -1,6 +1,6 @@
-"""A refusal that needs no body is given before it came: the connection goes on, or is told to end.
-
-On a real socket, with clients that send head and body apart, as most libraries do.
+"""A refusal that does not need the body is sent before the body arrives; the connection then
+continues or is closed. The clients use a real socket and send head and body separately, as most
+libraries do.
 """
 
 from collections.abc import AsyncIterator
@@ -95,7 +95,7 @@ async def test_the_next_request_of_the_connection_is_answered(
             drain(refusal)
 
 
-async def test_who_never_sends_the_body_is_told_and_cut_off(
+async def test_a_client_that_never_sends_the_body_is_disconnected(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(front, "LINGER_SECONDS", 0.1)
@@ -106,7 +106,7 @@ async def test_who_never_sends_the_body_is_told_and_cut_off(
         assert await is_over(stream)
 
 
-async def test_a_body_that_is_longer_than_any_may_be_is_not_waited_for(port: int) -> None:
+async def test_an_oversized_body_is_not_awaited(port: int) -> None:
     length = f"Content-Length: {front.BODY_LARGEST + 1}"
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(head("POST", "/api/v1/organizations", TYPED, length))
@@ -115,7 +115,7 @@ async def test_a_body_that_is_longer_than_any_may_be_is_not_waited_for(port: int
         assert await is_over(stream)
 
 
-async def test_who_is_turned_away_with_a_long_body_is_cut_off(port: int, api: Api) -> None:
+async def test_a_rejected_client_with_a_long_body_is_disconnected(port: int, api: Api) -> None:
     api.context.requests.total_tokens = 0
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         length = f"Content-Length: {front.BODY_LARGEST}"
@@ -134,7 +134,8 @@ async def test_who_is_turned_away_with_a_long_body_is_cut_off(port: int, api: Ap
                 turned = await answer(stream)
                 assert (turned.status, turned.headers["connection"]) == (429, "close")
             except trio.BrokenResourceError:
-                # What was sent meanwhile was not read: the system may say so first.
+                # The server closed without reading everything, so the system can report an error to
+                # the sender first.
                 pass
             assert await is_over(stream)
             nursery.cancel_scope.cancel()

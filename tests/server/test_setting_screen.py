@@ -1,5 +1,6 @@
-"""Forms over what is set for the whole installation: they show what the API tells, set what it
-would take, and give back what was typed where it is refused."""
+"""Forms for settings of the installation: they show and set the values of the API, and keep the
+input of a refused form.
+"""
 
 from urllib.parse import urlencode
 
@@ -42,7 +43,7 @@ async def typed(api: Api, path: str, **fields: str) -> tuple[int, str]:
     return answer.status_code, await answer.get_data(as_text=True)
 
 
-async def test_what_new_monitors_have(api: Api) -> None:
+async def test_monitor_defaults_are_shown_and_set(api: Api) -> None:
     path = "/admin/monitor-defaults"
     assert "Built-in default" in await shown(api, path)
     assert (await typed(api, path, **DEFAULTS))[0] == 303
@@ -75,7 +76,7 @@ async def test_what_new_monitors_have(api: Api) -> None:
         ("renotify_seconds", "5", "Re-notify interval: must be 0 or 60 to 86400 seconds."),
     ],
 )
-async def test_defaults_that_no_monitor_may_have_stand_in_the_form_again(
+async def test_refused_monitor_defaults_stay_in_the_form(
     api: Api, field: str, value: str, said: str
 ) -> None:
     path = "/admin/monitor-defaults"
@@ -88,7 +89,7 @@ async def test_defaults_that_no_monitor_may_have_stand_in_the_form_again(
     assert found["configured"] is False
 
 
-async def test_what_the_installation_looks_like(api: Api) -> None:
+async def test_branding_is_shown_and_set(api: Api) -> None:
     path = "/admin/branding"
     assert "Product name: Leadline." in await shown(api, path)
     assert (await typed(api, path, **BRANDING))[0] == 303
@@ -117,7 +118,7 @@ async def test_what_the_installation_looks_like(api: Api) -> None:
     assert await told(api, "GET", "/settings/branding", who="global_admin") == found
 
 
-async def test_what_is_typed_is_shown_as_it_is(api: Api) -> None:
+async def test_refused_input_is_escaped(api: Api) -> None:
     hostile = '"><script>alert(1)</script>'
     _, page = await typed(api, "/admin/branding", **{**BRANDING, "accent_color": hostile})
     assert hostile not in page
@@ -128,9 +129,7 @@ async def test_what_is_typed_is_shown_as_it_is(api: Api) -> None:
     ("path", "field"),
     [("/admin/mail", "smtp_password"), ("/admin/single-sign-on", "client_secret")],
 )
-async def test_what_no_body_of_the_api_may_have_is_refused_beside_its_field(
-    api: Api, path: str, field: str
-) -> None:
+async def test_an_oversized_value_is_refused_at_its_field(api: Api, path: str, field: str) -> None:
     fields = {"smtp_port": "587", field: "x" * 5_000}
     status, page = await typed(api, path, **fields)
     assert status == 400

@@ -1,4 +1,6 @@
-"""A slot shows what was so in it: results, then what still holds, and else that nobody knows."""
+"""The state of a slot: the results in it, then the result that is still fresh, and otherwise no
+data.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def taken(slot: int, *, up: int = 1, failed: int = 0, last_up: bool = True) -> R
     return ResultSlot(1, 1, AXIS.start(slot), up, failed, at(slot + 0.1), last_up)
 
 
-def test_a_slot_with_a_failure_is_failed_however_many_were_good() -> None:
+def test_one_failure_makes_a_slot_failed() -> None:
     course = ResultTimeline([taken(0), taken(1, up=5, failed=1)], terms=[FOREVER])
     assert beats(course, AXIS, NOW, held_us=0)[:3] == [
         HeartbeatSlot.UP,
@@ -33,7 +35,7 @@ def test_a_slot_with_a_failure_is_failed_however_many_were_good() -> None:
     ]
 
 
-def test_a_result_holds_for_as_long_as_it_may_and_not_longer() -> None:
+def test_a_result_applies_until_it_is_stale() -> None:
     course = ResultTimeline([taken(2)], terms=[FOREVER])
     found = beats(course, AXIS, NOW, held_us=3 * MINUTE)
     assert found[2:7] == [
@@ -45,7 +47,7 @@ def test_a_result_holds_for_as_long_as_it_may_and_not_longer() -> None:
     ]
 
 
-def test_what_came_before_the_range_holds_into_it_as_what_it_said() -> None:
+def test_the_result_before_the_range_applies_until_it_is_stale() -> None:
     course = ResultTimeline((), (at(-0.5), False), [FOREVER])
     assert beats(course, AXIS, NOW, held_us=2 * MINUTE)[:2] == [
         HeartbeatSlot.FAILED,
@@ -53,7 +55,7 @@ def test_what_came_before_the_range_holds_into_it_as_what_it_said() -> None:
     ]
 
 
-def test_a_maintenance_covers_what_was_measured_in_it_and_ends_what_held() -> None:
+def test_a_maintenance_hides_its_results_and_ends_earlier_ones() -> None:
     course = ResultTimeline(
         [taken(0), taken(3, up=0, failed=1, last_up=False)],
         None,
@@ -72,7 +74,7 @@ def test_a_maintenance_covers_what_was_measured_in_it_and_ends_what_held() -> No
     assert beats(course, AXIS, NOW, held_us=60 * MINUTE)[4] is HeartbeatSlot.NONE
 
 
-def test_a_pause_is_neither_up_nor_unknown_and_nothing_holds_across_it() -> None:
+def test_a_pause_is_its_own_state_and_ends_earlier_results() -> None:
     pause = ScheduleTerm(at(3), START, MINUTE, MINUTE // 6, enabled=False)
     again = ScheduleTerm(at(5), START, MINUTE, MINUTE // 6)
     course = ResultTimeline([taken(0)], None, [FOREVER, pause, again])
@@ -86,7 +88,7 @@ def test_a_pause_is_neither_up_nor_unknown_and_nothing_holds_across_it() -> None
     ]
 
 
-def test_before_the_monitor_was_nothing_is_drawn_and_nothing_of_what_is_to_come() -> None:
+def test_slots_before_the_monitor_and_in_the_future_are_empty() -> None:
     young = ScheduleTerm(at(4), START, MINUTE, MINUTE // 6)
     found = beats(ResultTimeline((), None, [young]), AXIS, at(6.5), held_us=0)
     assert found == [
@@ -96,7 +98,7 @@ def test_before_the_monitor_was_nothing_is_drawn_and_nothing_of_what_is_to_come(
     ]
 
 
-def test_a_slot_that_may_still_get_its_result_is_not_called_missing() -> None:
+def test_a_slot_that_awaits_its_result_is_not_missing() -> None:
     found = beats(
         ResultTimeline((), None, [FOREVER]), AXIS, at(5.1), held_us=0, patience_us=MINUTE // 2
     )
@@ -109,7 +111,7 @@ def test_a_slot_that_may_still_get_its_result_is_not_called_missing() -> None:
     st.integers(0, 12 * MINUTE),
     st.integers(0, 10 * MINUTE),
 )
-def test_nothing_is_green_without_a_good_result_that_reaches_it(
+def test_a_green_slot_needs_a_fresh_good_result(
     good: set[int], bad: set[int], held_us: int, passed_us: int
 ) -> None:
     now = Instant(START + passed_us)

@@ -1,4 +1,6 @@
-"""A test from the form of a monitor sends what is stored to where it belongs, and nowhere else."""
+"""A test from the form of a monitor sends stored secrets only to the stored host, port and
+scheme.
+"""
 
 from base64 import b64encode
 from typing import Any
@@ -14,7 +16,7 @@ PASSWORD = "canary-77aa01"
 BASIC = b64encode(f"watcher:{PASSWORD}".encode())
 
 
-class Heard:
+class RecordingServer:
     def __init__(self) -> None:
         self.heads: list[bytes] = []
 
@@ -52,11 +54,9 @@ WAYS = {
 
 @pytest.mark.parametrize("act", ["test", "save"])
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_blank_sends_nothing_to_another_host_or_port_or_in_the_clear(
-    api: Api, way: str, act: str
-) -> None:
+async def test_a_stored_secret_is_not_sent_to_another_target(api: Api, way: str, act: str) -> None:
     config, form, carried = WAYS[way]
-    home, away = Heard(), Heard()
+    home, away = RecordingServer(), RecordingServer()
     async with serving(home.serve) as port, serving(away.serve) as other:
         row = await api.new_monitor(type="http", target=f"https://127.0.0.1:{port}/", config=config)
         for target in (

@@ -1,4 +1,4 @@
-"""What is sent is taken as it is meant or refused with one field, and a refusal changes nothing."""
+"""A body is accepted as documented or refused with one field, and a refusal changes nothing."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from leadline.storage.accounts.rules.access import Need
 from tests.support.app.cast import Api
 
 INVALID = "invalid JSON body"
-# Every route that takes a body, by somebody who may call it.
+# Every route with a body, called by a user with the permission.
 BODIED = [route for route in ROUTES if route.body is not None]
 
-# The one body that its owner may extend. Its unknown fields are the subject of
-# tests/incidents/test_alertmanager_api.py.
+# The sender can extend this body. tests/incidents/test_alertmanager_api.py tests its unknown
+# fields.
 PASSES_OVER = "/alerts/alertmanager"
 UNKNOWN_FIELD = (b'{"nobody', b'{"name"')
 
 
 async def path_of(api: Api, route: Route) -> str:
-    """Returns the path of the route, after making what it names."""
+    """Returns the path of the route, and creates the objects that it names."""
     path = route.path
     if "{channelID}" in path:
         path = path.replace("{channelID}", str(await api.new_channel()))
@@ -66,7 +66,7 @@ async def send(
     return await api.ask("global_admin", route.method, path, data=data, headers=headers)
 
 
-async def told(response: Any) -> tuple[int, str]:
+async def error_of(response: Any) -> tuple[int, str]:
     body = await response.get_json()
     assert list(body) == ["error"]
     return response.status_code, body["error"]
@@ -87,7 +87,7 @@ async def everything(api: Api) -> Any:
 
 
 @pytest.mark.parametrize("route", BODIED, ids=lambda r: f"{r.method} {r.path}")
-async def test_every_body_is_refused_for_what_it_is_not(api: Api, route: Route) -> None:
+async def test_every_route_refuses_malformed_bodies(api: Api, route: Route) -> None:
     path = await path_of(api, route)
     before = await everything(api)
     undecodable = [
@@ -109,21 +109,21 @@ async def test_every_body_is_refused_for_what_it_is_not(api: Api, route: Route) 
             continue
         if route.path.endswith(PASSES_OVER) and data.startswith(UNKNOWN_FIELD):
             continue
-        assert await told(await send(api, route, path, data)) == (400, INVALID), data[:40]
+        assert await error_of(await send(api, route, path, data)) == (400, INVALID), data[:40]
     for data in (b"[]", b"1", b'"x"', b"null", b"true"):
-        status, error = await told(await send(api, route, path, data))
+        status, error = await error_of(await send(api, route, path, data))
         assert status == 400, data
         assert error, data
     for kind in (None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx"):
         response = await send(api, route, path, b"{}", kind)
-        assert await told(response) == (415, "unsupported_media_type"), kind
+        assert await error_of(response) == (415, "unsupported_media_type"), kind
     large = b'{"name": "' + b"x" * route.body_largest + b'"}'
-    assert await told(await send(api, route, path, large)) == (413, "body_too_large")
+    assert await error_of(await send(api, route, path, large)) == (413, "body_too_large")
     assert await everything(api) == before
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
-async def test_json_is_json_however_it_is_spelt(api: Api, kind: str) -> None:
+async def test_json_content_type_variants_are_accepted(api: Api, kind: str) -> None:
     path = f"/api/v1/organizations/{api.org}"
     data = b'{"name": "Acme"}'
     response = await api.ask("org_admin", "PATCH", path, data=data, headers={"Content-Type": kind})
@@ -144,13 +144,13 @@ async def test_json_is_json_however_it_is_spelt(api: Api, kind: str) -> None:
 )
 async def test_a_wrong_type_or_a_bad_value_names_its_field(api: Api, body: Any, error: str) -> None:
     path = f"/api/v1/organizations/{api.org}/projects"
-    assert await told(await api.ask("org_admin", "POST", path, body)) == (400, error)
+    assert await error_of(await api.ask("org_admin", "POST", path, body)) == (400, error)
 
 
 @pytest.mark.parametrize(
     ("who", "headers", "data", "status"),
     [
-        # Each has every later fault too: the first in the order is told.
+        # Each request also has all later faults: the first fault in the order is reported.
         ("nobody", {"Sec-Fetch-Site": "cross-site"}, b"x" * (2 << 20), 401),
         ("viewer", {"Sec-Fetch-Site": "cross-site"}, b"x" * (2 << 20), 403),
         ("stranger", {}, b"x" * (1 << 20), 404),
@@ -160,7 +160,7 @@ async def test_a_wrong_type_or_a_bad_value_names_its_field(api: Api, body: Any, 
         ("org_admin", {"Content-Type": "application/json"}, b"x", 400),
     ],
 )
-async def test_the_first_refusal_in_the_order_is_the_one_that_is_told(
+async def test_the_first_fault_in_the_order_is_reported(
     api: Api, who: str, headers: dict[str, str], data: bytes, status: int
 ) -> None:
     path = f"/api/v1/organizations/{api.org}/projects"
@@ -168,25 +168,25 @@ async def test_the_first_refusal_in_the_order_is_the_one_that_is_told(
     assert response.status_code == status
 
 
-async def test_what_is_no_route_is_a_404_and_what_is_no_method_of_it_a_405(api: Api) -> None:
+async def test_an_unknown_route_is_404_and_an_unknown_method_is_405(api: Api) -> None:
     for path in ("/api/v1/nothing", "/api/v1/me/", "/api/v1//me", "/api/v2/me", "/auth/nothing"):
         response = await api.ask("viewer", "GET", path)
-        assert await told(response) == (404, "not_found"), path
+        assert await error_of(response) == (404, "not_found"), path
     for who in ("nobody", "viewer"):
         for method in ("PUT", "POST", "DELETE", "OPTIONS", "TRACE"):
             response = await api.ask(who, method, "/api/v1/me")
-            assert await told(response) == (405, "method_not_allowed"), method
+            assert await error_of(response) == (405, "method_not_allowed"), method
             assert set(response.headers["Allow"].split(", ")) == {"GET", "HEAD"}
 
 
-async def test_head_is_answered_as_get_is(api: Api) -> None:
-    """The test client shows what the server will leave out; what it says of it is the same."""
+async def test_head_has_the_headers_of_get(api: Api) -> None:
+    """The test client shows the body that the server will omit; the headers are equal."""
     get, head = [await api.ask("viewer", method, "/api/v1/me") for method in ("GET", "HEAD")]
     assert head.status_code == 200
     assert dict(head.headers) == dict(get.headers)
 
 
-async def test_no_answer_is_kept_by_a_cache(api: Api) -> None:
+async def test_responses_are_not_cacheable(api: Api) -> None:
     for who, path in (("viewer", "/api/v1/me"), ("nobody", "/api/v1/me")):
         response = await api.ask(who, "GET", path)
         assert response.headers["Cache-Control"] == "no-store"

@@ -1,4 +1,6 @@
-"""Organizations, projects and people: what is shown, what is refused, what is never lost."""
+"""Organizations, projects, members and users: lists, refusals, and the admins that cannot be
+removed.
+"""
 
 from typing import Any
 from uuid import UUID
@@ -27,7 +29,7 @@ async def refusal(response: Any) -> tuple[int, str]:
     return response.status_code, body["error"]
 
 
-async def test_lists_hold_what_their_reader_is_in_and_nothing_else(api: Api) -> None:
+async def test_lists_contain_only_the_tenants_of_the_reader(api: Api) -> None:
     organizations = "/api/v1/organizations"
     for who, expected in {
         "viewer": ["acme"],
@@ -49,7 +51,7 @@ async def test_lists_hold_what_their_reader_is_in_and_nothing_else(api: Api) -> 
         assert await slugs(api, who, projects) == expected, who
 
 
-async def test_an_organization_comes_with_its_maker_and_a_slug_is_had_once(api: Api) -> None:
+async def test_creating_an_organization_and_its_unique_slug(api: Api) -> None:
     body = {"slug": "new", "name": "New one"}
     response = await api.ask("global_admin", "POST", "/api/v1/organizations", body)
     assert response.status_code == 201
@@ -65,7 +67,7 @@ async def test_an_organization_comes_with_its_maker_and_a_slug_is_had_once(api: 
     assert await refusal(again) == (409, "slug_taken")
 
 
-async def test_a_slug_is_had_once_in_an_organization_and_free_in_another(api: Api) -> None:
+async def test_a_project_slug_is_unique_in_its_organization(api: Api) -> None:
     path = f"/api/v1/organizations/{api.org}/projects"
     response = await api.ask("org_admin", "POST", path, {"slug": "shop", "name": "Shop"})
     assert await refusal(response) == (409, "slug_taken")
@@ -79,7 +81,7 @@ async def test_a_slug_is_had_once_in_an_organization_and_free_in_another(api: Ap
 
 
 @pytest.mark.parametrize("path", ["/api/v1/organizations/{org}", "/api/v1/projects/{project}"])
-async def test_a_name_may_be_changed_and_a_slug_never(api: Api, path: str) -> None:
+async def test_a_name_can_change_and_a_slug_cannot(api: Api, path: str) -> None:
     path = path.format(org=api.org, project=api.project)
     before = await (await api.ask("org_admin", "GET", path)).get_json()
     response = await api.ask("org_admin", "PATCH", path, {"name": "Ünlü & Söhne"})
@@ -105,7 +107,7 @@ async def test_a_name_may_be_changed_and_a_slug_never(api: Api, path: str) -> No
         ("ok", "a" * 201, "name"),
     ],
 )
-async def test_what_nothing_may_be_called_names_its_field(
+async def test_an_invalid_name_or_slug_is_reported_with_its_field(
     api: Api, slug: str, name: str, field: str
 ) -> None:
     body = {"slug": slug, "name": name}
@@ -119,14 +121,14 @@ async def test_what_nothing_may_be_called_names_its_field(
     assert await api.rows("select count(*) from audit_entries") == [(0,)]
 
 
-async def test_a_deletion_deletes_the_contents_and_the_people(api: Api) -> None:
+async def test_a_deletion_deletes_contents_and_memberships(api: Api) -> None:
     shop = f"/api/v1/projects/{api.project}"
     acme = f"/api/v1/organizations/{api.org}"
     await api.new_monitor()
     for path in (shop, f"/api/v1/projects/{api.projects['acme/mill'][1]}"):
         assert (await api.ask("org_admin", "DELETE", path)).status_code == 204
         assert (await api.ask("org_admin", "GET", path)).status_code == 404
-    # With the project went the tokens and memberships of it.
+    # Deleting the project deleted its tokens and memberships.
     assert (await api.ask("shop_token", "GET", "/api/v1/me")).status_code == 401
     assert (await api.ask("shopkeeper", "GET", acme)).status_code == 404
     assert (await api.ask("global_admin", "DELETE", acme)).status_code == 204
@@ -136,7 +138,7 @@ async def test_a_deletion_deletes_the_contents_and_the_people(api: Api) -> None:
     assert await api.rows("select from monitors") == []
 
 
-async def test_nothing_is_added_to_what_is_going(api: Api) -> None:
+async def test_no_project_outlives_the_deletion_of_its_organization(api: Api) -> None:
     """A creation during a deletion is refused, or its project is deleted too."""
     god = Principal(
         CredentialKind.SESSION, (), user=api.users["global_admin"][1], is_global_admin=True
@@ -153,7 +155,7 @@ async def test_nothing_is_added_to_what_is_going(api: Api) -> None:
             await delete_organization(tx, god, api.orgs["empty"][1])
         fates.append("deleted")
 
-    async def told(work: Any) -> None:
+    async def collect_refusal(work: Any) -> None:
         try:
             await work()
         except Refused as refused:
@@ -165,8 +167,8 @@ async def test_nothing_is_added_to_what_is_going(api: Api) -> None:
         response = await api.ask("global_admin", "POST", "/api/v1/organizations", body)
         api.orgs["empty"] = 0, UUID((await response.get_json())["id"])
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(told, create)
-            nursery.start_soon(told, delete)
+            nursery.start_soon(collect_refusal, create)
+            nursery.start_soon(collect_refusal, delete)
         assert sorted(fates) in (["created", "deleted"], ["deleted", "not_found"])
 
 
@@ -186,7 +188,7 @@ class Members:
         return await self.api.ask(who, method, f"{self.path}/{membership}", body)
 
 
-async def test_members_are_listed_with_who_they_are(api: Api) -> None:
+async def test_members_are_listed_with_their_user(api: Api) -> None:
     found = await Members(api).list()
     assert set(found) == {
         *("neighbour", "shopkeeper", "viewer", "editor", "project_admin", "org_admin")
@@ -197,7 +199,7 @@ async def test_members_are_listed_with_who_they_are(api: Api) -> None:
     assert found["viewer"]["role"] == "viewer"
 
 
-async def test_a_member_may_from_then_on_do_what_the_role_says(api: Api) -> None:
+async def test_a_new_member_has_the_rights_of_the_role(api: Api) -> None:
     members = Members(api)
     acme = f"/api/v1/organizations/{api.org}"
     assert (await api.ask("stranger", "GET", acme)).status_code == 404
@@ -216,7 +218,7 @@ async def test_a_member_may_from_then_on_do_what_the_role_says(api: Api) -> None
     assert (await api.ask("stranger", "GET", acme)).status_code == 404
 
 
-async def test_one_may_be_a_member_of_several_projects_but_of_each_once(api: Api) -> None:
+async def test_a_user_has_one_membership_per_project(api: Api) -> None:
     members = Members(api)
     user = str(api.users["neighbour"][1])
     body = {"user_id": user, "role": "viewer", "project_id": str(api.project)}
@@ -252,7 +254,7 @@ async def test_one_may_be_a_member_of_several_projects_but_of_each_once(api: Api
         ({"email": "stranger@example.com"}, "role: is required"),
     ],
 )
-async def test_a_membership_that_cannot_be_is_refused(api: Api, body: Any, error: str) -> None:
+async def test_an_invalid_membership_is_refused(api: Api, body: Any, error: str) -> None:
     places = {"shop": api.project, "foreign": api.projects["other/shop"][1]}
     if body.get("project_id") in places:
         body = {**body, "project_id": str(places[body["project_id"]])}
@@ -269,7 +271,7 @@ async def test_a_project_has_no_org_admin(api: Api) -> None:
 
 
 @pytest.mark.parametrize("who", ["org_admin", "global_admin", "token"])
-async def test_the_last_org_admin_stays_whoever_asks(api: Api, who: str) -> None:
+async def test_the_last_org_admin_cannot_be_removed(api: Api, who: str) -> None:
     members = Members(api)
     last = (await members.list())["org_admin"]["id"]
     last_one = (400, "last_org_admin")
@@ -277,14 +279,14 @@ async def test_the_last_org_admin_stays_whoever_asks(api: Api, who: str) -> None
     assert await refusal(await members.one(who, "PATCH", last, {"role": "editor"})) == last_one
     response = await members.one(who, "PATCH", last, {"role": "org_admin"})
     assert response.status_code == 200
-    # With a second one the first may go.
+    # With a second org admin the first can be removed.
     second = (await members.list())["editor"]["id"]
     response = await members.one(who, "PATCH", second, {"role": "org_admin"})
     assert response.status_code == 200
     assert (await members.one(who, "DELETE", last)).status_code == 204
 
 
-async def test_two_org_admins_who_remove_each_other_at_once_leave_one(api: Api) -> None:
+async def test_two_org_admins_cannot_remove_each_other_concurrently(api: Api) -> None:
     members = Members(api)
     path = api.orgs["acme"]
     editor = (await members.list())["editor"]["id"]
@@ -327,7 +329,7 @@ class People:
         return await self.api.ask("global_admin", method, path, body)
 
 
-async def test_an_account_is_made_and_signs_in(api: Api) -> None:
+async def test_a_created_user_can_sign_in(api: Api) -> None:
     people = People(api)
     body = {
         "email": "new@example.com",
@@ -365,14 +367,14 @@ async def test_an_account_is_made_and_signs_in(api: Api) -> None:
         ({"email": "a@b.c", "display_name": "x\ny"}, "display_name"),
     ],
 )
-async def test_an_account_that_cannot_be_names_its_field(api: Api, body: Any, field: str) -> None:
+async def test_an_invalid_user_is_refused_with_its_field(api: Api, body: Any, field: str) -> None:
     before = await api.rows("select count(*) from users")
     status, error = await refusal(await People(api).ask("POST", body=body))
     assert (status, error.partition(":")[0]) == (400, field)
     assert await api.rows("select count(*) from users") == before
 
 
-async def test_people_are_found_by_part_of_name_or_address_with_what_they_are_in(api: Api) -> None:
+async def test_users_are_found_by_name_or_address_with_memberships(api: Api) -> None:
     response = await api.ask("global_admin", "GET", People.path, query={"q": "SHOPK"})
     (found,) = await response.get_json()
     assert found["email"] == "shopkeeper@example.com"
@@ -392,7 +394,7 @@ async def test_people_are_found_by_part_of_name_or_address_with_what_they_are_in
     assert len(await response.get_json()) == len(api.users)
 
 
-async def test_nobody_changes_or_removes_their_own_account_nor_the_last_global_admin(
+async def test_the_own_account_and_the_last_global_admin_are_protected(
     api: Api,
 ) -> None:
     people = People(api)
@@ -406,13 +408,13 @@ async def test_nobody_changes_or_removes_their_own_account_nor_the_last_global_a
     assert (await response.get_json())["is_global_admin"] is True
     assert await refusal(await people.ask("PATCH", me, down)) == (400, "own_account")
     assert await refusal(await people.ask("DELETE", me)) == (400, "own_account")
-    # The other one may do it; and is then the last.
+    # The other global admin can do it, and is then the last one.
     path = f"{People.path}/{me}"
     assert (await api.ask("viewer", "PATCH", path, down)).status_code == 200
     assert (await people.ask("GET")).status_code == 403
 
 
-async def test_whoever_is_removed_is_out_at_once_unless_an_organization_would_be_left(
+async def test_a_removed_user_loses_access_unless_last_org_admin(
     api: Api,
 ) -> None:
     people = People(api)

@@ -1,4 +1,6 @@
-"""Whoever looks at a monitor that is down reads whether people know, and why not."""
+"""The screen of a monitor that is down shows whether a notification was sent, and if not, the
+reason.
+"""
 
 import pytest
 
@@ -13,7 +15,7 @@ from tests.support.app.cast import Api
 
 
 async def fail(api: Api, row: MonitorRow) -> None:
-    """One failure, and a look at what follows from it."""
+    """Stores one failed result and runs the alert processing."""
     await make_partitions(
         api.pool, "heartbeats", "ts", from_=Instant(FROZEN_NOW - 2 * DAY), through=FROZEN_NOW
     )
@@ -41,7 +43,7 @@ async def text(api: Api, row: MonitorRow) -> str:
     return page
 
 
-async def test_the_incident_that_was_opened_is_a_link_away(api: Api) -> None:
+async def test_the_screen_links_to_the_open_incident(api: Api) -> None:
     row = await api.new_monitor(name="Shop", interval_seconds=60)
     assert "An incident was opened" not in await text(api, row)
     await fail(api, row)
@@ -52,14 +54,14 @@ async def test_the_incident_that_was_opened_is_a_link_away(api: Api) -> None:
     assert f'href="/incidents/{uid}"' in page
 
 
-async def test_without_incidents_it_says_that_its_channels_were_told(api: Api) -> None:
+async def test_without_an_incident_the_notified_channels_are_shown(api: Api) -> None:
     row = await api.new_monitor(name="Shop", interval_seconds=60, auto_incident=False)
     await fail(api, row)
     assert "Notified channels at" in await text(api, row)
 
 
 @pytest.mark.parametrize("causes", [["Database"], ["Database", "Queue"]])
-async def test_what_is_waited_for_is_named(api: Api, causes: list[str]) -> None:
+async def test_the_dependencies_that_delay_an_alert_are_named(api: Api, causes: list[str]) -> None:
     made = [await api.new_monitor(name=name, interval_seconds=60) for name in causes]
     row = await api.new_monitor(
         name="Shop", interval_seconds=60, depends_on=[one.uid for one in made]

@@ -1,4 +1,4 @@
-"""What nobody knows is called unknown, hatched, and never green, however long the page is open."""
+"""Unknown states are called unknown, hatched and never green, also on a page that stays open."""
 
 import pytest
 
@@ -29,7 +29,7 @@ async def partitioned(api: Api) -> None:
 async def result(
     api: Api, row: MonitorRow, ago_us: int, *, up: bool, status: str, failures: int = 0
 ) -> None:
-    """One result, and the state that it left; the monitor has been there for a day."""
+    """Stores one result and its state; the monitor was created a day ago."""
     given = {"org": row.org, "id": row.id}
     ts = Instant(FROZEN_NOW - ago_us)
     msg = None if up else "connect_refused 127.0.0.1"
@@ -44,7 +44,7 @@ async def text(api: Api, path: str) -> str:
     return page
 
 
-async def test_a_result_that_holds_no_longer_makes_it_unknown_and_not_green(api: Api) -> None:
+async def test_a_stale_result_makes_a_monitor_unknown(api: Api) -> None:
     await partitioned(api)
     row = await api.new_monitor(name="Gone quiet", interval_seconds=60)
     await result(api, row, 5 * MINUTE, up=True, status="up")
@@ -53,7 +53,7 @@ async def test_a_result_that_holds_no_longer_makes_it_unknown_and_not_green(api:
     assert "Gone quiet</b></a> is unknown" in page
     assert 'fill="url(#hatch)"' in page.partition('class="t-beat"><svg')[2].partition("</tr>")[0]
     assert "The last result, from 5\u202fmin ago" in page
-    # Nothing probes in these tests, and the page says so.
+    # These tests run no prober, and the page reports that.
     assert ": region core has no prober" in page
     page = await text(api, f"/monitors/{row.uid}")
     assert "Gone quiet is unknown" in page
@@ -61,14 +61,14 @@ async def test_a_result_that_holds_no_longer_makes_it_unknown_and_not_green(api:
 
 
 @pytest.mark.parametrize(("ago_us", "word"), [(170 * SECOND, "up"), (181 * SECOND, "unknown")])
-async def test_the_hold_decides_to_the_second(api: Api, ago_us: int, word: str) -> None:
+async def test_the_freshness_limit_is_exact_to_the_second(api: Api, ago_us: int, word: str) -> None:
     await partitioned(api)
     row = await api.new_monitor(name="Edge", interval_seconds=60)
     await result(api, row, ago_us, up=True, status="up")
     assert f"Edge is {word}" in await text(api, f"/monitors/{row.uid}")
 
 
-async def test_a_failure_that_does_not_yet_make_down_is_told_and_is_not_up(api: Api) -> None:
+async def test_a_failure_below_the_threshold_is_shown_as_unknown(api: Api) -> None:
     await partitioned(api)
     row = await api.new_monitor(name="Wavering", failure_threshold=3)
     await result(api, row, 10 * SECOND, up=False, status="pending", failures=1)
@@ -77,7 +77,7 @@ async def test_a_failure_that_does_not_yet_make_down_is_told_and_is_not_up(api: 
     assert "Down after 3 consecutive failures" in page
 
 
-async def test_before_the_first_result_it_waits_and_has_no_figure(api: Api) -> None:
+async def test_a_new_monitor_is_pending_without_figures(api: Api) -> None:
     row = await api.new_monitor(name="New")
     page = await text(api, f"/monitors/{row.uid}")
     assert "New is pending" in page
@@ -87,7 +87,7 @@ async def test_before_the_first_result_it_waits_and_has_no_figure(api: Api) -> N
     assert "100\u202f%" not in overview
 
 
-async def test_a_maintenance_is_called_so_and_what_fails_in_it_is_no_alarm(api: Api) -> None:
+async def test_a_failure_during_maintenance_is_shown_as_maintenance(api: Api) -> None:
     await partitioned(api)
     row = await api.new_monitor(name="Rebuilt")
     await result(api, row, 10 * SECOND, up=False, status="down", failures=1)
@@ -109,7 +109,7 @@ async def test_a_maintenance_is_called_so_and_what_fails_in_it_is_no_alarm(api: 
     assert 'class="b-failed"' not in page
 
 
-async def test_all_paused_is_not_all_fine(api: Api) -> None:
+async def test_an_overview_of_paused_monitors_is_not_up(api: Api) -> None:
     await api.new_monitor(name="Asleep", enabled=False)
     page = await text(api, f"/projects/{api.project}")
     assert "No active monitors" in page
@@ -123,7 +123,7 @@ async def test_all_paused_is_not_all_fine(api: Api) -> None:
         ("clock", "This installation is not ready</span>: clock"),
     ],
 )
-async def test_the_sign_in_page_does_not_call_an_installation_running_that_is_not_ready(
+async def test_the_sign_in_page_reports_an_unready_installation(
     api: Api, fault: str, words: str
 ) -> None:
     assert "This installation is running" in await text(api, "/sign-in")
