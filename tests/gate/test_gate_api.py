@@ -1,5 +1,5 @@
-"""The gate is asked over HTTP: what it says of each clause, by what evidence, and that the row it
-leaves is what it said.
+"""The release gate over HTTP: the result of each clause, its evidence, and the stored decision,
+which equals the response.
 """
 
 import json
@@ -16,7 +16,7 @@ from tests.support.app.serving import DOWN, NOWHERE, UNKNOWN, UP, new, services_
 
 NOW = to_text(FROZEN_NOW)
 DAY_BEFORE = to_text(Instant(FROZEN_NOW - 1_440 * MINUTE))
-# Of a day, a hundredth may be down: 14.4 minutes.
+# A hundredth of a day may be bad: 14.4 minutes.
 SOME = ((1_440 - 12, UP), (12, DOWN))
 ALL = ((1_440 - 36, UP), (36, DOWN))
 
@@ -25,7 +25,7 @@ def reasons(said: Any) -> list[tuple[str, Any, Any]]:
     return [(r["code"], r.get("assignment"), r.get("value")) for r in said["reasons"]]
 
 
-async def test_what_is_known_to_be_well_is_allowed_and_all_of_it_is_told(gated: Gated) -> None:
+async def test_a_healthy_service_is_allowed_with_all_evidence(gated: Gated) -> None:
     path = await gated.service()
     made = await gated.put(path)
     said = await gated.ask(path)
@@ -55,7 +55,8 @@ async def test_what_is_known_to_be_well_is_allowed_and_all_of_it_is_told(gated: 
         "state": "ALLOW",
         "action": "ALLOW",
         "unoverridden_action": "ALLOW",
-        # Nobody looks for incidents of it: that is ignored, and told all the same.
+        # Nobody evaluates incidents of the service. The clause is ignored, and the reason is
+        # reported.
         "reasons": [
             {
                 "code": "never_evaluated",
@@ -129,7 +130,7 @@ async def test_what_is_known_to_be_well_is_allowed_and_all_of_it_is_told(gated: 
             "BLOCK",
             [("budget_exhausted", "block", 250.0), ("budget_consumed", "warn", 250.0)],
         ),
-        # Too little of the day is known: it might have been anything.
+        # The coverage of the day is too low: the budget is unknown.
         (
             ((1_000, UP), (440, UNKNOWN)),
             {},
@@ -153,7 +154,7 @@ async def test_what_is_known_to_be_well_is_allowed_and_all_of_it_is_told(gated: 
         ),
     ],
 )
-async def test_a_budget_decides_as_the_policy_says(
+async def test_the_budget_clauses_follow_the_policy(
     gated: Gated, lengths: Any, clauses: Any, state: str, action: str, told_of: Any
 ) -> None:
     path = await gated.service("checkout", *lengths)
@@ -168,7 +169,7 @@ async def test_a_budget_decides_as_the_policy_says(
 @pytest.mark.parametrize(
     ("firing", "clause"), [("page", "page_burn_firing"), ("ticket", "ticket_burn_firing")]
 )
-async def test_a_rule_that_fires_blocks_by_its_name(gated: Gated, firing: str, clause: str) -> None:
+async def test_a_firing_burn_rule_blocks(gated: Gated, firing: str, clause: str) -> None:
     path = await gated.service()
     await gated.put(path)
     await gated.look(path, firing)
@@ -181,7 +182,7 @@ async def test_a_rule_that_fires_blocks_by_its_name(gated: Gated, firing: str, c
     ]
 
 
-async def test_what_was_seen_too_long_ago_is_unknown(gated: Gated) -> None:
+async def test_a_stale_evaluation_is_unknown(gated: Gated) -> None:
     path = await gated.service()
     await gated.put(path)
     gated.clock.forward(90)
@@ -192,11 +193,11 @@ async def test_what_was_seen_too_long_ago_is_unknown(gated: Gated) -> None:
     assert {code for code, to, _ in reasons(said) if to == "block"} == {"facts_stale"}
     assert not any(lease["fresh"] for lease in said["burn_leases"])
     assert said["seal_lag"] == 90.001
-    # The first of the facts has stopped to count: then, and not now.
+    # The time at which the oldest input became stale, not the time of the decision.
     assert said["facts_fresh_until"] == to_text(Instant(FROZEN_NOW + 90 * SECOND))
 
 
-async def test_what_is_sealed_too_far_back_is_unknown(gated: Gated) -> None:
+async def test_a_stale_watermark_is_unknown(gated: Gated) -> None:
     path = await gated.service()
     await gated.put(path, max_seal_lag_seconds=300)
     gated.clock.forward(300)
@@ -209,7 +210,7 @@ async def test_what_is_sealed_too_far_back_is_unknown(gated: Gated) -> None:
     assert said["facts_fresh_until"] == to_text(Instant(FROZEN_NOW + 300 * SECOND))
 
 
-async def test_an_open_incident_blocks_by_its_id(gated: Gated) -> None:
+async def test_an_open_incident_blocks_with_its_id(gated: Gated) -> None:
     path = await gated.service()
     await gated.put(path, service_incident_open="block")
     said = await gated.ask(path)
@@ -220,7 +221,7 @@ async def test_an_open_incident_blocks_by_its_id(gated: Gated) -> None:
     assert reasons(said) == [("service_incident_open", "block", uid_of(incident))]
 
 
-async def test_a_service_of_which_nothing_is_known_is_not_let_through(gated: Gated) -> None:
+async def test_a_service_without_a_declaration_is_blocked_as_unknown(gated: Gated) -> None:
     path = await new(gated.api, "empty")
     await gated.put(gated.project, service_incident_open="block")
     said = await gated.ask(path)
@@ -243,7 +244,7 @@ async def test_a_window_without_an_objective_is_unknown(gated: Gated) -> None:
     assert said["evidence"] == []
 
 
-async def test_over_all_windows_the_worst_decides_and_each_is_told(gated: Gated) -> None:
+async def test_the_worst_of_all_windows_decides(gated: Gated) -> None:
     path = await gated.service("checkout", (252, DOWN), (10_080 - 252, UP), window="7d")
     await gated.put(path, schema_version=2, window_mode="all", window=...)
     first = await gated.ask(path)
@@ -266,19 +267,19 @@ async def test_over_all_windows_the_worst_decides_and_each_is_told(gated: Gated)
     }
 
 
-async def test_that_there_is_no_policy_is_an_answer_and_a_row_like_any_other(gated: Gated) -> None:
+async def test_a_missing_policy_is_a_stored_decision(gated: Gated) -> None:
     path = await gated.service("checkout", *ALL)
     said = await gated.ask(path)
     assert (said["state"], said["reasons"]) == ("NOT_CONFIGURED", [{"code": "not_configured"}])
     for lacking in ("action", "unoverridden_action", "policy_revision", "policy_source", "window"):
         assert lacking not in said
-    # What would have been judged is there for whoever writes a policy.
+    # The response has the figures, for the author of a policy.
     assert said["evidence"][0]["burned_percent"] == 250.0
     assert await gated.count() == 1
 
 
 @pytest.mark.parametrize("kind", ["allow", "block", "unknown", "none", "all", "overridden"])
-async def test_a_decision_reads_byte_for_byte_as_it_was_answered(gated: Gated, kind: str) -> None:
+async def test_a_stored_decision_equals_its_response_byte_for_byte(gated: Gated, kind: str) -> None:
     lengths = ALL if kind in ("block", "overridden") else ()
     path = await gated.service("checkout", *lengths)
     if kind == "all":
@@ -292,7 +293,7 @@ async def test_a_decision_reads_byte_for_byte_as_it_was_answered(gated: Gated, k
     answer = await gated.api.ask("token", "POST", f"/api/v1{path}/gate", {})
     said = await answer.get_data()
     gated.clock.forward(600)
-    # What comes after it changes nothing in it.
+    # Later changes do not change the stored decision.
     await told(gated.api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 50})
     read = f"/api/v1{gated.project}/gate/decisions/{json.loads(said)['decision_id']}"
     again = await gated.api.ask("viewer", "GET", read)
@@ -310,7 +311,7 @@ async def test_a_decision_reads_byte_for_byte_as_it_was_answered(gated: Gated, k
         (b"{}", "text/plain", 415, "unsupported_media_type"),
     ],
 )
-async def test_the_gate_is_asked_with_nothing(
+async def test_the_gate_accepts_only_an_empty_document(
     gated: Gated, data: bytes, content_type: str, status: int, error: str
 ) -> None:
     path = f"/api/v1{await gated.service()}/gate"
@@ -323,7 +324,7 @@ async def test_the_gate_is_asked_with_nothing(
         assert answer.status_code == 200
 
 
-async def test_a_service_is_asked_under_its_own_project_only(gated: Gated) -> None:
+async def test_a_service_is_found_only_in_its_own_project(gated: Gated) -> None:
     path = await gated.service()
     mill = f"{services_of(gated.api, 'acme/mill')}/{uid_of(path)}"
     for where in (mill, f"{services_of(gated.api)}/{NOWHERE}"):
@@ -346,7 +347,7 @@ async def test_a_service_is_asked_under_its_own_project_only(gated: Gated) -> No
     assert await gated.count() == 0
 
 
-async def test_who_asked_is_kept_by_name_and_a_token_by_its_own(gated: Gated) -> None:
+async def test_a_decision_stores_the_name_of_its_caller(gated: Gated) -> None:
     path = await gated.service()
     by = {who: (await gated.ask(path, who))["actor_label"] for who in ("viewer", "gate_token")}
     assert by["viewer"] == "viewer"
@@ -358,7 +359,7 @@ async def test_who_asked_is_kept_by_name_and_a_token_by_its_own(gated: Gated) ->
     assert kept[0][1] == gated.api.users["viewer"][1]
 
 
-async def test_a_service_that_is_gone_leaves_its_decisions_without_its_id(gated: Gated) -> None:
+async def test_decisions_of_a_deleted_service_lose_its_id(gated: Gated) -> None:
     path = await gated.service()
     said = await gated.ask(path)
     await told(gated.api, "DELETE", path, status=204)

@@ -1,11 +1,11 @@
-"""What the configuration says of the gate holds in the daemon that reads it."""
+"""The daemon applies the gate limits of its configuration."""
 
 import pytest
 
 from tests.support.processes.daemon_process import Refusal, daemon
 
 
-def test_the_bounds_of_the_gate_are_the_configuration_s() -> None:
+def test_the_daemon_applies_the_configured_gate_limits() -> None:
     with daemon(LEADLINE_GATE__EVALUATE_RATE_PRINCIPAL_PER_MINUTE="3") as leadline:
         leadline.start()
         leadline.sign_in()

@@ -1,4 +1,4 @@
-"""`leadline gate check`: it goes on only where the gate said so, and says what it knows."""
+"""`leadline gate check`: exit status, output, transport and slugs."""
 
 import gzip
 import json
@@ -73,7 +73,9 @@ def gate(server: Server, said: Any, *arguments: str, **environment: str) -> Any:
         (decision("ALLOW", something_of_a_later_version={"a": [1]}), 0),
     ],
 )
-def test_it_ends_by_the_action(server: Server, said: dict[str, Any], status: int) -> None:
+def test_the_exit_status_follows_the_action(
+    server: Server, said: dict[str, Any], status: int
+) -> None:
     for arguments in ((), ("--json",), *(("--format", f) for f in ("github", "gitlab", "junit"))):
         done = gate(server, said, *arguments)
         assert done.exit_code == status, done.output
@@ -85,7 +87,9 @@ ACTIONS = (None, "ALLOW", "WARN", "BLOCK")
 
 
 def model(state: str, action: str | None, intended: str | None, overrides: bool) -> int:
-    """The exit status, from the text of the algebra alone; 1 where it contradicts its body."""
+    """Returns the exit status that the specification requires; 1 if the decision contradicts
+    itself.
+    """
     allowed: dict[str, list[str | None]] = {
         "ALLOW": ["ALLOW"],
         "WARN": ["WARN"],
@@ -102,7 +106,7 @@ def model(state: str, action: str | None, intended: str | None, overrides: bool)
     return 1
 
 
-def test_what_contradicts_itself_is_no_decision() -> None:
+def test_a_contradictory_decision_is_refused() -> None:
     for state, action, intended, overrides in product(STATES, ACTIONS, ACTIONS, (False, True)):
         more = OVERRIDE if overrides else {}
         said = decision(state, action=action, unoverridden_action=intended, **more)
@@ -146,7 +150,7 @@ def test_what_contradicts_itself_is_no_decision() -> None:
     ],
     ids=lambda said: repr(said)[:80],
 )
-def test_what_is_no_decision_ends_with_1_and_prints_none(server: Server, said: Any) -> None:
+def test_an_invalid_decision_exits_with_1_without_output(server: Server, said: Any) -> None:
     for arguments in ((), ("--json",), ("--format", "gitlab")):
         done = gate(server, http(said), *arguments)
         assert (done.exit_code, done.stdout) == (1, ""), said
@@ -178,9 +182,7 @@ def test_what_is_no_decision_ends_with_1_and_prints_none(server: Server, said: A
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n{}", "is not valid HTTP"),
     ],
 )
-def test_an_answer_that_is_no_decision_is_asked_for_once(
-    server: Server, said: bytes, words: str
-) -> None:
+def test_an_invalid_answer_is_not_requested_again(server: Server, said: bytes, words: str) -> None:
     done = gate(server, said)
     assert done.exit_code == 1
     assert done.stdout == ""
@@ -188,7 +190,7 @@ def test_an_answer_that_is_no_decision_is_asked_for_once(
     assert (len(server.asked), server.connections) == (1, 1)
 
 
-def test_a_refusal_of_a_stranger_cannot_write_into_the_log(server: Server) -> None:
+def test_an_untrusted_refusal_is_sanitized(server: Server) -> None:
     code = "x\n::error::y\r##[add-path]/tmp\x1b[2J" + "z" * 9_000
     done = gate(server, refused("400 Bad", code))
     assert done.exit_code == 1
@@ -198,7 +200,7 @@ def test_a_refusal_of_a_stranger_cannot_write_into_the_log(server: Server) -> No
     assert len(done.stderr) < 800
 
 
-def test_what_is_sent_is_one_post_with_the_token_and_an_empty_document(server: Server) -> None:
+def test_the_request_is_one_post_with_token_and_empty_document(server: Server) -> None:
     assert gate(server, decision()).exit_code == 0
     (asked,) = server.asked
     assert asked.line == f"{GATE} HTTP/1.1"
@@ -208,13 +210,13 @@ def test_what_is_sent_is_one_post_with_the_token_and_an_empty_document(server: S
     assert asked.body == b"{}"
 
 
-def test_an_address_may_have_a_path(server: Server) -> None:
+def test_the_url_can_have_a_path(server: Server) -> None:
     server.says[GATE.replace("/api", "/ops/api")] = http(decision())
     for url in (f"{server.url}/ops", f"{server.url}/ops/"):
         assert call(server, *BY_ID, LEADLINE_URL=url).exit_code == 0
 
 
-# What never ends.
+# Responses that do not end.
 
 
 def slowly(stream: socket.socket, over: threading.Event) -> None:
@@ -245,26 +247,26 @@ def packed_bomb(stream: socket.socket, over: threading.Event) -> None:
 
 
 @pytest.mark.parametrize("speak", [slowly, silently])
-def test_everything_ends_by_the_deadline(server: Server, speak: Any) -> None:
+def test_the_timeout_ends_every_request(server: Server, speak: Any) -> None:
     done = gate(server, speak, "--timeout", "1s")
     assert done.exit_code == 1
     assert "timed out after 1 s" in done.stderr
 
 
 @pytest.mark.parametrize("speak", [head_without_end, body_without_end, packed_bomb])
-def test_an_answer_is_bounded(server: Server, speak: Any) -> None:
+def test_the_size_of_an_answer_is_bounded(server: Server, speak: Any) -> None:
     done = gate(server, speak, "--timeout", "30s")
     assert done.exit_code == 1
     assert "too large" in done.stderr
 
 
-def test_the_deadline_is_over_look_ups_too(server: Server) -> None:
+def test_the_timeout_includes_slug_lookups(server: Server) -> None:
     server.says["GET /api/v1/organizations"] = silently
     done = call(server, *BY_SLUG, "--timeout", "1s")
     assert (done.exit_code, len(server.asked)) == (1, 1)
 
 
-def test_where_nobody_listens_it_says_so() -> None:
+def test_connection_and_resolution_errors_are_reported() -> None:
     with serving() as gone:
         pass
     done = call(gone, *BY_ID)
@@ -295,13 +297,13 @@ def file_of(authority: trustme.CA, folder: Path) -> str:
     return str(place)
 
 
-def test_the_authorities_of_the_file_are_trusted(authority: trustme.CA, tmp_path: Path) -> None:
+def test_the_ca_file_is_trusted(authority: trustme.CA, tmp_path: Path) -> None:
     with serving(context_of(authority, "localhost")) as server:
         done = gate(server, decision(), LEADLINE_CA_FILE=file_of(authority, tmp_path))
         assert done.exit_code == 0, done.stderr
 
 
-def test_others_are_not(
+def test_other_certificate_authorities_are_not_trusted(
     authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(context_of(authority, "localhost")) as server:
@@ -309,7 +311,7 @@ def test_others_are_not(
         assert done.exit_code == 1
         assert "certificate not trusted" in done.stderr or "LEADLINE_CA_FILE" in done.stderr
         assert gate(server, decision(), LEADLINE_CA_FILE=file_of(trustme.CA(), tmp_path)).exit_code
-        # Those of this host neither, where a file is named.
+        # If a CA file is set, the CAs of the system are not trusted.
         monkeypatch.setenv("SSL_CERT_FILE", file_of(authority, tmp_path))
         assert gate(server, decision()).exit_code == 0
         done = gate(server, decision(), LEADLINE_CA_FILE=file_of(trustme.CA(), tmp_path))
@@ -325,14 +327,14 @@ def test_a_certificate_of_another_name_is_refused(authority: trustme.CA, tmp_pat
     assert server.asked == []
 
 
-def test_what_speaks_no_tls_gets_no_token(server: Server) -> None:
+def test_a_server_without_tls_gets_no_token(server: Server) -> None:
     url = server.url.replace("http", "https")
     done = call(server, *BY_ID, "--timeout", "1s", LEADLINE_URL=url)
     assert done.exit_code == 1
     assert server.asked == []
 
 
-def test_proxies_of_the_environment_are_not_asked(server: Server) -> None:
+def test_proxy_variables_are_ignored(server: Server) -> None:
     with serving() as proxy:
         named = dict.fromkeys(("http_proxy", "HTTPS_PROXY", "ALL_PROXY"), proxy.url)
         assert gate(server, decision(), **named).exit_code == 0
@@ -342,7 +344,7 @@ def test_proxies_of_the_environment_are_not_asked(server: Server) -> None:
 # Slugs.
 
 
-def tell_slugs(server: Server, **more: Any) -> None:
+def serve_slugs(server: Server, **more: Any) -> None:
     lists: dict[str, Any] = {
         "/organizations": [{"id": DECISION, "slug": "acme"}],
         f"/organizations/{DECISION}/projects": [
@@ -358,8 +360,8 @@ def tell_slugs(server: Server, **more: Any) -> None:
     server.says[GATE] = http(decision())
 
 
-def test_slugs_are_looked_up_first(server: Server) -> None:
-    tell_slugs(server)
+def test_slugs_are_resolved_before_the_gate_request(server: Server) -> None:
+    serve_slugs(server)
     assert call(server, *BY_SLUG).exit_code == 0
     methods = [asked.line.split()[0] for asked in server.asked]
     assert methods == ["GET", "GET", "GET", "POST"]
@@ -391,17 +393,17 @@ def test_slugs_are_looked_up_first(server: Server) -> None:
         ({"/organizations": [{"id": DECISION}] * 51}, "too many organizations"),
     ],
 )
-def test_a_slug_that_is_not_found_asks_no_gate(
+def test_an_unknown_slug_sends_no_gate_request(
     server: Server, more: dict[str, Any], words: str
 ) -> None:
-    tell_slugs(server, **more)
+    serve_slugs(server, **more)
     done = call(server, *BY_SLUG)
     assert done.exit_code == 1
     assert words in done.stderr
     assert all(asked.line.startswith("GET") for asked in server.asked)
 
 
-# Wrong calls: 2, and nothing is asked.
+# Wrong arguments: exit status 2 and no request.
 
 
 @pytest.mark.parametrize(
@@ -446,7 +448,7 @@ def test_a_slug_that_is_not_found_asks_no_gate(
         (("gate", "check", "--project", "", "--service", SERVICE), {}),
     ],
 )
-def test_a_wrong_call_ends_with_2_and_does_nothing(
+def test_wrong_arguments_exit_with_2_and_send_nothing(
     server: Server, arguments: tuple[str, ...], environment: dict[str, Any], tmp_path: Path
 ) -> None:
     server.else_says = http(decision())
@@ -462,13 +464,13 @@ def test_a_wrong_call_ends_with_2_and_does_nothing(
             assert secret not in done.stderr
 
 
-def test_the_longest_and_the_shortest_time_may_be_given(server: Server) -> None:
+def test_timeouts_within_the_limits_are_accepted(server: Server) -> None:
     for text in ("1s", "5m", "1m30s", "1500ms"):
         assert gate(server, decision(), "--timeout", text).exit_code == 0
 
 
 @pytest.mark.parametrize("form", [(), ("--json",), ("--format", "gitlab")])
-def test_what_cannot_be_written_is_no_leave_to_go_on(server: Server, form: tuple[str, ...]) -> None:
+def test_a_failed_write_of_the_output_exits_with_1(server: Server, form: tuple[str, ...]) -> None:
     server.says[GATE] = http(decision())
     environment = {**os.environ, "LEADLINE_URL": server.url, "LEADLINE_TOKEN": TOKEN}
     with Path("/dev/full").open("wb") as full:
@@ -480,7 +482,7 @@ def test_what_cannot_be_written_is_no_leave_to_go_on(server: Server, form: tuple
     assert b"Traceback" not in done.stderr
 
 
-def test_json_is_the_decision_as_it_came(server: Server) -> None:
+def test_json_output_is_the_received_decision(server: Server) -> None:
     text = json.dumps(decision(name="é ##[error]x", later=1e300), indent=2, ensure_ascii=False)
     done = gate(server, http(text.encode()), "--json")
     assert json.loads(done.stdout) == json.loads(text)

@@ -1,4 +1,6 @@
-"""What the gate finds of its facts, by a reading of the text; and that silence never allows."""
+"""The findings of the gate from its facts, compared with a model of the specification; missing
+facts never allow.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -129,15 +131,17 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the text says of a clause over a window: whether it matches, or why that is unknown."""
+class Expected:
+    """The result of a clause over a window by the specification: whether it matches, or why it is
+    unknown.
+    """
 
     clause: str
     window: str | None
     verdict: bool | str
 
 
-def by_the_text(policy: Document, facts: GateFacts) -> list[Said]:
+def by_the_text(policy: Document, facts: GateFacts) -> list[Expected]:
     wanted: list[str | None] = (
         [policy.window] if policy.window_mode == "one" else [w.window for w in facts.windows]
     ) or [None]
@@ -145,13 +149,13 @@ def by_the_text(policy: Document, facts: GateFacts) -> list[Said]:
     for name in wanted:
         window = next((w for w in facts.windows if w.window == name), None)
         said += [
-            Said(clause.value, name, budget_by_the_text(clause, policy, facts, window))
+            Expected(clause.value, name, budget_by_the_text(clause, policy, facts, window))
             for clause in BUDGET
         ]
         for severity in ("page", "ticket"):
             verdict = burn_by_the_text(severity, policy, facts, window)
-            said.append(Said(f"{severity}_burn_firing", name, verdict))
-    said.append(Said("service_incident_open", None, incident_by_the_text(facts)))
+            said.append(Expected(f"{severity}_burn_firing", name, verdict))
+    said.append(Expected("service_incident_open", None, incident_by_the_text(facts)))
     return said
 
 
@@ -181,7 +185,7 @@ def budget_by_the_text(
     assert window is not None
     measured = window.good_us + window.bad_us
     seen = measured + window.unknown_us
-    # A budget needs an hour measured, and nine tenths of what was not excluded.
+    # A budget needs one measured hour, and 90 % coverage of the time that is not excluded.
     if window.withheld or measured < 3_600_000_000 or 10 * measured < 9 * seen:
         return "budget_withheld"
     allowed = Fraction(measured * (1_000_000 - window.objective), 1_000_000)
@@ -246,9 +250,9 @@ def incident_by_the_text(facts: GateFacts) -> bool | str:
 
 
 @given(documents(), some_facts())
-def test_each_clause_is_found_as_the_text_says(policy: Document, facts: GateFacts) -> None:
+def test_each_clause_matches_the_model(policy: Document, facts: GateFacts) -> None:
     found = [
-        Said(
+        Expected(
             each.clause,
             each.window,
             each.unavailable.value if each.unavailable else bool(each.matches),
@@ -269,7 +273,7 @@ OVERRIDE = OverrideFacts(uid=UID, actor_label="ops", reason="a fix", expires_at=
 
 
 @given(documents(), some_facts(), st.sampled_from([None, OVERRIDE]))
-def test_what_was_kept_says_the_same_for_ever(
+def test_stored_evidence_gives_the_same_decision(
     document: Document, facts: GateFacts, override: OverrideFacts | None
 ) -> None:
     evidence = Evidence(policy=governed(document), facts=facts, override=override)
@@ -281,7 +285,7 @@ def test_what_was_kept_says_the_same_for_ever(
 
 
 @given(documents(), some_facts())
-def test_it_allows_only_what_is_known_of_every_clause_that_counts(
+def test_allow_needs_a_known_result_of_each_counted_clause(
     document: Document, facts: GateFacts
 ) -> None:
     said = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=None))
@@ -292,10 +296,12 @@ def test_it_allows_only_what_is_known_of_every_clause_that_counts(
 
 
 @given(documents(), some_facts(), st.data())
-def test_whatever_goes_missing_allows_nothing_that_was_not_allowed(
+def test_a_missing_fact_never_makes_the_action_more_permissive(
     document: Document, facts: GateFacts, data: st.DataObject
 ) -> None:
-    """One of the facts is lost: what is done is at most as lenient, where unknown blocks."""
+    """One of the facts is removed. With unknown_behavior BLOCK the action is at most as permissive
+    as before.
+    """
     document = replace(document, unknown_behavior=UnknownBehavior.BLOCK)
     before = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=None))
     lost = [
@@ -324,9 +330,7 @@ def test_whatever_goes_missing_allows_nothing_that_was_not_allowed(
 
 
 @given(documents(), some_facts())
-def test_an_override_changes_what_is_done_and_nothing_that_was_seen(
-    document: Document, facts: GateFacts
-) -> None:
+def test_an_override_changes_only_the_action(document: Document, facts: GateFacts) -> None:
     without = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=None))
     under = evaluate_policy(Evidence(policy=governed(document), facts=facts, override=OVERRIDE))
     assert (under.state, under.reasons) == (without.state, without.reasons)
@@ -337,7 +341,7 @@ def test_an_override_changes_what_is_done_and_nothing_that_was_seen(
 
 
 @given(some_facts(), st.sampled_from([None, OVERRIDE]))
-def test_without_a_policy_nothing_is_judged(
+def test_without_a_policy_the_state_is_not_configured(
     facts: GateFacts, override: OverrideFacts | None
 ) -> None:
     said = evaluate_policy(Evidence(policy=None, facts=facts, override=override))
@@ -375,13 +379,11 @@ GOOD = Document(
         ),
     ],
 )
-def test_a_document_that_contradicts_itself_names_the_field(
-    document: Document, field: str | None
-) -> None:
+def test_a_fault_of_a_policy_names_its_field(document: Document, field: str | None) -> None:
     found = fault(document)
     assert (found[0] if found else None) == field
 
 
-def test_no_seal_can_be_nearer_than_what_is_waited_for() -> None:
+def test_the_minimum_seal_lag() -> None:
     # Two minutes for late results, the minute itself, and the longest run.
     assert least_seal_lag_seconds(60) == 240

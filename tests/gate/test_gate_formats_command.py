@@ -1,4 +1,4 @@
-"""What build servers read of a decision: whatever others wrote into it stays text there."""
+"""The output of a decision for CI systems: text from others is never interpreted as a command."""
 
 import json
 import re
@@ -40,7 +40,7 @@ EVIL = (
     " ##teamcity[buildStop] %0A::warning:: \x1b[2J\x9b31m\u202e\u2028LEADLINE_GATE_ACTION=ALLOW"
     " ]]></failure><script>alert(1)</script> [a](javascript:b) <img src=x> `c` | d"
 )
-# What others may write anywhere: any text, and what is known to be read as a command somewhere.
+# Text that others control: any characters, and sequences that a CI system reads as commands.
 TEXTS = st.text(max_size=60) | st.sampled_from([EVIL, EVIL.replace(" ", "\n"), "##[", "###", "::"])
 REASONS = st.fixed_dictionaries(
     {"code": TEXTS | st.sampled_from([*map(str, GateClause), *map(str, UnavailableReason)])},
@@ -88,12 +88,12 @@ def unknown(code: str, clause: str, assignment: str = "block", **more: Any) -> d
 
 
 def is_harmless(line: str) -> bool:
-    """One line that no terminal and no build server reads as a command."""
+    """Returns whether the text is one line without terminal or CI commands."""
     return line.isprintable() and "##" not in line and not line.lstrip().startswith("::")
 
 
 @given(TEXTS, st.integers(1, 80))
-def test_what_is_shown_is_one_bounded_line(text: str, longest: int) -> None:
+def test_shown_text_is_one_bounded_line(text: str, longest: int) -> None:
     line = shown(text, longest)
     assert line.isprintable()
     assert "##" not in line
@@ -102,7 +102,7 @@ def test_what_is_shown_is_one_bounded_line(text: str, longest: int) -> None:
 
 
 @given(st.recursive(TEXTS | st.integers(), lambda inner: st.dictionaries(TEXTS, inner)))
-def test_json_that_is_shown_says_the_same(value: Any) -> None:
+def test_shown_json_keeps_its_value(value: Any) -> None:
     if re.search("[\ud800-\udfff]", str(value)):
         return
     for ascii_only, indent in ((True, None), (False, 2)):
@@ -113,7 +113,7 @@ def test_json_that_is_shown_says_the_same(value: Any) -> None:
 
 
 @given(decisions())
-def test_nothing_that_was_written_is_a_command(said: PrintedDecision) -> None:
+def test_no_output_is_interpreted_as_a_command(said: PrintedDecision) -> None:
     for line in decision_text(said):
         assert is_harmless(line)
     command = github(said)
@@ -126,7 +126,7 @@ def test_nothing_that_was_written_is_a_command(said: PrintedDecision) -> None:
 
 
 @given(decisions())
-def test_gitlab_reads_three_variables_and_no_more(said: PrintedDecision) -> None:
+def test_gitlab_output_has_exactly_three_variables(said: PrintedDecision) -> None:
     lines = gitlab(said).splitlines()
     assert [line.partition("=")[0] for line in lines] == [
         "LEADLINE_GATE_STATE",
@@ -136,7 +136,7 @@ def test_gitlab_reads_three_variables_and_no_more(said: PrintedDecision) -> None
     assert all(re.fullmatch(r"[A-Z_]+=[A-Za-z0-9_-]+", line) for line in lines)
 
 
-# The parts of the schema of Jenkins (junit-10.xsd) that are used here, in their order.
+# The elements of the schema of Jenkins (junit-10.xsd) that are used here, in their order.
 ATTRIBUTES = {
     "testsuite": {"name", "tests", "failures", "errors", "skipped", "time"},
     "testcase": {"name", "classname", "time"},
@@ -152,7 +152,7 @@ ORDER = {
 
 
 def checked(text: str) -> ElementTree.Element:
-    """A report that keeps to the schema."""
+    """Returns the report, checked against the schema."""
     suite = ElementTree.fromstring(text.encode())
     assert suite.tag == "testsuite"
     for element in suite.iter():
@@ -168,7 +168,7 @@ def checked(text: str) -> ElementTree.Element:
 
 
 @given(decisions())
-def test_junit_keeps_to_its_schema_and_fails_where_it_is_blocked(said: PrintedDecision) -> None:
+def test_junit_output_is_valid_and_fails_on_block(said: PrintedDecision) -> None:
     suite = checked(junit(said))
     assert bool(int(suite.attrib["failures"])) == (said.exit_status == 2)
     for element in suite.iter():
@@ -182,7 +182,7 @@ def cases(said: PrintedDecision) -> dict[str, str]:
     return {case.attrib["name"]: next((part.tag for part in case), "passed") for case in suite[:-1]}
 
 
-def test_a_case_a_clause() -> None:
+def test_junit_output_has_one_case_per_clause() -> None:
     said = made(
         "BLOCK",
         reasons=[
@@ -201,7 +201,7 @@ def test_a_case_a_clause() -> None:
     }
 
 
-def test_what_is_unknown_fails_only_where_it_blocks() -> None:
+def test_an_unknown_clause_fails_only_on_block() -> None:
     reasons = [
         unknown("seal_stale", "budget_exhausted"),
         unknown("never_evaluated", "ticket_burn_firing", "ignore"),
@@ -212,11 +212,11 @@ def test_what_is_unknown_fails_only_where_it_blocks() -> None:
     assert blocked["ticket_burn_firing"] == warned["ticket_burn_firing"] == "skipped"
 
 
-def test_what_was_not_looked_at_has_not_passed() -> None:
+def test_a_missing_policy_is_a_skipped_case() -> None:
     assert cases(made("NOT_CONFIGURED")) == {"policy": "skipped"}
 
 
-def test_that_there_is_no_decision_is_an_error_of_the_report() -> None:
+def test_a_missing_decision_is_a_junit_error() -> None:
     suite = checked(junit_error("no decision: timed out after 10 s"))
     assert suite.attrib["errors"] == "1"
     with serving() as server:
@@ -226,7 +226,7 @@ def test_that_there_is_no_decision_is_an_error_of_the_report() -> None:
     assert done.stdout.startswith("::error title=Release gate::no decision: ")
 
 
-def test_the_text_says_verdict_reasons_and_id() -> None:
+def test_the_text_has_verdict_reasons_and_id() -> None:
     said = made(
         "BLOCK",
         reasons=[
@@ -249,7 +249,7 @@ def test_the_text_says_verdict_reasons_and_id() -> None:
     ]
 
 
-def test_an_override_is_told_with_who_and_why() -> None:
+def test_the_text_names_an_override_with_user_and_reason() -> None:
     override = {"actor_label": "Mara", "reason": "the fix", "expires_at": "2026-11-23T00:00:00Z"}
     said = made("BLOCK", action="ALLOW", override_id=DECISION, override=override)
     lines = decision_text(said)
@@ -258,14 +258,14 @@ def test_an_override_is_told_with_who_and_why() -> None:
     assert github(said).startswith("::notice title=Release gate%3A ALLOW (BLOCK)::ALLOW (BLOCK)")
 
 
-def test_without_a_policy_it_says_so() -> None:
+def test_the_text_reports_a_missing_policy() -> None:
     assert decision_text(made("NOT_CONFIGURED"))[:2] == [
         "NOT_CONFIGURED: Checkout (checkout) has no gate policy",
         "  because: neither the service nor its project has a gate policy",
     ]
 
 
-def test_that_no_incident_is_watched_for_has_words_of_its_own() -> None:
+def test_the_text_for_a_service_that_opens_no_incidents() -> None:
     said = made("UNKNOWN", action="WARN", reasons=[unknown("never_evaluated", INCIDENT, "warn")])
     assert decision_text(said)[1] == (
         "  unavailable: open service incident: the alerting of the service opens no incidents"
@@ -273,25 +273,25 @@ def test_that_no_incident_is_watched_for_has_words_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("code", [*GateClause, *UnavailableReason])
-def test_every_code_has_words(code: str) -> None:
+def test_every_code_has_a_text(code: str) -> None:
     clause = code if code in list(GateClause) else GateClause.BUDGET_EXHAUSTED
     said = made("BLOCK", reasons=[{"code": code, "clause": clause, "assignment": "block"}])
     assert code not in reason_text(said, said.reasons[0])
 
 
-def test_words_of_a_later_version_are_shown_as_they_are() -> None:
+def test_unknown_codes_are_shown_unchanged() -> None:
     said = made("BLOCK", reasons=[reason("canary_failing", value=3, window="1h")])
     assert decision_text(said)[1] == "  blocks: canary_failing over 1h: 3"
     assert cases(said)["canary_failing"] == "failure"
 
 
-def test_github_is_told_in_its_own_escapes() -> None:
+def test_github_commands_are_escaped() -> None:
     assert github_command("error", "a:b,c%", "100 %\r\n::x") == (
         "::error title=a%3Ab%2Cc%25::100 %25%0D%0A::x"
     )
 
 
-def test_the_summary_is_added_to_what_stands_there(tmp_path: Path) -> None:
+def test_the_github_summary_is_appended(tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
     said = decision("BLOCK", reasons=[reason("budget_exhausted")], service_name="<b>*x*</b>")
@@ -303,17 +303,17 @@ def test_the_summary_is_added_to_what_stands_there(tmp_path: Path) -> None:
         text = summary.read_text()
         assert text.startswith("before\n### Release gate: BLOCK\\: \\<b\\>\\*x\\*\\<\\/b\\> ")
         assert "- blocks\\: the error budget is exhausted" in text
-        # One that cannot be written changes nothing of the decision.
+        # A summary that cannot be written does not change the exit status.
         done = call(server, *BY_ID, "--format", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
         assert done.exit_code == 2
         assert "GITHUB_STEP_SUMMARY cannot be written" in done.stderr
-        # Nor do the other formats write it.
+        # Other formats do not write the summary.
         call(server, *BY_ID, "--format", "junit", GITHUB_STEP_SUMMARY=str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("state", ["BLOCK", "NOT_CONFIGURED"])
-def test_later_steps_of_github_read_words_and_an_id(state: str, tmp_path: Path) -> None:
+def test_github_outputs_are_appended_for_later_steps(state: str, tmp_path: Path) -> None:
     output = tmp_path / "output"
     output.write_text("before=1\n")
     with serving() as server:
@@ -326,7 +326,7 @@ def test_later_steps_of_github_read_words_and_an_id(state: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", ["gitlab", "junit"])
-def test_what_a_file_is_made_of_stands_alone_on_the_output(form: str) -> None:
+def test_file_formats_are_alone_on_standard_output(form: str) -> None:
     with serving() as server:
         server.else_says = http(decision("WARN", reasons=[reason("budget_consumed", "warn")]))
         done = call(server, *BY_ID, "--format", form)

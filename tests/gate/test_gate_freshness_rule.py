@@ -1,6 +1,4 @@
-"""Until when facts count: up to that instant nothing of them is stale, and right after it something
-is.
-"""
+"""The instant until which facts are fresh: no fact is stale up to it, and one is right after it."""
 
 from uuid import UUID
 
@@ -53,7 +51,7 @@ def seen() -> st.SearchStrategy[RuleFacts]:
 
 @st.composite
 def all_that_counts(draw: st.DrawFn) -> tuple[Document, GateFacts]:
-    """Facts of which none is stale now, and a policy that looks at some of them."""
+    """Draws facts that are all fresh now, and a policy that uses some of them."""
     lag = draw(st.integers(300, 3_600))
     mode = draw(st.sampled_from(WindowMode))
     windows = [
@@ -105,7 +103,7 @@ def is_stale(document: Document, facts: GateFacts, at: int) -> bool:
 
 
 @given(all_that_counts(), st.data())
-def test_up_to_it_nothing_is_stale_and_after_it_something_is(
+def test_facts_are_fresh_until_that_instant_and_stale_after_it(
     given_: tuple[Document, GateFacts], data: st.DataObject
 ) -> None:
     document, facts = given_
@@ -119,14 +117,16 @@ def test_up_to_it_nothing_is_stale_and_after_it_something_is(
 
 
 @given(all_that_counts())
-def test_of_what_was_never_seen_nothing_is_said(given_: tuple[Document, GateFacts]) -> None:
+def test_facts_that_were_never_evaluated_have_no_freshness(
+    given_: tuple[Document, GateFacts],
+) -> None:
     document, facts = given_
     nothing = replace(facts, sealed_through=None, windows=[], live=facts.burn)
     assert fresh_until(document, nothing) is None
 
 
 @given(all_that_counts())
-def test_all_windows_are_looked_at_by_who_looks_at_all_or_has_no_policy(
+def test_the_windows_that_a_policy_uses(
     given_: tuple[Document, GateFacts],
 ) -> None:
     document, facts = given_

@@ -1,6 +1,4 @@
-"""What the gate decided, read from its ledger: pages, filters, what is kept no more, and how it is
-told that an answer cannot be given.
-"""
+"""Stored decisions: pages, filters, retention, and the errors of a gate that cannot answer."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -23,7 +21,7 @@ STATES = ("ALLOW", "WARN", "BLOCK", "UNKNOWN", "NOT_CONFIGURED")
 
 
 async def listed(gated: Gated, status: int = 200, **query: Any) -> Any:
-    """A page; a name may be given several values."""
+    """Returns one page; a query parameter can have several values."""
     path = f"/api/v1{gated.project}/gate/decisions"
     answer = await gated.api.ask("viewer_token", "GET", path, query={**WEEK, **query})
     assert answer.status_code == status, await answer.get_data()
@@ -31,7 +29,7 @@ async def listed(gated: Gated, status: int = 200, **query: Any) -> Any:
 
 
 async def ids(gated: Gated, limit: int, **query: Any) -> list[str]:
-    """Of all pages, in their order."""
+    """Returns the ids of all pages in their order."""
     found: list[str] = []
     cursor = None
     while True:
@@ -59,7 +57,7 @@ async def lived(gated: Gated) -> list[Any]:
     return sorted(made, key=lambda said: UUID(said["decision_id"]), reverse=True)
 
 
-async def test_pages_are_whole_and_in_order_however_small(gated: Gated) -> None:
+async def test_pages_of_any_size_are_complete_and_in_order(gated: Gated) -> None:
     made = await lived(gated)
     everything = [said["decision_id"] for said in made]
     for limit in (1, 3, 7, 20, 200):
@@ -87,7 +85,7 @@ async def test_states_services_and_ranges_are_filtered(gated: Gated) -> None:
         some = [said for said in made if said["service_id"] == service and said["state"] == "BLOCK"]
         found = await ids(gated, 1, service_id=service, state="BLOCK")
         assert found == [said["decision_id"] for said in some]
-    # From belongs to it and to does not.
+    # `from` is inclusive and `to` is exclusive.
     for at in {said["evaluated_at"] for said in made}:
         after = [said["decision_id"] for said in made if said["evaluated_at"] >= at]
         assert await ids(gated, 200, **{"from": at}) == after
@@ -96,7 +94,7 @@ async def test_states_services_and_ranges_are_filtered(gated: Gated) -> None:
             assert await ids(gated, 200, to=at) == before
 
 
-async def test_what_is_another_project_s_is_not_there(gated: Gated) -> None:
+async def test_decisions_of_another_project_are_not_found(gated: Gated) -> None:
     made = await lived(gated)
     mill = gated.api.projects["acme/mill"][1]
     answer = await gated.api.ask(
@@ -120,7 +118,7 @@ async def test_what_is_another_project_s_is_not_there(gated: Gated) -> None:
         assert (answer.status_code, await answer.get_json()) == (404, {"error": "not_found"})
 
 
-async def test_a_cursor_is_good_for_its_own_list_only(gated: Gated) -> None:
+async def test_a_cursor_is_bound_to_its_query(gated: Gated) -> None:
     await lived(gated)
     cursor = (await listed(gated, limit=2))["next_cursor"]
     other = {"to": to_text(Instant(FROZEN_NOW + 6 * DAY))}
@@ -130,7 +128,7 @@ async def test_a_cursor_is_good_for_its_own_list_only(gated: Gated) -> None:
         assert found == {"error": "cursor_invalid"}
     for bad in ("", "x", cursor[:-2], cursor + "AA", "é"):
         assert await listed(gated, 400, cursor=bad) == {"error": "cursor_invalid"}
-    # How the states are spelt is not what they are.
+    # The order and repetition of states do not change the query.
     cursor = (await listed(gated, limit=1, state=["BLOCK", "ALLOW"]))["next_cursor"]
     await listed(gated, cursor=cursor, state=["ALLOW", "BLOCK", "ALLOW"])
 
@@ -156,7 +154,7 @@ async def test_a_cursor_is_good_for_its_own_list_only(gated: Gated) -> None:
         ({"limit": ["1", "2"]}, "limit: is given more than once"),
     ],
 )
-async def test_what_is_no_question_is_refused(gated: Gated, query: Any, error: str) -> None:
+async def test_an_invalid_query_is_refused(gated: Gated, query: Any, error: str) -> None:
     given = {name: value for name, value in {**WEEK, **query}.items() if value is not None}
     path = f"/api/v1{gated.project}/gate/decisions"
     answer = await gated.api.ask("viewer", "GET", path, query=given)
@@ -165,7 +163,7 @@ async def test_what_is_no_question_is_refused(gated: Gated, query: Any, error: s
     await listed(gated, to="2026-02-05T00:00:00Z")
 
 
-async def test_what_is_kept_no_more_is_not_found(gated: Gated) -> None:
+async def test_a_decision_past_retention_is_not_found(gated: Gated) -> None:
     path = await gated.service()
     old = await gated.ask(path)
     gated.clock.forward(86_400)
@@ -181,7 +179,7 @@ async def test_what_is_kept_no_more_is_not_found(gated: Gated) -> None:
 
 
 async def later(gated: Gated, path: str, code: str) -> None:
-    """The gate cannot answer, says so, counts it, and nothing of it is kept."""
+    """The gate answers 503 with the code, counts the error and stores no decision."""
     before, kept = gated.api.context.gate_counts.errors[code], await gated.count()
     answer = await gated.api.ask("viewer_token", "POST", f"/api/v1{path}/gate")
     assert (answer.status_code, await answer.get_json()) == (503, {"error": code})
@@ -190,14 +188,14 @@ async def later(gated: Gated, path: str, code: str) -> None:
     assert await gated.count() == kept
 
 
-async def test_without_room_in_the_ledger_there_is_no_answer(gated: Gated) -> None:
+async def test_without_a_partition_the_gate_cannot_answer(gated: Gated) -> None:
     path = await gated.service()
     gated.clock.forward(30 * 86_400)
     await later(gated, path, "ledger_unwritable")
 
 
 async def conflicting(gated: Gated, times: int) -> None:
-    """The next rows of the ledger conflict with another transaction, so many times."""
+    """Makes the next inserts into the ledger fail with a serialization conflict."""
     async with gated.api.pool.transaction("conflict") as tx:
         await tx.execute("create sequence tries")
         await tx.execute(
@@ -211,21 +209,21 @@ async def conflicting(gated: Gated, times: int) -> None:
         )
 
 
-async def test_a_conflict_is_tried_once_more(gated: Gated) -> None:
+async def test_a_conflict_is_retried_once(gated: Gated) -> None:
     path = await gated.service()
     await conflicting(gated, 1)
     await gated.ask(path)
     assert await gated.count() == 1
 
 
-async def test_a_second_conflict_is_told(gated: Gated) -> None:
+async def test_a_second_conflict_is_reported(gated: Gated) -> None:
     path = await gated.service()
     await conflicting(gated, 2)
     await later(gated, path, "snapshot_conflict")
     await gated.ask(path)
 
 
-async def test_what_takes_too_long_is_told(
+async def test_a_timeout_is_reported(
     gated: Gated, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await gated.service()
@@ -238,7 +236,7 @@ async def test_what_takes_too_long_is_told(
     assert not gated.api.context.gate._inside
 
 
-async def test_what_the_gate_is_asked_is_counted(gated: Gated) -> None:
+async def test_decisions_are_counted(gated: Gated) -> None:
     context = gated.api.context
     good, bare = await gated.service("good"), await new(gated.api, "bare")
     await gated.put(good, budget_exhausted="block")
@@ -262,7 +260,7 @@ async def test_what_the_gate_is_asked_is_counted(gated: Gated) -> None:
     assert 'leadline_gate_decision_duration_seconds_bucket{le="+Inf"} 4.0' in text
 
 
-async def test_who_is_turned_away_is_counted_by_why(gated: Gated) -> None:
+async def test_refused_requests_are_counted_by_reason(gated: Gated) -> None:
     path = await gated.service()
     context = gated.api.context
     with ExitStack() as others:

@@ -1,4 +1,6 @@
-"""Rows of the gate's ledger are only ever added, whoever tries; room is made ahead, and dropped."""
+"""Stored decisions are insert-only for every role. The janitor creates partitions ahead and drops
+old ones.
+"""
 
 import pytest
 
@@ -14,7 +16,7 @@ insert into gate_decisions (org, project, service, uid, evaluated_at, service_ui
 values (1, 1, 1, gen_random_uuid(), at(%(at)s), gen_random_uuid(), 's', 'S', 'NOT_CONFIGURED', '[]',
   'somebody', false, '{}')
 """
-# A row lies in the partition of its day.
+# A row is in the partition of its day.
 CHANGES = (
     "update {table} set reasons = '[1]'",
     "update {table} set evaluated_at = evaluated_at + interval '1 day'",
@@ -46,7 +48,7 @@ async def kept(pool: Pool) -> list[object]:
 @pytest.mark.parametrize("by", ["the janitor", "a call of its own"])
 @pytest.mark.parametrize("table", ["gate_decisions", "gate_decisions_20260105"])
 @pytest.mark.parametrize("change", CHANGES)
-async def test_the_daemon_s_own_role_adds_and_changes_nothing(
+async def test_the_role_of_the_daemon_can_only_insert(
     pool: Pool, table: str, change: str, by: str
 ) -> None:
     if by == "the janitor":
@@ -58,7 +60,7 @@ async def test_the_daemon_s_own_role_adds_and_changes_nothing(
     await add(pool, FROZEN_NOW)
     before = await kept(pool)
     if change.startswith("truncate only") and table == "gate_decisions":
-        # Of a parent alone there is nothing to be emptied; PostgreSQL says so.
+        # PostgreSQL itself refuses TRUNCATE ONLY of a partitioned table.
         expected = "42809"
     else:
         expected = "P0001"
@@ -69,7 +71,7 @@ async def test_the_daemon_s_own_role_adds_and_changes_nothing(
     assert await kept(pool) == before
 
 
-async def test_room_is_made_a_week_ahead_and_told(pool: Pool) -> None:
+async def test_partitions_are_created_a_week_ahead(pool: Pool) -> None:
     keeper = janitor(pool, FROZEN_NOW)
     assert keeper.gate_ledger is None
     await keeper.make_room()
@@ -81,11 +83,11 @@ async def test_room_is_made_a_week_ahead_and_told(pool: Pool) -> None:
     await add(pool, Instant(FROZEN_NOW + 7 * DAY))
 
 
-async def test_what_is_kept_long_enough_goes_whole_days_at_a_time(pool: Pool) -> None:
+async def test_whole_days_are_dropped_after_retention(pool: Pool) -> None:
     await janitor(pool, FROZEN_NOW, 3).pass_once()
     await add(pool, Instant(FROZEN_NOW + DAY - 1))
     await add(pool, Instant(FROZEN_NOW + DAY))
-    # As long as a part of a day is to be kept, all of it is.
+    # A day is kept until the retention of its last instant has ended.
     await janitor(pool, Instant(FROZEN_NOW + 4 * DAY - 1), 3).pass_once()
     assert len(await kept(pool)) == 2
     await janitor(pool, Instant(FROZEN_NOW + 4 * DAY), 3).pass_once()
@@ -94,8 +96,8 @@ async def test_what_is_kept_long_enough_goes_whole_days_at_a_time(pool: Pool) ->
     assert await kept(pool) == []
 
 
-async def test_a_project_that_goes_takes_no_decision_with_it(pool: Pool) -> None:
-    """Values, and no references."""
+async def test_decisions_have_no_foreign_keys(pool: Pool) -> None:
+    """The rows contain values instead of foreign keys."""
     async with pool.transaction("look", read_only=True) as tx:
         found = await tx.rows(
             "select conname from pg_constraint where conrelid = 'gate_decisions'::regclass "

@@ -27,7 +27,7 @@ BOUND = OverrideBinding(PolicySource.SERVICE, 3)
         (NOW, NOW, BOUND, OverrideStatus.REVOKED),
     ],
 )
-def test_it_is_active_only_while_the_policy_that_it_is_bound_to_governs(
+def test_an_override_is_active_while_its_policy_revision_governs(
     expires_at: Instant,
     revoked_at: Instant | None,
     governing: OverrideBinding | None,
@@ -36,7 +36,7 @@ def test_it_is_active_only_while_the_policy_that_it_is_bound_to_governs(
     assert status(BOUND, expires_at, revoked_at, governing, NOW) is expected
 
 
-def test_it_ends_in_the_future_and_within_seven_days() -> None:
+def test_an_override_ends_within_seven_days() -> None:
     assert expiry_fault(NOW, NOW) == "must be in the future"
     assert expiry_fault(LATER, NOW) is None
     assert expiry_fault(Instant(NOW + 7 * DAY), NOW) is None

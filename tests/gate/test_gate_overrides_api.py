@@ -1,4 +1,4 @@
-"""Overrides: who lets through what is blocked, until when, by which revision, and how it ends."""
+"""Gate overrides: permission, expiry, policy revision, revocation and conflicts."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ BURNED = ((1_400, UP), (40, DOWN))
 
 
 async def blocked(gated: Gated, slug: str = "checkout") -> str:
-    """The path of a service whose budget is gone."""
+    """Creates a service whose error budget is used up, and returns its path."""
     return await gated.service(slug, *BURNED)
 
 
@@ -35,7 +35,7 @@ async def end(gated: Gated, path: str, uid: str, status: int = 204) -> Any:
     return await told(gated.api, "DELETE", where, status=status, who="project_admin")
 
 
-async def test_it_turns_block_into_allow_and_changes_nothing_that_was_seen(gated: Gated) -> None:
+async def test_an_override_turns_block_into_allow_and_keeps_the_state(gated: Gated) -> None:
     path = await blocked(gated)
     await gated.put(path)
     assert await active(gated, path, 404) == {"error": "none_active"}
@@ -73,7 +73,7 @@ async def test_it_turns_block_into_allow_and_changes_nothing_that_was_seen(gated
         ({"budget_exhausted": "ignore", "budget_consumed": "ignore"}, "ALLOW", "ALLOW", "ALLOW"),
     ],
 )
-async def test_it_changes_what_is_blocked_and_nothing_else(
+async def test_an_override_changes_only_block(
     gated: Gated, change: Any, state: str, action: str, overridden: str
 ) -> None:
     path = await blocked(gated)
@@ -88,7 +88,7 @@ async def test_it_changes_what_is_blocked_and_nothing_else(
     assert "override" in said
 
 
-async def test_it_ends_by_the_product_s_clock(gated: Gated) -> None:
+async def test_an_override_expires_by_the_clock(gated: Gated) -> None:
     path = await blocked(gated)
     await gated.put(path, max_seal_lag_seconds=86_400)
     made = await gated.let_through(path, 1, seconds=60)
@@ -107,11 +107,11 @@ async def test_it_ends_by_the_product_s_clock(gated: Gated) -> None:
         None,
     )
     assert await end(gated, path, made["id"], 409) == {"error": "override_not_active"}
-    # Its place is free.
+    # Another override can be created.
     await gated.let_through(path, 1)
 
 
-async def test_it_is_ended_by_hand_once_and_says_by_whom(gated: Gated) -> None:
+async def test_an_override_is_revoked_once_and_names_the_user(gated: Gated) -> None:
     path = await blocked(gated)
     await gated.put(path)
     made = await gated.let_through(path, 1)
@@ -137,7 +137,7 @@ async def test_it_is_ended_by_hand_once_and_says_by_whom(gated: Gated) -> None:
     ]
 
 
-async def test_an_edit_of_its_policy_ends_it_and_so_does_taking_it_away(gated: Gated) -> None:
+async def test_editing_or_deleting_the_policy_revokes_its_override(gated: Gated) -> None:
     path = await blocked(gated)
     await gated.put(path)
     first = await gated.let_through(path, 1)
@@ -152,17 +152,17 @@ async def test_an_edit_of_its_policy_ends_it_and_so_does_taking_it_away(gated: G
     assert (found["status"], found["revoked_reason"]) == ("revoked", "policy_deleted")
     listed = await told(gated.api, "GET", f"{path}/gate/overrides", who="viewer")
     assert [item["id"] for item in listed["items"]] == [second["id"], first["id"]]
-    # The same document once more is another revision: nothing of before lets it through.
+    # The same document again is another revision: the earlier override does not apply.
     await gated.put(path)
     assert (await gated.ask(path))["action"] == "BLOCK"
 
 
-async def test_an_edit_of_the_project_s_ends_only_what_inherited_it(gated: Gated) -> None:
+async def test_a_project_policy_edit_revokes_inherited_overrides_only(gated: Gated) -> None:
     heir, own, returned = [await blocked(gated, slug) for slug in ("heir", "own", "returned")]
     await gated.put(gated.project)
     await gated.put(own)
     by = {path: await gated.let_through(path, 1) for path in (heir, own, returned)}
-    # One that inherited it, and has a policy of its own since.
+    # The service inherited the policy before, and has its own policy now.
     await gated.put(returned)
     await gated.put(gated.project, 1, budget_consumed_percent=90)
     seen = {path: await record(gated, path, by[path]["id"]) for path in by}
@@ -173,11 +173,11 @@ async def test_an_edit_of_the_project_s_ends_only_what_inherited_it(gated: Gated
     }
 
 
-async def test_it_is_inert_while_another_policy_governs_and_then_back(gated: Gated) -> None:
+async def test_an_override_is_inert_while_another_policy_governs(gated: Gated) -> None:
     path = await blocked(gated)
     await gated.put(gated.project)
     made = await gated.let_through(path, 1)
-    # The service's own first revision has the same number, and is another.
+    # The first revision of the service's own policy has the same number, but is another revision.
     await gated.put(path)
     assert (await record(gated, path, made["id"]))["status"] == "inert"
     assert await active(gated, path, 404) == {"error": "none_active"}
@@ -188,14 +188,14 @@ async def test_it_is_inert_while_another_policy_governs_and_then_back(gated: Gat
     assert (await record(gated, path, other["id"]))["status"] == "revoked"
     assert (await record(gated, path, made["id"]))["status"] == "active"
     assert (await gated.ask(path))["override_id"] == made["id"]
-    # One that waits can be ended too, and does not come back.
+    # An inert override can be revoked, and does not become active again.
     await gated.put(path)
     await end(gated, path, made["id"])
     await remove(gated, path, 2)
     assert (await gated.ask(path))["action"] == "BLOCK"
 
 
-async def test_one_is_active_at_a_time_of_the_revision_that_was_seen(gated: Gated) -> None:
+async def test_one_override_is_active_for_the_current_revision(gated: Gated) -> None:
     path = await blocked(gated)
     assert await gated.let_through(path, 1, 404) == {"error": "not_configured"}
     await gated.put(path)
@@ -228,7 +228,7 @@ async def test_one_is_active_at_a_time_of_the_revision_that_was_seen(gated: Gate
         ({"id": NOWHERE}, "invalid JSON body"),
     ],
 )
-async def test_what_is_no_override_is_refused_by_its_field(
+async def test_an_invalid_override_is_refused_with_its_field(
     gated: Gated, change: Any, error: str
 ) -> None:
     path = await blocked(gated)
@@ -240,7 +240,7 @@ async def test_what_is_no_override_is_refused_by_its_field(
     assert (await told(gated.api, "GET", f"{path}/gate/overrides"))["items"] == []
 
 
-async def test_bounds_belong_to_what_is_taken(gated: Gated) -> None:
+async def test_the_bounds_of_an_override_are_inclusive(gated: Gated) -> None:
     path = await blocked(gated)
     await gated.put(path)
     made = await gated.let_through(path, 1, reason=f"  {'ä' * 500}\n", seconds=7 * 86_400)
@@ -250,7 +250,7 @@ async def test_bounds_belong_to_what_is_taken(gated: Gated) -> None:
     assert made["expires_at"] == "2026-01-05T00:00:00.001Z"
 
 
-async def test_another_service_s_is_not_found(gated: Gated) -> None:
+async def test_an_override_of_another_service_is_not_found(gated: Gated) -> None:
     path, other = await blocked(gated), await blocked(gated, "other")
     await gated.put(gated.project)
     made = await gated.let_through(path, 1)
@@ -263,7 +263,7 @@ async def test_another_service_s_is_not_found(gated: Gated) -> None:
     assert (await gated.ask(other))["action"] == "BLOCK"
 
 
-async def test_of_two_made_at_once_one_is(gated: Gated) -> None:
+async def test_of_two_concurrent_overrides_one_is_created(gated: Gated) -> None:
     path = await blocked(gated)
     await gated.put(path)
     found: list[tuple[int, Any]] = []
@@ -281,10 +281,8 @@ async def test_of_two_made_at_once_one_is(gated: Gated) -> None:
 
 
 @pytest.mark.parametrize("inherited", [False, True])
-async def test_an_edit_and_an_override_at_once_leave_nothing_that_lets_through(
-    gated: Gated, inherited: bool
-) -> None:
-    """Whoever comes first, no override of a revision that has ended is active."""
+async def test_a_concurrent_edit_leaves_no_active_override(gated: Gated, inherited: bool) -> None:
+    """In either order, no override of an ended revision is active."""
     path = await blocked(gated)
     where = gated.project if inherited else path
     await gated.put(where)
@@ -301,7 +299,9 @@ async def test_an_edit_and_an_override_at_once_leave_nothing_that_lets_through(
 async def edit_and_let_through(
     gated: Gated, path: str, where: str, revision: int
 ) -> dict[str, int]:
-    """At once: the policy is edited, and an override made of what it was; their statuses."""
+    """Edits the policy and creates an override of the previous revision concurrently; returns both
+    statuses.
+    """
     found: dict[str, int] = {}
 
     async def ask(name: str, who: str, method: str, of: str, body: Any) -> None:

@@ -1,4 +1,4 @@
-"""Policies of the gate: whose governs, what each field may be, and numbers that are given once."""
+"""Gate policies: inheritance, validation of each field, and revision numbers."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ async def audited(gated: Gated) -> list[tuple[str, str]]:
     )
 
 
-async def test_a_policy_is_put_read_and_taken_away(gated: Gated) -> None:
+async def test_a_policy_is_put_read_and_deleted(gated: Gated) -> None:
     path = await new(gated.api, "checkout")
     for where in (path, gated.project):
         assert await policy_of(gated, where, 404) == {"error": "not_configured"}
@@ -52,7 +52,7 @@ async def test_a_policy_is_put_read_and_taken_away(gated: Gated) -> None:
     assert await audited(gated) == [("gate_policy.create", of), ("gate_policy.delete", of)]
 
 
-async def test_the_service_s_own_governs_else_the_project_s(gated: Gated) -> None:
+async def test_a_service_uses_its_own_policy_or_that_of_its_project(gated: Gated) -> None:
     path, other = await new(gated.api, "checkout"), await new(gated.api, "other")
     of_project = await gated.put(gated.project, budget_consumed_percent=50)
     assert (of_project["policy_source"], of_project["policy_owner_id"]) == (
@@ -66,7 +66,7 @@ async def test_the_service_s_own_governs_else_the_project_s(gated: Gated) -> Non
     assert await policy_of(gated, path) == own
     assert await policy_of(gated, other) == of_project
     assert await policy_of(gated, gated.project) == of_project
-    # What is inherited is not the service's to take away.
+    # A service cannot delete an inherited policy.
     assert await remove(gated, other, 1, 404) == {"error": "not_configured"}
     await remove(gated, path, 1)
     assert await policy_of(gated, path) == of_project
@@ -74,7 +74,7 @@ async def test_the_service_s_own_governs_else_the_project_s(gated: Gated) -> Non
     assert (said["policy_source"], said["policy_owner_id"]) == ("project", str(gated.api.project))
 
 
-async def test_numbers_are_given_once_across_taking_away_and_making_anew(gated: Gated) -> None:
+async def test_revision_numbers_are_not_reused_after_a_deletion(gated: Gated) -> None:
     path = await new(gated.api, "checkout")
     for where in (path, gated.project):
         seen = [(await gated.put(where))["revision"]]
@@ -86,14 +86,14 @@ async def test_numbers_are_given_once_across_taking_away_and_making_anew(gated: 
         assert seen == [1, 2, 3, 4]
 
 
-async def test_the_same_document_again_changes_nothing_and_ends_no_override(gated: Gated) -> None:
+async def test_putting_the_same_document_again_changes_nothing(gated: Gated) -> None:
     path = await gated.service()
     made = await gated.put(path)
     override = await gated.let_through(path, 1)
     before = await audited(gated)
     gated.clock.forward(60)
     assert await gated.put(path, 1) == made
-    # It must be known which one it is the same as.
+    # The request must name the current revision.
     assert await gated.put(path, None, 409) == {"error": "revision_conflict"}
     assert await gated.put(path, 2, 409) == {"error": "revision_conflict"}
     assert await audited(gated) == before
@@ -102,7 +102,7 @@ async def test_the_same_document_again_changes_nothing_and_ends_no_override(gate
 
 
 @pytest.mark.parametrize("where", ["service", "project"])
-async def test_who_saw_another_revision_is_refused(gated: Gated, where: str) -> None:
+async def test_a_wrong_expected_revision_is_refused(gated: Gated, where: str) -> None:
     path = await new(gated.api, "checkout") if where == "service" else gated.project
     for unseen in (0, 1, 7):
         assert await gated.put(path, unseen, 409) == {"error": "revision_conflict"}
@@ -131,7 +131,7 @@ async def test_who_saw_another_revision_is_refused(gated: Gated, where: str) -> 
     ],
 )
 @pytest.mark.parametrize("where", ["service", "project"])
-async def test_what_is_taken_away_is_named_by_its_number(
+async def test_a_deletion_needs_the_expected_revision(
     gated: Gated, where: str, given: str | None, error: str
 ) -> None:
     path = await new(gated.api, "checkout") if where == "service" else gated.project
@@ -187,7 +187,7 @@ async def test_what_is_taken_away_is_named_by_its_number(
         ({"clauses": {"nothing": "block"}}, "invalid JSON body"),
     ],
 )
-async def test_what_is_no_policy_is_refused_by_its_field(
+async def test_an_invalid_policy_is_refused_with_its_field(
     gated: Gated, change: dict[str, Any], error: str
 ) -> None:
     path = await new(gated.api, "checkout")
@@ -210,7 +210,7 @@ async def test_what_is_no_policy_is_refused_by_its_field(
         {"schema_version": 2, "window_mode": "all", "window": ...},
     ],
 )
-async def test_bounds_belong_to_what_is_taken(gated: Gated, given: dict[str, Any]) -> None:
+async def test_the_bounds_of_a_policy_are_inclusive(gated: Gated, given: dict[str, Any]) -> None:
     path = await new(gated.api, "checkout")
     made = await gated.put(path, **given)
     body = policy(**given)
@@ -227,7 +227,7 @@ async def test_bounds_belong_to_what_is_taken(gated: Gated, given: dict[str, Any
     }
 
 
-async def test_a_bound_that_runs_of_a_member_can_never_meet_is_refused(gated: Gated) -> None:
+async def test_a_seal_lag_below_the_longest_run_of_a_member_is_refused(gated: Gated) -> None:
     path = await new(gated.api, "slow")
     slow = await gated.api.new_monitor(interval_seconds=600, timeout_seconds=300)
     await told(gated.api, "PUT", f"{path}/declaration", document(slow.uid))
@@ -239,7 +239,7 @@ async def test_a_bound_that_runs_of_a_member_can_never_meet_is_refused(gated: Ga
         assert (await gated.put(where, max_seal_lag_seconds=480))["revision"] == 1
 
 
-async def test_of_those_who_saw_the_same_one_wins(gated: Gated) -> None:
+async def test_of_concurrent_edits_of_one_revision_one_succeeds(gated: Gated) -> None:
     path = await new(gated.api, "checkout")
     for where in (path, gated.project):
         for seen in (None, 1):
@@ -249,7 +249,7 @@ async def test_of_those_who_saw_the_same_one_wins(gated: Gated) -> None:
 
 
 async def put_at_once(gated: Gated, where: str, seen: int | None) -> list[int]:
-    """The statuses of four who put a document of their own."""
+    """Puts four different documents concurrently and returns the statuses."""
     found: list[int] = []
 
     async def put(percent: int) -> None:

@@ -1,4 +1,4 @@
-"""A draft is held against the past: what the API tells is what each minute was; nothing moves."""
+"""The replay of a draft policy over the HTTP API: the state of each minute, without any write."""
 
 from itertools import pairwise
 from typing import Any
@@ -29,8 +29,9 @@ TABLES = ("gate_policies", "gate_overrides", "gate_decisions", "audit_entries")
 
 
 async def a_service(api: Api) -> str:
-    """Two days of it: a day up, then ten minutes down, and up since; 99 % of a day to keep, which
-    leaves 14.4 minutes."""
+    """Creates a service with two days of history: a day up, then ten minutes down, and up since.
+    The objective is 99 % of a day, which allows 14.4 minutes.
+    """
     path = await declared(api)
     await told(api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 99})
     await sealed(api, path, (1440, UP), (10, DOWN), (1430, UP))
@@ -58,20 +59,20 @@ async def replayed(api: Api, path: str, days: int = 3, **given: Any) -> Any:
 
 
 def spans_of(found: Any, which: str) -> list[tuple[int, str, list[str]]]:
-    """(minutes before now, state, reasons) of each, the earliest first."""
+    """Returns (minutes before now, state, reasons) of each span, the earliest first."""
     return [
         ((FROZEN_NOW - from_text(span["from"])) // MINUTE, span["state"], span["reasons"])
         for span in found[which]
     ]
 
 
-async def test_a_day_that_burned_seven_tenths_is_told_to_the_minute(api: Api) -> None:
+async def test_a_replay_is_exact_to_the_minute(api: Api) -> None:
     path = await a_service(api)
     found = await replayed(api, path)
     assert found["to"] == to_text(FROZEN_NOW)
     assert spans_of(found, "in_force") == [(3 * 1440, "NOT_CONFIGURED", ["not_configured"])]
-    # A budget is told from an hour on; half of it is used 7.2 minutes into the outage, and that is
-    # so until the window has left so much of the outage behind.
+    # A budget is known after one measured hour. Half of it is used 7.2 minutes into the outage,
+    # until enough of the outage has left the window.
     assert spans_of(found, "draft") == [
         (3 * 1440, "UNKNOWN", ["no_governing_revision"]),
         (2880, "UNKNOWN", ["never_sealed"]),
@@ -81,7 +82,7 @@ async def test_a_day_that_burned_seven_tenths_is_told_to_the_minute(api: Api) ->
     ]
 
 
-async def test_what_an_earlier_policy_said_is_told_while_it_governed(api: Api) -> None:
+async def test_the_policy_in_force_is_replayed_from_its_start(api: Api) -> None:
     path = await a_service(api)
     await told(api, "PUT", f"{path}/gate/policy", DRAFT)
     async with api.pool.transaction("began") as tx:
@@ -95,7 +96,7 @@ async def test_what_an_earlier_policy_said_is_told_while_it_governed(api: Api) -
     assert spans_of(found, "draft")[-1] == (1432, "BLOCK", ["budget_consumed"])
 
 
-async def test_decisions_are_judged_again_by_their_own_facts(api: Api) -> None:
+async def test_decisions_are_replayed_with_their_own_evidence(api: Api) -> None:
     path = await a_service(api)
     await told(api, "PUT", f"{path}/gate/policy", DRAFT)
     decision = await told(api, "POST", f"{path}/gate")
@@ -113,7 +114,7 @@ async def test_decisions_are_judged_again_by_their_own_facts(api: Api) -> None:
     assert [await api.rows(f"select count(*) from {table}") for table in TABLES] == before
 
 
-async def test_what_cannot_be_tried_is_refused_by_field(api: Api) -> None:
+async def test_an_invalid_draft_is_refused_with_its_field(api: Api) -> None:
     path = await a_service(api)
     there = f"{path}/gate/policy/replay"
     assert await refused(api, "POST", there, {**DRAFT, "window": None}, 400)
@@ -127,7 +128,7 @@ async def test_what_cannot_be_tried_is_refused_by_field(api: Api) -> None:
     await told(api, "POST", f"{elsewhere}/gate/policy/replay", DRAFT, 404, who="org_admin")
 
 
-async def test_trying_costs_what_asking_costs(api: Api) -> None:
+async def test_a_replay_takes_a_token_of_the_rate_limit(api: Api) -> None:
     path = await a_service(api)
     for _ in range(10):
         await replayed(api, path, days=1)

@@ -1,4 +1,6 @@
-"""A replay in a few looks says of every minute what looking at each of them says."""
+"""The replay evaluates only the instants at which something changes, and equals an evaluation of
+every minute.
+"""
 
 import random
 from collections.abc import Sequence
@@ -48,7 +50,7 @@ ONE_RULE = BurnRule(2 * HOUR, 10 * MINUTE, Fraction(3), BurnSeverity.PAGE)
 
 
 def life(seed: int, minutes: int) -> list[MinuteRun]:
-    """Runs of minutes, with gaps where nothing is sealed."""
+    """Returns runs of minutes, with gaps where no minute is sealed."""
     rnd = random.Random(seed)
     runs: list[MinuteRun] = []
     at = BEGIN
@@ -121,7 +123,7 @@ def by_minute(said: list[ReplayedSpan]) -> list[tuple[Instant, GateState, tuple[
 
 
 @given(pasts(), documents(), documents(), st.integers(0, 3_000), st.integers(0, 3_000))
-def test_every_minute_is_judged_as_if_it_had_been_looked_at(
+def test_the_replay_equals_an_evaluation_of_every_minute(
     past: ServicePast, first: Document, second: Document, changed: int, ended: int
 ) -> None:
     within = TimeSpan(Instant(BEGIN + 200 * MINUTE), Instant(BEGIN + 3_000 * MINUTE))
@@ -137,7 +139,7 @@ def test_every_minute_is_judged_as_if_it_had_been_looked_at(
         assert (earlier.state, set(earlier.reasons)) != (later.state, set(later.reasons))
 
 
-def test_the_same_reasons_are_the_same_whichever_window_says_them_first() -> None:
+def test_the_order_of_windows_does_not_split_spans() -> None:
     document = Document(
         schema_version=2,
         window_mode=WindowMode.ALL,
@@ -150,7 +152,7 @@ def test_the_same_reasons_are_the_same_whichever_window_says_them_first() -> Non
         max_seal_lag_seconds=900,
         unknown_behavior=UnknownBehavior.BLOCK,
     )
-    # A gap that only the longer window still sees, and then one that both see.
+    # A gap that only the longer window contains, and then a gap that both contain.
     gaps = [DAY, 5 * DAY]
     edges = [0, gaps[0], gaps[0] + HOUR, gaps[1], gaps[1] + HOUR, 6 * DAY]
     runs = [
@@ -164,7 +166,7 @@ def test_the_same_reasons_are_the_same_whichever_window_says_them_first() -> Non
     assert said == [ReplayedSpan(within, GateState.UNKNOWN, ("budget_withheld", "never_evaluated"))]
 
 
-def test_what_is_gone_is_unknown_and_not_allowed() -> None:
+def test_deleted_data_is_unknown_and_not_allowed() -> None:
     blocking = Document(
         schema_version=1,
         window_mode=WindowMode.ONE,
@@ -201,8 +203,10 @@ INCIDENTS = Document(
 )
 
 
-def test_that_no_incident_was_open_says_nothing_of_what_could_not_be_seen() -> None:
-    """Nobody knew of trouble that one would have been opened for; nor do we, where it is gone."""
+def test_no_incident_during_unknown_health_is_unknown() -> None:
+    """While health was unknown or is no longer stored, an incident could have been open
+    unnoticed.
+    """
     lengths = [
         (10, MinuteRun, UP),
         (5, MinuteRun, BLIND),
@@ -215,7 +219,7 @@ def test_that_no_incident_was_open_says_nothing_of_what_could_not_be_seen() -> N
         until = Instant(at + minutes * MINUTE)
         runs += [MinuteRun(TimeSpan(at, until), each)] if is_kept else []
         at = until
-    # Its health was not known, though it was good either way.
+    # The health was unknown, although both possible states are good.
     runs.append(MinuteRun(TimeSpan(at, Instant(at + 5 * MINUTE)), UP, is_seen=False))
     past = ServicePast(
         runs, BEGIN, BEGIN, [], [TimeSpan(Instant(BEGIN + 12 * MINUTE), Instant(at))]
@@ -231,14 +235,14 @@ def test_that_no_incident_was_open_says_nothing_of_what_could_not_be_seen() -> N
         assert said[-1] == (31, "UNKNOWN")
 
 
-def test_a_service_of_which_nothing_was_sealed_was_not_seen() -> None:
+def test_a_service_without_sealed_minutes_is_unknown() -> None:
     past = ServicePast([], None, BEGIN, [], [])
     within = TimeSpan(BEGIN, Instant(BEGIN + DAY))
     said = [each for each in replay(past, [(within, INCIDENTS)], within) if each is not None]
     assert said == [ReplayedSpan(within, GateState.UNKNOWN, ("facts_stale",))]
 
 
-def test_at_the_instant_at_which_its_time_begins_nothing_was_measured() -> None:
+def test_nothing_is_measured_at_the_start_of_a_service() -> None:
     runs = [MinuteRun(TimeSpan(BEGIN, Instant(BEGIN + HOUR)), UP)]
     past = ServicePast(runs, BEGIN, BEGIN, [ObjectiveSpan("24h", 990_000, True, (ONE_RULE,))], [])
     (window,) = facts_at(past, Sums(runs), BEGIN).windows
@@ -248,7 +252,7 @@ def test_at_the_instant_at_which_its_time_begins_nothing_was_measured() -> None:
     assert (window.withheld, window.good_us) == (None, MINUTE)
 
 
-def test_rules_of_two_windows_that_look_at_the_same_ranges_are_judged_alike() -> None:
+def test_equal_burn_ranges_of_two_windows_give_equal_results() -> None:
     document = Document(
         schema_version=2,
         window_mode=WindowMode.ALL,

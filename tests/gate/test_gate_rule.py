@@ -1,4 +1,6 @@
-"""The gate's algebra, every combination of it, against a second one written from the text."""
+"""Every combination of the gate's decision table, compared with a model that follows the
+specification.
+"""
 
 from itertools import product
 
@@ -28,7 +30,7 @@ def by_the_text(
     unknown_behavior: UnknownBehavior,
     is_overridden: bool,
 ) -> tuple[str, str]:
-    """(state, what is done), sentence by sentence."""
+    """Returns (state, action), one branch for each sentence of the specification."""
     pairs = list(zip(assigned, verdicts, strict=True))
     if ("block", True) in pairs:
         state, action = "BLOCK", "BLOCK"
@@ -48,7 +50,7 @@ def finding(clause: GateClause, matches: bool | None, window: str | None = None)
     return Finding(clause, matches, why, window)
 
 
-def test_every_combination_is_what_the_text_says() -> None:
+def test_every_combination_matches_the_model() -> None:
     assignments = list(product(GateClauseAssignment, repeat=len(CLAUSES)))
     for verdicts in product(VERDICTS, repeat=len(CLAUSES)):
         findings = [finding(c, v) for c, v in zip(CLAUSES, verdicts, strict=True)]
@@ -74,7 +76,7 @@ _POLICY = st.fixed_dictionaries(dict.fromkeys(CLAUSES, st.sampled_from(GateClaus
 
 @given(_POLICY, _FOUND, st.sampled_from(UnknownBehavior))
 @settings(max_examples=examples(500), deadline=None)
-def test_over_several_windows_the_worst_decides_and_silence_never_allows(
+def test_the_worst_window_decides_and_a_missing_finding_never_allows(
     clauses: dict[GateClause, GateClauseAssignment],
     found: list[tuple[GateClause, bool | None, str | None]],
     behavior: UnknownBehavior,
@@ -93,7 +95,7 @@ def test_over_several_windows_the_worst_decides_and_silence_never_allows(
 
 
 @given(_POLICY, _FOUND, st.sampled_from(UnknownBehavior))
-def test_everything_that_matched_or_could_not_be_decided_is_a_reason(
+def test_each_matching_or_unknown_finding_is_a_reason(
     clauses: dict[GateClause, GateClauseAssignment],
     found: list[tuple[GateClause, bool | None, str | None]],
     behavior: UnknownBehavior,

@@ -1,5 +1,5 @@
-"""The gate for people: what it said and why in plain words, its policies and overrides by forms,
-and what a draft would have said, with nothing written.
+"""The screens of the gate: decisions with their reasons, the forms of policies and overrides, and
+the replay of a draft, which writes nothing.
 """
 
 import re
@@ -87,7 +87,9 @@ def admin(api: Api) -> Principal:
 
 
 async def a_service(api: Api, bad_minutes: int = 0, **given_: Any) -> ServiceRow:
-    """With a day behind it, in each of whose hours so many minutes were bad, and 99 % to keep."""
+    """Creates a service with 24 hours of history, the given bad minutes per hour, and an objective
+    of 99 %.
+    """
     monitor = await api.new_monitor()
     return await lived(
         api,
@@ -120,13 +122,13 @@ async def sent(api: Api, path: str, who: str = "project_admin", **typed: str) ->
     return await api.ask(who, "POST", path, data=text.encode(), headers=FORM)
 
 
-async def test_a_project_that_asked_nothing_is_taught_how(api: Api) -> None:
+async def test_a_project_without_decisions_shows_the_command(api: Api) -> None:
     page = await seen(api, f"/projects/{api.project}/gate")
     assert first_line(page) == "No gate decisions yet"
     assert "leadline gate check" in page
 
 
-async def test_a_service_without_a_policy_is_not_said_to_be_allowed(api: Api) -> None:
+async def test_a_service_without_a_policy_is_not_shown_as_allowed(api: Api) -> None:
     service = await a_service(api)
     page = await seen(api, f"/services/{service.uid}/gate")
     assert first_line(page) == "Shop has no gate policy"
@@ -138,7 +140,7 @@ async def test_a_service_without_a_policy_is_not_said_to_be_allowed(api: Api) ->
     assert "no policy is configured" in listed
 
 
-async def test_what_blocks_is_told_with_its_figures_and_in_the_ledger(api: Api) -> None:
+async def test_a_blocking_decision_shows_its_figures(api: Api) -> None:
     service = await a_service(api, bad_minutes=6)
     await with_policy(api, service)
     uid = await asked(api, service)
@@ -157,7 +159,7 @@ async def test_what_blocks_is_told_with_its_figures_and_in_the_ledger(api: Api) 
     assert "must not be released" in first_line(await seen(api, f"/services/{service.uid}/gate"))
 
 
-async def test_one_may_look_through_the_ledger_of_one_service(api: Api) -> None:
+async def test_decisions_are_filtered_by_service(api: Api) -> None:
     service = await a_service(api)
     other = await lived(api, "Mill")
     await asked(api, service)
@@ -200,7 +202,7 @@ async def test_a_policy_is_saved_and_refused_by_its_form(api: Api) -> None:
     assert "has no gate policy" in await seen(api, f"/services/{service.uid}/gate")
 
 
-async def test_the_policy_of_the_project_is_inherited_until_there_is_an_own(api: Api) -> None:
+async def test_a_service_inherits_the_project_policy_until_it_has_its_own(api: Api) -> None:
     service = await a_service(api)
     here = f"/projects/{api.project}/gate/policy"
     answer = await sent(api, here, "editor", act="save", revision="", **TYPED)
@@ -215,7 +217,7 @@ async def counted(api: Api) -> list[Any]:
     return [await api.rows(f"select count(*) from {table}") for table in tables]
 
 
-async def test_a_draft_is_tried_on_the_past_and_nothing_is_written(api: Api) -> None:
+async def test_a_draft_is_replayed_without_a_write(api: Api) -> None:
     service = await a_service(api, bad_minutes=6)
     await with_policy(api, service)
     await asked(api, service)
@@ -231,7 +233,7 @@ async def test_a_draft_is_tried_on_the_past_and_nothing_is_written(api: Api) -> 
     assert await counted(api) == before
 
 
-async def test_an_override_is_made_and_ended_by_an_admin_alone(api: Api) -> None:
+async def test_only_admins_create_and_revoke_overrides(api: Api) -> None:
     service = await a_service(api, bad_minutes=6)
     await with_policy(api, service)
     here = f"/services/{service.uid}/gate"
@@ -260,9 +262,7 @@ async def test_an_override_is_made_and_ended_by_an_admin_alone(api: Api) -> None
 
 
 @given(documents(), some_facts())
-def test_every_finding_is_told_in_words_and_none_twice(
-    document: Document, facts: GateFacts
-) -> None:
+def test_every_finding_has_one_line(document: Document, facts: GateFacts) -> None:
     evidence = Evidence(policy=governed(document), facts=facts, override=None)
     said = evaluate_policy(evidence)
     told = lines(evidence)
@@ -280,13 +280,13 @@ def test_every_finding_is_told_in_words_and_none_twice(
     assert len(document_lines(document)) == 8
 
 
-def test_every_word_of_the_interface_has_plain_words() -> None:
+def test_every_code_has_a_text() -> None:
     codes = [*(clause.value for clause in GateClause), *(why.value for why in UnavailableReason)]
     for code in [*codes, "not_configured"]:
         assert short(code) != code
 
 
-async def test_what_names_nothing_that_is_there_is_not_found(api: Api) -> None:
+async def test_unknown_and_foreign_ids_are_not_found(api: Api) -> None:
     service = await a_service(api)
     await with_policy(api, service)
     uid = await asked(api, service)
@@ -300,7 +300,7 @@ async def test_what_names_nothing_that_is_there_is_not_found(api: Api) -> None:
         assert (await api.ask("org_admin", "GET", path)).status_code == 404, what
 
 
-async def test_a_day_is_replayed_by_what_is_sealed(api: Api) -> None:
+async def test_a_day_is_replayed_from_sealed_minutes(api: Api) -> None:
     service = await a_service(api, bad_minutes=6)
     async with api.pool.transaction("policy") as tx:
         await put_policy(tx, admin(api), api.project, service.uid, None, POLICY)
@@ -310,7 +310,7 @@ async def test_a_day_is_replayed_by_what_is_sealed(api: Api) -> None:
     plot = page[page.index("Gate replay") :]
     assert "BLOCK from" in plot
     assert "the error budget is used up" in plot
-    # Before the service's time nothing can be told.
+    # The state before the start of the service is unknown.
     assert "UNKNOWN from" in plot
 
 
@@ -325,7 +325,7 @@ OLDER = Document(
 )
 
 
-async def test_a_form_that_is_sent_as_it_was_changes_nothing(api: Api) -> None:
+async def test_an_unchanged_policy_form_changes_nothing(api: Api) -> None:
     service = await a_service(api, bad_minutes=6)
     await with_policy(api, service, OLDER)
     gate = f"/services/{service.uid}/gate"
@@ -338,7 +338,7 @@ async def test_a_form_that_is_sent_as_it_was_changes_nothing(api: Api) -> None:
     assert "Override by" in page
 
 
-async def test_an_older_policy_becomes_one_of_all_windows_by_the_form(api: Api) -> None:
+async def test_the_form_upgrades_an_older_policy_to_all_windows(api: Api) -> None:
     service = await a_service(api)
     await with_policy(api, service, OLDER)
     gate = f"/services/{service.uid}/gate"
@@ -348,7 +348,7 @@ async def test_an_older_policy_becomes_one_of_all_windows_by_the_form(api: Api) 
     assert "revision 2 of the service" in await seen(api, gate)
 
 
-async def test_a_policy_that_was_not_deleted_is_shown_as_it_is(api: Api) -> None:
+async def test_a_refused_deletion_shows_the_current_policy(api: Api) -> None:
     service = await a_service(api)
     await with_policy(api, service)
     here = f"/services/{service.uid}/gate/policy"
@@ -362,7 +362,7 @@ async def test_a_policy_that_was_not_deleted_is_shown_as_it_is(api: Api) -> None
     assert "Your input is kept" not in page
 
 
-async def test_what_somebody_else_saved_can_be_saved_over_by_who_has_seen_it(api: Api) -> None:
+async def test_a_concurrent_save_can_be_overwritten_after_review(api: Api) -> None:
     service = await a_service(api)
     await with_policy(api, service)
     here = f"/services/{service.uid}/gate/policy"
@@ -378,7 +378,7 @@ async def test_what_somebody_else_saved_can_be_saved_over_by_who_has_seen_it(api
     assert again.status_code == 303
 
 
-async def test_a_reason_may_have_lines_as_browsers_send_them(api: Api) -> None:
+async def test_a_reason_can_have_several_lines(api: Api) -> None:
     service = await a_service(api, bad_minutes=6)
     await with_policy(api, service)
     here = f"/services/{service.uid}/gate"
@@ -388,7 +388,7 @@ async def test_a_reason_may_have_lines_as_browsers_send_them(api: Api) -> None:
     assert found[0] == "one\ntwo"
 
 
-async def test_a_revision_that_is_no_number_is_no_fault_of_ours(api: Api) -> None:
+async def test_a_malformed_revision_is_a_client_error(api: Api) -> None:
     service = await a_service(api)
     await with_policy(api, service)
     given_ = {**OVERRIDE, "revision": "%C2%B2", "reason": "x"}
@@ -396,8 +396,8 @@ async def test_a_revision_that_is_no_number_is_no_fault_of_ours(api: Api) -> Non
     assert answer.status_code == 400
 
 
-def test_the_first_that_is_told_is_what_the_answer_rests_on() -> None:
-    """What cannot be told beside it blocks nothing."""
+def test_the_first_line_is_the_reason_of_the_decision() -> None:
+    """An unknown clause next to a blocking clause is not the reason of BLOCK."""
     facts = GateFacts(
         at=FROZEN_NOW,
         governing=None,
@@ -415,7 +415,7 @@ def test_the_first_that_is_told_is_what_the_answer_rests_on() -> None:
     assert because(said.reasons).startswith("an incident is open")
 
 
-async def test_a_draft_that_is_tried_too_often_is_kept(api: Api) -> None:
+async def test_a_rate_limited_draft_keeps_its_input(api: Api) -> None:
     service = await a_service(api)
     here = f"/services/{service.uid}/gate/policy"
     typed = {**TYPED, "percent": "37"}
@@ -428,9 +428,7 @@ async def test_a_draft_that_is_tried_too_often_is_kept(api: Api) -> None:
     assert 'value="37"' in await text_of(answer)
 
 
-async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_screen_is_read_in_one_snapshot(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     service = await a_service(api, bad_minutes=6)
     await with_policy(api, service)
     here = f"/services/{service.uid}/gate"
@@ -458,7 +456,7 @@ async def test_a_page_is_of_one_moment_whatever_is_saved_meanwhile(
 
 
 def lived_facts(**given_: Any) -> GateFacts:
-    """Of a service of which all is known, and well."""
+    """Facts of a service for which every input is known and good."""
     rule = RuleFacts(
         key="24h page 1h/5m 14.4",
         severity=BurnSeverity.PAGE,
@@ -505,7 +503,7 @@ def notes_of(facts: GateFacts) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("reason", [None, SignalReason.NEVER_EVALUATED])
-def test_what_is_still_to_be_looked_at_is_not_said_to_be_set_up_so(
+def test_a_pending_evaluation_has_its_own_text(
     reason: SignalReason | None,
 ) -> None:
     live = SignalFacts(armed=reason is None, reason=reason, evaluated_at=None, lease_until=None)
@@ -514,7 +512,7 @@ def test_what_is_still_to_be_looked_at_is_not_said_to_be_set_up_so(
     }
 
 
-def test_a_burn_rule_that_is_still_to_be_looked_at_is_not_said_to_be_missing() -> None:
+def test_a_pending_burn_rule_is_not_shown_as_missing() -> None:
     rule = lived_facts().windows[0].rules[0]
     unseen = replace(rule, evaluated_at=None, last_verdict=None)
     rules = [unseen, replace(unseen, severity=BurnSeverity.TICKET)]
@@ -523,14 +521,14 @@ def test_a_burn_rule_that_is_still_to_be_looked_at_is_not_said_to_be_missing() -
     }
 
 
-def test_who_looked_and_saw_nothing_is_not_said_not_to_have_looked() -> None:
+def test_an_unknown_evaluation_is_not_shown_as_missing() -> None:
     assert notes_of(lived_facts(seen=ServiceCondition.UNKNOWN)) == {
         "facts_stale": "The last evaluation failed."
     }
 
 
-def test_what_is_allowed_is_the_same_to_the_second_on_every_page() -> None:
-    """By whole numbers, as the service's own page has it."""
+def test_the_budget_is_equal_to_the_second_on_every_screen() -> None:
+    """The values are rounded with integers, like those of the service screen."""
     for objective in range(999_001, 1_000_000, 7):
         measured = 10_000 * 100 * SECOND
         bad = (1_000_000 - objective) * SECOND
@@ -541,7 +539,7 @@ def test_what_is_allowed_is_the_same_to_the_second_on_every_page() -> None:
         assert left == right
 
 
-async def test_an_override_that_was_inert_is_not_said_to_have_been_active(api: Api) -> None:
+async def test_an_inert_override_is_not_shown_as_active(api: Api) -> None:
     service = await a_service(api)
     await with_policy(api, None)
     here = f"/services/{service.uid}/gate"
@@ -559,7 +557,7 @@ async def test_an_override_that_was_inert_is_not_said_to_have_been_active(api: A
     assert found[0].endswith(" inert->revoked")
 
 
-async def test_what_was_said_once_is_not_said_to_be_so_now(api: Api) -> None:
+async def test_an_old_decision_is_not_shown_as_current(api: Api) -> None:
     service = await a_service(api)
     await with_policy(api, service)
     await asked(api, service)
@@ -570,7 +568,7 @@ async def test_what_was_said_once_is_not_said_to_be_so_now(api: Api) -> None:
     assert first_line(await seen(api, here)) == "Shop has no gate policy"
 
 
-async def test_an_override_is_of_the_policy_that_its_maker_saw(api: Api) -> None:
+async def test_an_override_is_for_the_policy_that_the_form_showed(api: Api) -> None:
     """The first revision of a service's own policy is not that of its project's."""
     service = await a_service(api, bad_minutes=6)
     await with_policy(api, None)
@@ -584,6 +582,6 @@ async def test_an_override_is_of_the_policy_that_its_maker_saw(api: Api) -> None
     assert await api.rows("select 1 from gate_overrides") == []
 
 
-def test_what_is_sealed_of_a_time_to_come_is_not_said_to_be_too_old() -> None:
+def test_a_watermark_in_the_future_is_reported_as_a_clock_error() -> None:
     facts = lived_facts(sealed_through=Instant(FROZEN_NOW + DAY))
     assert notes_of(facts) == {"seal_stale": "Sealed data ends after the query: check the clocks."}

@@ -1,5 +1,5 @@
-"""The gate before real clients on real sockets: how many at once and a minute, and those that go
-away before they are answered.
+"""Rate and concurrency limits of the gate with real clients on real sockets, and clients that
+disconnect before the answer.
 """
 
 import socket
@@ -18,13 +18,13 @@ from tests.support.app.serving import NOWHERE, told
 from tests.support.app.sockets import Told, asked, held, request, served
 from tests.support.worlds.blocked import until_blocked
 
-# The rates of the interface, and room for all who come at once.
+# The rates of the interface, and enough permits for all concurrent requests.
 RATES = RateLimits(inflight_process=200, principal_per_minute=10, process_per_minute=60)
 
 
 @pytest.fixture
 async def limited(dsn: str, passwords: Passwords) -> AsyncIterator[Gated]:
-    """With the bounds that hold where nobody says otherwise."""
+    """A gate with the default limits."""
     async with open_gated(dsn, passwords, GATE) as made:
         yield made
 
@@ -36,7 +36,7 @@ async def rated(dsn: str, passwords: Passwords) -> AsyncIterator[Gated]:
 
 
 async def tokens(gated: Gated, count: int) -> list[dict[str, str]]:
-    """Credentials of one and the same person's tokens, each a principal of its own."""
+    """Returns credentials of several tokens of one user. Each token is its own principal."""
     made = []
     for number in range(count):
         body = {"name": f"t{number}", "role": "viewer"}
@@ -66,9 +66,7 @@ def codes(found: list[Told]) -> Counter[str]:
     return Counter("decided" if t.status == 200 else t.body["error"] for t in found)
 
 
-async def test_eight_at_once_two_of_a_principal_and_who_is_turned_away_costs_nothing(
-    limited: Gated, dsn: str
-) -> None:
+async def test_concurrency_limits_and_refusals_take_no_token(limited: Gated, dsn: str) -> None:
     path = await limited.service()
     people = await tokens(limited, 5)
     inside: list[Told] = []
@@ -86,7 +84,7 @@ async def test_eight_at_once_two_of_a_principal_and_who_is_turned_away_costs_not
                     again = await asked(port, gate(path, credential))
                     assert (again.status, again.body) == (429, {"error": "principal_inflight"})
                     assert again.headers["retry-after"] == "1"
-            # All places are taken, whoever asks, and for whatever of the ledger.
+            # All permits are taken, for every principal and also for reads of decisions.
             ledger = f"/api/v1{limited.project}/gate/decisions"
             read = f"{ledger}?from=2026-01-05T00:00:00Z&to=2026-01-06T00:00:00Z"
             one = f"{ledger}/{NOWHERE}"
@@ -95,7 +93,7 @@ async def test_eight_at_once_two_of_a_principal_and_who_is_turned_away_costs_not
             for found in await together(port, sent):
                 assert (found.status, found.body) == (429, {"error": "process_inflight"})
                 assert found.headers["retry-after"] == "1"
-        # None of those that were turned away has taken a token: each has its ten.
+        # The refused requests took no token: each principal has its ten.
         left = []
         for credential in people:
             for _ in range(11):
@@ -105,7 +103,7 @@ async def test_eight_at_once_two_of_a_principal_and_who_is_turned_away_costs_not
     assert await limited.count() == 50
 
 
-async def test_ten_a_minute_of_a_principal_and_the_wait_is_to_the_next_token(
+async def test_the_rate_limit_of_a_principal_and_its_retry_after(
     rated: Gated,
 ) -> None:
     path = await rated.service()
@@ -122,12 +120,12 @@ async def test_ten_a_minute_of_a_principal_and_the_wait_is_to_the_next_token(
         rated.clock.forward(0.5)
         found = await together(port, [gate(path, one)] * 5)
         assert codes(found) == {"decided": 1, "principal_rate": 4}
-        # Another token of the same person is somebody else.
+        # Another token of the same user is another principal.
         found = await together(port, [gate(path, other)] * 11)
         assert codes(found) == {"decided": 10, "principal_rate": 1}
 
 
-async def test_sixty_a_minute_of_a_process_and_both_buckets_or_neither(rated: Gated) -> None:
+async def test_the_rate_limit_of_the_process_takes_both_tokens_or_none(rated: Gated) -> None:
     path = await rated.service()
     people = await tokens(rated, 8)
     async with served(rated.api.context) as port:
@@ -139,7 +137,7 @@ async def test_sixty_a_minute_of_a_process_and_both_buckets_or_neither(rated: Ga
         assert {t.headers["retry-after"] for t in found} == {"1"}
         assert await rated.count() == 60
         rated.clock.forward(10)
-        # Its own bucket is as full as it was: all that the process has left is for it.
+        # Its own bucket is still full: it can take every token that the process limit leaves.
         found = await together(port, [gate(path, late)] * 25)
         assert codes(found) == {"decided": 10, "principal_rate": 15}
         found = await together(port, [gate(path, people[7])])
@@ -147,7 +145,7 @@ async def test_sixty_a_minute_of_a_process_and_both_buckets_or_neither(rated: Ga
 
 
 async def emptied(gated: Gated) -> None:
-    """Nobody is inside: a client's leaving is noticed a little after it left."""
+    """Waits until no request is active: the server notices a disconnect with a delay."""
     with trio.fail_after(30):
         while True:
             if not gated.api.context.gate._inside:
@@ -155,7 +153,7 @@ async def emptied(gated: Gated) -> None:
             await trio.sleep(0.01)
 
 
-async def test_reading_the_ledger_takes_a_place_and_no_token(limited: Gated, dsn: str) -> None:
+async def test_reading_decisions_takes_a_permit_and_no_token(limited: Gated, dsn: str) -> None:
     path = await limited.service()
     (one,) = await tokens(limited, 1)
     async with served(limited.api.context) as port:
@@ -180,7 +178,7 @@ async def test_reading_the_ledger_takes_a_place_and_no_token(limited: Gated, dsn
 
 
 @pytest.mark.parametrize("how", ["closed", "reset", "more was sent"])
-async def test_who_goes_away_before_the_answer_is_kept_leaves_no_row(
+async def test_a_client_that_disconnects_early_leaves_no_decision(
     gated: Gated, dsn: str, how: str
 ) -> None:
     path = await gated.service()
@@ -203,7 +201,7 @@ async def test_who_goes_away_before_the_answer_is_kept_leaves_no_row(
         assert await gated.count() == 1
 
 
-async def test_who_stays_gets_the_answer_that_is_kept(gated: Gated, dsn: str) -> None:
+async def test_a_waiting_client_gets_the_stored_decision(gated: Gated, dsn: str) -> None:
     path = await gated.service()
     (one,) = await tokens(gated, 1)
     found: list[Told] = []

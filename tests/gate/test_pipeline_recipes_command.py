@@ -56,7 +56,7 @@ def says(server: Server, state: str) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("state", ["ALLOW", "WARN"])
-def test_what_may_be_released_is_and_both_ends_are_told(
+def test_an_allowed_release_deploys_and_reports_start_and_end(
     server: Server, host: Host, recipe: str, state: str
 ) -> None:
     says(server, state)
@@ -70,7 +70,7 @@ def test_what_may_be_released_is_and_both_ends_are_told(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_deployment_that_fails_is_told_as_failed(server: Server, host: Host, recipe: str) -> None:
+def test_a_failed_deployment_is_reported_as_failed(server: Server, host: Host, recipe: str) -> None:
     says(server, "ALLOW")
     host.prepare(deploys=False)
     assert getattr(host, recipe)() != 0
@@ -79,7 +79,7 @@ def test_a_deployment_that_fails_is_told_as_failed(server: Server, host: Host, r
 
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("state", ["BLOCK", "NOT_CONFIGURED", "no decision"])
-def test_what_may_not_be_released_is_not(
+def test_a_blocked_release_does_not_deploy(
     server: Server, host: Host, recipe: str, state: str
 ) -> None:
     if state != "no decision":
@@ -91,7 +91,7 @@ def test_what_may_not_be_released_is_not(
     assert asked == ["gate"]
 
 
-def test_only_where_there_is_no_policy_the_other_shell_goes_on(server: Server, host: Host) -> None:
+def test_the_lenient_shell_deploys_only_without_a_policy(server: Server, host: Host) -> None:
     says(server, "BLOCK")
     assert host.shell(otherwise=True) == 2
     assert not host.deployed
@@ -101,7 +101,7 @@ def test_only_where_there_is_no_policy_the_other_shell_goes_on(server: Server, h
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_leadline_that_goes_away_after_its_word_stops_no_deployment(
+def test_an_outage_after_the_decision_does_not_stop_a_deployment(
     server: Server, host: Host, recipe: str
 ) -> None:
     says(server, "ALLOW")
@@ -113,7 +113,7 @@ def test_a_leadline_that_goes_away_after_its_word_stops_no_deployment(
 @pytest.mark.parametrize(
     ("state", "status"), [("ALLOW", 0), ("WARN", 0), ("BLOCK", 2), ("NOT_CONFIGURED", 4)]
 )
-def test_the_job_of_a_rollout_ends_as_the_gate_decides(
+def test_the_rollout_job_exits_by_the_decision(
     server: Server, host: Host, state: str, status: int
 ) -> None:
     says(server, state)
@@ -121,7 +121,7 @@ def test_the_job_of_a_rollout_ends_as_the_gate_decides(
     assert len(server.asked) == 1
 
 
-def test_the_job_of_a_rollout_asks_once_and_gets_the_token_from_a_secret() -> None:
+def test_the_rollout_job_runs_once_with_a_token_from_a_secret() -> None:
     template, _ = documents("Argo Rollouts")
     (metric,) = template["spec"]["metrics"]
     job = metric["provider"]["job"]["spec"]

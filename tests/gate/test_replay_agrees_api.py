@@ -1,5 +1,5 @@
-"""The gate and the replay of its policy say the same of one minute, where all before it is sealed:
-random services on a real database, under policies of their own and of their projects.
+"""The gate and the replay of its policy give the same state for a minute if all minutes before it
+are sealed: random services on a real database, with service and project policies.
 """
 
 import random
@@ -39,7 +39,7 @@ async def row_of(gated: Gated, path: str) -> ServiceRow:
 
 
 async def evaluated(gated: Gated, path: str) -> None:
-    """By the real evaluator, as if nobody had ever looked before."""
+    """Runs the real evaluator without earlier evaluations."""
     row = await row_of(gated, path)
     async with gated.api.pool.transaction("evaluate") as tx:
         await tx.execute("update service_alerting set burn_evaluated_at = null")
@@ -50,7 +50,7 @@ async def evaluated(gated: Gated, path: str) -> None:
 
 
 async def replayed_now(gated: Gated, path: str) -> tuple[str, list[str]]:
-    """What the replay says of this very minute."""
+    """Returns the replayed state of the current minute."""
     row = await row_of(gated, path)
     async with gated.api.pool.transaction("past", read_only=True) as tx:
         past = await select_past(tx, row, WITHIN)
@@ -83,7 +83,7 @@ def a_policy(rnd: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_the_newest_minute_is_what_the_gate_says(gated: Gated, seed: int) -> None:
+async def test_the_replay_of_the_newest_minute_equals_the_gate(gated: Gated, seed: int) -> None:
     rnd = random.Random(seed)
     lengths = [
         (rnd.choice([1, 5, 30, 200, 700]), rnd.choice([UP, UP, UP, DOWN, HALF, UNKNOWN, PLANNED]))
@@ -109,7 +109,7 @@ async def test_the_newest_minute_is_what_the_gate_says(gated: Gated, seed: int) 
         assert await replayed_now(gated, path) == await asked_now(gated, path)
 
 
-async def test_what_was_quiet_under_another_objective_is_not_known_to_be(gated: Gated) -> None:
+async def test_an_evaluation_under_another_objective_is_unknown(gated: Gated) -> None:
     path = await gated.service()
     await gated.put(path)
     assert (await gated.ask(path))["state"] == "ALLOW"
