@@ -1,5 +1,5 @@
-"""Declarations and aims over time: who governs when, what may be deleted by then, and which rules
-go on firing through any edits.
+"""Declarations and objectives over time: the governing revision, the deletion of members, and burn
+rules that keep firing through edits.
 """
 
 from fractions import Fraction
@@ -64,14 +64,14 @@ async def epochs(world: World) -> list[tuple[Any, ...]]:
     )
 
 
-async def test_a_member_may_go_once_nothing_governs_that_it_is_declared_by(world: World) -> None:
+async def test_a_member_can_be_deleted_after_its_revisions_have_ended(world: World) -> None:
     for _ in range(3):
         await world.monitor()
     service = await make(world)
     await put(world, service, 0, 0, 1)
     world.now = Instant(START + 5 * MINUTE + SECOND)
     await put(world, service, 1, 1, 2)
-    # The first governs until the minute is over, and the second is about to.
+    # The first revision governs until the end of the minute, and the second is about to.
     assert [await drop(world, place) for place in range(3)] == ["in_use"] * 3
     world.now = Instant(START + 6 * MINUTE - 1)
     assert await drop(world, 0) == "in_use"
@@ -79,7 +79,7 @@ async def test_a_member_may_go_once_nothing_governs_that_it_is_declared_by(world
     assert [await drop(world, place) for place in range(3)] == ["done", "in_use", "in_use"]
 
 
-async def test_of_two_within_a_minute_the_later_governs(world: World) -> None:
+async def test_the_later_of_two_revisions_in_a_minute_governs(world: World) -> None:
     for _ in range(2):
         await world.monitor()
     service = await make(world)
@@ -93,10 +93,10 @@ async def test_of_two_within_a_minute_the_later_governs(world: World) -> None:
     assert await drop(world, 0) == "done"
 
 
-async def test_what_is_declared_by_a_clock_that_is_behind_begins_where_time_is_not_told_yet(
+async def test_a_declaration_of_a_late_clock_begins_after_sealed_time(
     world: World,
 ) -> None:
-    """Of two processes one knows already that the clock has jumped."""
+    """Of two processes only one has already seen a jump of the clock."""
     for _ in range(3):
         await world.monitor()
     service = await make(world)
@@ -111,12 +111,12 @@ async def test_what_is_declared_by_a_clock_that_is_behind_begins_where_time_is_n
     await put(world, service, 2, 2)
     world.now = Instant(START + 11 * MINUTE)
     await put(world, service, 3, 1)
-    # Whoever saw the third replaces it, and not for its past alone.
+    # A declaration with expected revision 3 replaces it, and not only for the past.
     assert (await epochs(world))[2:] == [(3, 4, START + 4 * HOUR + MINUTE)]
 
 
-async def test_a_whole_minute_is_not_the_next_one(world: World) -> None:
-    """What is declared at the very beginning of a minute governs from the one after it."""
+async def test_a_declaration_on_the_minute_governs_from_the_next(world: World) -> None:
+    """A declaration at the first instant of a minute governs from the next minute."""
     service = await make(world)
     row = await put(world, service, 0)
     assert row.materialization_start == START + MINUTE
@@ -144,7 +144,7 @@ async def test_epochs_between_two_declarations_are_numbered_before_the_second(
     ]
 
 
-async def test_what_is_aimed_at_is_as_old_as_the_aim_and_not_as_its_rules(world: World) -> None:
+async def test_editing_burn_rules_keeps_the_age_of_the_objective(world: World) -> None:
     service = await make(world)
     where = (world.editor, world.project_uid, service.uid)
     async with world.pool.transaction("aim") as tx:
@@ -159,7 +159,7 @@ async def test_what_is_aimed_at_is_as_old_as_the_aim_and_not_as_its_rules(world:
     assert (third.updated_at, third.uid, third.burn_enabled) == (world.now, first.uid, True)
 
 
-async def test_a_project_goes_with_its_services(world: World) -> None:
+async def test_deleting_a_project_deletes_its_services(world: World) -> None:
     one = await make(world)
     await make(world, depends_on=[one.uid])
     await put(world, one, 0)
@@ -188,7 +188,7 @@ _RULES = st.lists(
 
 @given(_RULES, st.lists(_RULES, min_size=1, max_size=4))
 @settings(max_examples=examples(75), deadline=None)
-async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
+async def test_an_unchanged_rule_keeps_its_row_and_order(
     databases: Databases, world_template: str, first: list[BurnRule], edits: list[list[BurnRule]]
 ) -> None:
     dsn = databases.lend(world_template)
@@ -205,7 +205,7 @@ async def test_a_rule_that_stays_keeps_its_row_and_every_rule_its_place(
 async def replaced(
     world: World, service: ServiceRow, before: list[tuple[UUID, BurnRule]], rules: list[BurnRule]
 ) -> list[tuple[UUID, BurnRule]]:
-    """By the words of the rule: what can be kept is, and nothing else."""
+    """Replaces the rules by their definition: an equal rule keeps its row."""
     aim = BurnTarget(org=service.org, service=service.id, window="30d")
     async with world.pool.transaction("replace") as tx:
         changed = await replace_rules(tx, aim, rules)

@@ -1,4 +1,4 @@
-"""Who depended on whom at every instant, against a history that is kept beside the edits."""
+"""The dependencies at every instant, compared with a history that is recorded beside the edits."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ async def put(pool: Pool, key: ServiceKey, upstreams: Sequence[int]) -> None:
 
 
 async def at(world: World, service: int, instant: int) -> set[int]:
-    """What the service depended on."""
+    """Returns the dependencies of the service at the instant."""
     found = [upstream for (upstream,) in await world.rows(_AT, service=service, at=instant)]
     assert len(found) == len(set(found)), "two terms of one edge at one instant"
     return set(found)
@@ -59,10 +59,10 @@ _EDITS = st.lists(
 
 @settings(max_examples=examples(100))
 @given(edits=_EDITS)
-async def test_the_graph_of_every_instant_is_what_was_put_last_by_then(
+async def test_the_graph_of_every_instant_is_the_last_edit_before_it(
     databases: Databases, world_template: str, edits: list[tuple[int, set[int]]]
 ) -> None:
-    """Several edits of one instant are one: the last."""
+    """Of several edits at one instant the last applies."""
     dsn = databases.lend(world_template)
     async with small_world(dsn) as world:
         keys = [await make(world, f"s{number}") for number in range(_SERVICES)]
@@ -81,7 +81,7 @@ async def test_the_graph_of_every_instant_is_what_was_put_last_by_then(
     databases.give_back(dsn)
 
 
-async def test_an_edge_that_stays_keeps_its_term(world: World) -> None:
+async def test_an_unchanged_edge_keeps_its_term(world: World) -> None:
     one, two, three = [await make(world, slug) for slug in ("one", "two", "three")]
     await put(world.pool, one, [two[1]])
     world.now = Instant(START + SECOND)
@@ -90,7 +90,7 @@ async def test_an_edge_that_stays_keeps_its_term(world: World) -> None:
     assert await world.rows(terms) == [(two[1], START), (three[1], START + SECOND)]
 
 
-async def test_a_clock_that_lags_behind_anothers_breaks_nothing(world: World) -> None:
+async def test_a_late_clock_keeps_the_terms_consistent(world: World) -> None:
     one, two = [await make(world, slug) for slug in ("one", "two")]
     for lag in (0, -1, 0, -1, -2, 0):
         for upstreams in ([two[1]], []):
@@ -99,7 +99,7 @@ async def test_a_clock_that_lags_behind_anothers_breaks_nothing(world: World) ->
             assert await open_ones(world, one[1]) == set(upstreams)
 
 
-async def test_the_terms_are_written_by_whoever_edits_the_graph(world: World) -> None:
+async def test_every_edit_of_the_graph_writes_terms(world: World) -> None:
     one = await make(world, "one")
     rows = await world.rows("select uid from services")
     async with world.pool.transaction("make") as tx:

@@ -1,4 +1,6 @@
-"""What governs a service's time, held against somebody who asks minute by minute."""
+"""The revision and epoch of each minute of a service, compared with a model that reads minute by
+minute.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -72,7 +74,7 @@ def _terms(draw: st.DrawFn) -> list[ScheduleTerm]:
 
 @given(_revisions(), st.tuples(_terms(), _terms(), _terms()))
 @settings(max_examples=examples(300), deadline=None)
-def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
+def test_every_minute_has_the_epoch_of_its_declaration_and_settings(
     revisions: list[Revision], terms: tuple[list[ScheduleTerm], ...]
 ) -> None:
     histories = {MonitorKey((9, n + 1)): each for n, each in enumerate(terms)}
@@ -99,7 +101,7 @@ def test_every_minute_is_governed_by_what_was_declared_and_stood_then(
 
 
 @given(_revisions(), st.tuples(_terms(), _terms(), _terms()))
-def test_an_epoch_begins_only_where_something_became_otherwise(
+def test_an_epoch_begins_only_at_a_change(
     revisions: list[Revision], terms: tuple[list[ScheduleTerm], ...]
 ) -> None:
     histories = {MonitorKey((9, n + 1)): each for n, each in enumerate(terms)}
@@ -112,7 +114,7 @@ def test_an_epoch_begins_only_where_something_became_otherwise(
 
 
 @given(_revisions())
-def test_of_two_that_begin_together_the_later_governs_and_nothing_is_left_out(
+def test_the_later_of_two_concurrent_revisions_governs(
     revisions: list[Revision],
 ) -> None:
     found = governed(revisions)
@@ -128,7 +130,7 @@ def test_of_two_that_begin_together_the_later_governs_and_nothing_is_left_out(
 
 
 @given(_revisions(), st.integers(0, MINUTES), st.integers(0, 10))
-def test_a_range_is_governed_by_whoever_governs_an_instant_of_it(
+def test_a_range_has_the_revisions_of_its_instants(
     revisions: list[Revision], from_: int, length: int
 ) -> None:
     instants = [Instant(ZERO + minute * MINUTE) for minute in range(from_, from_ + length + 1)]
@@ -138,7 +140,7 @@ def test_a_range_is_governed_by_whoever_governs_an_instant_of_it(
 
 
 @given(_revisions(), st.integers(0, MINUTES), st.integers(1, 4))
-def test_a_member_is_counted_on_by_what_governs_and_by_what_is_about_to(
+def test_members_of_current_and_coming_revisions_are_in_use(
     revisions: list[Revision], minute: int, monitor: int
 ) -> None:
     at = Instant(ZERO + minute * MINUTE)
@@ -160,7 +162,7 @@ def test_a_member_is_counted_on_by_what_governs_and_by_what_is_about_to(
     assert not counts_on([], at, monitor)
 
 
-def test_minutes() -> None:
+def test_rounding_to_minutes() -> None:
     assert next_minute(ZERO) == ZERO + MINUTE
     assert next_minute(Instant(ZERO + 1)) == ZERO + MINUTE
     assert minute_from(ZERO) == ZERO

@@ -1,4 +1,4 @@
-"""What a service may be declared to be, at and beyond each bound."""
+"""The bounds of a service declaration."""
 
 import re
 from typing import Any
@@ -24,7 +24,7 @@ _UIDS = st.lists(st.integers(0, 300).map(lambda n: UUID(int=n)), max_size=250)
 
 
 @given(_UIDS)
-def test_members_are_so_many_and_each_is_named_once(uids: list[UUID]) -> None:
+def test_members_are_unique_and_limited_in_number(uids: list[UUID]) -> None:
     twice = len(set(uids)) < len(uids)
     assert bool(list(sli_faults(uids))) is twice
     assert bool(list(members_faults(uids))) is (twice or len(uids) > MEMBERS_MOST)
@@ -34,7 +34,7 @@ _SMALL = st.integers(-1, 4) | st.sampled_from([MEMBERS_MOST, MEMBERS_MOST + 1])
 
 
 @given(_SMALL, _SMALL, _SMALL, _SMALL)
-def test_degraded_takes_no_more_than_healthy(a: int, b: int, c: int, d: int) -> None:
+def test_degraded_minimums_do_not_exceed_healthy_minimums(a: int, b: int, c: int, d: int) -> None:
     policies = Policies(
         healthy_min=a, degraded_min=b, healthy_min_regions=c, degraded_min_regions=d
     )
@@ -88,12 +88,12 @@ def test_freshness_is_bounded(given_: dict[str, Any], field: str | None) -> None
         ("1" * 70 + "s", None),
     ],
 )
-def test_a_floor_is_read_as_it_is_spelt(text: str, us: int | None) -> None:
+def test_a_freshness_floor_is_parsed(text: str, us: int | None) -> None:
     assert floor_us(text) == us
 
 
 @given(st.integers(0, 30 * FLOOR_MOST_US))
-def test_a_floor_that_is_spelt_is_read_back(us: int) -> None:
+def test_a_freshness_floor_survives_a_round_trip(us: int) -> None:
     text = spelt_floor(us)
     assert floor_us(text) == us
     assert re.fullmatch(FLOOR_PATTERN, text)
@@ -107,7 +107,7 @@ _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3
         st.tuples(st.integers(0, 10_000), st.sampled_from(list(_UNITS))), min_size=1, max_size=6
     )
 )
-def test_a_floor_is_the_sum_of_its_parts(parts: list[tuple[int, str]]) -> None:
+def test_a_freshness_floor_is_the_sum_of_its_parts(parts: list[tuple[int, str]]) -> None:
     whole = sum(count * _UNITS[unit] for count, unit in parts)
     said = floor_us("".join(f"{count}{unit}" for count, unit in parts))
     assert said == (whole // 1_000 if whole % 1_000 == 0 else None)

@@ -1,4 +1,4 @@
-"""What is declared of a service: numbered revisions, each seen by who replaces it, and kept."""
+"""Declarations of services: numbered revisions, expected revisions, validation and backfill."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ async def test_a_declaration_governs_from_the_next_minute(api: Api) -> None:
     assert (epoch["seq"], epoch["effective_at"], epoch["members"]) == (1, EFFECTIVE, 1)
     detail = await told(api, "GET", path, who="viewer")
     assert (detail["declaration"], detail["epoch"]) == (said["declaration"], epoch)
-    # Sealed through where it begins is nothing sealed.
+    # A watermark at the start means that no time is sealed.
     assert detail["materialization"] == {"materialization_start": EFFECTIVE, "repairing": []}
     assert (await audited(api))[-1] == (
         "service.declare",
@@ -64,7 +64,7 @@ async def test_a_declaration_governs_from_the_next_minute(api: Api) -> None:
     )
 
 
-async def test_policies_are_kept_as_they_are_given(api: Api) -> None:
+async def test_policies_are_stored_unchanged(api: Api) -> None:
     path, monitor = await new(api, "checkout"), (await api.new_monitor()).uid
     policies = {
         "aggregation": {"mode": "quorum", "degraded_min": 1, "healthy_min": 2},
@@ -93,7 +93,7 @@ async def test_the_same_document_again_is_the_same_revision(api: Api) -> None:
 
 
 @pytest.mark.parametrize("expected", [0, 2, 99])
-async def test_who_saw_another_revision_is_refused(api: Api, expected: int) -> None:
+async def test_a_wrong_expected_revision_is_refused(api: Api, expected: int) -> None:
     path = await declared(api)
     monitor = (await api.new_monitor()).uid
     body = document(monitor, revision=expected)
@@ -101,7 +101,7 @@ async def test_who_saw_another_revision_is_refused(api: Api, expected: int) -> N
     assert await revisions(api) == [(1,)]
 
 
-async def test_what_governs_nothing_may_still_be_declared(api: Api) -> None:
+async def test_a_declaration_without_members_is_accepted(api: Api) -> None:
     path = await new(api, "checkout")
     said = await put(api, path, document())
     assert (said["declaration"]["monitors"], said["epoch"]["members"]) == ([], 0)
@@ -149,7 +149,7 @@ async def test_what_governs_nothing_may_still_be_declared(api: Api) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_declared_names_what_is_wrong(
+async def test_an_invalid_declaration_is_refused_with_its_field(
     api: Api, given: dict[str, Any], error: str
 ) -> None:
     path = await new(api, "checkout")
@@ -158,7 +158,7 @@ async def test_what_cannot_be_declared_names_what_is_wrong(
     assert await revisions(api) == []
 
 
-async def test_members_are_named_once_and_are_the_project_s(api: Api) -> None:
+async def test_members_are_unique_and_belong_to_the_project(api: Api) -> None:
     path, one = await new(api, "checkout"), (await api.new_monitor()).uid
     where = f"{path}/declaration"
     twice = {"monitors": [str(one)] * 2, "sli": []}
@@ -173,7 +173,7 @@ async def test_members_are_named_once_and_are_the_project_s(api: Api) -> None:
     assert said == "monitors: must have at most 200 entries"
 
 
-async def test_the_first_declaration_may_tell_of_the_past(api: Api) -> None:
+async def test_the_first_declaration_can_backfill(api: Api) -> None:
     path, one = await new(api, "checkout"), (await api.new_monitor()).uid
     begins = Instant(FROZEN_NOW - HOUR + 30 * SECOND)
     said = await put(api, path, {**document(one), "backfill_from": to_text(begins)})
@@ -186,7 +186,7 @@ async def test_the_first_declaration_may_tell_of_the_past(api: Api) -> None:
     assert await api.rows(
         "select materialization_start, sealed_through, backfill_from from services"
     ) == [(FROZEN_NOW + MINUTE, FROZEN_NOW + MINUTE, floored)]
-    # The past is a stretch of its own; so is what the member, made just now, was part of.
+    # The past is an epoch of its own, and so is the time before the member was created.
     assert await api.rows("select seq, effective_at from service_epochs order by seq") == [
         (1, floored),
         (2, FROZEN_NOW),
@@ -197,7 +197,7 @@ async def test_the_first_declaration_may_tell_of_the_past(api: Api) -> None:
     assert (repair["from"], repair["to"]) == (to_text(floored), EFFECTIVE)
 
 
-async def test_a_later_declaration_tells_of_no_past(api: Api) -> None:
+async def test_a_later_declaration_cannot_backfill(api: Api) -> None:
     path = await declared(api)
     monitor = (await api.new_monitor()).uid
     for expected in (0, 1):
@@ -206,7 +206,7 @@ async def test_a_later_declaration_tells_of_no_past(api: Api) -> None:
         assert said == "retroactive_not_first_revision"
 
 
-async def test_the_past_reaches_back_as_far_as_results_are_kept(api: Api) -> None:
+async def test_backfill_is_limited_by_the_retention_of_results(api: Api) -> None:
     path = await new(api, "checkout")
     earliest = earliest_repairable(FROZEN_NOW, api.context.options.heartbeat_days, 0)
     assert FROZEN_NOW - 30 * DAY < earliest < FROZEN_NOW
@@ -216,7 +216,7 @@ async def test_the_past_reaches_back_as_far_as_results_are_kept(api: Api) -> Non
     await put(api, path, {**document(), "backfill_from": to_text(earliest)})
 
 
-async def test_results_that_are_fresh_for_ten_days_shorten_the_past(api: Api) -> None:
+async def test_long_freshness_shortens_the_backfill(api: Api) -> None:
     path = await new(api, "checkout")
     member = await api.new_monitor(interval_seconds=86_400)
     earliest = earliest_repairable(FROZEN_NOW, api.context.options.heartbeat_days, 10 * DAY)
@@ -227,7 +227,7 @@ async def test_results_that_are_fresh_for_ten_days_shorten_the_past(api: Api) ->
     await put(api, path, {**body, "backfill_from": to_text(earliest)})
 
 
-async def test_a_declared_member_stays_until_it_is_declared_no_more(api: Api) -> None:
+async def test_a_declared_member_cannot_be_deleted(api: Api) -> None:
     one, two = (await api.new_monitor()).uid, (await api.new_monitor()).uid
     path = await new(api, "checkout")
     await put(api, path, {**document(one, two), "sli": [str(one)]})
@@ -240,7 +240,7 @@ async def test_a_declared_member_stays_until_it_is_declared_no_more(api: Api) ->
     await told(api, "DELETE", f"/monitors/{two}", status=204)
 
 
-async def test_of_two_who_declare_at_once_one_wins(api: Api) -> None:
+async def test_of_two_concurrent_declarations_one_succeeds(api: Api) -> None:
     path = await new(api, "checkout")
     monitors = [(await api.new_monitor()).uid for _ in range(2)]
     statuses: list[int] = []

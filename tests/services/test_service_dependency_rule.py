@@ -1,4 +1,4 @@
-"""Dependencies, against a brute force that walks every way there is."""
+"""Dependencies, compared with a brute-force search of all paths."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -24,7 +24,9 @@ Graph = dict[int, list[int]]
 
 
 def walks(edges: Graph, start: int) -> Iterator[list[int]]:
-    """Every way from a service that comes to none twice, but that it may end where it began."""
+    """Yields every path from a service that visits no service twice, except that it can end at its
+    start.
+    """
     waiting = [[start]]
     while waiting:
         walk = waiting.pop()
@@ -48,7 +50,7 @@ def depth(edges: Graph) -> int:
     return max((len(walk) - 1 for start in edges for walk in walks(edges, start)), default=0)
 
 
-# Edges of a few services that lead from lower to higher keys make no circle.
+# Edges that lead only from lower to higher keys form no cycle.
 _ACYCLIC = st.dictionaries(
     st.integers(0, 6), st.lists(st.integers(0, 6), max_size=3, unique=True), max_size=7
 ).map(lambda edges: {a: [b for b in bs if b > a] for a, bs in edges.items()})
@@ -57,7 +59,7 @@ _ACYCLIC = st.dictionaries(
 @given(_ACYCLIC, st.integers(0, 6), st.lists(st.integers(0, 6), max_size=4, unique=True))
 @example({1: [0]}, 0, [1])
 @example({}, 0, [0])
-def test_a_circle_is_refused_and_named_and_nothing_else_is(
+def test_exactly_cycles_are_refused_and_named(
     edges: Graph, service: int, wanted: list[int]
 ) -> None:
     after = {**edges, service: wanted}
@@ -75,8 +77,8 @@ _CHAINS = st.lists(st.integers(1, 14), max_size=4)
 
 
 @given(_CHAINS, _CHAINS)
-def test_a_chain_is_as_long_as_it_may_be_and_no_longer(above: list[int], below: list[int]) -> None:
-    """Chains that end at a service, and chains that begin where it is to lead."""
+def test_the_maximum_length_of_a_chain(above: list[int], below: list[int]) -> None:
+    """Builds chains that end at a service, and chains that begin at the new dependency."""
     edges: Graph = {}
     fresh = iter(range(1, 1_000))
 
@@ -102,19 +104,19 @@ def test_a_chain_is_as_long_as_it_may_be_and_no_longer(above: list[int], below: 
         assert all(b in after.get(a, []) for a, b in pairwise(said.path))
 
 
-def test_a_service_depends_on_so_many_and_no_more() -> None:
+def test_the_maximum_number_of_dependencies() -> None:
     assert fault({}, 0, range(1, UPSTREAMS_MOST + 1)) is None
     assert fault({}, 0, range(1, UPSTREAMS_MOST + 2)) == DependencyFault(Broken.TOO_MANY)
 
 
-def test_what_it_depended_on_before_is_forgotten() -> None:
+def test_previous_dependencies_are_replaced() -> None:
     assert fault({0: [1], 2: [0]}, 0, []) is None
     assert fault({0: [1], 2: [0]}, 1, [2]) == DependencyFault(Broken.CYCLE, [1, 2, 0, 1])
     assert fault({0: [1], 2: [0]}, 0, [2]) == DependencyFault(Broken.CYCLE, [0, 2, 0])
 
 
 @given(_ACYCLIC, st.integers(0, 6))
-def test_all_that_can_be_reached_is_reached_by_a_shortest_way(edges: Graph, service: int) -> None:
+def test_every_reachable_service_has_a_shortest_path(edges: Graph, service: int) -> None:
     found = ways(edges, service)
     every = [walk for walk in walks(edges, service) if len(walk) > 1]
     assert set(found) == {walk[-1] for walk in every}
@@ -124,12 +126,12 @@ def test_all_that_can_be_reached_is_reached_by_a_shortest_way(edges: Graph, serv
 
 
 @given(_ACYCLIC)
-def test_edges_are_turned(edges: Graph) -> None:
+def test_edges_are_reversed(edges: Graph) -> None:
     there = {(a, b) for a, bs in edges.items() for b in bs}
     assert {(a, b) for b, as_ in turned(edges).items() for a in as_} == there
 
 
-def test_a_service_depends_on_another_from_the_first_instant_of_a_term_to_before_its_last() -> None:
+def test_a_term_includes_its_start_and_excludes_its_end() -> None:
     terms = [
         DependencyTerm(1, 2, TimeSpan(Instant(10), Instant(20))),
         DependencyTerm(1, 3, TimeSpan(Instant(15), Instant(30))),

@@ -1,9 +1,9 @@
-"""The figures of services against histories that are painted half second by half second.
+"""The figures of services, compared with a model that evaluates every half second.
 
-Declarations and what is declared change while results come, come late and are restated; maintenance
-is announced before, during and after it, ended and annulled; monitors are paused, moved, asked more
-or less often. Whatever is sealed, every minute, hour and window of it is what the text says of the
-whole history, and whatever is killed on the way changes nothing.
+Declarations and settings change while results arrive, some of them late or corrected. Maintenance
+is announced before, during and after its span, ended and annulled. Monitors are paused, moved and
+rescheduled. Every sealed minute, hour and window equals the model of the whole history, also if
+passes are interrupted.
 """
 
 import random
@@ -86,7 +86,7 @@ RAW_DAYS = 30
 
 
 class Served(Life):
-    """A life with services in it."""
+    """A random history with services."""
 
     def __init__(self, world: World, seed: int) -> None:
         super().__init__(world, seed)
@@ -117,7 +117,7 @@ class Served(Life):
             await self.declare(uid)
 
     async def declare(self, uid: UUID, **policies: Any) -> None:
-        """As the API does it: effective from the next minute."""
+        """Declares a revision as the API does: effective from the next minute."""
         revisions = self.revisions[uid]
         here = [u for u in (*self.leaves, *self.composites) if u not in self.gone]
         members = self.policy.sample(here, self.policy.randint(1, min(4, len(here))))
@@ -141,7 +141,7 @@ class Served(Life):
         revisions.append(revision)
 
     async def reach_back(self, uid: UUID, from_: Instant) -> None:
-        """As a first declaration does that is to tell the past."""
+        """Sets the start of the revision into the past, like a first declaration with backfill."""
         async with self.world.pool.transaction("reach_back") as tx:
             row = await services.lock_service(tx, uid)
             assert row is not None
@@ -195,7 +195,7 @@ class Served(Life):
         await self.declare(self.chance.choice(self.services))
 
     async def _plan(self) -> None:
-        """Maintenance of a monitor: to come, on already, or over."""
+        """Announces maintenance of a monitor: in the future, current or in the past."""
         uid = self.chance.choice([u for u in self.known if u not in self.gone])
         starts = Instant(self.world.now + self.chance.randint(-90, 10) * MINUTE)
         ends = Instant(starts + self.chance.randint(1, 40) * MINUTE)
@@ -214,7 +214,7 @@ class Served(Life):
         await self._expect_as_shown(seen, before)
 
     async def _totals(self) -> dict[UUID, Durations]:
-        """The whole sealed time of each service, once nothing is left to repair."""
+        """Returns the figures of the whole sealed time of each service, after all repairs."""
         while await Repairer(self.world.pool).pass_once():
             pass
         totals = {}
@@ -288,7 +288,7 @@ def _by_hand(
 
 
 class ServicePainter(Painter):
-    """What a service was at an instant, by the text."""
+    """The state of a service at an instant, computed from the specification."""
 
     def __init__(self, life: Served) -> None:
         super().__init__(life.known, life.world.now)
@@ -308,7 +308,7 @@ class ServicePainter(Painter):
         ]
 
     def region(self, uid: UUID, instant: int) -> str:
-        """As it stood at the last whole minute."""
+        """Returns the region of the monitor at the last whole minute."""
         minute = instant - instant % MINUTE
         known = [name for from_, name in self._life.regions[uid] if from_ <= minute]
         return known[-1] if known else ""
@@ -396,11 +396,9 @@ async def _expect_windows(life: Served, row: ServiceRow, painted: dict[int, Dura
     assert sum(point.minutes for point in hours) == len(painted)
 
 
-# In the last a maintenance of a member that is gone was annulled.
+# In the last case the maintenance of a deleted member was annulled.
 @pytest.mark.parametrize("seed", varied([0, 24], range(60)))
-async def test_every_figure_is_what_the_text_says_of_the_whole_history(
-    world: World, seed: int
-) -> None:
+async def test_every_figure_matches_the_model_of_the_whole_history(world: World, seed: int) -> None:
     life = Served(world, seed)
     await life.begin()
     await life.live(START + 5 * MINUTE)
@@ -411,8 +409,9 @@ async def test_every_figure_is_what_the_text_says_of_the_whole_history(
 
 
 class Crowded(Served):
-    """Several processes seal, repair and reconstruct at once, while results come late and somebody
-    declares."""
+    """Several processes seal, repair and reconstruct concurrently, while late results and
+    declarations arrive.
+    """
 
     def __init__(self, world: World, seed: int) -> None:
         super().__init__(world, seed)
@@ -437,9 +436,7 @@ class Crowded(Served):
 
 
 @pytest.mark.parametrize("seed", varied([100], range(100, 130)))
-async def test_however_many_tell_the_same_time_at_once_it_is_what_the_text_says(
-    world: World, seed: int
-) -> None:
+async def test_concurrent_processes_give_the_figures_of_the_model(world: World, seed: int) -> None:
     life = Crowded(world, seed)
     await life.begin()
     await life.live(START + HOUR + 5 * MINUTE)
@@ -453,10 +450,10 @@ async def test_however_many_tell_the_same_time_at_once_it_is_what_the_text_says(
     await expect_all_as_painted(life)
 
 
-async def test_whatever_is_killed_between_two_statements_nothing_is_double_or_skipped(
+async def test_interrupted_passes_neither_repeat_nor_skip_time(
     world: World,
 ) -> None:
-    """Each pass is broken off at a random statement, and the next one goes on from there."""
+    """Each pass is interrupted at a random statement, and the next pass continues from there."""
     life = Served(world, 77)
     await life.begin()
     await life.serve(1)
@@ -484,7 +481,7 @@ class Killed(Exception):
 
 
 class _Mortal:
-    """A transaction that dies at its nth statement."""
+    """A transaction that fails at its nth statement."""
 
     def __init__(self, tx: Tx, left: int) -> None:
         self._tx = tx
@@ -499,7 +496,7 @@ class _Mortal:
         return found
 
 
-async def test_a_past_is_reconstructed_by_the_first_declaration_and_says_so(world: World) -> None:
+async def test_backfilled_time_is_marked_as_reconstructed(world: World) -> None:
     life = Served(world, 5)
     await life.begin()
     await life.live(START + HOUR)
@@ -531,10 +528,10 @@ async def test_a_past_is_reconstructed_by_the_first_declaration_and_says_so(worl
     assert window.segments[0].is_reconstruction
 
 
-async def test_hours_of_a_past_are_whole_though_its_minutes_are_forgotten_meanwhile(
+async def test_backfilled_hours_are_complete_after_minutes_are_deleted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Results may be kept for longer than minutes are."""
+    """Results can be kept for longer than minutes."""
     monkeypatch.setattr(seal_services_module, "STRETCH_MOST_US", 25 * MINUTE)
     life = Served(world, 8)
     await life.begin()
@@ -557,7 +554,7 @@ async def test_hours_of_a_past_are_whole_though_its_minutes_are_forgotten_meanwh
     assert minutes == {START: 50, START + HOUR: 60}
 
 
-async def test_without_members_that_count_nothing_is_ever_sealed_until_they_come(
+async def test_a_service_without_sli_members_is_not_sealed(
     world: World,
 ) -> None:
     life = Served(world, 6)
@@ -581,7 +578,7 @@ async def test_without_members_that_count_nothing_is_ever_sealed_until_they_come
     await expect_all_as_painted(life)
 
 
-async def test_a_member_that_is_added_does_not_move_the_seal_back(world: World) -> None:
+async def test_adding_a_member_does_not_move_the_watermark_back(world: World) -> None:
     life = Served(world, 9)
     await life.begin()
     await life.serve(1)
@@ -600,7 +597,7 @@ async def test_a_member_that_is_added_does_not_move_the_seal_back(world: World) 
     assert sealed > START + 20 * MINUTE
 
 
-async def test_after_minutes_are_forgotten_a_window_is_told_by_hours_and_days(
+async def test_a_window_uses_hours_and_days_after_minutes_are_deleted(
     world: World,
 ) -> None:
     life = Served(world, 11)
@@ -632,7 +629,7 @@ async def test_after_minutes_are_forgotten_a_window_is_told_by_hours_and_days(
         assert await world.rows(f"select count(*) from {table}") == [(0,)]
 
 
-async def test_a_late_result_speaks_as_long_as_the_service_lets_it_also_into_the_next_hour(
+async def test_a_late_result_stays_fresh_into_the_next_hour(
     world: World,
 ) -> None:
     life = await _of_one_member(world, active_floor_us=20 * MINUTE)
@@ -647,7 +644,7 @@ async def test_a_late_result_speaks_as_long_as_the_service_lets_it_also_into_the
     await expect_all_as_painted(life)
 
 
-async def test_what_was_measured_before_a_maintenance_does_not_speak_after_it_nor_in_the_next_hour(
+async def test_a_result_before_maintenance_does_not_apply_after_it(
     world: World,
 ) -> None:
     life = await _of_one_member(world, active_floor_us=20 * MINUTE)
@@ -669,7 +666,7 @@ async def test_what_was_measured_before_a_maintenance_does_not_speak_after_it_no
     await expect_all_as_painted(life)
 
 
-async def test_who_knows_no_jump_of_the_clock_yet_tells_time_by_what_governs_it(
+async def test_a_process_with_a_late_clock_uses_the_governing_revision(
     world: World,
 ) -> None:
     life = await _of_one_member(world)
@@ -679,7 +676,8 @@ async def test_who_knows_no_jump_of_the_clock_yet_tells_time_by_what_governs_it(
     await life.declare(uid, missing_data=MissingData.BAD)
     late, began = world.now, life.revisions[uid][-1].governs_from
     await _results(life, leaf, (200, True))
-    # Another process has sealed as far; this one's clock is still behind the new revision.
+    # Another process has sealed up to this instant; the clock of this one is still before the new
+    # revision.
     async with world.pool.transaction("not yet") as tx:
         row = await services.lock_service(tx, uid)
         assert row is not None
@@ -706,7 +704,7 @@ def _place(life: Served, uid: UUID) -> tuple[int, int, int]:
     return row.org, row.shard, row.id
 
 
-async def test_an_hour_that_is_over_while_it_is_read_is_told_once(world: World) -> None:
+async def test_an_hour_that_ends_during_a_read_is_counted_once(world: World) -> None:
     life = Served(world, 3)
     await life.begin()
     life.declares = False
@@ -724,7 +722,7 @@ async def test_an_hour_that_is_over_while_it_is_read_is_told_once(world: World) 
     assert told_minutes == (read.sealed_through - read.materialization_start) // MINUTE
 
 
-async def test_however_much_is_made_again_every_hour_of_it_says_so(world: World) -> None:
+async def test_every_hour_under_repair_is_marked(world: World) -> None:
     life = await _of_one_member(world)
     (leaf,) = life.leaves
     await _results(life, leaf, *((minute, True) for minute in range(5, 200, 5)))
@@ -745,8 +743,8 @@ async def test_however_much_is_made_again_every_hour_of_it_says_so(world: World)
 _NUMBERED = (("service_epochs", "seq"), ("service_minutes", "epoch"), ("service_hours", "epoch"))
 
 
-async def test_epochs_that_were_noted_out_of_their_order_are_told_in_it(world: World) -> None:
-    """An edit that was longer on its way than what was declared after it."""
+async def test_epochs_written_out_of_order_are_read_in_order(world: World) -> None:
+    """The transaction of an edit commits after a later declaration."""
     life = await _of_one_member(world)
     (leaf,) = life.leaves
     await _results(life, leaf, *((minute, True) for minute in range(5, 60, 5)))
@@ -778,7 +776,9 @@ async def _of_one_member(world: World, **policies: Any) -> Served:
 
 
 async def _results(life: Served, uid: UUID, *results: tuple[int, bool]) -> None:
-    """In minutes after the beginning; then all is sealed that can be."""
+    """Records the results, in minutes after the start, and then seals everything that can be
+    sealed.
+    """
     world = life.world
     for minute, up in results:
         world.now = Instant(max(world.now, START + minute * MINUTE))

@@ -1,4 +1,6 @@
-"""Forms of services: made, declared and aimed at in one go or not at all; what was typed stays."""
+"""The forms of services: creation with declaration and objective in one transaction, and refused
+forms that keep their input.
+"""
 
 from fractions import Fraction
 from typing import Any
@@ -27,7 +29,7 @@ async def services(api: Api) -> int:
     return int(many)
 
 
-async def test_a_service_is_made_declared_and_aimed_at_in_one_go(api: Api) -> None:
+async def test_a_service_is_created_with_declaration_and_objective(api: Api) -> None:
     till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
     new = f"/projects/{api.project}/services/new"
     page = await text_of(await api.ask("editor", "GET", new))
@@ -54,7 +56,7 @@ async def test_a_service_is_made_declared_and_aimed_at_in_one_go(api: Api) -> No
     assert first_line(page) == "Checkout starts at the next minute"
 
 
-async def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(api: Api) -> None:
+async def test_a_refused_form_stores_nothing_and_keeps_its_input(api: Api) -> None:
     till = await api.new_monitor(name="Till")
     new = f"/projects/{api.project}/services/new"
     form = {**FIELDS, "act": "save", "name": "Checkout", "sli": [till.uid], "objective": "99.9"}
@@ -82,7 +84,7 @@ async def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(ap
     assert await services(api) == 0
 
 
-async def test_finding_a_monitor_keeps_what_is_ticked(api: Api) -> None:
+async def test_filtering_monitors_keeps_selections(api: Api) -> None:
     till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
     new = f"/projects/{api.project}/services/new"
     form = {**FIELDS, "act": "find", "wanted": "nobody", "name": "Kept", "sli": [till.uid]}
@@ -93,7 +95,7 @@ async def test_finding_a_monitor_keeps_what_is_ticked(api: Api) -> None:
     assert await services(api) == 0
 
 
-async def test_a_declaration_is_the_next_revision_of_the_one_that_was_seen(api: Api) -> None:
+async def test_a_declaration_form_replaces_only_the_revision_it_showed(api: Api) -> None:
     till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
     row = await lived(api, "Checkout", till.uid)
     path = f"/services/{row.uid}/declaration"
@@ -103,7 +105,7 @@ async def test_a_declaration_is_the_next_revision_of_the_one_that_was_seen(api: 
     form = {**FIELDS, "act": "save", "revision": "1", "sli": [till.uid, bank.uid]}
     assert (await send(api, path, form)).status_code == 303
     assert [len(one.sli) for one in await revisions(api)] == [1, 2]
-    # Who saw revision 1 does not overwrite revision 2.
+    # A form of revision 1 does not overwrite revision 2.
     answer = await send(api, path, {**form, "sli": [bank.uid]})
     assert answer.status_code == 400
     page = await text_of(answer)
@@ -113,7 +115,7 @@ async def test_a_declaration_is_the_next_revision_of_the_one_that_was_seen(api: 
     assert "Bank joins" in page
 
 
-async def test_what_a_service_needs_is_ticked_and_a_circle_is_told(api: Api) -> None:
+async def test_dependencies_are_selected_and_a_cycle_is_reported(api: Api) -> None:
     upstream = await lived(api, "Accounts")
     row = await lived(api, "Checkout", depends_on=[upstream.uid])
     path = f"/services/{upstream.uid}/dependencies"
@@ -158,7 +160,7 @@ async def test_an_objective_and_its_burn_rules_are_set_together(api: Api) -> Non
     assert 'value="99.95"' in page
 
 
-async def test_how_a_service_speaks_is_set_and_told_in_words(api: Api) -> None:
+async def test_alerting_settings_are_saved_and_described(api: Api) -> None:
     row = await lived(api, "Checkout")
     ladder = await api.new_policy()
     page = await text_of(await api.ask("viewer", "GET", f"/services/{row.uid}"))
@@ -177,7 +179,7 @@ async def test_how_a_service_speaks_is_set_and_told_in_words(api: Api) -> None:
     assert "Escalation policy: not in this project" in await text_of(answer)
 
 
-async def test_deleting_a_service_is_asked_first(api: Api) -> None:
+async def test_deleting_a_service_needs_a_confirmation(api: Api) -> None:
     row = await lived(api, "Checkout")
     path = f"/services/{row.uid}/delete"
     page = await text_of(await api.ask("editor", "GET", path))
@@ -187,7 +189,7 @@ async def test_deleting_a_service_is_asked_first(api: Api) -> None:
     assert await services(api) == 0
 
 
-async def test_a_member_and_a_ladder_that_a_service_counts_on_stay_and_say_why(api: Api) -> None:
+async def test_members_and_policies_in_use_cannot_be_deleted(api: Api) -> None:
     till, ladder = await api.new_monitor(name="Till"), await api.new_policy()
     await lived(api, "Checkout", till.uid, escalation_policy=str(ladder))
     answer = await send(api, f"/monitors/{till.uid}/delete", {})

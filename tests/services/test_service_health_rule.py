@@ -1,4 +1,4 @@
-"""What a service is, held against a model that walks second by second and tries every member."""
+"""The health of a service, compared with a model that evaluates every member second by second."""
 
 from itertools import pairwise
 
@@ -96,7 +96,7 @@ def test_regions(region_mode: RegionMode, said: ServiceHealthState) -> None:
     assert state(policies, members) == said
 
 
-# --- the model -----------------------------------------------------------------------------------
+# The model.
 
 _POLICIES = st.builds(
     lambda mode, mins, region, region_mins, missing: Policies(
@@ -115,7 +115,7 @@ _MEMBERS = st.lists(
 
 @given(_POLICIES, _MEMBERS)
 @settings(max_examples=examples(1_500))
-def test_every_state_is_what_the_words_say(
+def test_every_state_matches_the_model(
     policies: Policies, members: list[tuple[str, MemberState]]
 ) -> None:
     said = state(policies, members)
@@ -136,7 +136,7 @@ _CONDITIONS = {
 
 @st.composite
 def _member(draw: st.DrawFn) -> tuple[str, list[MemberState]]:
-    """A region, and what the member is in each second."""
+    """Draws a region, and the state of a member in each second."""
     seconds = [MemberState.NOT_BEGUN] * draw(st.integers(0, 5))
     states = [state for state in MemberState if state is not MemberState.NOT_BEGUN]
     while len(seconds) < _SECONDS:
@@ -162,7 +162,7 @@ def _line(seconds: list[MemberState]) -> MemberTimeline:
 
 @given(_POLICIES, st.lists(_member(), max_size=4), st.sets(st.integers(1, _SECONDS - 1)))
 @settings(max_examples=examples(400))
-def test_time_is_what_each_second_of_it_is(
+def test_durations_are_the_sum_of_their_seconds(
     policies: Policies, members: list[tuple[str, list[MemberState]]], cuts: set[int]
 ) -> None:
     lines = [

@@ -1,4 +1,4 @@
-"""Runs of minutes, held against a list with every minute by itself."""
+"""Runs of minutes, compared with a list of single minutes."""
 
 import itertools
 
@@ -44,7 +44,7 @@ def _lines(draw: st.DrawFn) -> tuple[TimeSpan, list[tuple[TimeSpan, ServiceHealt
 
 @given(_lines())
 @settings(max_examples=examples(300), deadline=None)
-def test_runs_say_of_each_minute_what_the_line_says(
+def test_runs_equal_the_timeline_of_each_minute(
     made: tuple[TimeSpan, list[tuple[TimeSpan, ServiceHealthState]]],
 ) -> None:
     within, line = made
@@ -71,7 +71,7 @@ def _runs(draw: st.DrawFn) -> list[MinuteSpan]:
 
 @given(_runs(), _runs(), st.integers(-3000, 3000), st.integers(1, 3000))
 @settings(max_examples=examples(300), deadline=None)
-def test_a_range_is_replaced_and_nothing_else(
+def test_only_the_given_range_is_replaced(
     before: list[MinuteSpan], other: list[MinuteSpan], start: int, length: int
 ) -> None:
     within = TimeSpan(

@@ -1,5 +1,5 @@
-"""Plots of services draw no line where nothing was measured, no bar for what is not decided, and
-every stretch in its place.
+"""The plots of services: no line across gaps, no bar without a rate, and every span at its
+position.
 """
 
 import re
@@ -49,7 +49,7 @@ RATES = st.fractions(min_value=0, max_value=5_000)
 
 @st.composite
 def burning(draw: st.DrawFn) -> list[BudgetStep]:
-    """A budget that is used up in steps of equal length, of which some are not known."""
+    """Steps of equal length in which a budget decreases; some are unknown."""
     kinds = draw(st.lists(st.sampled_from(list(SegmentKind)), min_size=1, max_size=60))
     left, steps = 1.0, []
     for n, kind in enumerate(kinds):
@@ -70,7 +70,7 @@ def points_of(path: ElementTree.Element) -> list[tuple[float, float]]:
 
 
 @given(burning())
-def test_a_budget_s_line_goes_through_every_measured_step_and_through_no_other(
+def test_the_budget_line_has_exactly_the_measured_steps(
     steps: list[BudgetStep],
 ) -> None:
     root = parsed(burndown(steps, [Tick(0.5, NASTY)], "Budget."))
@@ -88,7 +88,7 @@ def test_a_budget_s_line_goes_through_every_measured_step_and_through_no_other(
 
 
 @given(burning())
-def test_a_budget_never_rises_and_ends_at_what_is_left(steps: list[BudgetStep]) -> None:
+def test_a_budget_never_rises_and_ends_at_the_remainder(steps: list[BudgetStep]) -> None:
     markup = burndown(steps, [], "Budget.")
     lines = [p for p in parsed(markup).iter("path") if p.attrib["class"] == "line"]
     points = [point for line in lines for point in points_of(line)]
@@ -102,7 +102,7 @@ def test_a_budget_never_rises_and_ends_at_what_is_left(steps: list[BudgetStep]) 
 
 
 @given(burning())
-def test_what_was_not_measured_is_hatched_over_the_whole_height_and_overdraft_is_red(
+def test_gaps_are_hatched_and_an_overdrawn_budget_is_red(
     steps: list[BudgetStep],
 ) -> None:
     root = parsed(burndown(steps, [], "Budget."))
@@ -124,7 +124,7 @@ def test_what_was_not_measured_is_hatched_over_the_whole_height_and_overdraft_is
 
 
 @given(burning())
-def test_a_budget_is_told_in_words(steps: list[BudgetStep]) -> None:
+def test_the_text_of_a_budget_plot(steps: list[BudgetStep]) -> None:
     said = plot_text(steps)
     measured = [step for step in steps if step.kind in drawn_kinds()]
     assert (said == "Nothing was measured.") == (not measured)
@@ -133,7 +133,7 @@ def test_a_budget_is_told_in_words(steps: list[BudgetStep]) -> None:
         assert ("gap" in said) == any(step.kind is SegmentKind.GAP for step in steps)
 
 
-def test_what_is_left_is_cut_and_never_rounded_up() -> None:
+def test_the_remaining_budget_is_rounded_down() -> None:
     assert whole_percent(0.999) == "99\u202f%"
     assert whole_percent(1.0) == "100\u202f%"
     assert whole_percent(0.005) == "0\u202f%"
@@ -141,14 +141,14 @@ def test_what_is_left_is_cut_and_never_rounded_up() -> None:
 
 
 @given(RATES, RATES)
-def test_a_faster_burn_never_stands_further_left(one: Fraction, other: Fraction) -> None:
+def test_the_position_grows_with_the_burn_rate(one: Fraction, other: Fraction) -> None:
     assert 0 <= place(one) <= 1
     if one <= other:
         assert place(one) <= place(other)
 
 
 @given(st.none() | RATES, st.fractions(min_value="1/10", max_value=1_000))
-def test_a_gauge_has_a_bar_exactly_where_there_is_a_rate_and_always_its_threshold(
+def test_a_gauge_has_its_threshold_and_a_bar_for_a_known_rate(
     rate: Fraction | None, threshold: Fraction
 ) -> None:
     markup = gauge(rate, threshold, "f-data", NASTY)
@@ -162,19 +162,19 @@ def test_a_gauge_has_a_bar_exactly_where_there_is_a_rate_and_always_its_threshol
     (tick,) = [line for line in image.iter("line") if line.attrib["class"] == "thr"]
     at = percent(tick.attrib["x1"])
     if bars and rate is not None:
-        # The eye sees what the rule sees.
+        # The bar reaches the threshold line exactly if the rate reaches the threshold.
         wide = percent(bars[0].attrib["width"])
         assert wide >= at - 0.01 if rate >= threshold else wide <= at + 0.01
     assert is_inline_free(markup)
 
 
-def test_a_gauge_s_places_are_those_of_its_scale() -> None:
+def test_the_positions_of_a_gauge_are_logarithmic() -> None:
     for rate, at in ((0, 0), (1, 0.25), (10, 0.5), (100, 0.75), (1_000, 1), (9_999, 1)):
         assert place(Fraction(rate)) == pytest.approx(at)
 
 
 @given(RATES)
-def test_a_rate_is_cut_and_only_nothing_is_called_nothing(rate: Fraction) -> None:
+def test_a_rate_is_rounded_down_and_only_zero_is_shown_as_zero(rate: Fraction) -> None:
     said = spelt_rate(rate)
     assert said.endswith("×")
     if said.startswith("<"):
@@ -190,9 +190,7 @@ EDGES = st.lists(st.integers(0, 1_000), min_size=2, max_size=12, unique=True).ma
 
 
 @given(EDGES, st.data())
-def test_lanes_draw_every_change_state_incident_maintenance_and_revision_once(
-    edges: list[int], data: st.DataObject
-) -> None:
+def test_lanes_draw_every_item_once(edges: list[int], data: st.DataObject) -> None:
     spans = [(a / 1_000, b / 1_000) for a, b in pairwise(edges)]
     states = [
         StateBand(a, b, NASTY, data.draw(st.sampled_from(list(ServiceState)))) for a, b in spans
@@ -233,7 +231,7 @@ def test_lanes_draw_every_change_state_incident_maintenance_and_revision_once(
         assert group[0].text == NASTY
         signs = [use.attrib["href"] for use in group.iter("use")]
         assert signs[0] == f"#{change.kind}"
-        # What ended otherwise than well is told apart without any colour.
+        # A failed or cancelled change has a sign of its own, in addition to its color.
         over = {
             ChangeOutcomeClass.FAILED: ["#c-failed"],
             ChangeOutcomeClass.CANCELLED: ["#c-cancelled"],
@@ -247,13 +245,13 @@ def test_lanes_draw_every_change_state_incident_maintenance_and_revision_once(
     assert is_inline_free(markup)
 
 
-def test_lanes_that_are_not_asked_for_are_not_there() -> None:
+def test_unrequested_lanes_are_omitted() -> None:
     drawn = Lanes(changes=[], states=[], incidents=[], ticks=[])
     (image,) = parsed(lanes(drawn, "said"))
     assert [text.text for text in image.iter("text")] == ["Changes", "State", "Incidents"]
 
 
-def test_of_what_meets_the_worst_is_shown_and_unknown_hides_no_fall() -> None:
+def test_the_worst_of_merged_states_is_shown() -> None:
     assert (
         worst([ServiceState.HEALTHY, ServiceState.UNKNOWN, ServiceState.DEGRADED])
         is ServiceState.UNKNOWN
@@ -272,14 +270,14 @@ SPANS = st.lists(
 
 
 @given(SPANS)
-def test_what_overlaps_stands_in_lanes_of_its_own(spans: list[MaintenanceSpan]) -> None:
+def test_overlapping_spans_have_separate_lanes(spans: list[MaintenanceSpan]) -> None:
     placed = in_lanes(spans)
     assert sorted(span.from_ for _, span in placed) == sorted(span.from_ for span in spans)
     for n, (lane, span) in enumerate(placed):
         for other_lane, other in placed[n + 1 :]:
             if lane == other_lane:
                 assert other.from_ >= span.to
-    # No deeper than what overlaps at one instant, but for what is too short to be seen.
+    # At most as many lanes as spans overlap at one instant; very short spans can add lanes.
     deepest = max((lane for lane, _ in placed), default=-1) + 1
     at_once = max(
         (sum(o.from_ < s.from_ + 0.004 and o.to > s.from_ - 0.004 for o in spans) for s in spans),
@@ -289,7 +287,7 @@ def test_what_overlaps_stands_in_lanes_of_its_own(spans: list[MaintenanceSpan]) 
 
 
 @given(st.lists(SPANS, min_size=1, max_size=3))
-def test_a_calendar_of_maintenance_draws_each_or_says_how_many_it_does_not(
+def test_a_maintenance_calendar_draws_or_counts_each_window(
     found: list[list[MaintenanceSpan]],
 ) -> None:
     days = [str(n) for n in range(7)]

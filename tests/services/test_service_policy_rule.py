@@ -17,11 +17,11 @@ from leadline.storage.services.rules.service_policy import (
 )
 
 
-def test_a_document_without_policies_means_the_defaults() -> None:
+def test_omitted_policies_are_the_defaults() -> None:
     assert read_policies(ServicePolicies()) == Policies()
 
 
-def test_each_policy_is_read_and_written_as_itself() -> None:
+def test_each_policy_survives_a_round_trip() -> None:
     document = ServicePolicies(
         aggregation=AggregationPolicy(mode=AggregationMode.QUORUM, degraded_min=2, healthy_min=3),
         region=RegionAggregationPolicy(
@@ -45,6 +45,6 @@ def test_each_policy_is_read_and_written_as_itself() -> None:
     assert written_policies(policies) == document
 
 
-def test_a_floor_that_is_no_length_of_time_gives_no_policies() -> None:
+def test_an_invalid_freshness_floor_is_refused() -> None:
     freshness = FreshnessPolicy(active_floor="soon")
     assert read_policies(ServicePolicies(freshness=freshness)) is None

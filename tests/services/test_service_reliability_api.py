@@ -1,4 +1,6 @@
-"""A service's figures as they are read: what can be had is had exactly, the rest says why not."""
+"""The figures of a service over the HTTP API: exact values, and a reason for each figure that is
+withheld.
+"""
 
 from typing import Any
 
@@ -25,7 +27,7 @@ NOW = to_text(FROZEN_NOW)
 
 
 async def seen(api: Api, row: MonitorRow, *, up: bool) -> None:
-    """As a result of just now leaves it."""
+    """Stores a current result of a monitor."""
     given = {"org": row.org, "monitor": row.id}
     async with api.pool.transaction("result") as tx:
         await tx.execute(
@@ -48,7 +50,7 @@ async def report(api: Api, path: str, window: str | None = None) -> Any:
     return await told(api, "GET", f"{path}/reliability", query=query, who="viewer")
 
 
-async def test_nothing_declared_and_nothing_sealed_are_withheld(api: Api) -> None:
+async def test_figures_without_declaration_or_sealed_time_are_withheld(api: Api) -> None:
     path = await new(api, "checkout")
     await told(api, "PUT", f"{path}/sla-target", {"objective": 99.9})
     said = await report(api, path)
@@ -69,7 +71,7 @@ async def test_nothing_declared_and_nothing_sealed_are_withheld(api: Api) -> Non
     assert all("rate" not in burn for burn in said["burn"])
 
 
-async def test_a_window_tells_its_figures_with_what_they_are_made_of(api: Api) -> None:
+async def test_a_window_has_its_figures_and_segments(api: Api) -> None:
     path = await declared(api)
     await told(api, "PUT", f"{path}/sla-target", {"objective": 99, "window": "24h"})
     start = await sealed(api, path, (1_440 - 36, UP), (36, DOWN))
@@ -117,7 +119,7 @@ async def test_a_window_tells_its_figures_with_what_they_are_made_of(api: Api) -
     assert rates == {"5m": 100.0, "30m": 100.0, "1h": 60.0, "6h": 10.0}
 
 
-async def test_burn_windows_are_those_of_the_rules(api: Api) -> None:
+async def test_burn_windows_follow_the_burn_rules(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (600, UP))
     assert "burn" not in await report(api, path)
@@ -132,7 +134,7 @@ async def test_burn_windows_are_those_of_the_rules(api: Api) -> None:
 
 
 @pytest.mark.parametrize("odd", [0, 1, 29, 30, 31, 59])
-async def test_of_a_burn_window_whole_minutes_are_looked_at(api: Api, odd: int) -> None:
+async def test_a_burn_window_uses_whole_minutes(api: Api, odd: int) -> None:
     path = await declared(api)
     await sealed(api, path, (54, UP), (1, DOWN), (5, UP))
     await told(api, "PUT", f"{path}/sla-target", {"objective": 99})
@@ -145,7 +147,7 @@ async def test_of_a_burn_window_whole_minutes_are_looked_at(api: Api, odd: int) 
     assert [b["rate"] for b in burn] == [0, pytest.approx(100 / 6)]
 
 
-async def test_a_window_that_history_does_not_fill_says_so(api: Api) -> None:
+async def test_a_window_longer_than_the_history_is_marked(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (600, UP))
     said = await report(api, path)
@@ -155,7 +157,7 @@ async def test_a_window_that_history_does_not_fill_says_so(api: Api) -> None:
     assert (said["expected_buckets"], said["sealed_buckets"]) == (43_200, 600)
 
 
-async def test_what_is_mostly_unknown_has_an_availability_and_no_budget(api: Api) -> None:
+async def test_low_coverage_gives_availability_without_a_budget(api: Api) -> None:
     path = await declared(api)
     await told(api, "PUT", f"{path}/sla-target", {"objective": 99, "window": "24h"})
     await sealed(api, path, (1_000, UNKNOWN), (440, UP))
@@ -169,7 +171,7 @@ async def test_what_is_mostly_unknown_has_an_availability_and_no_budget(api: Api
     assert "budget" not in said
 
 
-async def test_what_was_never_measured_has_no_availability(api: Api) -> None:
+async def test_unmeasured_time_has_no_availability(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (1_440, UNKNOWN))
     said = await report(api, path, "24h")
@@ -185,7 +187,7 @@ async def test_a_window_is_one_of_four(api: Api) -> None:
     assert (await answer.get_json())["error"].startswith("window: ")
 
 
-async def test_a_series_tells_each_hour_and_each_day(api: Api) -> None:
+async def test_a_series_has_each_hour_or_day(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (1_440, UP), (60, DOWN), (60, UP))
     query = {"from": to_text(Instant(FROZEN_NOW - 3 * HOUR)), "to": NOW, "step": "hour"}
@@ -216,7 +218,7 @@ async def test_a_series_tells_each_hour_and_each_day(api: Api) -> None:
         ({"from": "2025-10-04T00:00:00Z"}, None),
     ],
 )
-async def test_a_series_is_of_a_stated_range(
+async def test_a_series_needs_a_valid_range(
     api: Api, given: dict[str, str | None], error: str | None
 ) -> None:
     path = await new(api, "checkout")
@@ -232,14 +234,14 @@ async def test_a_series_is_of_a_stated_range(
         assert found["error"].startswith(error)
 
 
-async def test_health_tells_of_the_members_as_they_are_now(api: Api) -> None:
+async def test_health_follows_the_current_member_states(api: Api) -> None:
     path = await new(api, "checkout")
     up, down, context = [await api.new_monitor() for _ in range(3)]
     body = document(up.uid, down.uid, context.uid)
     body["sli"] = [str(up.uid), str(down.uid)]
     body["policies"] = {"aggregation": {"mode": "any"}}
     await told(api, "PUT", f"{path}/declaration", body)
-    # Nothing governs before the next minute.
+    # A declaration governs from the next minute.
     said = await told(api, "GET", f"{path}/health", who="viewer")
     assert said == {"unstable": False, "as_of": NOW, "sli": "unknown", "diagnostics": "unknown"}
     async with api.pool.transaction("governs") as tx:
@@ -258,7 +260,7 @@ async def test_health_tells_of_the_members_as_they_are_now(api: Api) -> None:
     assert edge["health"] == said
 
 
-async def test_a_figure_of_a_service_is_nobody_else_s_to_read(api: Api) -> None:
+async def test_figures_need_access_to_the_project(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (600, UP))
     for who in ("stranger", "neighbour", "foreign_token"):

@@ -1,4 +1,4 @@
-"""A window of a service before anything of it is sealed, and how lengths are spelt."""
+"""The window of a service before any time is sealed, and the text of durations."""
 
 import pytest
 
@@ -23,7 +23,7 @@ NOW = Instant(1_800_000_000 * SECOND)
         (True, Instant(NOW + 1), NOW, Withheld.NOTHING_SEALED),
     ],
 )
-def test_a_window_of_which_nothing_is_sealed_counts_nothing(
+def test_a_window_without_sealed_time_is_empty(
     has_sli: bool, start: Instant | None, sealed_through: Instant | None, reason: Withheld
 ) -> None:
     window = window_of("24h", NOW, has_sli, start, sealed_through, ())
@@ -36,7 +36,7 @@ def test_a_window_of_which_nothing_is_sealed_counts_nothing(
     assert window.budget(990_000) is reason
 
 
-def test_a_length_is_spelt_in_the_largest_unit_that_divides_it() -> None:
+def test_a_duration_uses_the_largest_unit_that_divides_it() -> None:
     assert [spelt(us) for us in (7 * DAY, 36 * HOUR, 5 * MINUTE, 90 * SECOND)] == [
         "7d",
         "36h",

@@ -1,4 +1,4 @@
-"""Services over HTTP: made, listed, read and taken away, and who depends on whom."""
+"""Services over HTTP: creation, lists, deletion, dependencies and escalation policies."""
 
 from typing import Any
 from uuid import UUID
@@ -39,7 +39,7 @@ async def depend(
     return await told(api, "PUT", f"{path}/dependencies", body, status)
 
 
-async def test_a_service_is_made_listed_read_and_taken_away(api: Api) -> None:
+async def test_a_service_is_created_listed_read_and_deleted(api: Api) -> None:
     body = {"slug": "checkout", "name": "Checkout", "description": "Money\ncomes in here."}
     made = await told(api, "POST", services_of(api), body, 201)
     assert made == {**body, "id": made["id"], "created_at": NOW, "updated_at": NOW}
@@ -82,7 +82,7 @@ async def test_a_service_is_made_listed_read_and_taken_away(api: Api) -> None:
     assert await audited(api) == [("service.create", target), ("service.delete", target)]
 
 
-async def test_it_is_called_as_its_slug_and_addressed_by_its_name_where_one_is_left_out(
+async def test_name_and_slug_are_derived_from_each_other(
     api: Api,
 ) -> None:
     made = await told(api, "POST", services_of(api), {"slug": "pay"}, 201)
@@ -113,16 +113,14 @@ async def test_it_is_called_as_its_slug_and_addressed_by_its_name_where_one_is_l
         ({"slug": "a", "depends_on": [NOWHERE]}, "dependency_not_in_project"),
     ],
 )
-async def test_what_cannot_be_a_service_is_refused_and_nothing_is_made(
-    api: Api, body: dict[str, Any], field: str
-) -> None:
+async def test_an_invalid_service_is_refused(api: Api, body: dict[str, Any], field: str) -> None:
     said = await refused(api, "POST", services_of(api), body, 400)
     assert said.startswith(field)
     assert await told(api, "GET", services_of(api)) == []
     assert await audited(api) == []
 
 
-async def test_a_slug_is_given_once_in_a_project(api: Api) -> None:
+async def test_a_slug_is_unique_in_its_project(api: Api) -> None:
     await new(api, "checkout")
     said = await refused(api, "POST", services_of(api), {"slug": "checkout"}, 409)
     assert said == "slug_taken"
@@ -130,7 +128,7 @@ async def test_a_slug_is_given_once_in_a_project(api: Api) -> None:
     await told(api, "POST", other, {"slug": "checkout"}, 201)
 
 
-async def test_a_service_is_found_under_its_own_project_only(api: Api) -> None:
+async def test_a_service_is_found_only_in_its_own_project(api: Api) -> None:
     path = await declared(api)
     uid = uid_of(path)
     reads = ["", "/dependencies", "/reliability", "/health", "/alerting", "/alerting/state"]
@@ -153,7 +151,7 @@ async def test_a_service_is_found_under_its_own_project_only(api: Api) -> None:
     assert (await told(api, "GET", path))["declaration"]["revision"] == 1
 
 
-async def test_edges_are_shown_from_both_ends_with_the_health_of_the_other(api: Api) -> None:
+async def test_dependencies_are_listed_from_both_ends_with_health(api: Api) -> None:
     database, cache = await new(api, "database"), await new(api, "cache")
     shop = await new(api, "shop", depends_on=[uid_of(database)])
     graph = await depend(api, shop, database, cache)
@@ -182,7 +180,7 @@ async def test_the_same_dependencies_again_change_nothing(api: Api) -> None:
     assert await audited(api) == before
 
 
-async def test_who_saw_another_graph_is_refused(api: Api) -> None:
+async def test_a_stale_graph_generation_is_refused(api: Api) -> None:
     one, two, three = [await new(api, slug) for slug in ("one", "two", "three")]
     seen = await generation(api, one)
     await depend(api, one, two)
@@ -197,7 +195,7 @@ async def test_who_saw_another_graph_is_refused(api: Api) -> None:
     assert [edge["slug"] for edge in graph["depends_on"]] == ["three"]
 
 
-async def test_a_circle_is_refused_and_named_by_slugs(api: Api) -> None:
+async def test_a_dependency_cycle_is_refused_and_named_by_slugs(api: Api) -> None:
     one, two, three = [await new(api, slug) for slug in ("one", "two", "three")]
     await depend(api, one, two)
     await depend(api, two, three)
@@ -209,7 +207,7 @@ async def test_a_circle_is_refused_and_named_by_slugs(api: Api) -> None:
     assert graph["depends_on"] == []
 
 
-async def test_a_chain_has_at_most_ten_steps(api: Api) -> None:
+async def test_a_dependency_chain_has_at_most_ten_steps(api: Api) -> None:
     chain = [await new(api, "s0")]
     for number in range(1, 11):
         chain.append(await new(api, f"s{number}", depends_on=[uid_of(chain[-1])]))
@@ -219,7 +217,7 @@ async def test_a_chain_has_at_most_ten_steps(api: Api) -> None:
     assert (await depend(api, chain[0], deeper, status=400))["error"].startswith("dependency_depth")
 
 
-async def test_a_service_depends_on_at_most_twenty_of_its_own_project(api: Api) -> None:
+async def test_a_service_has_at_most_twenty_dependencies_of_its_project(api: Api) -> None:
     upstreams = [await new(api, f"u{n}") for n in range(21)]
     one = await new(api, "one")
     said = await depend(api, one, *upstreams, status=400)
@@ -239,12 +237,12 @@ async def test_a_service_depends_on_at_most_twenty_of_its_own_project(api: Api) 
         ({"depends_on": None, "graph_generation": 0}, "depends_on: expected array, got null"),
     ],
 )
-async def test_dependencies_are_given_whole(api: Api, body: Any, error: str) -> None:
+async def test_an_invalid_dependency_document_is_refused(api: Api, body: Any, error: str) -> None:
     path = await new(api, "one")
     assert await refused(api, "PUT", f"{path}/dependencies", body, 400) == error
 
 
-async def test_what_a_file_says_is_not_edited_over_the_api(api: Api) -> None:
+async def test_a_file_managed_service_is_read_only(api: Api) -> None:
     one, other = await declared(api, "one"), await new(api, "other")
     await told(api, "PUT", f"{one}/sla-target", {"objective": 99})
     await depend(api, one, other)
@@ -264,12 +262,12 @@ async def test_what_a_file_says_is_not_edited_over_the_api(api: Api) -> None:
     assert before["service"]["managed_by"] == "files"
     for method, write, body in writes:
         assert await refused(api, method, f"{one}{write}", body, 409) == "managed_by_file", write
-    # The file says that it depends on the other.
+    # The file declares a dependency on the other service.
     assert await refused(api, "DELETE", other, None, 409) == "managed_by_file"
     assert await told(api, "GET", one) == before
 
 
-async def test_whom_its_pages_go_to_is_the_project_s_and_stays(api: Api) -> None:
+async def test_the_paging_target_belongs_to_the_project_and_stays(api: Api) -> None:
     policy, schedule = await api.new_policy(), await api.new_schedule()
     path = await new(api, "one", oncall_schedule_id=str(schedule))
     owner = f"{path}/escalation-policy"
@@ -291,7 +289,7 @@ async def test_whom_its_pages_go_to_is_the_project_s_and_stays(api: Api) -> None
     await told(api, "DELETE", f"/oncall-schedules/{schedule}", status=204)
 
 
-async def test_a_list_shows_what_is_declared_and_how_far_it_is_sealed(api: Api) -> None:
+async def test_a_list_shows_declarations_and_watermarks(api: Api) -> None:
     context = (await api.new_monitor()).uid
     path = await declared(api, "one", members=2)
     detail = await told(api, "GET", path)

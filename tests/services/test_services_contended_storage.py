@@ -1,5 +1,5 @@
-"""Two edits at once, of which one waits for the other: nothing is declared of what is gone, nobody
-replaces what they did not see, no circle is closed by two who each closed half of it.
+"""Two concurrent edits of services, of which the second waits for the first: a deleted monitor is
+not declared, a stale revision is refused, and two edits cannot close a cycle together.
 """
 
 from collections.abc import Awaitable, Callable
@@ -41,7 +41,7 @@ async def service(tx: Tx, slug: str = "one") -> UUID:
 
 
 def declaring(expected: int, *places: int) -> Write:
-    """By the monitors that were made, in their order."""
+    """Returns a write that declares the created monitors at these positions."""
 
     async def write(world: World, tx: Tx) -> None:
         members = [world.made[place].uid for place in places]
@@ -69,7 +69,7 @@ def depending(slug: str, upstream: str, generation: int) -> Write:
     return write
 
 
-async def test_of_two_who_replace_one_revision_the_second_is_told(world: World) -> None:
+async def test_of_two_declarations_of_one_revision_the_second_is_refused(world: World) -> None:
     await make(world, "one")
     for _ in range(2):
         await world.monitor()
@@ -78,7 +78,7 @@ async def test_of_two_who_replace_one_revision_the_second_is_told(world: World) 
 
 
 @pytest.mark.parametrize("declared_first", [True, False])
-async def test_nothing_is_declared_of_what_is_gone(world: World, declared_first: bool) -> None:
+async def test_a_deleted_monitor_is_not_declared(world: World, declared_first: bool) -> None:
     await make(world, "one")
     await world.monitor()
     if declared_first:
@@ -89,7 +89,7 @@ async def test_nothing_is_declared_of_what_is_gone(world: World, declared_first:
 
 
 @pytest.mark.parametrize("declared_first", [True, False])
-async def test_a_service_that_goes_is_declared_no_more(world: World, declared_first: bool) -> None:
+async def test_a_deleted_service_is_not_declared(world: World, declared_first: bool) -> None:
     await make(world, "one")
     await world.monitor()
     first, second = declaring(0, 0), drop_service
@@ -101,14 +101,14 @@ async def test_a_service_that_goes_is_declared_no_more(world: World, declared_fi
     assert await world.rows("select from service_revisions") == []
 
 
-async def test_two_halves_of_a_circle_do_not_meet(world: World) -> None:
+async def test_concurrent_edits_cannot_close_a_cycle(world: World) -> None:
     for slug in ("one", "two"):
         await make(world, slug)
     first, second = depending("one", "two", 0), depending("two", "one", 0)
     assert await both(world, first, second) == ["done", "dependency_cycle"]
 
 
-async def test_of_two_who_saw_one_graph_the_second_is_told(world: World) -> None:
+async def test_of_two_edits_of_one_graph_generation_one_is_refused(world: World) -> None:
     for slug in ("one", "two", "three"):
         await make(world, slug)
     first, second = depending("one", "two", 0), depending("one", "three", 0)
@@ -116,7 +116,7 @@ async def test_of_two_who_saw_one_graph_the_second_is_told(world: World) -> None
 
 
 @pytest.mark.parametrize("dropped_first", [True, False])
-async def test_nobody_comes_to_depend_on_what_goes(world: World, dropped_first: bool) -> None:
+async def test_no_service_depends_on_a_deleted_service(world: World, dropped_first: bool) -> None:
     for slug in ("one", "two"):
         await make(world, slug)
     depend = depending("two", "one", 0)
@@ -159,7 +159,7 @@ async def drop_schedule(world: World, tx: Tx) -> None:
     ],
 )
 @pytest.mark.parametrize("named_first", [True, False])
-async def test_no_service_is_left_that_pages_by_what_is_gone(
+async def test_a_paging_target_in_use_is_not_deleted(
     world: World, name: Write, drop: Write, named_first: bool
 ) -> None:
     await make(world, "one")

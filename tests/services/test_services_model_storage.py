@@ -1,5 +1,5 @@
-"""Any history of services is what a few dictionaries say: who exists, who depends on whom, what is
-declared of whom, and with which word each step is refused.
+"""Random histories of services, compared with a model of dictionaries: services, dependencies,
+declarations, and the code of each refusal.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ MONITORS = 3
 _SLUG = st.sampled_from(SLUGS)
 _SLUGS = st.lists(_SLUG, max_size=2)
 _PLACES = st.lists(st.integers(0, MONITORS - 1), min_size=1, max_size=2, unique=True)
-# What is seen is mostly how it is.
+# The expected revision is usually the current one.
 _LAG = st.sampled_from([0, 0, 0, 1])
 _STEP = st.one_of(
     st.tuples(st.just("create"), _SLUG, _SLUGS),
@@ -44,7 +44,7 @@ _STEP = st.one_of(
 class Model:
     now: Instant = START
     edges: dict[str, set[str]] = field(default_factory=dict)
-    # (since when, members) of each revision, in order.
+    # (start, members) of each revision, in order.
     declared: dict[str, list[tuple[int, tuple[int, ...]]]] = field(default_factory=dict)
     monitors: set[int] = field(default_factory=lambda: set(range(MONITORS)))
     generation: int = 0
@@ -117,9 +117,7 @@ class Model:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(_STEP, min_size=10, max_size=25))
-def test_any_history_is_what_the_model_says(
-    databases: Any, template: str, steps: list[Any]
-) -> None:
+def test_any_history_matches_the_model(databases: Any, template: str, steps: list[Any]) -> None:
     dsn = databases.lend(template)
     try:
         trio.run(_history, dsn, steps)

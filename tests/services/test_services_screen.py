@@ -1,5 +1,5 @@
-"""The list of services and the page of one: the first line answers, what is withheld says why, and
-figure and plot do not disagree.
+"""The list of services and the screen of one: the summary line, the reasons of withheld figures,
+and plots that agree with the figures.
 """
 
 import re
@@ -57,7 +57,7 @@ def rows_of(page: str) -> list[str]:
 
 
 async def stand(api: Api, *up: tuple[MonitorRow, bool]) -> None:
-    """Results of just now, of monitors that have been there for a day."""
+    """Stores current results of monitors that were created a day ago."""
     await make_partitions(
         api.pool, "heartbeats", "ts", from_=Instant(FROZEN_NOW - 2 * DAY), through=FROZEN_NOW
     )
@@ -79,7 +79,7 @@ async def stand(api: Api, *up: tuple[MonitorRow, bool]) -> None:
         await record_results(tx, arrivals)
 
 
-async def test_an_empty_list_teaches_what_a_service_is(api: Api) -> None:
+async def test_an_empty_list_explains_services(api: Api) -> None:
     page = await listed(api)
     assert first_line(page) == "No services yet"
     assert "error budget" in page
@@ -87,7 +87,7 @@ async def test_an_empty_list_teaches_what_a_service_is(api: Api) -> None:
     assert "/services/new" in await listed(api, "editor")
 
 
-async def test_the_least_budget_left_is_first_and_what_has_no_figure_is_last_with_why(
+async def test_services_are_sorted_by_remaining_budget(
     api: Api,
 ) -> None:
     monitor = await api.new_monitor()
@@ -126,7 +126,7 @@ async def test_the_least_budget_left_is_first_and_what_has_no_figure_is_last_wit
     assert "1 service misses its objective." in page
 
 
-async def test_a_list_of_many_is_paged_and_a_page_of_the_worst_past_stays_small(api: Api) -> None:
+async def test_a_long_list_is_paged_and_stays_small(api: Api) -> None:
     monitor = await api.new_monitor()
     for n in range(101):
         await lived(api, f"A service with a rather long name, number {n:03}", objective=99.9)
@@ -145,7 +145,7 @@ async def test_a_list_of_many_is_paged_and_a_page_of_the_worst_past_stays_small(
     assert len(page.encode()) < 100_000
 
 
-def test_what_is_worst_is_said_first_and_unknown_is_never_called_fine() -> None:
+def test_the_summary_names_the_worst_state_first() -> None:
     assert list_first_line(["up", "up"]) == ("up", "All 2 services are healthy")
     assert list_first_line(["up", "down", "degraded"]) == (
         "down",
@@ -156,7 +156,7 @@ def test_what_is_worst_is_said_first_and_unknown_is_never_called_fine() -> None:
     assert list_first_line(["maint"]) == ("maint", "All services are in maintenance")
 
 
-async def test_a_service_that_is_not_declared_says_what_is_missing(api: Api) -> None:
+async def test_a_service_without_a_declaration_shows_what_is_missing(api: Api) -> None:
     row = await lived(api, "Checkout")
     page = await seen(api, f"/services/{row.uid}")
     assert first_line(page) == "Checkout has no declaration yet"
@@ -166,7 +166,7 @@ async def test_a_service_that_is_not_declared_says_what_is_missing(api: Api) -> 
     assert "Edit declaration" not in page
 
 
-async def test_the_first_line_is_what_the_members_make_it(api: Api) -> None:
+async def test_the_summary_line_follows_the_members(api: Api) -> None:
     till = await api.new_monitor(name="Till")
     bank = await api.new_monitor(name="Bank")
     row = await lived(api, "Checkout", till.uid, bank.uid, hours=2)
@@ -176,14 +176,14 @@ async def test_the_first_line_is_what_the_members_make_it(api: Api) -> None:
     page = await seen(api, path)
     assert first_line(page) == "Checkout is down"
     assert "Till is down. Within a region all SLI members must be up." in page
-    # What is in trouble stands first.
+    # Members that are down are first.
     members = page[page.index("members-title") :]
     assert members.index("Till") < members.index("Bank")
     calm = await lived(api, "Accounts", bank.uid, hours=2)
     assert first_line(await seen(api, f"/services/{calm.uid}")) == "Accounts is healthy"
 
 
-async def test_what_is_withheld_is_a_dash_with_its_reason_and_a_figure_has_its_coverage(
+async def test_withheld_figures_have_reasons_and_others_coverage(
     api: Api,
 ) -> None:
     monitor = await api.new_monitor()
@@ -205,7 +205,7 @@ async def test_what_is_withheld_is_a_dash_with_its_reason_and_a_figure_has_its_c
     assert 'aria-label="Error budget' not in page
 
 
-async def test_the_burn_down_ends_at_the_figure_and_hatches_what_was_not_measured(
+async def test_the_burndown_ends_at_the_figure_and_hatches_gaps(
     api: Api,
 ) -> None:
     monitor = await api.new_monitor()
@@ -224,7 +224,7 @@ async def test_the_burn_down_ends_at_the_figure_and_hatches_what_was_not_measure
     assert len(page.encode()) < 100_000
 
 
-async def test_a_burn_rate_says_which_range_decides(api: Api) -> None:
+async def test_a_burn_rate_names_its_deciding_range(api: Api) -> None:
     monitor = await api.new_monitor()
     row = await lived(
         api,
@@ -236,14 +236,14 @@ async def test_a_burn_rate_says_which_range_decides(api: Api) -> None:
     )
     page = await seen(api, f"/services/{row.uid}")
     text = re.sub(r"[ \n]+", " ", re.sub(r"<[^>]*>", " ", page))
-    # Half an hour of six is 83 times the pace; the last half hour was fine.
+    # Half an hour of six gives a burn rate of 83; the last half hour is good.
     assert "83.3×" in text
     assert "The range of 30\u202fmin is below 6×." in text
     assert "Both ranges are below 14.4×." in text
     assert "Burn alerts are off" in text
 
 
-async def test_incidents_maintenance_and_revisions_stand_on_one_axis(api: Api) -> None:
+async def test_incidents_maintenance_and_revisions_share_one_axis(api: Api) -> None:
     monitor = await api.new_monitor(name="Till")
     row = await lived(api, "Checkout", monitor.uid, hours=48)
     await api.new_incident(title="Till is on fire", monitor=monitor.uid)
@@ -264,7 +264,7 @@ async def test_incidents_maintenance_and_revisions_stand_on_one_axis(api: Api) -
     assert "Incident: Till is on fire" in page
 
 
-async def test_services_are_named_with_what_they_need_and_who_needs_them(api: Api) -> None:
+async def test_a_service_shows_dependencies_and_dependents(api: Api) -> None:
     upstream = await lived(api, "Accounts")
     row = await lived(api, "Checkout", depends_on=[upstream.uid])
     page = await seen(api, f"/services/{row.uid}")
@@ -278,7 +278,7 @@ US = st.integers(0, HOUR)
 
 @st.composite
 def pasts(draw: st.DrawFn) -> list[Durations | None]:
-    """Hours of which each was down for a while, or was not measured, or is missing."""
+    """Hours with outages, unknown time or missing data."""
     return draw(
         st.lists(
             st.one_of(
@@ -292,12 +292,12 @@ def pasts(draw: st.DrawFn) -> list[Durations | None]:
 
 
 @given(pasts(), st.integers(900_000, 999_999), st.integers(0, 59))
-def test_a_burn_down_s_last_step_is_the_figure_whatever_was(
+def test_the_last_step_of_a_burndown_equals_the_figure(
     past: list[Durations], objective: int, cut: int
 ) -> None:
     to = Instant(FROZEN_NOW)
     from_ = Instant(to - len(past) * HOUR + cut * MINUTE)
-    # The window begins within the first hour: what of that hour is its is not told by the hour.
+    # The window begins within the first hour, whose total does not show the part in the window.
     first = past[0]
     inside = Durations(
         good_us=min(first.good_us, HOUR - cut * MINUTE),
@@ -325,9 +325,7 @@ def test_a_burn_down_s_last_step_is_the_figure_whatever_was(
 
 
 @given(st.integers(0, 40 * DAY), st.integers(1, 92 * DAY))
-def test_an_axis_is_named_in_order_within_it_and_at_midnights_where_it_is_long(
-    from_: int, length: int
-) -> None:
+def test_axis_labels_are_ordered_and_at_midnights_on_long_axes(from_: int, length: int) -> None:
     start, end = Instant(FROZEN_NOW + from_), Instant(FROZEN_NOW + from_ + length)
     found = budget.ticks(start, end)
     places = [tick.at for tick in found]
@@ -359,7 +357,7 @@ def made(from_: Instant, to: Instant, durations: Durations) -> ReportWindow:
     )
 
 
-def test_lengths_have_two_units_and_are_cut() -> None:
+def test_durations_have_two_units_and_are_rounded_down() -> None:
     assert precisely(8 * MINUTE + 44 * SECOND + 999_999) == "8\u202fmin 44\u202fs"
     assert precisely(3 * HOUR + 59) == "3\u202fh"
     assert precisely(2 * DAY + 5 * HOUR) == "2\u202fd 5\u202fh"
@@ -370,7 +368,7 @@ def test_lengths_have_two_units_and_are_cut() -> None:
     assert objective_text(999_999) == "99.9999\u202f%"
 
 
-async def test_a_monitor_s_page_says_who_pages_for_it(api: Api) -> None:
+async def test_the_monitor_screen_names_the_service_that_pages(api: Api) -> None:
     monitor = await api.new_monitor(name="Till")
     row = await lived(api, "Checkout", monitor.uid, hours=2)
     path = f"/monitors/{monitor.uid}"
@@ -383,7 +381,7 @@ async def test_a_monitor_s_page_says_who_pages_for_it(api: Api) -> None:
     assert "so this monitor pages directly." in page
 
 
-def test_whoever_speaks_for_a_monitor_is_named() -> None:
+def test_the_service_that_pages_for_a_monitor_is_named() -> None:
     owner = OwnerName(UUID(int=1), "checkout", "Checkout")
     spoken = SignalDelegation(True, [owner], None)
     found = voices(Delegation(spoken, NOBODYS))
@@ -392,9 +390,9 @@ def test_whoever_speaks_for_a_monitor_is_named() -> None:
     assert voices(Delegation(NOBODYS, NOBODYS)) is None
 
 
-def test_every_reason_for_which_a_service_cannot_speak_has_words() -> None:
+def test_every_reason_of_a_service_that_cannot_page_has_a_text() -> None:
     assert set(REASONS) == {reason.value for reason in SignalReason}
 
 
-def test_every_reason_for_which_a_figure_is_withheld_has_words() -> None:
+def test_every_reason_of_a_withheld_figure_has_a_text() -> None:
     assert set(WHY) == set(Withheld)

@@ -1,4 +1,4 @@
-"""From nothing to a service that is seen to go down and to come back, by hand and by keys."""
+"""A user creates a service in the browser, with the keyboard, and sees it go down and recover."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +12,7 @@ from tests.support.processes.daemon_process import Daemon
 pytestmark = [pytest.mark.needs("chromium")]
 
 
-def test_a_service_is_made_by_hand_and_its_page_stays_live(
+def test_a_service_is_created_and_its_screen_stays_live(
     open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:
     make_monitor(leadline, project, target.url, name="Till")
@@ -38,7 +38,7 @@ def test_a_service_is_made_by_hand_and_its_page_stays_live(
     expect(page.get_by_role("heading", level=1)).to_have_text("The service is healthy")
 
 
-def test_without_scripts_maintenance_is_planned_and_ended(
+def test_maintenance_is_scheduled_and_ended_without_scripts(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:
     page = open_page(f"/projects/{project}/maintenance", scripts=False)
