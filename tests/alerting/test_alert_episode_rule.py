@@ -1,4 +1,6 @@
-"""When a service is told of, held against a model that remembers everything it was shown."""
+"""When the alert of a service opens, pages, reminds and ends, compared with a model that keeps the
+whole history.
+"""
 
 from itertools import pairwise
 
@@ -44,7 +46,7 @@ LOOKS = st.lists(st.tuples(LIVES, AROUND, st.booleans()), max_size=40)
 def play(
     speaking: AlertingPolicy, looks: list[tuple[ServiceCondition, EpisodeContext, bool]]
 ) -> list[tuple[EpisodeAction, Episode | None]]:
-    """What is done at each look, with the episode that is open after it."""
+    """Returns the action of each evaluation, with the episode that is open after it."""
     episode: Episode | None = None
     streak, found = 0, []
     for n, (live, around, taken_up) in enumerate(looks):
@@ -82,7 +84,7 @@ def test_an_episode_opens_once_pages_once_and_ends_once(
 
 
 @given(SPEAKING, LOOKS)
-def test_it_opens_exactly_where_the_looks_before_it_confirm(
+def test_an_episode_opens_after_enough_confirming_evaluations(
     speaking: AlertingPolicy, looks: list[tuple[ServiceCondition, EpisodeContext, bool]]
 ) -> None:
     for n, (act, _) in enumerate(play(speaking, looks)):
@@ -91,7 +93,7 @@ def test_it_opens_exactly_where_the_looks_before_it_confirm(
         assert speaking.owns_paging
         assert not looks[n][1].explained
         assert (act is EpisodeAction.OPEN) == (looks[n][1].reaches and not looks[n][1].spoken_for)
-        # Back through the looks, passing over what is not known.
+        # Count backwards over the evaluations, and skip unknown ones.
         row = 0
         for live, _, _ in reversed(looks[: n + 1]):
             if speaking.pages_on(live):
@@ -102,7 +104,7 @@ def test_it_opens_exactly_where_the_looks_before_it_confirm(
 
 
 @given(SPEAKING, LOOKS)
-def test_it_ends_at_the_first_look_that_is_known_and_well(
+def test_an_episode_ends_at_the_first_known_good_evaluation(
     speaking: AlertingPolicy, looks: list[tuple[ServiceCondition, EpisodeContext, bool]]
 ) -> None:
     open_ = False
@@ -117,7 +119,7 @@ def test_it_ends_at_the_first_look_that_is_known_and_well(
 
 
 @given(SPEAKING, LOOKS)
-def test_nobody_is_paged_by_whoever_owns_nothing_and_nobody_twice_within_the_reminder(
+def test_only_paging_owners_page_and_reminders_keep_their_interval(
     speaking: AlertingPolicy, looks: list[tuple[ServiceCondition, EpisodeContext, bool]]
 ) -> None:
     notified_at = None
@@ -126,7 +128,7 @@ def test_nobody_is_paged_by_whoever_owns_nothing_and_nobody_twice_within_the_rem
         if act is EpisodeAction.REMIND:
             assert notified_at is not None
             assert now - notified_at >= speaking.renotify_us > 0
-            assert not looks[n][2], "somebody has taken it up"
+            assert not looks[n][2], "the episode is acknowledged"
         if act in (EpisodeAction.OPEN, EpisodeAction.ANNOUNCE):
             assert speaking.owns_paging
         if act in (EpisodeAction.OPEN, EpisodeAction.ANNOUNCE, EpisodeAction.REMIND):
@@ -134,13 +136,13 @@ def test_nobody_is_paged_by_whoever_owns_nothing_and_nobody_twice_within_the_rem
 
 
 @given(SPEAKING, st.integers(0, 4), LIVES)
-def test_a_row_is_never_longer_than_what_confirms(
+def test_a_streak_is_at_most_the_confirmation_count(
     speaking: AlertingPolicy, streak: int, live: ServiceCondition
 ) -> None:
     assert 0 <= streak_after(speaking, live, streak) <= speaking.confirm_evaluations
 
 
-def test_without_members_nothing_is_known() -> None:
+def test_a_service_without_members_is_unknown() -> None:
     assert live_of(Policies(), []) is ServiceCondition.UNKNOWN
     assert live_of(Policies(), [("core", MemberState.MAINTENANCE)]) is ServiceCondition.EXCLUDED
     assert live_of(Policies(), [("core", MemberState.DOWN)]) is ServiceCondition.DOWN
@@ -149,7 +151,7 @@ def test_without_members_nothing_is_known() -> None:
 PAGES = AlertingPolicy(True, frozenset({ServiceCondition.DOWN}), False, 1)
 
 
-def test_trouble_is_explained_where_every_member_that_is_down_has_a_cause_of_its_own() -> None:
+def test_an_outage_is_explained_if_every_down_member_has_a_cause() -> None:
     down, up = ("core", MemberState.DOWN, True), ("core", MemberState.UP, False)
     assert is_explained(Policies(), PAGES, [down, up])
     assert not is_explained(Policies(), PAGES, [down, ("core", MemberState.DOWN, False)])
@@ -157,13 +159,13 @@ def test_trouble_is_explained_where_every_member_that_is_down_has_a_cause_of_its
     assert not is_explained(Policies(), PAGES, [])
 
 
-def test_what_is_down_without_them_too_is_not_explained_by_them() -> None:
+def test_an_outage_without_the_explained_members_is_not_explained() -> None:
     policies = Policies(mode=AggregationMode.ALL, missing_data=MissingData.BAD)
     members = [("core", MemberState.DOWN, True), ("core", MemberState.MISSING, False)]
     assert not is_explained(policies, PAGES, members)
 
 
-def test_an_episode_that_nobody_was_told_of_is_told_once_no_reason_holds_it() -> None:
+def test_an_adopted_episode_is_announced_after_its_suppression() -> None:
     untold = Episode(announced=False, notified_at=None, taken_up=False)
 
     def looked(
@@ -181,6 +183,6 @@ def test_an_episode_that_nobody_was_told_of_is_told_once_no_reason_holds_it() ->
     assert looked(EpisodeContext(), owns_nothing) == (EpisodeAction.NOTHING, None)
 
 
-def test_a_service_whose_page_reaches_nobody_says_so() -> None:
+def test_a_service_without_a_reachable_channel_is_unreached() -> None:
     step = decide(PAGES, ServiceCondition.DOWN, 0, None, EpisodeContext(reaches=False), Instant(0))
     assert (step.act, step.quiet) == (EpisodeAction.ADOPT, NoPageReason.UNREACHED)

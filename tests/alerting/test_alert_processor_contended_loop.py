@@ -1,5 +1,6 @@
-"""The watcher beside others who write: nobody waits for each other in a circle, whoever held a row
-before is read as he left it, and what stands still keeps nothing else from going on."""
+"""The alert processor with concurrent writers: transactions do not deadlock, a row that was locked
+is read as its writer committed it, and a locked row does not delay others.
+"""
 
 from collections.abc import Sequence
 
@@ -24,7 +25,7 @@ def story(world: World) -> Story:
 
 
 @pytest.mark.parametrize("deletes", [False, True])
-async def test_an_onset_and_an_edit_of_its_monitor_wait_for_each_other_in_no_circle(
+async def test_an_onset_and_an_edit_of_its_monitor_do_not_deadlock(
     story: Story, deletes: bool
 ) -> None:
     world = story.world
@@ -35,7 +36,7 @@ async def test_an_onset_and_an_edit_of_its_monitor_wait_for_each_other_in_no_cir
 
     async def edit() -> None:
         async with world.pool.transaction("edit") as tx:
-            # As the edit itself is about to: its monitor, and later the state.
+            # The lock order of the edit itself: the monitor first, the state later.
             await tx.rows("select from monitors where id = %(id)s for update", id=row.id)
             is_held.set()
             await may_go_on.wait()
@@ -57,7 +58,7 @@ async def test_an_onset_and_an_edit_of_its_monitor_wait_for_each_other_in_no_cir
     assert titles == ([] if deletes else ["Shop is down"])
 
 
-async def test_a_monitor_that_is_held_keeps_nobody_else_waiting(story: Story) -> None:
+async def test_a_locked_monitor_does_not_delay_others(story: Story) -> None:
     world = story.world
     rows = [await world.monitor() for _ in range(5)]
     await story.channel("ops", *rows)
@@ -85,7 +86,7 @@ async def test_a_monitor_that_is_held_keeps_nobody_else_waiting(story: Story) ->
     assert len(await story.incidents()) == 5
 
 
-async def test_what_is_gone_leaves_no_signal_behind(story: Story) -> None:
+async def test_a_deleted_monitor_leaves_no_status_change(story: Story) -> None:
     row = await story.world.monitor()
     await story.is_now(row, False)
     async with story.world.pool.transaction("gone") as tx:
@@ -94,7 +95,7 @@ async def test_what_is_gone_leaves_no_signal_behind(story: Story) -> None:
     assert await story.world.rows("select from status_changes") == []
 
 
-async def test_many_that_are_put_off_starve_nobody(
+async def test_deferred_monitors_do_not_starve_others(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(6)]
@@ -116,7 +117,7 @@ async def test_many_that_are_put_off_starve_nobody(
     assert len(await story.incidents()) == 2
 
 
-async def test_hastening_waits_for_nobody_who_decides(story: Story) -> None:
+async def test_requesting_rechecks_does_not_wait_for_decisions(story: Story) -> None:
     world = story.world
     cause = await world.monitor()
     rows = [await world.monitor(depends_on=[cause.uid]) for _ in range(2)]
@@ -145,7 +146,7 @@ async def test_hastening_waits_for_nobody_who_decides(story: Story) -> None:
     assert await story.held() == ["dependency", "rechecking"]
 
 
-async def test_in_a_long_pass_ladders_are_climbed_when_they_are_due(
+async def test_escalation_steps_are_taken_during_a_long_pass(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(10)]
@@ -168,7 +169,7 @@ async def test_in_a_long_pass_ladders_are_climbed_when_they_are_due(
     assert 4 <= heard.index("second") <= 7
 
 
-async def test_a_pass_ends_in_time_however_much_is_to_be_told(
+async def test_a_pass_ends_in_time_with_a_long_backlog(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(5)]

@@ -1,5 +1,6 @@
-"""When everything goes down at once, looking at it costs in proportion, whatever the database's
-statistics still say of a quieter time."""
+"""If all monitors go down together, the cost of a pass is proportional to their number, also with
+outdated statistics in the database.
+"""
 
 from typing import Any
 
@@ -23,7 +24,7 @@ _STATES = """
 insert into monitor_states (org, monitor, since)
 select org, id, created_at from monitors where slug like 'x%%'
 """
-# All of them were out once, and are well.
+# Every monitor had one outage and has recovered.
 _PAST = """
 insert into outages (org, uid, monitor, began_at, ended_at, why)
 select org, gen_random_uuid(), id, at(%(now)s) - interval '2 days', at(%(now)s), '' from monitors
@@ -35,12 +36,12 @@ select org, gen_random_uuid(), id, at(%(now)s), '', 'unknown', at(%(now)s) from 
 """
 
 
-async def test_looking_for_what_went_astray_is_not_quadratic(world: World) -> None:
+async def test_the_scan_for_missed_outages_is_not_quadratic(world: World) -> None:
     await world.monitor()
     async with world.pool.transaction("crowd") as tx:
         await tx.execute(_MORE, many=MANY)
         await tx.execute(_STATES)
-        # The statistics of states may be newer than those of outages.
+        # The statistics of states can be newer than those of outages.
         await tx.execute(_ALL_DOWN)
         await tx.execute(_PAST, now=world.now)
     async with world.pool.statement("statistics") as tx:
@@ -56,7 +57,7 @@ async def test_looking_for_what_went_astray_is_not_quadratic(world: World) -> No
 
 
 def _rows_touched(node: dict[str, Any]) -> float:
-    """Read, joined or thrown away, in all loops."""
+    """Returns the rows that were read, joined or filtered out, over all loops of the plan."""
     each: float = sum(
         value
         for name, value in node.items()

@@ -1,4 +1,6 @@
-"""What people are told of outages, as stories: something fails, the watcher looks, people hear."""
+"""The alert processor: notifications of outages, dependencies, maintenance, reminders and
+escalation.
+"""
 
 import random
 from collections.abc import Sequence
@@ -32,7 +34,7 @@ from tests.support.worlds.world import REGIONS, World
 
 
 class Story:
-    """A world with a watcher. `now` stands still but for `later`."""
+    """A world with an alert processor. `now` changes only in `later`."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -50,7 +52,7 @@ class Story:
         await self.watcher.pass_once()
 
     async def later(self, us: int) -> None:
-        """Looks as often as it would, by a clock that goes."""
+        """Runs passes at the interval of the loop, while the clock advances."""
         until = self.world.now + us
         while self.world.now < until:
             self.world.now = Instant(min(self.world.now + SECOND, until))
@@ -129,7 +131,7 @@ class Story:
             await edit_monitor(tx, self.world.editor, row.uid, given, self.world.keyring, REGIONS)
 
     async def heard(self) -> list[tuple[str, str]]:
-        """(channel, event) in the order in which they are told; machines are not asked."""
+        """Returns (channel, event) in the order of creation, without webhooks."""
         return await self.world.rows(
             "select c.name, o.event from outbox o"
             " join destinations d on d.org = o.org and d.id = o.destination"
@@ -161,7 +163,7 @@ def story(world: World) -> Story:
     return Story(world)
 
 
-async def test_a_monitor_that_goes_down_opens_an_incident_and_its_recovery_ends_it(
+async def test_an_outage_opens_an_incident_and_recovery_resolves_it(
     story: Story,
 ) -> None:
     row = await story.world.monitor(name="Shop")
@@ -181,7 +183,7 @@ async def test_a_monitor_that_goes_down_opens_an_incident_and_its_recovery_ends_
     assert story.told == 2
 
 
-async def test_a_page_says_what_since_when_and_why(story: Story) -> None:
+async def test_a_page_has_monitor_start_and_reason(story: Story) -> None:
     row = await story.world.monitor(name="Shop")
     await story.channel("ops", row)
     await story.is_now(row, False, "http_status shop.example")
@@ -196,7 +198,7 @@ async def test_a_page_says_what_since_when_and_why(story: Story) -> None:
     assert path == f"/incidents/{incident}"
 
 
-async def test_without_an_incident_the_channels_are_told_of_the_monitor(story: Story) -> None:
+async def test_without_an_incident_the_channels_get_monitor_events(story: Story) -> None:
     row = await story.world.monitor(auto_incident=False)
     await story.channel("ops", row)
     for up in (False, True, False, True):
@@ -211,7 +213,7 @@ async def test_without_an_incident_the_channels_are_told_of_the_monitor(story: S
     assert streams == [(1, 2)]
 
 
-async def test_an_outage_between_two_looks_is_known_and_told_to_nobody(story: Story) -> None:
+async def test_an_outage_between_two_passes_is_stored_and_not_announced(story: Story) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -223,7 +225,7 @@ async def test_an_outage_between_two_looks_is_known_and_told_to_nobody(story: St
     ) == [(True, True)]
 
 
-async def test_two_outages_between_two_looks_are_two(story: Story) -> None:
+async def test_two_outages_between_two_passes_are_stored_separately(story: Story) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -242,7 +244,7 @@ async def test_two_outages_between_two_looks_are_two(story: Story) -> None:
     assert [event for _, event in await story.heard()][3:] == ["incident.resolved"]
 
 
-async def test_what_was_resolved_by_hand_is_not_taken_up_by_the_next_outage(story: Story) -> None:
+async def test_the_next_outage_does_not_reopen_a_resolved_incident(story: Story) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -260,7 +262,7 @@ async def test_what_was_resolved_by_hand_is_not_taken_up_by_the_next_outage(stor
     assert [status for _, status, _ in await story.incidents()] == ["resolved", "investigating"]
 
 
-async def test_a_lost_signal_loses_no_outage(story: Story) -> None:
+async def test_a_lost_status_change_loses_no_outage(story: Story) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -275,7 +277,7 @@ async def test_a_lost_signal_loses_no_outage(story: Story) -> None:
     assert [event for _, event in await story.heard()] == ["incident.opened", "incident.resolved"]
 
 
-async def test_maintenance_holds_it_back_and_what_is_still_down_after_it_is_told(
+async def test_an_outage_is_announced_after_maintenance(
     story: Story,
 ) -> None:
     row = await story.world.monitor(interval_seconds=30)
@@ -291,7 +293,7 @@ async def test_maintenance_holds_it_back_and_what_is_still_down_after_it_is_told
     assert await story.heard() == [("ops", "incident.opened")]
 
 
-async def test_what_is_paused_or_no_longer_known_is_not_told(story: Story) -> None:
+async def test_paused_and_unknown_monitors_are_not_announced(story: Story) -> None:
     row = await story.world.monitor(interval_seconds=30)
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -306,7 +308,7 @@ async def test_what_is_paused_or_no_longer_known_is_not_told(story: Story) -> No
     assert await story.heard() == []
 
 
-async def test_resolved_by_hand_while_down_it_is_not_opened_again_before_a_recovery(
+async def test_a_resolved_incident_is_not_opened_again_before_recovery(
     story: Story,
 ) -> None:
     row = await story.world.monitor(interval_seconds=30, renotify_seconds=60)
@@ -332,7 +334,7 @@ async def test_resolved_by_hand_while_down_it_is_not_opened_again_before_a_recov
     assert [event for _, event in await story.heard()][2:] == ["incident.opened"]
 
 
-async def test_reminders_come_until_somebody_has_taken_it_up(story: Story) -> None:
+async def test_reminders_are_sent_until_acknowledgement(story: Story) -> None:
     row = await story.world.monitor(interval_seconds=30, renotify_seconds=60)
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -353,7 +355,7 @@ async def test_reminders_come_until_somebody_has_taken_it_up(story: Story) -> No
     assert len(await story.heard()) == 3
 
 
-async def test_reminders_are_read_live(story: Story) -> None:
+async def test_reminders_use_the_current_setting(story: Story) -> None:
     row = await story.world.monitor(interval_seconds=60)
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -368,7 +370,7 @@ async def test_reminders_are_read_live(story: Story) -> None:
     assert len(await story.heard()) == 2
 
 
-async def test_reminders_that_are_asked_for_sooner_come_sooner(story: Story) -> None:
+async def test_a_shorter_reminder_interval_applies_immediately(story: Story) -> None:
     row = await story.world.monitor(interval_seconds=60, renotify_seconds=86_400)
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -379,7 +381,7 @@ async def test_reminders_that_are_asked_for_sooner_come_sooner(story: Story) -> 
     assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
 
 
-async def test_nobody_is_reminded_beside_a_cause(story: Story) -> None:
+async def test_reminders_are_suppressed_by_a_cause(story: Story) -> None:
     database = await story.world.monitor(interval_seconds=60)
     row = await story.world.monitor(
         interval_seconds=60, renotify_seconds=60, depends_on=[database.uid]
@@ -398,7 +400,7 @@ async def test_nobody_is_reminded_beside_a_cause(story: Story) -> None:
     assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
 
 
-async def test_a_ladder_is_climbed_until_it_is_acknowledged(story: Story) -> None:
+async def test_escalation_continues_until_acknowledgement(story: Story) -> None:
     row = await story.world.monitor(interval_seconds=60)
     first, second = await story.channel("first"), await story.channel("second")
     await story.climbs(row, await story.policy((0, first), (300, second), repeat_last=True))
@@ -427,7 +429,7 @@ async def test_a_ladder_is_climbed_until_it_is_acknowledged(story: Story) -> Non
     ]
 
 
-async def test_nobody_is_paged_twice_for_one_onset(story: Story) -> None:
+async def test_a_channel_is_paged_once_for_one_onset(story: Story) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops", row)
     await story.climbs(row, await story.policy((0, ops), (0, ops)))
@@ -440,7 +442,7 @@ async def test_nobody_is_paged_twice_for_one_onset(story: Story) -> None:
     assert steps == [(0, ["ops"], []), (1, ["ops"], []), (2, ["ops"], [])]
 
 
-async def test_steps_that_came_due_while_nobody_looked_are_all_taken(story: Story) -> None:
+async def test_all_escalation_steps_due_since_the_last_pass_are_taken(story: Story) -> None:
     row = await story.world.monitor()
     first, second = await story.channel("first"), await story.channel("second")
     await story.climbs(row, await story.policy((60, first), (120, second)))
@@ -453,7 +455,7 @@ async def test_steps_that_came_due_while_nobody_looked_are_all_taken(story: Stor
     assert len(await story.heard()) == 2
 
 
-async def test_who_goes_while_a_step_is_taken_is_left_out(
+async def test_a_channel_deleted_during_a_step_is_omitted(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = await story.world.monitor()
@@ -475,8 +477,8 @@ async def test_who_goes_while_a_step_is_taken_is_left_out(
     assert steps == [(1, ["ops"], [])]
 
 
-async def test_a_schedule_of_nobody_reaches_nobody(story: Story) -> None:
-    # As it is read by who is overtaken by its end.
+async def test_a_schedule_without_participants_pages_no_channel(story: Story) -> None:
+    # The escalation reads the schedule after its last shift has ended.
     world = story.world
     async with world.pool.transaction("schedule") as tx:
         key = await tx.value(
@@ -490,7 +492,7 @@ async def test_a_schedule_of_nobody_reaches_nobody(story: Story) -> None:
         assert await channels_of_step(tx, world.org, [target], world.now) == []
 
 
-async def test_what_a_step_cannot_reach_stands_in_the_timeline(story: Story) -> None:
+async def test_an_unreachable_step_is_in_the_timeline(story: Story) -> None:
     row = await story.world.monitor()
     off = await story.channel("off")
     await story.climbs(row, await story.policy((0, off)))
@@ -504,9 +506,7 @@ async def test_what_a_step_cannot_reach_stands_in_the_timeline(story: Story) -> 
 
 
 @pytest.mark.parametrize("auto_incident", [True, False])
-async def test_deleting_a_monitor_that_is_down_ends_what_was_told(
-    story: Story, auto_incident: bool
-) -> None:
+async def test_deleting_a_down_monitor_ends_its_outage(story: Story, auto_incident: bool) -> None:
     row = await story.world.monitor(auto_incident=auto_incident)
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -523,9 +523,7 @@ async def test_deleting_a_monitor_that_is_down_ends_what_was_told(
 
 
 @pytest.mark.parametrize("at_first", [True, False])
-async def test_an_outage_ends_as_it_was_told_however_its_monitor_is_edited(
-    story: Story, at_first: bool
-) -> None:
+async def test_an_outage_ends_as_it_was_announced_after_edits(story: Story, at_first: bool) -> None:
     row = await story.world.monitor(auto_incident=at_first, interval_seconds=60)
     ops = await story.channel("ops", row)
     await story.is_now(row, False)
@@ -550,7 +548,7 @@ async def test_an_outage_ends_as_it_was_told_however_its_monitor_is_edited(
     assert sorted(heard[-2:]) == [(n, f"{kind}.{ended}") for n in ("late", "ops")]
 
 
-async def test_a_held_outage_whose_cause_is_no_longer_one_is_told(story: Story) -> None:
+async def test_a_suppressed_outage_is_announced_after_its_cause_ends(story: Story) -> None:
     database = await story.world.monitor(interval_seconds=60)
     shop = await story.world.monitor(depends_on=[database.uid], interval_seconds=60)
     await story.channel("ops", shop)
@@ -565,7 +563,7 @@ async def test_a_held_outage_whose_cause_is_no_longer_one_is_told(story: Story) 
     assert await story.heard() == [("ops", "incident.opened")]
 
 
-async def test_a_ladder_that_goes_pages_nobody_more_and_who_was_paged_hears_the_end(
+async def test_deleting_a_policy_ends_escalation_and_keeps_recovery(
     story: Story,
 ) -> None:
     row = await story.world.monitor(interval_seconds=60)
@@ -584,7 +582,7 @@ async def test_a_ladder_that_goes_pages_nobody_more_and_who_was_paged_hears_the_
     assert (await story.heard())[1:] == [("first", "incident.resolved")]
 
 
-async def test_an_onset_asks_its_dependencies_first_and_is_told_when_they_are_well(
+async def test_an_onset_rechecks_its_dependencies_before_announcing(
     story: Story,
 ) -> None:
     database = await story.world.monitor(name="database")
@@ -603,7 +601,7 @@ async def test_an_onset_asks_its_dependencies_first_and_is_told_when_they_are_we
     assert await story.heard() == [("ops", "incident.opened")] * 3
 
 
-async def test_an_onset_whose_dependency_gives_no_answer_is_told_after_its_time_out_and_5_s(
+async def test_a_recheck_ends_after_the_timeout_plus_5_seconds(
     story: Story,
 ) -> None:
     database = await story.world.monitor(timeout_seconds=10)
@@ -617,7 +615,7 @@ async def test_an_onset_whose_dependency_gives_no_answer_is_told_after_its_time_
     assert await story.heard() == [("ops", "incident.opened")]
 
 
-async def test_what_follows_from_a_cause_is_silent_and_who_is_down_after_it_is_told_then(
+async def test_dependents_are_announced_only_if_down_after_their_cause(
     story: Story,
 ) -> None:
     database = await story.world.monitor(name="database", failure_threshold=3)
@@ -627,7 +625,7 @@ async def test_what_follows_from_a_cause_is_silent_and_who_is_down_after_it_is_t
     await story.channel("ops", shop, lasting)
     for row in (database, middle, shop, lasting):
         await story.is_now(row, True)
-    # A failure below its threshold is enough: it explains what follows.
+    # A failure below the threshold suffices as the cause of dependent outages.
     await story.is_now(database, False)
     await story.is_now(shop, False)
     await story.is_now(lasting, False)
@@ -646,7 +644,7 @@ async def test_what_follows_from_a_cause_is_silent_and_who_is_down_after_it_is_t
     assert titles == [f"{lasting.name} is down"]
 
 
-async def test_a_dependency_in_maintenance_silences_and_one_that_is_paused_does_not(
+async def test_maintenance_of_a_dependency_suppresses_and_a_pause_does_not(
     story: Story,
 ) -> None:
     database = await story.world.monitor()
@@ -666,7 +664,7 @@ async def test_a_dependency_in_maintenance_silences_and_one_that_is_paused_does_
     assert await story.heard() == [("ops", "incident.opened")]
 
 
-async def test_a_composite_is_looked_at_through_its_children(story: Story) -> None:
+async def test_a_composite_dependency_is_rechecked_through_its_children(story: Story) -> None:
     leaves = [await story.world.monitor() for _ in range(2)]
     config = {"children": [str(leaf.uid) for leaf in leaves], "mode": "any"}
     made = await story.world.monitor(type="composite", target="", config=config)
@@ -679,7 +677,7 @@ async def test_a_composite_is_looked_at_through_its_children(story: Story) -> No
     await story.is_now(shop, False)
     await story.look()
     assert await story.jobs() == [leaf.id for leaf in leaves]
-    # One of the two fails: what is made of any of them is well, and explains nothing.
+    # One of two children is down: the `any` composite is up and is no cause.
     await story.is_now(leaves[0], False)
     await story.is_now(leaves[1], True)
     await story.look()
@@ -690,7 +688,7 @@ async def test_a_composite_is_looked_at_through_its_children(story: Story) -> No
     assert ("ops", "incident.opened") in await story.heard()
 
 
-async def test_a_composite_that_is_to_be_looked_at_later_is_not_waited_for(story: Story) -> None:
+async def test_a_composite_that_is_scheduled_later_is_not_awaited(story: Story) -> None:
     leaf = await story.world.monitor()
     config = {"children": [str(leaf.uid)], "mode": "all"}
     made = await story.world.monitor(type="composite", target="", config=config)
@@ -706,7 +704,7 @@ async def test_a_composite_that_is_to_be_looked_at_later_is_not_waited_for(story
     assert await story.heard() == [("ops", "incident.opened")]
 
 
-async def test_one_page_for_a_cause_of_two_hundred(story: Story) -> None:
+async def test_one_cause_of_two_hundred_outages_is_paged_once(story: Story) -> None:
     chance = random.Random(3)
     database = await story.world.monitor(name="database")
     shops = [
@@ -719,7 +717,7 @@ async def test_one_page_for_a_cause_of_two_hundred(story: Story) -> None:
         await story.is_now(row, True)
     order = list(shops)
     chance.shuffle(order)
-    # Some are checked before their cause is, and some after.
+    # Some shops are checked before the database, and some after it.
     for row in order[:80]:
         await story.is_now(row, False)
     await story.look()
@@ -735,7 +733,7 @@ async def test_one_page_for_a_cause_of_two_hundred(story: Story) -> None:
     assert await story.heard() == [("ops", "incident.opened")]
     await story.is_now(database, True)
     await story.later(6 * SECOND)
-    # All are run once more; these five are down for themselves.
+    # All shops are checked again; these five have a failure of their own.
     assert len(await story.jobs()) >= 200
     for row in shops[5:]:
         await story.is_now(row, True)
@@ -746,7 +744,7 @@ async def test_one_page_for_a_cause_of_two_hundred(story: Story) -> None:
     assert sorted(events) == ["incident.opened"] * 6 + ["incident.resolved"]
 
 
-async def test_what_is_refused_of_one_monitor_keeps_nothing_from_the_others(
+async def test_an_error_of_one_monitor_does_not_affect_others(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(9)]
@@ -771,7 +769,7 @@ async def test_what_is_refused_of_one_monitor_keeps_nothing_from_the_others(
     assert len(await story.incidents()) == 9
 
 
-async def test_several_watchers_tell_each_outage_once(story: Story) -> None:
+async def test_several_processors_announce_each_outage_once(story: Story) -> None:
     rows = [await story.world.monitor() for _ in range(40)]
     await story.channel("ops", *rows)
     others = [Story(story.world) for _ in range(3)]

@@ -1,5 +1,7 @@
-"""Random histories of monitors that depend on each other, against what was promised of alerts: told
-once, never beside a cause, always in the end, and of its end to whoever was told."""
+"""Random histories of dependent monitors, compared with the guarantees of alerting: an outage is
+announced once, not while a cause is down, always in the end, and its recovery is sent to every
+notified channel.
+"""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -17,12 +19,12 @@ from tests.support.worlds.world import World
 from .test_alert_processor_loop import Story
 
 HOLD_US = 90 * SECOND
-# The longest wait of all: a time-out of 10 s and 5 s, twice, and some looks.
+# The longest delay: a timeout of 10 s plus 5 s, twice, and several passes.
 PATIENCE_US = 40 * SECOND
 
 
 class Model:
-    """What is true of the monitors by what was done to them, told in seconds and booleans."""
+    """The state of the monitors, computed from the actions of the test in seconds and booleans."""
 
     def __init__(self, story: Story, rows: list[MonitorRow], edges: dict[int, set[int]]) -> None:
         self.story = story
@@ -31,7 +33,7 @@ class Model:
         self.last: dict[int, tuple[Instant, bool]] = {}
         self.paused: set[int] = set()
         self.maintained: set[int] = set()
-        # Since when nothing has been in the way of telling of a monitor that is down.
+        # Since when no condition suppresses the announcement of a monitor that is down.
         self.free_since: dict[int, Instant | None] = {}
 
     def _closure(self, n: int, edges: dict[int, set[int]]) -> set[int]:
@@ -49,7 +51,9 @@ class Model:
         return self.story.world.now
 
     def known(self, n: int) -> bool | None:
-        """Up or down as the newest result says while it holds; None where nothing is known."""
+        """Returns whether the newest result is up while it is fresh; None if the state is
+        unknown.
+        """
         if n in self.paused or n not in self.last:
             return None
         at, up = self.last[n]
@@ -124,7 +128,7 @@ class Play:
         else:
             await self.story.maintain(self.model.rows[n], HOUR)
         self.story.world.now = Instant(self.model.now + SECOND)
-        # What was known before it speaks no more.
+        # Results from before the pause no longer count.
         self.model.last.pop(n, None)
         self.model.maintained ^= {n}
 
@@ -142,11 +146,11 @@ class Play:
         await self.story.look()
         announced = await self.announced()
         for n in announced - self.told:
-            assert self.model.may_be_told(n), f"{n} was told of beside a cause, or not down"
+            assert self.model.may_be_told(n), f"{n} was announced beside a cause, or was not down"
         self.told = announced
         for n, since in self.model.free_since.items():
             if since is not None and self.model.now - since > PATIENCE_US:
-                assert n in announced, f"{n} is down and nobody was told"
+                assert n in announced, f"{n} is down and was not announced"
 
     async def announced(self) -> set[int]:
         keys = {row.id: n for n, row in enumerate(self.model.rows)}
@@ -185,7 +189,7 @@ async def test_a_random_history(world: World, seed: int) -> None:
 
 
 async def expect_everything_ended(world: World, *, reminded: bool = False) -> None:
-    """Of each outage that was told: its beginning once, then reminders, then its end once."""
+    """Each announced outage has one beginning, then reminders, then one end."""
     assert await world.rows("select id from outages where ended_at is null") == []
     assert await world.rows("select id from incidents where status <> 'resolved'") == []
     found = await world.rows(

@@ -1,4 +1,6 @@
-"""The scheduler was away: every window that passed has the verdict of the terms then in force."""
+"""After an absence of the scheduler, every window that passed has the verdict of the terms then in
+force.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +32,9 @@ STEP_US = MINUTE
 def come_back(
     terms: list[ScheduleTerm], left: Instant, back: Instant
 ) -> dict[int, VerdictWithReason]:
-    """What a scheduler that returns writes: reserve in steps, run what is published, seal."""
+    """Does what a returning scheduler does: reserves in steps, runs the published windows and
+    seals.
+    """
     timetable = Timetable(0, left, {1: terms})
     ledger: dict[int, VerdictWithReason] = {}
     published: set[int] = set()
@@ -61,7 +65,7 @@ def come_back(
     return ledger
 
 
-def test_an_hour_with_a_change_of_interval_and_a_pause_in_it() -> None:
+def test_an_hour_with_an_interval_change_and_a_pause() -> None:
     terms = [
         ScheduleTerm(Instant(NOW - HOUR), NOW, 60 * SECOND, 10 * SECOND),
         ScheduleTerm(Instant(NOW + 20 * MINUTE), NOW, 20 * SECOND, 10 * SECOND),
@@ -94,7 +98,7 @@ def test_an_hour_with_a_change_of_interval_and_a_pause_in_it() -> None:
     ),
     st.integers(1, 2_400),
 )
-def test_whatever_was_edited_meanwhile_every_window_is_accounted_for_once(
+def test_every_window_has_one_verdict_after_edits(
     edits: list[tuple[int, int, bool]], away_s: int
 ) -> None:
     back = Instant(NOW + away_s * SECOND)
@@ -120,7 +124,8 @@ def test_whatever_was_edited_meanwhile_every_window_is_accounted_for_once(
             elif not claimable:
                 assert ruling == missed(MissedReason.NEVER_PUBLISHED)
             elif ruling.reason is not None:
-                # Still claimable and not run: only because a newer one was, or is paused already.
+                # A window that can still be claimed and was not run: a newer one was run, or the
+                # monitor is paused.
                 assert ruling == missed(MissedReason.NEVER_PUBLISHED)
                 assert instant < max(ledger)
     assert set(ledger) == expected

@@ -1,4 +1,4 @@
-"""The lengths of time in the titles of outages: two units, rounded down."""
+"""Durations in the titles of outages: two units, rounded down."""
 
 import pytest
 
@@ -21,5 +21,5 @@ from leadline.storage.incidents.rules.incident import lasted
         (3 * DAY + 4 * HOUR + 59 * MINUTE, "3 d 4 h"),
     ],
 )
-def test_a_length_of_time_is_rounded_down_to_two_units(us: int, text: str) -> None:
+def test_a_duration_is_rounded_down_to_two_units(us: int, text: str) -> None:
     assert lasted(us) == text

@@ -1,4 +1,6 @@
-"""Who speaks of an outage, held against a table of what must be so that a service can."""
+"""Whether a service or its monitor pages for an outage, compared with a table of the conditions
+that a service needs.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,7 +64,7 @@ def live(**given_: Any) -> Owner:
     return replace(ABLE, live=replace(LIVE, **given_))
 
 
-# Each reason with what alone brings it about, of an outage known for ten seconds.
+# Each reason with the single change that causes it, for an outage known for ten seconds.
 BROKEN: dict[SignalReason, list[Owner]] = {
     SignalReason.NO_GOVERNING_REVISION: [replace(ABLE, revision=None)],
     SignalReason.POLICY_PAGES_NOTHING: [
@@ -101,13 +103,13 @@ BROKEN: dict[SignalReason, list[Owner]] = {
 @pytest.mark.parametrize(
     ("reason", "owner"), [(reason, owner) for reason, found in BROKEN.items() for owner in found]
 )
-def test_each_thing_that_is_missing_has_its_reason_and_the_monitor_speaks(
+def test_each_missing_condition_fails_open_with_its_reason(
     reason: SignalReason, owner: Owner
 ) -> None:
     assert decide_paging([owner], JUST, NOW, is_steady=True) == FailOpen(reason, ABLE.key)
 
 
-def test_every_reason_can_be_had() -> None:
+def test_every_reason_occurs() -> None:
     elsewhere = {
         SignalReason.NO_OWNING_SERVICE,
         SignalReason.RULE_UNEVALUATED,
@@ -116,12 +118,12 @@ def test_every_reason_can_be_had() -> None:
     assert set(BROKEN) | elsewhere == set(SignalReason)
 
 
-def test_what_no_service_owns_speaks_for_itself() -> None:
+def test_a_monitor_without_an_owning_service_pages_itself() -> None:
     assert decide_paging([], JUST, NOW, is_steady=True) == FailOpen(SignalReason.NO_OWNING_SERVICE)
 
 
 @given(st.lists(st.sampled_from([ABLE, *(o for found in BROKEN.values() for o in found)])))
-def test_a_monitor_is_quiet_exactly_while_any_of_its_services_can_speak(
+def test_a_monitor_delegates_while_any_of_its_services_can_page(
     owners: list[Owner],
 ) -> None:
     numbered = [replace(owner, key=ServiceKey((1, n))) for n, owner in enumerate(owners)]
@@ -151,17 +153,18 @@ BREAKS: dict[SignalReason, Breaks] = {
 
 
 @given(st.sets(st.sampled_from(list(BREAKS)), min_size=1))
-def test_of_several_reasons_the_first_in_their_order_is_told(broken: set[SignalReason]) -> None:
+def test_the_first_of_several_reasons_is_reported(broken: set[SignalReason]) -> None:
     order = list(BREAKS)
     owner = ABLE
     for reason in sorted(broken, key=order.index):
         owner = BREAKS[reason](owner)
     first = min(broken, key=order.index)
-    # What pages on nothing is in no state that it pages on either, which is looked for later.
+    # A service that pages on no state is not checked for a state that it pages on: that check is
+    # later.
     assert _first(owner) is first
 
 
-def test_a_change_is_tolerated_for_two_looks_while_the_lease_holds() -> None:
+def test_an_edit_is_tolerated_for_two_evaluations_under_a_lease() -> None:
     for owner in (
         replace(live(revision=6), governs_from=JUST),
         replace(live(generation=2), edited_at=JUST),
@@ -171,13 +174,13 @@ def test_a_change_is_tolerated_for_two_looks_while_the_lease_holds() -> None:
         assert isinstance(decide_paging([owner], JUST, later, is_steady=True), FailOpen)
 
 
-def test_who_was_not_there_all_the_time_says_nothing_of_a_lease() -> None:
+def test_an_unsteady_process_does_not_judge_leases() -> None:
     owner = live(lease_holds=False, revision=6, generation=1)
     assert decide_paging([owner], LONG_AGO, NOW, is_steady=False) == Delegated((ABLE.key,))
 
 
 @pytest.mark.parametrize("state", [ServiceCondition.DOWN, ServiceCondition.EXCLUDED])
-def test_a_service_that_had_the_time_and_said_nothing_is_waited_for_no_longer(
+def test_a_service_that_does_not_page_in_time_fails_open(
     state: ServiceCondition,
 ) -> None:
     owner = live(state=state)
@@ -193,23 +196,23 @@ def test_a_service_that_had_the_time_and_said_nothing_is_waited_for_no_longer(
     assert decide_paging([spoken], known_at, NOW, is_steady=True) == Delegated((ABLE.key,))
 
 
-def test_what_is_healthy_all_the_same_was_declared_to_be_borne() -> None:
+def test_a_healthy_service_tolerates_the_outage() -> None:
     assert decide_paging(
         [live(state=ServiceCondition.HEALTHY)], LONG_AGO, NOW, is_steady=True
     ) == Delegated((ABLE.key,))
-    # But only where it was looked at since.
+    # The evaluation must be later than the outage.
     stale = live(state=ServiceCondition.HEALTHY, evaluated_at=Instant(LONG_AGO - 1))
     assert decide_paging([stale], LONG_AGO, NOW, is_steady=True) == FailOpen(
         SignalReason.ONSET_PENDING, ABLE.key
     )
 
 
-def test_what_was_seen_before_the_outage_says_nothing_of_it() -> None:
+def test_an_evaluation_before_the_outage_does_not_count() -> None:
     owner = live(state=ServiceCondition.DEGRADED, evaluated_at=Instant(JUST - 1))
     assert decide_paging([owner], JUST, NOW, is_steady=True) == Delegated((ABLE.key,))
 
 
-def test_a_page_that_is_still_to_come_by_its_ladder_is_waited_for() -> None:
+def test_a_page_that_its_escalation_still_owes_is_awaited() -> None:
     assert why_unheard(replace(OPEN, notified_at=None, is_due=True), NOW) is None
     assert why_unheard(OPEN, NOW) is None
     assert why_unheard(replace(OPEN, announced=False, has_incident=False), NOW) is None
@@ -228,8 +231,6 @@ def test_a_page_that_is_still_to_come_by_its_ladder_is_waited_for() -> None:
         (replace(ABLE, revision=None), SignalReason.NO_GOVERNING_REVISION),
     ],
 )
-def test_a_budget_is_told_by_the_monitor_where_its_service_cannot(
-    owner: Owner, reason: SignalReason
-) -> None:
+def test_burn_paging_fails_open_with_its_reason(owner: Owner, reason: SignalReason) -> None:
     assert decide_burn_paging([ABLE], NOW, is_steady=True) == Delegated((ABLE.key,))
     assert decide_burn_paging([owner], NOW, is_steady=True) == FailOpen(reason, ABLE.key)

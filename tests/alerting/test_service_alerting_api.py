@@ -1,4 +1,4 @@
-"""How a service speaks, what is aimed at for it, and by which rules its budget burns too fast."""
+"""The alerting settings of a service, its objectives and its burn rules."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def generation(api: Api) -> int:
     return int(found)
 
 
-async def test_how_a_service_speaks_is_changed_field_by_field(api: Api) -> None:
+async def test_alerting_settings_are_edited_field_by_field(api: Api) -> None:
     path = await new(api, "checkout")
     assert await told(api, "GET", f"{path}/alerting", who="viewer") == USUAL
     edits: list[dict[str, Any]] = [
@@ -63,17 +63,17 @@ async def test_how_a_service_speaks_is_changed_field_by_field(api: Api) -> None:
     ]
 
 
-async def test_what_was_seen_under_another_setting_is_none_of_it(api: Api) -> None:
+async def test_an_edit_of_the_settings_raises_the_generation(api: Api) -> None:
     path = await new(api, "checkout")
     before = await generation(api)
     await told(api, "PATCH", f"{path}/alerting", {"owns_paging": True})
     assert await generation(api) == before + 1
-    # The same again, and nothing at all, are no edits.
+    # Equal values and an empty body are no edits.
     for same in ({"owns_paging": True}, {"page_on": ["down"]}, {}):
         await told(api, "PATCH", f"{path}/alerting", same)
     assert await generation(api) == before + 1
     assert len(await audited(api)) == 2
-    # How often people are reminded is read live.
+    # The evaluator reads the reminder interval at each evaluation.
     await told(api, "PATCH", f"{path}/alerting", {"renotify_seconds": 60})
     assert await generation(api) == before + 1
 
@@ -93,7 +93,7 @@ async def test_what_was_seen_under_another_setting_is_none_of_it(api: Api) -> No
         ({"generation": 1}, "invalid JSON body"),
     ],
 )
-async def test_what_is_out_of_bounds_names_its_field(
+async def test_a_value_out_of_bounds_is_refused_with_its_field(
     api: Api, body: dict[str, Any], field: str
 ) -> None:
     path = await new(api, "checkout")
@@ -101,7 +101,7 @@ async def test_what_is_out_of_bounds_names_its_field(
     assert await told(api, "GET", f"{path}/alerting") == USUAL
 
 
-async def test_an_objective_is_kept_to_four_decimals_half_up(api: Api) -> None:
+async def test_an_objective_is_rounded_half_up_to_four_decimals(api: Api) -> None:
     path = await new(api, "checkout")
     where = f"{path}/sla-target"
     for objective, kept in ((99.9, 99.9), (99.99985, 99.9999), (99, 99), (0.00005, 0.0001)):
@@ -135,13 +135,13 @@ async def test_an_objective_is_kept_to_four_decimals_half_up(api: Api) -> None:
         {"objective": 99, "burn_rules": []},
     ],
 )
-async def test_what_is_no_objective_is_refused(api: Api, body: dict[str, Any]) -> None:
+async def test_an_invalid_objective_is_refused(api: Api, body: dict[str, Any]) -> None:
     path = await new(api, "checkout")
     await refused(api, "PUT", f"{path}/sla-target", body, 400)
     assert (await told(api, "GET", path))["sla_targets"] == []
 
 
-async def test_burn_rules_are_those_given_or_the_usual_two(api: Api) -> None:
+async def test_burn_rules_default_to_two(api: Api) -> None:
     path = await new(api, "checkout")
     where = f"{path}/sla-target/burn-alerting"
     await told(api, "PUT", f"{path}/sla-target", {"objective": 99.9})
@@ -180,7 +180,7 @@ async def test_burn_alerting_needs_an_objective_for_its_window(api: Api) -> None
         ({"firing": True}, "invalid JSON body"),
     ],
 )
-async def test_a_burn_rule_that_cannot_be_names_its_field(
+async def test_an_invalid_burn_rule_is_refused_with_its_field(
     api: Api, rule: dict[str, Any], field: str
 ) -> None:
     path = await new(api, "checkout")
@@ -195,7 +195,7 @@ async def test_a_burn_rule_that_cannot_be_names_its_field(
     assert await api.rows("select from burn_rules") == []
 
 
-async def test_a_rule_that_stays_goes_on_firing_and_a_changed_one_begins_anew(api: Api) -> None:
+async def test_an_unchanged_rule_keeps_firing_and_a_changed_one_restarts(api: Api) -> None:
     path = await new(api, "checkout")
     await told(api, "PUT", f"{path}/sla-target", {"objective": 99.9})
     where = f"{path}/sla-target/burn-alerting"
@@ -214,7 +214,7 @@ async def test_a_rule_that_stays_goes_on_firing_and_a_changed_one_begins_anew(ap
     ) == [(0, 5.0, False, True), (1, 6.0, True, False), (2, 14.4, True, False)]
 
 
-async def test_whether_a_service_can_speak_is_told_with_why_not(api: Api) -> None:
+async def test_the_alerting_state_has_a_reason(api: Api) -> None:
     path = await new(api, "checkout")
     where = f"{path}/alerting/state"
     nobody = {"armed": False, "reason": "no_owning_service"}
@@ -231,7 +231,7 @@ async def test_whether_a_service_can_speak_is_told_with_why_not(api: Api) -> Non
     assert (await told(api, "GET", where))["live"]["reason"] == "policy_pages_nothing"
 
 
-async def test_a_monitor_says_who_speaks_for_it_or_why_nobody_does(api: Api) -> None:
+async def test_a_monitor_names_its_paging_service_or_the_reason(api: Api) -> None:
     monitor = (await api.new_monitor()).uid
     where = f"/monitors/{monitor}"
     alone = {"delegated": False, "reason": "no_owning_service"}
@@ -240,7 +240,7 @@ async def test_a_monitor_says_who_speaks_for_it_or_why_nobody_does(api: Api) -> 
     await told(api, "PUT", f"{path}/declaration", document(monitor))
     assert (await told(api, "GET", where))["delegation"]["live"] == alone
     await told(api, "PATCH", f"{path}/alerting", {"owns_paging": True})
-    # It is declared to speak, and cannot be seen to yet.
+    # The service owns paging, and its declaration does not govern yet.
     live = (await told(api, "GET", where))["delegation"]["live"]
     assert (live["delegated"], live["reason"]) == (False, "no_governing_revision")
     (listed,) = await told(api, "GET", f"/projects/{api.project}/monitors", who="viewer")

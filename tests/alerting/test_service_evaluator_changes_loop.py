@@ -1,5 +1,4 @@
-"""What is changed about a service while its members are down keeps no page back and tells nobody
-twice."""
+"""Edits of a service while its members are down neither lose nor repeat a page."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -27,7 +26,7 @@ async def story(dsn: str) -> AsyncIterator[Speaking]:
 
 
 async def stays(story: Speaking, us: int, *down: MonitorRow, up: Sequence[MonitorRow] = ()) -> None:
-    """Time goes on, and each of them stays as it is."""
+    """Advances the time; each monitor keeps its state."""
     for _ in range(us // EVERY):
         for row in down:
             await story.is_now(row, False)
@@ -37,7 +36,7 @@ async def stays(story: Speaking, us: int, *down: MonitorRow, up: Sequence[Monito
 
 
 async def lose(story: Speaking, channel: str = "ops") -> None:
-    """What waits for that channel is given up."""
+    """Marks pending deliveries to the channel as dead."""
     await story.set(
         "update outbox o set status = 'dead' from destinations d, notification_channels c"
         " where o.destination = d.id and d.channel = c.id and c.name = %(name)s"
@@ -55,7 +54,7 @@ async def delete(story: Speaking, service: Service) -> None:
 
 
 @pytest.mark.parametrize("change", ["disowned", "dropped"])
-async def test_who_is_left_by_a_service_that_nobody_heard_speaks_itself(
+async def test_a_removed_member_pages_itself_if_the_page_was_lost(
     story: Speaking, change: str
 ) -> None:
     row, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
@@ -78,9 +77,7 @@ async def test_who_is_left_by_a_service_that_nobody_heard_speaks_itself(
 
 
 @pytest.mark.parametrize("change", ["disowned", "dropped"])
-async def test_who_is_left_by_a_service_that_was_heard_is_not_told_again(
-    story: Speaking, change: str
-) -> None:
+async def test_a_removed_member_is_silent_if_the_page_arrived(story: Speaking, change: str) -> None:
     row, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", row)
     ops = await story.channel("ops")
@@ -97,7 +94,7 @@ async def test_who_is_left_by_a_service_that_was_heard_is_not_told_again(
     assert await story.heard() == [("ops", "incident.escalated"), ("ops", "incident.resolved")]
 
 
-async def test_a_service_that_is_deleted_before_anybody_heard_leaves_its_members_to_speak(
+async def test_members_page_after_a_service_was_deleted_unheard(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor(name="One")
@@ -122,7 +119,7 @@ async def test_an_incident_without_an_episode_ends_with_its_service(story: Speak
 
 
 @pytest.mark.parametrize("dead", [False, True])
-async def test_a_service_that_is_made_of_nothing_any_more_ends_what_it_told(
+async def test_a_service_that_loses_its_members_ends_its_episode(
     story: Speaking, dead: bool
 ) -> None:
     row = await story.world.monitor(name="One")
@@ -139,7 +136,7 @@ async def test_a_service_that_is_made_of_nothing_any_more_ends_what_it_told(
     assert [e for n, e in await story.heard() if n == "own"] == ["incident.opened"]
 
 
-async def test_a_service_that_owns_no_paging_takes_nothing_over(story: Speaking) -> None:
+async def test_a_service_without_paging_takes_over_no_outage(story: Speaking) -> None:
     row, cause = await story.world.monitor(name="One"), await story.world.monitor(name="Cause")
     other = await story.world.monitor(name="Other", depends_on=[cause.uid])
     await story.channel("own", row, other)
@@ -154,7 +151,7 @@ async def test_a_service_that_owns_no_paging_takes_nothing_over(story: Speaking)
     assert (await story.heard())[1:] == [("own", "incident.opened")]
 
 
-async def test_a_page_of_a_member_that_never_arrives_stands_for_nothing(story: Speaking) -> None:
+async def test_a_lost_page_of_a_member_does_not_count_for_the_service(story: Speaking) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     own = await story.channel("own", one)
     ops = await story.channel("ops")
@@ -167,7 +164,7 @@ async def test_a_page_of_a_member_that_never_arrives_stands_for_nothing(story: S
     assert await story.heard() == [("own", "incident.opened"), ("ops", "incident.escalated")]
 
 
-async def test_a_page_of_a_member_that_is_paused_since_stands_for_nothing(
+async def test_a_page_of_a_paused_member_does_not_count_for_the_service(
     story: Speaking,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
@@ -182,10 +179,10 @@ async def test_a_page_of_a_member_that_is_paused_since_stands_for_nothing(
     assert await story.heard() == [("own", "incident.opened"), ("ops", "incident.escalated")]
 
 
-async def test_what_no_service_can_say_of_a_member_that_is_down_it_says_itself(
+async def test_a_member_pages_itself_if_its_service_cannot(
     story: Speaking,
 ) -> None:
-    """Adopted for one that came up, and not known to be down since."""
+    """The episode was adopted for a member that recovered and is not known to be down since."""
     rows = [await story.world.monitor(name=f"M{n}") for n in range(3)]
     one, other, unseen = rows
     await story.channel("own", *rows)
@@ -202,7 +199,7 @@ async def test_what_no_service_can_say_of_a_member_that_is_down_it_says_itself(
     assert [n for n, e in await story.heard() if e != "incident.resolved"] == ["own", "own"]
 
 
-async def test_what_one_service_was_heard_of_no_member_tells_for_another(story: Speaking) -> None:
+async def test_a_delivered_page_of_one_service_covers_its_member(story: Speaking) -> None:
     row = await story.world.monitor(name="One")
     await story.channel("own", row)
     ops, lost = await story.channel("ops"), await story.channel("lost")
@@ -215,7 +212,7 @@ async def test_what_one_service_was_heard_of_no_member_tells_for_another(story: 
     assert "own" not in [name for name, _ in await story.heard()]
 
 
-async def test_one_forgotten_episode_that_cannot_be_ended_keeps_no_other_open(
+async def test_an_error_in_ending_one_episode_does_not_affect_others(
     story: Speaking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(3)]
@@ -237,7 +234,7 @@ async def test_one_forgotten_episode_that_cannot_be_ended_keeps_no_other_open(
     assert [status for _, status in found] == ["resolved", "investigating", "resolved"]
 
 
-async def test_another_pace_of_reminders_confirms_nothing_sooner(story: Speaking) -> None:
+async def test_editing_the_reminder_interval_keeps_the_streak(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)))
@@ -250,7 +247,7 @@ async def test_another_pace_of_reminders_confirms_nothing_sooner(story: Speaking
     assert (await story.live(service))[1] == 1
 
 
-async def test_owning_paging_on_and_off_tells_once(story: Speaking) -> None:
+async def test_toggling_owns_paging_pages_once(story: Speaking) -> None:
     row = await story.world.monitor(name="One")
     await story.channel("own", row)
     ops = await story.channel("ops")
@@ -267,7 +264,7 @@ async def test_owning_paging_on_and_off_tells_once(story: Speaking) -> None:
     assert story.world.now > Instant(0)
 
 
-async def test_reminders_that_never_arrive_let_no_page_stand(story: Speaking) -> None:
+async def test_the_service_pages_if_no_reminder_of_its_member_arrives(story: Speaking) -> None:
     one = await story.world.monitor(name="One", renotify_seconds=60)
     other = await story.world.monitor(name="Other")
     await story.channel("own", one)
@@ -279,7 +276,7 @@ async def test_reminders_that_never_arrive_let_no_page_stand(story: Speaking) ->
     assert ("ops", "incident.escalated") in await story.heard()
 
 
-async def test_a_service_that_bears_one_member_ends_though_nobody_evaluates_it(
+async def test_a_tolerant_service_ends_its_episode_without_an_evaluator(
     story: Speaking,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
@@ -300,10 +297,10 @@ async def test_a_service_that_bears_one_member_ends_though_nobody_evaluates_it(
     assert (await story.heard())[3:] == [("own", "incident.resolved")]
 
 
-async def test_one_outage_that_cannot_be_decided_about_keeps_no_other_waiting(
+async def test_an_error_in_one_outage_does_not_delay_others(
     story: Speaking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the fault of it is."""
+    """Any exception."""
     rows = [await story.world.monitor(name=f"M{n}") for n in range(3)]
     await story.channel("own", *rows)
     real = process_outages
@@ -323,7 +320,7 @@ async def test_one_outage_that_cannot_be_decided_about_keeps_no_other_waiting(
     assert len(await story.incidents()) == 3
 
 
-async def test_a_ladder_that_begins_when_an_adopted_episode_is_told_stops_once_taken_up(
+async def test_acknowledgement_stops_escalation_of_an_adopted_episode(
     story: Speaking,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
@@ -338,7 +335,7 @@ async def test_a_ladder_that_begins_when_an_adopted_episode_is_told_stops_once_t
     assert await story.heard() == [("own", "incident.opened")]
     await stays(story, 2 * MINUTE, other, up=[one])
     told = [("own", "incident.opened"), ("own", "incident.resolved"), ("ops", "incident.escalated")]
-    assert await story.heard() == told, "counted from when it was told"
+    assert await story.heard() == told, "counted from its announcement"
     await story.deliver()
     await story.speaks(service, renotify_seconds=60)
     await stays(story, MINUTE, other, up=[one])
@@ -353,7 +350,7 @@ async def test_a_ladder_that_begins_when_an_adopted_episode_is_told_stops_once_t
     assert (await story.heard())[4:] == [("ops", "incident.resolved")]
 
 
-async def test_a_clock_that_jumps_takes_no_lease_away_and_pages_nobody_twice(
+async def test_a_clock_jump_keeps_leases_and_pages_once(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor(name="One")
@@ -362,7 +359,7 @@ async def test_a_clock_that_jumps_takes_no_lease_away_and_pages_nobody_twice(
     await story.service(row, policy=await story.policy((0, ops)))
     await story.is_now(row, False)
     await story.look()
-    # The product's clock alone: leases are the database's.
+    # Only the clock of the product jumps: leases use the clock of the database.
     story.world.now = Instant(story.world.now + 10 * MINUTE)
     await story.is_now(row, False)
     await story.watcher.pass_once()

@@ -1,5 +1,6 @@
-"""Whatever single part breaks, at whatever moment of an outage: a person is paged, once, and hears
-of the recovery from whoever spoke."""
+"""One component fails at one moment of an outage: one page arrives, and the recovery is sent by the
+same sender.
+"""
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,10 +18,10 @@ from ..support.worlds.speaking import Speaking, speaking
 
 PAGES = ("incident.opened", "incident.escalated", "monitor.down")
 RECOVERIES = ("incident.resolved", "monitor.recovered")
-# How long a page may take at most: what an evaluator has to confirm, or five minutes in which
-# nobody is known to have got it; and some looks.
+# The longest delay of a page: the confirmation of the evaluator, or five minutes without a
+# delivered page, plus several passes.
 PAGED_WITHIN = 7 * MINUTE
-# A lease, and a look for what a dead evaluator left behind.
+# A lease, plus the scan for episodes of a dead evaluator.
 RECOVERED_WITHIN = 4 * MINUTE
 
 
@@ -31,8 +32,9 @@ async def story(dsn: str) -> AsyncIterator[Speaking]:
 
 
 class Chaos:
-    """One monitor with a channel of its own, in a service with another; and one thing that
-    breaks."""
+    """A monitor with its own channel, in a service with another channel, and one component that
+    fails.
+    """
 
     def __init__(self, story: Speaking, part: str, seed: str) -> None:
         self.story = story
@@ -62,7 +64,9 @@ class Chaos:
             await story.revise(self.service, [self.row], at=later)
 
     async def go(self, until: int, done: Callable[[], Awaitable[bool]] | None = None) -> bool:
-        """Until then, or until it is so; whether it is."""
+        """Runs passes until the duration has passed or the condition is true; returns whether it is
+        true.
+        """
         end = self.story.world.now + until
         while self.story.world.now < end:
             now = Instant(self.story.world.now + self.chance.randrange(5, 31) * SECOND)
@@ -85,7 +89,7 @@ class Chaos:
                 " and o.status = 'pending' and o.event = any(%(events)s::text[])",
                 events=list(PAGES),
             )
-        # What follows what was given up waits behind it.
+        # Events behind a dead event of the same stream are not delivered.
         await self.story.set(
             "update outbox o set status = 'delivered' from destinations d, notification_channels c"
             " where o.destination = d.id and d.channel = c.id and c.enabled"
@@ -131,7 +135,7 @@ async def _evaluating_fails(_: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _channel_is_disabled(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
-    # What is on its way to it waits for its return, and is another page then.
+    # An undelivered event would wait for the channel, and would be a second page then.
     await chaos.deliver()
     await chaos.story.enable(chaos.ops, enabled=False)
 
@@ -145,12 +149,12 @@ async def _revision_changes(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     await chaos.story.revise(chaos.service, [chaos.row], number=2)
 
 
-async def _revision_changes_and_nobody_sees(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
+async def _revision_changes_unseen(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     chaos.story.dead = True
     await chaos.story.revise(chaos.service, [chaos.row], number=2)
 
 
-async def _settings_change_and_nobody_sees(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
+async def _settings_change_unseen(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     chaos.story.dead = True
     await chaos.story.speaks(chaos.service, confirm_evaluations=3)
 
@@ -164,7 +168,7 @@ async def _route_loses_its_people(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     await chaos.story.set("delete from oncall_participants")
 
 
-async def _pages_are_given_up(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
+async def _pages_are_lost(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     chaos.loses = True
 
 
@@ -172,46 +176,46 @@ async def _budget_is_undecidable(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     await chaos.story.set("update service_alerting set burn_reason = 'rule_unevaluated'")
 
 
-async def _paging_is_owned_no_more(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
+async def _paging_ends(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     await chaos.story.speaks(chaos.service, owns_paging=False)
 
 
-async def _unheard_it_owns_paging_no_more(chaos: Chaos, patch: pytest.MonkeyPatch) -> None:
-    await _pages_are_given_up(chaos, patch)
-    await _paging_is_owned_no_more(chaos, patch)
+async def _paging_ends_after_lost_pages(chaos: Chaos, patch: pytest.MonkeyPatch) -> None:
+    await _pages_are_lost(chaos, patch)
+    await _paging_ends(chaos, patch)
 
 
-async def _nothing(_: Chaos, __: pytest.MonkeyPatch) -> None:
-    """Nothing ever governs, or nothing breaks."""
+async def _no_failure(_: Chaos, __: pytest.MonkeyPatch) -> None:
+    """The revision never governs, or no component fails."""
 
 
 _BREAKS = {
-    "nothing": _nothing,
-    "no_revision": _nothing,
+    "nothing": _no_failure,
+    "no_revision": _no_failure,
     "evaluator": _evaluator_dies,
     "lease": _lease_runs_out,
     "evaluation": _evaluating_fails,
     "channel": _channel_is_disabled,
     "revision": _revision_changes,
-    "revision_unseen": _revision_changes_and_nobody_sees,
-    "settings_unseen": _settings_change_and_nobody_sees,
+    "revision_unseen": _revision_changes_unseen,
+    "settings_unseen": _settings_change_unseen,
     "route": _route_is_removed,
     "people": _route_loses_its_people,
-    "outbox": _pages_are_given_up,
-    "disowned": _paging_is_owned_no_more,
-    "disowned_unheard": _unheard_it_owns_paging_no_more,
+    "outbox": _pages_are_lost,
+    "disowned": _paging_ends,
+    "disowned_unheard": _paging_ends_after_lost_pages,
     "burn": _budget_is_undecidable,
 }
 
 
 _MOMENTS = ("before", "at", "after", "told")
 _EVERY_BREAK = [(part, moment) for part in _BREAKS for moment in _MOMENTS]
-# Each part at one moment, which its name draws.
+# Each component at one moment, which is drawn from its name.
 _ONE_MOMENT_EACH = [(part, random.Random(part).choice(_MOMENTS)) for part in _BREAKS]
 
 
 @pytest.mark.parametrize(("part", "moment"), varied(_ONE_MOMENT_EACH, _EVERY_BREAK))
-async def test_whatever_breaks_one_page_arrives_and_one_recovery(
+async def test_one_page_and_one_recovery_arrive_after_any_failure(
     story: Speaking, part: str, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chaos = Chaos(story, part, moment)
@@ -225,23 +229,23 @@ async def test_whatever_breaks_one_page_arrives_and_one_recovery(
     if moment in ("at", "after"):
         await chaos.go(chaos.chance.randrange(0, 100) * SECOND if moment == "after" else 0)
         await chaos.breaks(monkeypatch)
-    assert await chaos.go(PAGED_WITHIN, chaos.is_paged), "nobody was paged"
+    assert await chaos.go(PAGED_WITHIN, chaos.is_paged), "no page was delivered"
     if moment == "told":
         await chaos.go(chaos.chance.randrange(0, 60) * SECOND)
         await chaos.breaks(monkeypatch)
     await chaos.go(7 * MINUTE)
     pages = await chaos.arrived(PAGES)
     assert len(pages) == 1, f"{moment}: {pages}"
-    assert await chaos.arrived(RECOVERIES) == [], "it is not over"
+    assert await chaos.arrived(RECOVERIES) == [], "the outage has not ended"
     if chaos.heals is not None:
         await chaos.heals()
         await chaos.go(MINUTE)
     chaos.up = True
     chaos.result_at = Instant(0)
     assert await chaos.go(RECOVERED_WITHIN, chaos.is_recovered), (
-        f"{moment}: nobody heard of the end"
+        f"{moment}: no recovery was delivered"
     )
     await chaos.go(4 * MINUTE)
     (told,) = await chaos.arrived(RECOVERIES)
-    assert told[0] == pages[0][0], "who was told of it is told of its end"
+    assert told[0] == pages[0][0], "every paged channel gets the recovery"
     assert await chaos.arrived(PAGES) == pages

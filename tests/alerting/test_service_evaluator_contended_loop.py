@@ -1,5 +1,6 @@
-"""Several processes watch and evaluate, each with connections of its own, while people edit and
-results arrive: each trouble is told once, and nobody waits for another in a circle."""
+"""Several processes with their own connections process alerts and evaluate services, while users
+edit and results arrive: each outage is announced once, and no transactions deadlock.
+"""
 
 import random
 from collections.abc import AsyncIterator
@@ -54,7 +55,7 @@ class Crowd:
             self.services.append(made)
 
     async def moment(self, *, edits: bool) -> None:
-        """All at once, at one instant."""
+        """Runs all processes concurrently, at one instant of the clock."""
         self.story.world.now = Instant(self.story.world.now + EVERY)
         async with trio.open_nursery() as nursery:
             for n, row in enumerate(self.rows):
@@ -64,7 +65,7 @@ class Crowd:
                 nursery.start_soon(evaluator.pass_once)
             if edits:
                 nursery.start_soon(self.edit, self.chance.choice(self.services))
-        # What one held was left to another, and is looked at again.
+        # A row that one process locked was skipped by the others, and is processed here.
         await self.story.look()
 
     async def edit(self, service: Service) -> None:
@@ -101,7 +102,7 @@ class Crowd:
             " join destinations d on d.id = o.destination where d.channel is not null"
             " group by o.thread, o.destination"
         )
-        assert found, "somebody was told"
+        assert found, "at least one page was sent"
         for (events,) in found:
             assert events in (
                 ["incident.opened", "incident.resolved"],
@@ -114,13 +115,13 @@ def _process(story: Speaking, pool: Pool) -> Process:
         return story.world.now
 
     def nobody() -> None:
-        """Whoever delivers is not there."""
+        """Wakes no other loop."""
 
     return AlertProcessor(pool, clock, nobody, nobody), ServiceEvaluator(pool, clock, nobody)
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(4)))
-async def test_many_who_look_at_once_tell_once(story: Speaking, dsn: str, seed: int) -> None:
+async def test_concurrent_evaluators_page_once(story: Speaking, dsn: str, seed: int) -> None:
     async with AsyncExitStack() as stack:
         others: list[Process] = []
         for _ in range(PROCESSES):

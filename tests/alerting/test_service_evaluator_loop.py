@@ -1,4 +1,6 @@
-"""How services speak for their members, as stories: who is told, by whom, and of the end of it."""
+"""Paging by services for their members: pages, reminders, adoption, recovery and several
+evaluators.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -33,7 +35,7 @@ async def story(dsn: str) -> AsyncIterator[Speaking]:
         yield story
 
 
-async def test_a_service_that_goes_down_pages_once_and_its_members_are_quiet(
+async def test_a_down_service_pages_once_and_its_members_do_not(
     story: Speaking,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
@@ -63,7 +65,7 @@ async def test_a_service_that_goes_down_pages_once_and_its_members_are_quiet(
     assert await story.incidents() == [("Shop is down", "resolved", 2)]
 
 
-async def test_an_episode_opens_after_so_many_looks_in_a_row_and_not_before(
+async def test_an_episode_opens_after_the_confirming_evaluations(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor()
@@ -79,7 +81,7 @@ async def test_an_episode_opens_after_so_many_looks_in_a_row_and_not_before(
     assert await story.incidents() == [("Shop is down", "investigating", 1)]
 
 
-async def test_a_look_that_finds_it_well_begins_the_row_anew(story: Speaking) -> None:
+async def test_a_good_evaluation_resets_the_streak(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)))
@@ -93,7 +95,7 @@ async def test_a_look_that_finds_it_well_begins_the_row_anew(story: Speaking) ->
     assert await story.incidents() == []
 
 
-async def test_with_a_schedule_alone_whoever_is_on_call_is_paged(story: Speaking) -> None:
+async def test_a_schedule_without_a_policy_pages_the_person_on_call(story: Speaking) -> None:
     row = await story.world.monitor(name="One")
     ops = await story.channel("ops")
     await story.service(row, schedule=await story.on_call(ops))
@@ -106,7 +108,7 @@ async def test_with_a_schedule_alone_whoever_is_on_call_is_paged(story: Speaking
     assert found == [("Shop is down", "http_status one.example", ["Project Shop", "Down: One"])]
 
 
-async def test_what_is_resolved_by_hand_is_not_opened_again_before_a_recovery(
+async def test_a_resolved_incident_is_not_opened_again_before_recovery(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor()
@@ -154,7 +156,7 @@ async def test_unknown_and_maintenance_neither_open_nor_end_an_episode(story: Sp
     assert await story.incidents() == [("Shop is down", "resolved", 2)]
 
 
-async def test_unknown_opens_an_episode_where_it_is_asked_for(story: Speaking) -> None:
+async def test_unknown_opens_an_episode_if_page_on_unknown_is_set(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     await story.service(row, policy=await story.policy((0, ops)), page_on_unknown=True)
@@ -165,7 +167,7 @@ async def test_unknown_opens_an_episode_where_it_is_asked_for(story: Speaking) -
     assert await story.incidents() == [("Shop is unknown", "investigating", 1)]
 
 
-async def test_people_are_reminded_until_somebody_takes_it_up(story: Speaking) -> None:
+async def test_reminders_are_sent_until_acknowledgement(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     await story.service(row, policy=await story.policy((0, ops)), renotify_seconds=60)
@@ -181,7 +183,7 @@ async def test_people_are_reminded_until_somebody_takes_it_up(story: Speaking) -
     assert await story.heard() == [("ops", "incident.escalated"), *reminders]
 
 
-async def test_a_cause_beside_the_service_is_told_of_and_the_service_is_not(
+async def test_a_cause_outside_the_service_is_announced_instead_of_it(
     story: Speaking,
 ) -> None:
     cause = await story.world.monitor(name="Database")
@@ -209,7 +211,7 @@ async def test_a_cause_beside_the_service_is_told_of_and_the_service_is_not(
     ]
 
 
-async def test_degraded_where_only_down_pages_is_told_by_the_member(story: Speaking) -> None:
+async def test_the_member_pages_if_its_service_does_not_page_on_degraded(story: Speaking) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", one, other)
     ops = await story.channel("ops")
@@ -223,7 +225,7 @@ async def test_degraded_where_only_down_pages_is_told_by_the_member(story: Speak
     assert await story.failed_open() == ["state_not_pageable"]
 
 
-async def test_what_the_declaration_tolerates_is_told_by_nobody(story: Speaking) -> None:
+async def test_a_tolerated_outage_pages_no_channel(story: Speaking) -> None:
     rows = [await story.world.monitor() for _ in range(3)]
     await story.channel("own", *rows)
     ops = await story.channel("ops")
@@ -239,7 +241,7 @@ async def test_what_the_declaration_tolerates_is_told_by_nobody(story: Speaking)
     assert await story.held() == ["delegated"]
 
 
-async def test_what_a_member_told_of_is_adopted_and_paged_for_when_it_no_longer_stands(
+async def test_an_adopted_outage_is_paged_after_its_member_recovers(
     story: Speaking,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
@@ -254,7 +256,7 @@ async def test_what_a_member_told_of_is_adopted_and_paged_for_when_it_no_longer_
         await story.is_now(one, False)
         await story.is_now(other, False)
         await story.step(EVERY)
-    # It says so to machines, and pages nobody: its member did.
+    # The service opens an incident for webhooks, and pages no channel: its member did.
     assert await story.incidents() == [
         ("One is down", "investigating", 1),
         ("Shop is down", "investigating", 1),
@@ -268,7 +270,7 @@ async def test_what_a_member_told_of_is_adopted_and_paged_for_when_it_no_longer_
     await story.is_now(one, True)
     await story.is_now(other, False)
     await story.step(EVERY)
-    # The ladder begins now, whenever the incident did.
+    # Escalation begins now, independent of the start of the incident.
     assert (await story.heard())[1:] == [
         ("own", "incident.resolved"),
         ("ops", "incident.escalated"),
@@ -279,7 +281,7 @@ async def test_what_a_member_told_of_is_adopted_and_paged_for_when_it_no_longer_
     assert (await story.heard())[3:] == [("ops", "incident.resolved")]
 
 
-async def test_what_is_still_down_when_the_service_is_well_is_looked_at_again(
+async def test_a_down_member_pages_after_its_service_recovers(
     story: Speaking,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
@@ -296,11 +298,11 @@ async def test_what_is_still_down_when_the_service_is_well_is_looked_at_again(
         await story.is_now(one, True)
         await story.is_now(other, False)
         await story.step(EVERY)
-    # Degraded is not paged on: the service is well by what was asked, and the member is down.
+    # The service does not page on degraded: it has recovered for paging, while the member is down.
     assert (await story.heard())[1:] == [("ops", "incident.resolved"), ("own", "incident.opened")]
 
 
-async def test_one_that_cannot_be_evaluated_keeps_no_other_waiting(
+async def test_an_evaluation_error_does_not_delay_other_services(
     story: Speaking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(3)]
@@ -322,14 +324,14 @@ async def test_one_that_cannot_be_evaluated_keeps_no_other_waiting(
     assert titles == ["S0 is down", "S2 is down", "m1 is down"]
     errors = await story.world.rows("select live_error from service_alerting order by service")
     assert errors == [(None,), ("ValueError: it is not right",), (None,)]
-    # And its member speaks for itself.
+    # Its member pages itself.
     assert await story.failed_open() == [None, "evaluation_error", None]
     monkeypatch.setattr(evaluator_module, "evaluate_services", real)
     await story.step(EVERY)
     assert (await story.world.rows("select count(live_error) from service_alerting")) == [(0,)]
 
 
-async def test_a_service_that_is_deleted_ends_what_it_told(story: Speaking) -> None:
+async def test_deleting_a_service_ends_its_episode(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     await story.channel("own", row)
@@ -352,7 +354,7 @@ async def test_a_service_that_is_deleted_ends_what_it_told(story: Speaking) -> N
     ]
 
 
-async def test_several_processes_look_at_a_service_once_and_page_once(story: Speaking) -> None:
+async def test_several_evaluators_page_once(story: Speaking) -> None:
     rows = [await story.world.monitor() for _ in range(8)]
     ops = await story.channel("ops")
     policy = await story.policy((0, ops))
@@ -365,9 +367,9 @@ async def test_several_processes_look_at_a_service_once_and_page_once(story: Spe
         async with trio.open_nursery() as nursery:
             for other in others:
                 nursery.start_soon(other.look)
-        # What one of them held was left to another, and is looked at the next time.
+        # Rows that one process locked were skipped by the others, and are evaluated here.
         await story.look()
-        # Two looks at the same moment confirm nothing that one does not.
+        # Two evaluations at the same instant count once.
         assert {(await story.live(service))[1] for service in made} == {looks}
         assert len(await story.incidents()) == (0 if looks == 1 else 8)
     assert await story.heard() == [("ops", "incident.escalated")] * 8
@@ -382,7 +384,7 @@ async def test_several_processes_look_at_a_service_once_and_page_once(story: Spe
     assert len(await story.heard()) == 16
 
 
-async def test_who_was_away_itself_waits_before_it_calls_an_evaluator_dead(
+async def test_a_resumed_process_waits_before_judging_leases(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor()
@@ -391,7 +393,7 @@ async def test_who_was_away_itself_waits_before_it_calls_an_evaluator_dead(
     await story.service(row, policy=await story.policy((0, ops)))
     await story.is_now(row, False)
     await story.look()
-    # All of us were gone for a while: leases have run out, and that says nothing.
+    # All processes were stopped for a while: expired leases do not prove a dead evaluator.
     story.dead, story.steady = True, False
     await story.is_now(row, False)
     await story.step(10 * MINUTE)
@@ -407,7 +409,7 @@ async def test_who_was_away_itself_waits_before_it_calls_an_evaluator_dead(
     assert await story.failed_open() == [None]
 
 
-async def test_a_monitor_without_anybody_pages_whom_the_service_names(story: Speaking) -> None:
+async def test_a_monitor_without_channels_pages_the_target_of_its_service(story: Speaking) -> None:
     alone = await story.world.monitor(name="Alone")
     quiet = await story.world.monitor(name="Quiet", auto_incident=False)
     ops = await story.channel("ops")
@@ -427,7 +429,7 @@ async def test_a_monitor_without_anybody_pages_whom_the_service_names(story: Spe
     assert (await story.heard())[2:] == [("ops", "incident.resolved"), ("ops", "monitor.recovered")]
 
 
-async def test_of_several_services_one_that_can_speak_keeps_the_monitor_quiet(
+async def test_one_able_service_suffices_for_delegation(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor()
@@ -445,7 +447,7 @@ async def test_of_several_services_one_that_can_speak_keeps_the_monitor_quiet(
     assert (state.live.armed, state.live.reason) == (False, "policy_pages_nothing")
 
 
-async def test_what_a_member_is_quiet_for_is_shown(story: Speaking) -> None:
+async def test_the_delegation_of_a_member_is_shown(story: Speaking) -> None:
     row = await story.world.monitor()
     await story.channel("own", row)
     ops = await story.channel("ops")

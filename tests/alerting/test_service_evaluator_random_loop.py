@@ -1,5 +1,6 @@
-"""Random histories of services that share members, with an evaluator that comes and goes, against
-what was promised: one page, one recovery, and nobody left in the dark."""
+"""Random histories of services with shared members and an evaluator that stops and starts, compared
+with the guarantees: one page, one recovery, and no outage without a page.
+"""
 
 import random
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ from tests.support.run.effort import varied
 
 from ..support.worlds.speaking import Speaking, speaking
 
-# A lease, the time to confirm, a process's half minute, and some looks.
+# A lease, the confirmation time, half a minute of a process, and several passes.
 PATIENCE_US = 6 * MINUTE
 
 
@@ -75,8 +76,9 @@ class Play:
             await self.story.deliver()
 
     async def expect_nobody_is_in_the_dark(self) -> None:
-        """Who is down for long is told of, or has a cause that is, or is borne by a service that is
-        well."""
+        """Checks that every long outage is announced, has an announced cause, or is tolerated by a
+        healthy service.
+        """
         held = dict(
             await self.story.world.rows(
                 "select o.monitor, o.suppressed_by from outages o"
@@ -98,7 +100,7 @@ class Play:
             " left join service_episodes e on e.service = a.service and e.ended_at is null",
             monitor=self.rows[n].id,
         )
-        # An open episode: told of by it, or by the member whose page it adopted.
+        # An episode is open, and it or the member whose page it adopted was announced.
         assert any(state == "healthy" or is_open for state, is_open in found), found
 
 

@@ -1,4 +1,4 @@
-"""When people are told of an outage, held against what was promised of it over random histories."""
+"""Suppression of outages, compared with the guarantees of alerting over random histories."""
 
 from dataclasses import dataclass, replace
 
@@ -48,11 +48,11 @@ def cause(**given: object) -> Upstream:
     return replace(usual, **given)  # type: ignore[arg-type]
 
 
-def test_what_depends_on_nothing_is_told_at_once() -> None:
+def test_an_outage_without_dependencies_is_announced_immediately() -> None:
     assert decide_suppression(own(), [], None, T) == TELL
 
 
-def test_what_was_looked_at_after_the_failure_and_is_well_explains_nothing() -> None:
+def test_a_dependency_that_is_up_after_the_failure_is_no_cause() -> None:
     assert decide_suppression(own(), [cause()], None, T) == TELL
 
 
@@ -64,30 +64,30 @@ def test_what_was_looked_at_after_the_failure_and_is_well_explains_nothing() -> 
         ({"is_down": False}, SuppressionReason.UNKNOWN),
     ],
 )
-def test_what_is_not_known_to_be_down_is_not_told(
+def test_only_a_monitor_known_to_be_down_is_announced(
     facts: dict[str, object], by: SuppressionReason
 ) -> None:
     assert decide_suppression(own(**facts), [], None, T) == Judgement(Suppression(by))
 
 
 @pytest.mark.parametrize("facts", [{"failing": True}, {"in_maintenance": True}])
-def test_a_cause_silences(facts: dict[str, object]) -> None:
+def test_a_cause_suppresses(facts: dict[str, object]) -> None:
     assert decide_suppression(own(), [cause(**facts)], None, T) == Judgement(
         Suppression(SuppressionReason.DEPENDENCY)
     )
 
 
-def test_a_member_of_a_composite_silences_only_through_it() -> None:
+def test_a_child_of_a_composite_suppresses_only_through_it() -> None:
     failing = cause(key=MEMBER, counts=False, failing=True)
     composite = cause(probed=False, last_at=None)
     assert decide_suppression(own(), [composite, failing], None, T) == TELL
 
 
-def test_what_is_paused_or_unknown_silences_nothing_and_is_not_asked() -> None:
+def test_a_dependency_that_is_not_probed_suppresses_nothing() -> None:
     assert decide_suppression(own(), [cause(probed=False, last_at=None)], None, T) == TELL
 
 
-def test_an_onset_asks_for_what_is_older_than_the_failure_and_waits_its_time_out_and_5_s() -> None:
+def test_an_onset_awaits_a_recheck_for_its_timeout_plus_5_seconds() -> None:
     found = decide_suppression(own(), [cause(last_at=Instant(T - 1))], None, T)
     until = Instant(T + 25 * SECOND)
     assert found == Judgement(Suppression(SuppressionReason.WAITING, T, until), (CAUSE,))
@@ -96,7 +96,7 @@ def test_an_onset_asks_for_what_is_older_than_the_failure_and_waits_its_time_out
     assert decide_suppression(own(), [cause(last_at=None)], found.hold, until) == TELL
 
 
-def test_its_own_further_failures_make_nobody_wait_longer() -> None:
+def test_further_failures_do_not_extend_the_wait() -> None:
     hold = Suppression(SuppressionReason.WAITING, T, Instant(T + 25 * SECOND))
     later = own(last_at=Instant(T + 9 * SECOND))
     assert (
@@ -105,14 +105,14 @@ def test_its_own_further_failures_make_nobody_wait_longer() -> None:
     )
 
 
-def test_a_composite_that_waits_to_be_looked_at_is_waited_for() -> None:
+def test_an_unsettled_composite_is_awaited() -> None:
     composite = cause(probed=False, last_at=T, unsettled=True)
     found = decide_suppression(own(), [composite], None, T)
     assert found == Judgement(Suppression(SuppressionReason.WAITING, T, Instant(T + 5 * SECOND)))
     assert decide_suppression(own(), [replace(composite, unsettled=False)], found.hold, T) == TELL
 
 
-def test_after_a_silence_it_is_looked_at_again_before_anybody_is_told() -> None:
+def test_after_suppression_the_monitor_is_rechecked_first() -> None:
     silent = Suppression(SuppressionReason.DEPENDENCY)
     found = decide_suppression(own(), [cause()], silent, T)
     assert found == Judgement(
@@ -128,8 +128,7 @@ def test_after_a_silence_it_is_looked_at_again_before_anybody_is_told() -> None:
 
 @dataclass
 class World:
-    """Two monitors as their checks see them, one second after the other; the one depends on the
-    other, and a check takes no time."""
+    """Two monitors at one-second steps; one depends on the other, and a check takes no time."""
 
     me_down: bool = True
     cause_down: bool = False
@@ -151,7 +150,7 @@ _STEPS = st.lists(
 
 
 @given(_STEPS, st.booleans(), st.integers(1, 8), st.integers(1, 8))
-def test_nobody_is_told_beside_a_cause_and_somebody_is_told_in_the_end(
+def test_no_announcement_beside_a_cause_and_one_in_the_end(
     steps: list[str], answers: bool, mine: int, its: int
 ) -> None:
     world, hold = World(), None
@@ -161,7 +160,7 @@ def test_nobody_is_told_beside_a_cause_and_somebody_is_told_in_the_end(
     for step in [*steps, *["tick"] * 40]:
         _go(world, step)
         for key, at in list(asked_at.items()):
-            # What is asked for is answered two seconds later, or never.
+            # A requested check is answered after two seconds, or never.
             if answers and world.now >= at + 2 * SECOND:
                 _look(world, key)
                 del asked_at[key]
