@@ -1,4 +1,4 @@
-"""A reach whose lag is watched, with a nameserver and an authority of our own."""
+"""A reach with a lag watcher, a nameserver and a certificate authority of the tests."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 async def names(nursery: trio.Nursery) -> Names:
-    """A nameserver on a port of its own, by UDP and TCP."""
+    """A nameserver on its own port, over UDP and TCP."""
     names = Names()
     while True:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -75,7 +75,7 @@ def authority_file(authority: trustme.CA, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 async def prober(nursery: trio.Nursery, names: Names, authority_file: Path) -> Prober:
-    """Reaches private addresses, asks our nameserver, believes our authority."""
+    """A prober that reaches private addresses, and uses the nameserver and the CA of the tests."""
     files = HostFiles(hosts=Path("/nonexistent"), nameservers=(names.server,))
     reach = make_reach(probe_policy(), resolver=Resolver(files), authorities=authority_file)
     await nursery.start(reach.lag.watch)

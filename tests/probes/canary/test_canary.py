@@ -1,5 +1,5 @@
-"""A transaction is run from its submission to its verified end against a real service, and what is
-wrong with it is told by class and host; what is wrong with us is told as unknown.
+"""A canary runs a transaction from the submission to the verified end against a real service.
+Failures of the target are reported with class and host, and local failures as unknown.
 """
 
 import gzip
@@ -56,7 +56,7 @@ async def asker(
         yield asker
 
 
-def told(result: Result) -> tuple[RunOutcome, str, int | None]:
+def outcome_of(result: Result) -> tuple[RunOutcome, str, int | None]:
     return result.outcome, result.msg, result.code
 
 
@@ -64,15 +64,15 @@ def fails(message: str, code: int | None = None) -> tuple[RunOutcome, str, int |
     return RunOutcome.DOWN, f"{message} {HOST}", code
 
 
-# The whole way.
+# Complete transactions.
 
 
-async def test_a_transaction_is_submitted_known_again_awaited_by_polling_and_verified(
+async def test_a_transaction_is_submitted_polled_and_verified(
     asker: Asker,
 ) -> None:
     asker.queue.states = ["queued", "done"]
     result = await asker.run(polled())
-    assert told(result) == (RunOutcome.UP, "", 200)
+    assert outcome_of(result) == (RunOutcome.UP, "", 200)
     assert asker.counted.stages == ALL_PASSED
     submitted, first, second = asker.queue.asked
     assert (submitted.method, submitted.path) == ("POST", "/v1/jobs")
@@ -82,7 +82,7 @@ async def test_a_transaction_is_submitted_known_again_awaited_by_polling_and_ver
     assert submitted.headers["x-purpose"] == "canary"
     assert first.path == second.path == "/v1/jobs/7%20of%2F9%3F%C3%A9/state"
     assert first.headers["x-api-key"] == KEY
-    assert "authorization" not in first.headers, "a stage's headers are its own"
+    assert "authorization" not in first.headers, "the stage sends only its own headers"
     assert "idempotency-key" not in first.headers
 
 
@@ -95,14 +95,14 @@ async def test_a_transaction_is_awaited_by_its_events(asker: Asker) -> None:
         stays=True,
     )
     result = await asker.run(streamed())
-    assert told(result) == (RunOutcome.UP, "", 200)
+    assert outcome_of(result) == (RunOutcome.UP, "", 200)
     assert asker.counted.stages == ALL_PASSED
     heard = asker.queue.asked[1]
     assert heard.headers["accept"] == "text/event-stream"
     assert heard.headers["accept-encoding"] == "identity"
 
 
-async def test_an_id_in_a_header_goes_into_a_query(asker: Asker) -> None:
+async def test_an_id_from_a_header_is_used_in_a_query(asker: Asker) -> None:
     url = f"https://{HOST}/look/state?job={CORRELATION}&full=1"
     asker.queue.on["/look"] = saying(answer(json.dumps({"state": "done"}).encode()))
     result = await asker.run(
@@ -113,7 +113,7 @@ async def test_an_id_in_a_header_goes_into_a_query(asker: Asker) -> None:
         )
         | {"result": {}}
     )
-    assert told(result) == (RunOutcome.UP, "", 200)
+    assert outcome_of(result) == (RunOutcome.UP, "", 200)
     assert asker.queue.asked[1].path == "/look/state?job=in-the-head&full=1"
 
 
@@ -126,23 +126,23 @@ async def test_a_file_is_posted_as_a_form(asker: Asker) -> None:
         "fixture_ref": "png",
         "multipart": {"field": "file", "filename": "a.png", "fields": {"purpose": "canary\r\n--"}},
     }
-    assert told(await asker.run(polled(submit=submit))) == (RunOutcome.UP, "", 200)
+    assert outcome_of(await asker.run(polled(submit=submit))) == (RunOutcome.UP, "", 200)
     posted = asker.queue.asked[0]
     assert posted.headers["content-type"].startswith("multipart/form-data; boundary=")
     assert b"\x89PNG" in posted.body
 
 
-async def test_an_address_of_the_new_family_is_reached_too(asker: Asker) -> None:
+async def test_ipv6_addresses_are_reached(asker: Asker) -> None:
     del asker.names.records[HOST, "A"]
     asker.names.records[HOST, "AAAA"] = [[HERE_V6]]
     assert (await asker.run(polled())).outcome is RunOutcome.UP
     assert asker.queue.asked[0].address == HERE_V6
 
 
-# The key of a submission.
+# The idempotency key of a submission.
 
 
-async def test_every_run_of_a_window_has_its_key_and_no_other_run_has(asker: Asker) -> None:
+async def test_the_runs_of_a_window_share_an_idempotency_key(asker: Asker) -> None:
     for run_key in ("window-1", "window-1", "window-2", "", ""):
         await asker.run(polled(), run_key=run_key)
     first, again, next_, nameless, other = asker.queue.keys
@@ -160,7 +160,7 @@ async def test_a_retried_run_submits_under_the_same_key(asker: Asker) -> None:
 
 
 @pytest.mark.parametrize(("hung_up", "end"), [(2, RunOutcome.UP), (3, RunOutcome.DOWN)])
-async def test_a_submission_that_nobody_answers_a_byte_is_made_three_times_and_no_more(
+async def test_an_unanswered_submission_is_tried_three_times(
     asker: Asker, hung_up: int, end: RunOutcome
 ) -> None:
     keys: list[str] = []
@@ -179,32 +179,32 @@ async def test_a_submission_that_nobody_answers_a_byte_is_made_three_times_and_n
     assert len(set(keys)) == 1
 
 
-async def test_a_submission_that_was_answered_a_byte_is_not_made_again(asker: Asker) -> None:
+async def test_a_submission_with_a_partial_answer_is_not_retried(asker: Asker) -> None:
     asker.queue.on["/v1/jobs"] = saying(b"H")
     result = await asker.run(polled())
-    assert told(result) == fails("protocol_error")
+    assert outcome_of(result) == fails("protocol_error")
     assert len(asker.queue.asked) == 1
     assert asker.counted.stages == [(Stage.SUBMIT, StageEnd.FAILED)]
 
 
-async def test_a_submission_that_was_answered_by_a_redirect_is_not_made_again(
+async def test_a_redirected_submission_is_not_retried(
     asker: Asker,
 ) -> None:
     asker.queue.on["/v1/jobs"] = saying(answer(b"", "307 Moved", f"location: https://{HOST}/gone"))
     asker.queue.on["/gone"] = saying(b"")
     result = await asker.run(polled())
-    assert told(result) == fails("protocol_error")
+    assert outcome_of(result) == fails("protocol_error")
     assert len(asker.queue.asked) == 2
 
 
-async def test_what_a_moment_would_not_mend_is_not_tried_again(asker: Asker) -> None:
+async def test_a_permanent_connection_failure_is_not_retried(asker: Asker) -> None:
     asker.names.records["stranger.test", "A"] = [[HERE]]
     result = await asker.run(polled(submit={"url": "https://stranger.test/v1/jobs"}))
-    assert told(result) == (RunOutcome.DOWN, "tls_error stranger.test", None)
+    assert outcome_of(result) == (RunOutcome.DOWN, "tls_error stranger.test", None)
     assert asker.queue.greeted == 1
 
 
-# What is the target's.
+# Failures of the target.
 
 
 @pytest.mark.parametrize(
@@ -233,11 +233,11 @@ async def test_what_a_moment_would_not_mend_is_not_tried_again(asker: Asker) -> 
     ],
     ids=lambda v: v[:40].decode("latin-1") if isinstance(v, bytes) else str(v),
 )
-async def test_a_submission_whose_answer_is_none_fails(
+async def test_an_invalid_answer_to_a_submission_fails(
     asker: Asker, said: bytes, message: str, code: int | None
 ) -> None:
     asker.queue.on["/v1/jobs"] = saying(said)
-    assert told(await asker.run(polled())) == fails(message, code)
+    assert outcome_of(await asker.run(polled())) == fails(message, code)
     assert len(asker.queue.asked) == 1
 
 
@@ -265,29 +265,29 @@ async def test_a_submission_whose_answer_is_none_fails(
     ],
     ids=lambda v: v[:60].decode() if isinstance(v, bytes) else str(v),
 )
-async def test_a_state_that_is_none_or_not_the_wanted_one_fails(
+async def test_an_invalid_or_unwanted_state_fails(
     asker: Asker, said: bytes, message: str, code: int | None
 ) -> None:
     asker.queue.on["/v1/jobs/"] = saying(said)
-    assert told(await asker.run(polled())) == fails(message, code)
+    assert outcome_of(await asker.run(polled())) == fails(message, code)
 
 
-async def test_a_long_state_is_read_as_well(asker: Asker) -> None:
+async def test_a_long_state_document_is_read(asker: Asker) -> None:
     said = {"beside": ["x"] * 20_000, "state": "done", "result": RESULT}
     asker.queue.on["/v1/jobs/"] = saying(answer(json.dumps(said).encode()))
     assert (await asker.run(polled())).outcome is RunOutcome.UP
 
 
-async def test_a_state_without_a_word_is_too_early_and_patience_has_its_bound(
+async def test_polling_stops_after_max_attempts(
     asker: Asker,
 ) -> None:
     asker.queue.on["/v1/jobs/"] = saying(answer(b"", "202 Accepted"))
     result = await asker.run(polled(completion={"poll": {"max_attempts": 2}}))
-    assert told(result) == fails("timeout")
+    assert outcome_of(result) == fails("timeout")
     assert len(asker.queue.to("/v1/jobs/")) == 2
 
 
-async def test_the_stage_that_failed_is_the_one_that_is_counted(asker: Asker) -> None:
+async def test_the_failed_stage_is_counted(asker: Asker) -> None:
     for prefix, last in (("forever", Stage.CLEANUP_VALIDATION), ("", Stage.ASSERT_RESULT)):
         asker.counted.stages.clear()
         asker.queue.result = {"total": 1, "prefix": prefix}
@@ -297,10 +297,10 @@ async def test_the_stage_that_failed_is_the_one_that_is_counted(asker: Asker) ->
         assert asker.counted.stages == [*passed, (last, StageEnd.FAILED)]
 
 
-async def test_an_end_that_comes_too_late_fails_though_it_is_a_good_one(asker: Asker) -> None:
+async def test_a_good_result_after_max_latency_fails(asker: Asker) -> None:
     asker.queue.states = ["queued", "done"]
     result = await asker.run(polled(result={"max_latency": 1}))
-    assert told(result) == fails("condition_failed", 200)
+    assert outcome_of(result) == fails("condition_failed", 200)
     assert asker.counted.stages[-1] == (Stage.ASSERT_RESULT, StageEnd.FAILED)
 
 
@@ -312,7 +312,7 @@ async def test_an_end_that_comes_too_late_fails_though_it_is_a_good_one(asker: A
         ({"workflow": {}, "at": "/v1/jobs/", "timeout_seconds": 1}, Stage.AWAIT_RESULT),
     ],
 )
-async def test_silence_ends_with_the_stage_or_with_the_run(
+async def test_silence_ends_at_the_timeout_of_stage_or_run(
     asker: Asker, given: dict[str, Any], stage: Stage
 ) -> None:
     given.setdefault("timeout_seconds", 10 * PATIENCE_SECONDS)
@@ -322,11 +322,11 @@ async def test_silence_ends_with_the_stage_or_with_the_run(
 
     asker.queue.on[given.pop("at")] = say_nothing
     result = await asker.run(polled(**given.pop("workflow")), **given)
-    assert told(result) == fails("timeout")
+    assert outcome_of(result) == fails("timeout")
     assert asker.counted.stages[-1] == (stage, StageEnd.FAILED)
 
 
-async def test_a_run_that_is_called_off_says_so_to_who_counts(asker: Asker) -> None:
+async def test_a_cancelled_run_is_counted_as_cancelled(asker: Asker) -> None:
     reached = trio.Event()
 
     async def say_nothing(_asked: Asked, _stream: Secure) -> None:
@@ -341,7 +341,7 @@ async def test_a_run_that_is_called_off_says_so_to_who_counts(asker: Asker) -> N
     assert asker.counted.stages == [(Stage.SUBMIT, StageEnd.CANCELLED)]
 
 
-# Streams.
+# Event streams.
 
 
 @pytest.mark.parametrize(
@@ -356,11 +356,11 @@ async def test_a_run_that_is_called_off_says_so_to_who_counts(asker: Asker) -> N
         ),
     ],
 )
-async def test_what_is_no_stream_of_events_fails_at_once(
+async def test_a_response_without_an_event_stream_fails(
     asker: Asker, said: bytes, message: str, code: int
 ) -> None:
     asker.queue.on["/v1/jobs/"] = saying(said)
-    assert told(await asker.run(streamed())) == fails(message, code)
+    assert outcome_of(await asker.run(streamed())) == fails(message, code)
     assert len(asker.queue.to("/v1/jobs/")) == 1
 
 
@@ -376,14 +376,14 @@ async def test_what_is_no_stream_of_events_fails_at_once(
     ],
     ids=lambda v: v[:30].decode() if isinstance(v, bytes) else str(v),
 )
-async def test_an_event_of_failure_or_of_too_much_or_of_too_little_fails(
+async def test_failed_oversized_and_incomplete_events_fail(
     asker: Asker, piece: bytes, message: str, code: int | None
 ) -> None:
     asker.queue.on["/v1/jobs/"] = streaming(piece, stays=True)
-    assert told(await asker.run(streamed())) == fails(message, code)
+    assert outcome_of(await asker.run(streamed())) == fails(message, code)
 
 
-async def test_a_stream_that_never_ends_is_listened_to_within_its_bound(
+async def test_an_endless_stream_is_read_up_to_its_limit(
     asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await_result.CONNECTION_BYTES_MOST == 8 * 1024 * 1024
@@ -398,18 +398,18 @@ async def test_a_stream_that_never_ends_is_listened_to_within_its_bound(
             sent += 9_000
 
     asker.queue.on["/v1/jobs/"] = go_on
-    assert told(await asker.run(streamed())) == fails("response_too_large")
+    assert outcome_of(await asker.run(streamed())) == fails("response_too_large")
     assert sent > 200 * 1024
 
 
-async def test_a_stream_that_ends_early_is_opened_again_where_it_ended(
+async def test_an_interrupted_stream_resumes_with_the_last_event_id(
     asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[str] = []
     ends = iter(
         [
             streaming(b"retry: 1\n", event("progress", {}, "17"), b"id: 18\ndata: torn"),
-            # It breaks off: less than it announced.
+            # The connection breaks: the server sends less than it announced.
             saying(
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 99\r\n\r\n"
             ),
@@ -422,26 +422,26 @@ async def test_a_stream_that_ends_early_is_opened_again_where_it_ended(
         await next(ends)(asked, stream)
 
     asker.queue.on["/v1/jobs/"] = tell
-    # How soon is the stream's to say.
+    # The stream sets the reconnection time.
     monkeypatch.setattr(await_result, "RETRY_SECONDS", 10 * PATIENCE_SECONDS)
     result = await asker.run(streamed())
     assert result.outcome is RunOutcome.UP, result.msg
     assert heard == ["", "17", "17"]
 
 
-async def test_a_stream_that_only_ever_ends_is_no_success(
+async def test_a_stream_that_ends_repeatedly_times_out(
     asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(await_result, "CONNECTIONS_MOST", 2)
     asker.queue.on["/v1/jobs/"] = streaming(b"retry: 1\n\n", b"event: done\ndata: {}\n")
-    assert told(await asker.run(streamed())) == fails("timeout")
+    assert outcome_of(await asker.run(streamed())) == fails("timeout")
     assert len(asker.queue.to("/v1/jobs/")) == 2
 
 
-# What is ours.
+# Local failures.
 
 
-async def test_a_missing_or_unusable_secret_is_our_trouble_and_nothing_is_sent(
+async def test_a_missing_or_invalid_secret_is_a_local_failure(
     asker: Asker,
 ) -> None:
     for secrets, reason in (
@@ -454,12 +454,12 @@ async def test_a_missing_or_unusable_secret_is_our_trouble_and_nothing_is_sent(
     assert asker.queue.greeted == 0
 
 
-async def test_a_document_of_another_version_is_our_trouble(asker: Asker) -> None:
+async def test_an_unknown_document_version_is_a_local_failure(asker: Asker) -> None:
     result = await asker.run({"kind": "async_transaction_v2"})
     assert result.unknown_reason is UnknownReason.BAD_DEFINITION
 
 
-async def test_a_dead_resolver_and_a_missing_route_are_our_trouble(asker: Asker) -> None:
+async def test_a_dead_resolver_and_a_missing_route_are_local_failures(asker: Asker) -> None:
     url = {"url": "https://46.1.1.1/v1/jobs"}
     far = await asker.run(polled(submit=url))
     assert far.unknown_reason is UnknownReason.NO_ROUTE
@@ -473,10 +473,10 @@ async def test_a_dead_resolver_and_a_missing_route_are_our_trouble(asker: Asker)
         assert asker.counted.stages == [(Stage.SUBMIT, StageEnd.UNOBTAINABLE)]
 
 
-async def test_nothing_of_a_run_is_said_but_class_and_host(asker: Asker) -> None:
+async def test_a_failed_run_reveals_only_class_and_host(asker: Asker) -> None:
     asker.queue.states = ["failed"]
     result = await asker.run(polled())
-    assert told(result) == fails("condition_failed", 200)
+    assert outcome_of(result) == fails("condition_failed", 200)
     assert ID not in repr(result)
     assert KEY not in repr(result)
 

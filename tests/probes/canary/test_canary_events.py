@@ -1,4 +1,6 @@
-"""A stream of events is read alike however it is cut, and as the standard reads it."""
+"""An event stream is parsed equally for every segmentation, and as the WHATWG standard
+defines it.
+"""
 
 import re
 
@@ -23,8 +25,8 @@ streams = st.lists(
 ).map(b"".join)
 
 
-def told_at_once(stream: bytes) -> tuple[list[Event], str, int | None]:
-    """The standard's steps, one after the other, on the whole text."""
+def parsed_at_once(stream: bytes) -> tuple[list[Event], str, int | None]:
+    """Parses the whole text with the steps of the standard, one after the other."""
     text = stream.decode("utf-8", "replace").removeprefix("\ufeff")
     *lines, _unfinished = re.split(r"\r\n|\r|\n", text)
     events, last_id, retry = [], "", None
@@ -51,7 +53,7 @@ def told_at_once(stream: bytes) -> tuple[list[Event], str, int | None]:
 
 
 @given(streams, st.data())
-def test_it_says_the_same_in_whatever_pieces_it_comes(stream: bytes, data: st.DataObject) -> None:
+def test_the_segmentation_does_not_change_the_events(stream: bytes, data: st.DataObject) -> None:
     events = EventReader()
     found: list[Event] = []
     left = stream
@@ -59,17 +61,17 @@ def test_it_says_the_same_in_whatever_pieces_it_comes(stream: bytes, data: st.Da
         size = data.draw(st.integers(0, len(left)))
         found += events.feed(left[:size])
         left = left[size:]
-    assert (found, events.last_id, events.retry_ms) == told_at_once(stream)
+    assert (found, events.last_id, events.retry_ms) == parsed_at_once(stream)
 
 
 @given(streams)
-def test_it_says_the_same_byte_by_byte(stream: bytes) -> None:
+def test_single_bytes_give_the_same_events(stream: bytes) -> None:
     events = EventReader()
     found = [event for byte in stream for event in events.feed(bytes([byte]))]
-    assert (found, events.last_id, events.retry_ms) == told_at_once(stream)
+    assert (found, events.last_id, events.retry_ms) == parsed_at_once(stream)
 
 
-def test_an_event_is_told_with_the_last_byte_of_its_blank_line() -> None:
+def test_an_event_ends_with_its_blank_line() -> None:
     for end in (b"\n", b"\r", b"\r\n"):
         events = EventReader()
         assert events.feed(b"data: 1" + end) == []
@@ -77,33 +79,33 @@ def test_an_event_is_told_with_the_last_byte_of_its_blank_line() -> None:
         assert events.feed(end[1:] + b"data: 2" + end + end) == [Event("message", "2")]
 
 
-def test_an_event_without_data_is_none_and_one_of_empty_data_is_one() -> None:
+def test_an_event_needs_data_which_can_be_empty() -> None:
     assert EventReader().feed(b"event: done\n\n") == []
     assert EventReader().feed(b"event: done\ndata\n\n") == [Event("done", "")]
     assert EventReader().feed(b"event: done\n\ndata: 1\n\n") == [Event("message", "1")]
 
 
-def test_the_last_id_is_of_what_is_whole_and_is_kept_over_connections() -> None:
+def test_the_last_id_belongs_to_complete_events_and_is_kept() -> None:
     events = EventReader("5")
     events.feed(b"id: 6\ndata: torn")
     assert events.last_id == "5"
     events.feed(b"\n\n")
     assert events.last_id == "6"
     events.feed(b"id: 7\n\n")
-    assert events.last_id == "7", "one without data has an id all the same"
+    assert events.last_id == "7", "an event without data sets the last id"
     events.feed(b"id: a\0b\n\n")
     assert events.last_id == "7"
 
 
 @pytest.mark.parametrize("line", [b"x", b"data: x", b"event: x", b"id: x", b"data:"])
-def test_no_event_is_longer_than_its_bound_however_it_grows(line: bytes) -> None:
+def test_an_oversized_event_is_refused(line: bytes) -> None:
     with pytest.raises(EventTooLarge):
         EventReader().feed(line + b"x" * EVENT_BYTES_MOST)
     with pytest.raises(EventTooLarge):
         EventReader().feed((line + b"\n") * EVENT_BYTES_MOST)
 
 
-def test_an_event_as_long_as_may_be_is_told_and_many_are_and_so_is_one_after_long_silence() -> None:
+def test_events_of_the_maximum_size_are_accepted() -> None:
     longest = b"data:" + b"x" * (EVENT_BYTES_MOST - 6)
     events = EventReader()
     assert len(events.feed((longest + b"\n\n") * 3)) == 3

@@ -1,7 +1,6 @@
-"""A canary reaches globally routable addresses over HTTPS and nothing else, at any hop of any
-stage, and says its secrets to the origins that its workflow names and to no other.
-
-The process's own policy lets private addresses pass, as for every other kind of check.
+"""A canary reaches only globally routable addresses over HTTPS, at every hop of every stage, and
+sends its secrets only to the origins that its workflow names. The policy of the process allows
+private addresses, as for every other type of check.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -34,7 +33,7 @@ from tests.support.peers.job_queue import (
 from tests.support.peers.servers import Names, Prober
 
 pytestmark = pytest.mark.needs("ip", "root")
-# Everything that answers here and is not to be reached, and the forms in which it may be written.
+# Addresses that answer here and must not be reached, with their spellings.
 BEHIND = [*ELSEWHERE, "127.0.0.1", "::1", "0.0.0.0", "::", "::ffff:a00:1", "::ffff:7f00:1"]
 
 
@@ -59,7 +58,7 @@ def literal(address: str) -> str:
 
 
 def leads(names: Names, host: str, *addresses: str) -> None:
-    """The name has these addresses."""
+    """Sets the addresses of the name."""
     for kind, wanted in (("A", "."), ("AAAA", ":")):
         found = [address for address in addresses if wanted in address and kind == kind_of(address)]
         names.records[host, kind] = [found]
@@ -70,9 +69,7 @@ def kind_of(address: str) -> str:
 
 
 @pytest.mark.parametrize("address", BEHIND)
-async def test_what_is_not_globally_routable_is_not_reached_by_address_or_by_name(
-    asker: Asker, address: str
-) -> None:
+async def test_addresses_that_are_not_global_are_blocked(asker: Asker, address: str) -> None:
     leads(asker.names, "inside.example", address)
     for host in (literal(address), "inside.example"):
         asker.counted.stages.clear()
@@ -86,7 +83,7 @@ async def test_what_is_not_globally_routable_is_not_reached_by_address_or_by_nam
 
 @pytest.mark.parametrize("address", BEHIND)
 @pytest.mark.parametrize("workflow", [polled(), streamed()], ids=["polling", "listening"])
-async def test_neither_does_a_redirect_lead_there_nor_the_address_where_the_end_is_awaited(
+async def test_redirects_to_addresses_that_are_not_global_are_blocked(
     asker: Asker, address: str, workflow: dict[str, Any]
 ) -> None:
     leads(asker.names, "inside.example", address)
@@ -103,13 +100,13 @@ async def test_neither_does_a_redirect_lead_there_nor_the_address_where_the_end_
     assert {asked.address for asked in asker.queue.asked} == {HERE}
 
 
-async def test_of_several_addresses_only_those_that_may_be_reached_are(asker: Asker) -> None:
+async def test_only_the_allowed_addresses_of_a_name_are_used(asker: Asker) -> None:
     leads(asker.names, HOST, "10.0.0.1", "fd00::7", HERE, "64:ff9b::a00:1")
     assert (await asker.run(polled())).outcome is RunOutcome.UP
     assert {asked.address for asked in asker.queue.asked} == {HERE}
 
 
-async def test_a_name_that_moves_inside_during_a_run_is_not_followed(asker: Asker) -> None:
+async def test_a_name_that_changes_to_a_private_address_is_blocked(asker: Asker) -> None:
     asker.names.records[HOST, "A"] = [[HERE], ["10.0.0.1"]]
     result = await asker.run(polled())
     assert result.msg == f"target_blocked {HOST}"
@@ -117,7 +114,7 @@ async def test_a_name_that_moves_inside_during_a_run_is_not_followed(asker: Aske
     assert [asked.address for asked in asker.queue.asked] == [HERE]
 
 
-async def test_networks_that_the_process_denies_are_denied_to_canaries_too(asker: Asker) -> None:
+async def test_denied_networks_of_the_process_apply_to_canaries(asker: Asker) -> None:
     denying = probe_policy((ip_network(f"{HERE}/32"),))
     asker.prober = Prober(replace(asker.prober.reach, policy=denying))
     assert (await asker.run(polled())).msg == f"target_blocked {HOST}"
@@ -140,7 +137,7 @@ async def test_a_redirect_out_of_https_is_refused(
 
 @pytest.mark.parametrize(("hops", "end"), [(3, RunOutcome.UP), (4, RunOutcome.DOWN)])
 @pytest.mark.parametrize("stage", ["submit", "polling", "listening"])
-async def test_three_redirects_are_followed_and_no_fourth(
+async def test_at_most_three_redirects_are_followed(
     asker: Asker, hops: int, end: RunOutcome, stage: str
 ) -> None:
     last = {"submit": "/v1/jobs", "polling": "/x/state", "listening": "/x/events"}[stage]
@@ -162,9 +159,7 @@ async def test_three_redirects_are_followed_and_no_fourth(
 
 
 @pytest.mark.parametrize("away", [f"https://{OTHER}", f"https://{HOST}:8443"])
-async def test_another_origin_gets_the_submission_without_its_secrets(
-    asker: Asker, away: str
-) -> None:
+async def test_a_redirect_to_another_origin_drops_secret_headers(asker: Asker, away: str) -> None:
     asker.queue.on["/begin"] = moved(f"{away}/v1/jobs")
     result = await asker.run(polled(submit={"url": f"https://{HOST}/begin"}))
     assert result.outcome is RunOutcome.UP, result.msg
@@ -177,7 +172,7 @@ async def test_another_origin_gets_the_submission_without_its_secrets(
     assert submitted.body == begun.body
 
 
-async def test_a_body_that_says_a_secret_is_left_behind_too(asker: Asker) -> None:
+async def test_a_redirect_to_another_origin_drops_a_secret_body(asker: Asker) -> None:
     asker.queue.on["/begin"] = moved(f"https://{OTHER}/v1/jobs")
     submit = {"url": f"https://{HOST}/begin", "body": {"note": f"with {KEY}"}}
     await asker.run(polled(submit=submit))
@@ -186,7 +181,7 @@ async def test_a_body_that_says_a_secret_is_left_behind_too(asker: Asker) -> Non
     assert submitted.body == b""
 
 
-async def test_what_was_dropped_stays_dropped_when_a_redirect_leads_back(asker: Asker) -> None:
+async def test_dropped_secrets_are_not_restored_by_a_redirect_back(asker: Asker) -> None:
     asker.queue.on["/begin"] = moved(f"https://{OTHER}/between")
     asker.queue.on["/between"] = moved(f"https://{HOST}/v1/jobs")
     await asker.run(polled(submit={"url": f"https://{HOST}/begin"}))
@@ -197,16 +192,14 @@ async def test_what_was_dropped_stays_dropped_when_a_redirect_leads_back(asker: 
     ]
 
 
-async def test_a_redirect_within_the_origin_keeps_them(asker: Asker) -> None:
+async def test_a_redirect_within_the_origin_keeps_secrets(asker: Asker) -> None:
     asker.queue.on["/begin"] = moved("/v1/jobs")
     await asker.run(polled(submit={"url": f"https://{HOST}:443/begin"}))
     assert [asked.headers["authorization"] for asked in asker.queue.asked[:2]] == [KEY, KEY]
 
 
 @pytest.mark.parametrize("stage", ["polling", "listening"])
-async def test_another_origin_is_asked_for_the_end_without_the_secrets(
-    asker: Asker, stage: str
-) -> None:
+async def test_polling_and_streams_drop_secrets_at_another_origin(asker: Asker, stage: str) -> None:
     path = "/x/state" if stage == "polling" else "/x/events"
     asker.queue.on["/v1/jobs/"] = moved(f"https://{OTHER}{path}")
     said = event("done", {"result": {"total": 1, "prefix": "canary-1"}})
@@ -222,14 +215,14 @@ async def test_another_origin_is_asked_for_the_end_without_the_secrets(
     assert KEY not in str(away.headers)
 
 
-async def test_two_stages_may_be_of_two_origins_and_each_gets_its_own(asker: Asker) -> None:
+async def test_stages_of_different_origins_get_their_own_secrets(asker: Asker) -> None:
     url = f"https://{OTHER}/v1/jobs/{CORRELATION}/state"
     assert (await asker.run(polled(completion={"url": url}))).outcome is RunOutcome.UP
     assert [asked.address for asked in asker.queue.asked] == [HERE, THERE]
     assert asker.queue.asked[1].headers["x-api-key"] == KEY
 
 
-async def test_only_what_is_declared_is_said(asker: Asker) -> None:
+async def test_only_declared_secrets_are_sent(asker: Asker) -> None:
     secrets = {"canary_secret_key": KEY, "canary_secret_other": "0ther", "password": "0ther"}
     assert (await asker.run(polled(), secrets=secrets)).outcome is RunOutcome.UP
     assert "0ther" not in str(asker.queue.asked)

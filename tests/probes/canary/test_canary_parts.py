@@ -1,5 +1,5 @@
-"""The parts of a canary that need no network: its definition, ids and addresses, what is posted,
-and what is compared.
+"""The parts of a canary that need no network: definition, ids and URLs, request bodies, and
+comparison of values.
 """
 
 import io
@@ -45,10 +45,10 @@ def faults(config: dict[str, Any], target: str = "", **given: Any) -> dict[str, 
     return {fault.field: fault.message for fault in found}
 
 
-# The definition.
+# Definitions.
 
 
-def test_a_workflow_with_its_references_is_taken_as_object_and_as_text() -> None:
+def test_a_workflow_is_accepted_as_object_and_as_text() -> None:
     refs = {"canary_secret_key_ref": "shop-api"}
     assert faults({"workflow": polled(), **refs}) == {}
     assert faults({"workflow": json.dumps(streamed()), **refs}) == {}
@@ -71,15 +71,13 @@ def test_a_workflow_with_its_references_is_taken_as_object_and_as_text() -> None
         ({"scenario_secret_key_ref": "shop-api"}, "config.scenario_secret_key_ref"),
     ],
 )
-def test_a_reference_that_lacks_differs_or_is_left_is_named(
-    refs: dict[str, str], field: str
-) -> None:
+def test_a_missing_or_unused_reference_is_named(refs: dict[str, str], field: str) -> None:
     found = faults({"workflow": polled(), **refs})
     assert list(found) == [field]
     assert "shop-api" not in found[field]
 
 
-def test_a_document_that_is_none_is_refused_at_its_place() -> None:
+def test_an_invalid_document_is_refused_with_its_field() -> None:
     assert faults({}) == {"config.workflow": "is required"}
     found = faults({"workflow": polled(surplus=1), "canary_secret_key_ref": "shop-api"})
     assert found == {"config.workflow": "surplus is not known"}
@@ -89,18 +87,18 @@ def test_a_document_that_is_none_is_refused_at_its_place() -> None:
     )
 
 
-def test_a_transaction_is_not_made_again_within_its_run() -> None:
+def test_a_canary_has_no_retries() -> None:
     found = faults({"workflow": polled(), "canary_secret_key_ref": "shop-api"}, retries=1)
     assert list(found) == ["retries"]
 
 
-def test_the_example_in_the_docs_may_be_saved() -> None:
+def test_the_documented_example_is_valid() -> None:
     text = (Path(__file__).parents[3] / "docs/reference/canaries.md").read_text()
     (example,) = re.findall(r"```json\n(\{\"kind\": \"async.*?)```", text, re.DOTALL)
     assert faults({"workflow": example, "canary_secret_key_ref": "shop-api"}) == {}
 
 
-def test_what_a_document_declares_is_known_before_its_references_are() -> None:
+def test_the_declared_secrets_of_a_document_are_listed() -> None:
     assert [field.name for field in SPEC.declared({"workflow": polled()})] == [
         "canary_secret_key_ref"
     ]
@@ -115,7 +113,7 @@ def test_what_a_document_declares_is_known_before_its_references_are() -> None:
         {"multipart": {"field": "f", "filename": "a", "fields": {"a": "\ud800"}}},
     ],
 )
-def test_a_form_that_cannot_be_posted_is_refused(multipart: dict[str, Any]) -> None:
+def test_an_invalid_multipart_form_is_refused(multipart: dict[str, Any]) -> None:
     submit = {
         "kind": "multipart_fixture",
         "url": URL,
@@ -129,7 +127,7 @@ def test_a_form_that_cannot_be_posted_is_refused(multipart: dict[str, Any]) -> N
         read_workflow(polled(submit=submit | multipart), FIXTURES)
 
 
-def test_no_value_of_a_run_spells_what_is_secret() -> None:
+def test_no_repr_of_a_run_contains_a_secret() -> None:
     workflow = polled(submit={"body": {"a": "tr0ub4dor"}})
     read = read_workflow(workflow, FIXTURES)
     check = canary_check(workflow, secrets={"canary_secret_key": "tr0ub4dor"}, run_key="tr0ub4dor")
@@ -138,17 +136,17 @@ def test_no_value_of_a_run_spells_what_is_secret() -> None:
     assert "jobs.example" not in repr(read)
 
 
-# Ids and addresses.
+# Ids and URLs.
 
 
 @pytest.mark.parametrize(
     "said", ["", ".", "..", "a\nb", "\0", "\x7f", "\x85", "a" * 257, "é" * 129]
 )
-def test_an_id_that_climbs_controls_or_is_too_long_is_none(said: str) -> None:
+def test_an_unsafe_or_long_id_is_refused(said: str) -> None:
     assert not is_usable(said)
 
 
-def test_what_is_no_text_is_an_id_where_it_is_a_number() -> None:
+def test_numbers_are_valid_ids() -> None:
     assert is_usable("a" * 256)
     assert is_usable("...")
     assert not is_usable("\ud800")
@@ -171,9 +169,7 @@ templates = st.sampled_from(
 
 
 @given(templates, usable)
-def test_an_id_is_one_whole_segment_or_value_and_changes_nothing_around_it(
-    template: str, said: str
-) -> None:
+def test_an_id_stays_one_segment_or_query_value(template: str, said: str) -> None:
     url = completion_url(template, said)
     assert url == read_url(template.replace(CORRELATION, quote(said, safe="")))
     around = read_url(template.replace(CORRELATION, "x"))
@@ -186,11 +182,11 @@ def test_an_id_is_one_whole_segment_or_value_and_changes_nothing_around_it(
     assert said in [unquote(value) for value in values]
 
 
-# What is posted.
+# Request bodies.
 
 
 @given(st.text())
-def test_a_key_is_the_runs_own_and_a_plain_word(run_key: str) -> None:
+def test_an_idempotency_key_is_alphanumeric_and_of_its_run(run_key: str) -> None:
     key = idempotency_key(canary_check(polled(), run_key=run_key))
     assert key.isalnum()
     again = idempotency_key(canary_check(streamed(), run_key=run_key))
@@ -202,7 +198,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
 
 @given(st.dictionaries(st.from_regex(r"\A[A-Za-z0-9._-]{1,64}\Z"), texts, max_size=4))
 @pytest.mark.parametrize("fixture", sorted(FIXTURES))
-def test_a_form_is_read_back_as_it_was_meant(fixture: str, fields: dict[str, str]) -> None:
+def test_a_multipart_form_survives_a_round_trip(fixture: str, fields: dict[str, str]) -> None:
     submit = MultipartFixture(
         url=URL,
         submit_timeout=1,
@@ -225,13 +221,13 @@ def test_a_form_is_read_back_as_it_was_meant(fixture: str, fields: dict[str, str
     assert read["content-type"].content_type == FIXTURES[fixture].media_type.partition(";")[0]
 
 
-def test_a_body_is_posted_as_the_json_that_it_is() -> None:
+def test_a_json_body_survives_a_round_trip() -> None:
     body = {"é": [1, 2.5, None, True, "\u2028"]}
     submit = HttpJson(url=URL, submit_timeout=1, accepted_status=[200], body=body)
     assert json.loads(json_body(submit)) == body
 
 
-def test_every_fixture_is_a_file_of_its_kind() -> None:
+def test_every_fixture_is_valid_for_its_type() -> None:
     said = {name: fixture.content for name, fixture in FIXTURES.items()}
     assert msgspec.json.decode(said["json"])
     assert len(said["csv"].splitlines()) == 2
@@ -252,7 +248,7 @@ def test_every_fixture_is_a_file_of_its_kind() -> None:
     assert all(len(content) < 8_192 for content in said.values())
 
 
-# What is compared.
+# Comparison of values.
 
 
 @pytest.mark.parametrize(
@@ -272,5 +268,5 @@ def test_every_fixture_is_a_file_of_its_kind() -> None:
         ([1], 1, False),
     ],
 )
-def test_values_are_compared_with_their_types(found: object, wanted: Any, same: bool) -> None:
+def test_comparison_includes_the_type(found: object, wanted: Any, same: bool) -> None:
     assert is_same(found, wanted) is same

@@ -1,4 +1,6 @@
-"""A canary's document is read whole or refused whole, at a named place and without its values."""
+"""A canary document is read completely or refused at a named field, without its values in the
+message.
+"""
 
 import copy
 from contextlib import suppress
@@ -81,7 +83,7 @@ def read(document: object) -> Any:
 
 
 def changed(document: dict[str, Any], place: str, value: object) -> dict[str, Any]:
-    """The document with another value at a place such as `submit.headers.0.name`."""
+    """Returns the document with another value at a path such as `submit.headers.0.name`."""
     result = copy.deepcopy(document)
     *steps, last = place.split(".")
     at: Any = result
@@ -94,7 +96,7 @@ def changed(document: dict[str, Any], place: str, value: object) -> dict[str, An
     return result
 
 
-def test_both_ways_of_each_union_are_read() -> None:
+def test_both_variants_of_each_union_are_read() -> None:
     polled, streamed = read(POLLED), read(STREAMED)
     assert isinstance(polled.submit, HttpJson)
     assert isinstance(polled.completion, PollJson)
@@ -107,7 +109,7 @@ def test_both_ways_of_each_union_are_read() -> None:
 
 
 def places(value: object, at: str = "") -> list[str]:
-    """Every object in a document, by where it stands; what is free of form is left out."""
+    """Returns the paths of all objects in the document, without those with arbitrary keys."""
     found = []
     if isinstance(value, dict):
         found.append(at)
@@ -121,7 +123,7 @@ def places(value: object, at: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("document", [POLLED, STREAMED], ids=["polled", "streamed"])
-def test_a_key_that_is_not_known_refuses_all_of_it_and_is_named(document: dict[str, Any]) -> None:
+def test_an_unknown_key_is_refused_and_named(document: dict[str, Any]) -> None:
     for place in places(document):
         bad = changed(document, f"{place}.surplus".lstrip("."), "a value that is nobody's business")
         with pytest.raises(BadWorkflow, match="surplus is not known") as caught:
@@ -141,7 +143,7 @@ OPTIONAL = {
 
 
 @pytest.mark.parametrize("document", [POLLED, STREAMED], ids=["polled", "streamed"])
-def test_only_what_may_be_left_out_may_be_left_out(document: dict[str, Any]) -> None:
+def test_only_optional_keys_can_be_omitted(document: dict[str, Any]) -> None:
     for place in places(document):
         for name in list(inside(document, place)):
             without = copy.deepcopy(document)
@@ -197,7 +199,7 @@ def inside(document: dict[str, Any], place: str) -> Any:
         ("secrets", {"Key": "s"}, "a binding must match"),
     ],
 )
-def test_what_is_out_of_bounds_is_refused_at_its_place(place: str, value: Any, said: str) -> None:
+def test_a_value_out_of_bounds_is_refused_with_its_field(place: str, value: Any, said: str) -> None:
     with pytest.raises(BadWorkflow) as caught:
         read(changed(POLLED, place, value))
     assert said in str(caught.value)
@@ -226,7 +228,7 @@ def test_what_is_out_of_bounds_is_refused_at_its_place(place: str, value: Any, s
         (f"http://a.example/{CORRELATION}", False),
     ],
 )
-def test_the_placeholder_is_one_whole_segment_or_value(url: str, is_good: bool) -> None:
+def test_the_placeholder_is_a_whole_segment_or_query_value(url: str, is_good: bool) -> None:
     document = changed(POLLED, "completion.url", url)
     if is_good:
         assert read(document).completion.url == url
@@ -235,13 +237,13 @@ def test_the_placeholder_is_one_whole_segment_or_value(url: str, is_good: bool) 
             read(document)
 
 
-def test_a_number_is_not_taken_for_a_truth() -> None:
+def test_a_number_is_not_read_as_a_boolean() -> None:
     document = changed(POLLED, "completion.poll.success", {"path": "state", "value": 1})
     document = changed(document, "completion.poll.failure", {"path": "state", "values": [True]})
     assert read(document).completion.poll.success.value == 1
 
 
-def test_a_fixture_that_is_not_built_in_is_refused() -> None:
+def test_an_unknown_fixture_is_refused() -> None:
     with pytest.raises(BadWorkflow, match="fixture_ref"):
         read_workflow(STREAMED, ())
 
@@ -256,6 +258,6 @@ anything = st.recursive(
 
 
 @given(st.sampled_from([*places(POLLED)[1:], "kind", "submit.body", "secrets"]), anything)
-def test_whatever_stands_anywhere_is_read_or_refused_in_words(place: str, value: object) -> None:
+def test_any_value_is_read_or_refused(place: str, value: object) -> None:
     with suppress(BadWorkflow):
         assert read(changed(POLLED, place, value)).bindings is not None

@@ -1,4 +1,6 @@
-"""What may be saved: every fault told at once, by the field's name, never by its value."""
+"""Validation of definitions: all faults are reported together, with the name of the field and
+without its value.
+"""
 
 from typing import Any
 
@@ -18,7 +20,7 @@ def fields(kind: str, target: str, *conditions: str, **config: Any) -> list[str]
     return [fault.field for fault in validate(kind, target, "GET", config, conditions)]
 
 
-def test_a_plain_definition_has_no_fault() -> None:
+def test_valid_definitions_have_no_fault() -> None:
     assert validate("http", URL, "GET", {}, []) == []
     assert validate("http", URL, None, {}, ["[STATUS] == 200", "[CERT_EXPIRY] > 48h"]) == []
     assert (
@@ -27,7 +29,7 @@ def test_a_plain_definition_has_no_fault() -> None:
     assert validate("push", "", None, {}, []) == []
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_faults_are_reported_together() -> None:
     faults = validate(
         "http",
         "ftp://x",
@@ -89,7 +91,7 @@ def test_a_type_that_this_build_cannot_probe_is_a_fault_on_type(kind: str) -> No
         "https://" + "a." * 1_500 + "example/",
     ],
 )
-def test_a_target_that_two_readers_could_read_differently_is_refused(target: str) -> None:
+def test_an_ambiguous_target_is_refused(target: str) -> None:
     faults = validate("http", target, "GET", {}, [])
     assert [fault.field for fault in faults] == ["target"]
     assert "hunter2" not in faults[0].message
@@ -131,7 +133,7 @@ def test_host_and_port(target: str, ok: bool) -> None:
     assert (fields("tcp", target) == []) is ok
 
 
-def test_the_string_spelling_of_numbers_and_booleans_is_taken() -> None:
+def test_numbers_and_booleans_can_be_strings() -> None:
     check = make_check(
         "http", URL, None, {"follow_redirects": "false", "tls_skip_verify": "TRUE"}, []
     )
@@ -140,7 +142,7 @@ def test_the_string_spelling_of_numbers_and_booleans_is_taken() -> None:
     assert make_check("http", URL, None, {}, []).config["follow_redirects"] is True
 
 
-def test_headers_may_come_as_the_text_of_an_object() -> None:
+def test_headers_can_be_a_json_string() -> None:
     check = make_check("http", URL, None, {"headers": '{"X-One": "1"}'}, [])
     assert check.config["headers"] == {"X-One": "1"}
     for wrong in ("[1]", "{", 5, {"a": 1}, {"a": "b\r\nc: d"}, {"Content-Length": "5"}, {"": "x"},
@@ -149,7 +151,7 @@ def test_headers_may_come_as_the_text_of_an_object() -> None:
         assert fields("http", URL, headers=wrong) == ["config.headers"], wrong
 
 
-def test_authentication_wants_what_it_needs() -> None:
+def test_authentication_needs_its_credentials() -> None:
     assert fields("http", URL, auth_mode="basic") == ["config.username", "config.password"]
     assert fields("http", URL, auth_mode="basic", username="joe", password="x") == []
     assert fields("http", URL, auth_mode="basic", username="joe", password_ref="db-pass") == []
@@ -163,7 +165,7 @@ def test_authentication_wants_what_it_needs() -> None:
     assert fields("http", URL, **twice) == ["config.headers"]
 
 
-def test_conditions_are_numbered_and_held_against_the_kind() -> None:
+def test_condition_faults_have_numbers_and_check_the_type() -> None:
     faults = validate("tcp", "a:1", None, {}, ["[CONNECTED] == true", "[STATUS] == 200", "x"])
     assert faults == [
         SpecFault("conditions", "condition 2: [STATUS] is never known for tcp"),
@@ -199,7 +201,7 @@ def test_every_spec_is_complete() -> None:
             assert not field.secret or field.default is None
 
 
-def test_secrets_do_not_show_in_a_check() -> None:
+def test_the_repr_of_a_check_has_no_secrets() -> None:
     check = make_check("http", URL, None, {}, [], secrets={"token": "hunter2"})
     assert "hunter2" not in repr(check)
 
@@ -214,7 +216,7 @@ def test_secrets_do_not_show_in_a_check() -> None:
     ),
     st.lists(st.text(max_size=12), max_size=3),
 )
-def test_nothing_that_is_given_crashes_validation(
+def test_validation_never_raises(
     kind: str, target: str, config: dict[str, Any], conditions: list[str]
 ) -> None:
     for fault in validate(kind, target, "GET", config, conditions):
@@ -223,7 +225,7 @@ def test_nothing_that_is_given_crashes_validation(
 
 
 @given(st.text(max_size=40))
-def test_no_location_leads_to_anything_but_an_http_url_without_userinfo(location: str) -> None:
+def test_a_redirect_target_is_an_http_url_without_userinfo(location: str) -> None:
     base = read_url(URL)
     try:
         url = redirected(base, location)

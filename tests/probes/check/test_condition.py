@@ -1,4 +1,4 @@
-"""The condition language: it reads back what it writes, says where it fails, and never crashes."""
+"""The condition language: round trips, positions of faults, and evaluation without exceptions."""
 
 import json
 from typing import Any
@@ -134,7 +134,7 @@ def test_a_condition_on_a_document(text: str, expected: bool) -> None:
         ("[BODY][0] == 1", {"body": "[1]"}, True),
     ],
 )
-def test_a_condition_on_what_was_learnt(text: str, facts: Any, expected: bool) -> None:
+def test_a_condition_on_known_operands(text: str, facts: Any, expected: bool) -> None:
     assert holds(text, **facts) is expected
 
 
@@ -153,7 +153,7 @@ def test_a_condition_on_what_was_learnt(text: str, facts: Any, expected: bool) -
         "[BODY].a != x",
     ],
 )
-def test_what_was_not_learnt_makes_every_condition_false(text: str) -> None:
+def test_a_condition_on_an_unknown_operand_is_false(text: str) -> None:
     assert holds(text) is False
 
 
@@ -192,20 +192,20 @@ def test_what_was_not_learnt_makes_every_condition_false(text: str) -> None:
         ("[BODY] == " + "x" * 600, 513),
     ],
 )
-def test_a_fault_is_told_with_its_position(text: str, position: int) -> None:
+def test_a_fault_has_its_position(text: str, position: int) -> None:
     with pytest.raises(BadCondition) as caught:
         parse(text)
     assert caught.value.position == position
 
 
-def test_a_fault_does_not_repeat_what_was_written() -> None:
+def test_a_fault_does_not_repeat_the_text() -> None:
     for text in ("[BODY] matches (?=hunter2)", '[BODY] == "hunter2', "[hunter2] == 1"):
         with pytest.raises(BadCondition) as caught:
             parse(text)
         assert "hunter2" not in str(caught.value)
 
 
-# Round trip, and no text that crashes.
+# Round trips and arbitrary text.
 
 _KEYS = st.text(
     st.characters(exclude_categories=("C", "Z"), exclude_characters='.[]=<>!"'),
@@ -246,7 +246,7 @@ _CONDITIONS = st.one_of(
 
 
 @given(_CONDITIONS)
-def test_what_is_written_is_read_back_as_the_same_condition(condition: Condition) -> None:
+def test_a_condition_survives_a_round_trip(condition: Condition) -> None:
     assert parse(unparse(condition)) == condition
 
 
@@ -257,7 +257,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=12).map("".join) | st.text(max_size=40))
-def test_any_text_is_a_condition_or_a_fault_inside_it(text: str) -> None:
+def test_any_text_is_a_condition_or_a_fault(text: str) -> None:
     condition, position = None, 1
     try:
         condition = parse(text)
@@ -293,7 +293,9 @@ def test_ordering_agrees_with_the_numbers(left: int, right: int) -> None:
 
 
 @given(_CONDITIONS, st.lists(_JSON | st.just(MISSING), max_size=4))
-def test_of_several_results_each_must_hold(condition: Condition, values: list[object]) -> None:
+def test_a_condition_must_be_true_for_each_of_several_results(
+    condition: Condition, values: list[object]
+) -> None:
     each = [evaluate(condition, ProbeValues(result=value, status=200)) for value in values]
     together = evaluate(condition, ProbeValues(result=AllOf(values), status=200))
     if condition.place.name == "RESULT":
@@ -305,7 +307,7 @@ def test_of_several_results_each_must_hold(condition: Condition, values: list[ob
 @settings(deadline=None, max_examples=20)
 @given(st.sampled_from(["(a+)+$", "(a|a)*b", "(a*)*c", "^(a?){50}a{50}$", "(.*)*x", "(x+x+)+y"]))
 def test_a_hostile_pattern_is_searched_in_linear_time(pattern: str) -> None:
-    """RE2 has no other way to search, and what it may cost is counted before."""
+    """RE2 searches in linear time, and the cost is computed before the search."""
     assert isinstance(compiled_pattern(pattern), type(re2.compile("a")))
     facts = ProbeValues(body="a" * 100_000)
     evaluate(parse(f"[BODY] matches {pattern}"), facts)
@@ -314,8 +316,8 @@ def test_a_hostile_pattern_is_searched_in_linear_time(pattern: str) -> None:
     assert work == compiled_pattern(pattern).programsize * 100_000
 
 
-def test_a_search_that_would_hold_the_loop_is_not_begun() -> None:
-    """2 000 states over a megabyte took seconds; the answer is then known to be missing."""
+def test_a_search_that_would_block_the_loop_is_not_started() -> None:
+    """2 000 states over a megabyte took seconds; the search is reported as too expensive."""
     condition = parse("[BODY] matches [a-q][^u-z]{200}x")
     facts = ProbeValues(body="ab" * 500_000)
     assert evaluate(condition, facts) is False

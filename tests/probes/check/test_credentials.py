@@ -1,4 +1,4 @@
-"""What a check proves itself with: which value is taken, and when none is sent."""
+"""The credentials of a check: which value is used, and when none is sent."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def check(config: dict[str, object], secrets: dict[str, str] | None = None) -> C
     return make_check("http", URL, None, config, [], secrets=secrets)
 
 
-def test_the_value_behind_a_reference_is_taken_and_else_the_one_in_the_config() -> None:
+def test_a_referenced_password_precedes_the_configured_one() -> None:
     config: dict[str, object] = {"password": "mine"}
     assert secret(check(config), "password", CredentialEncoding.COUNTED) == "mine"
     assert secret(check({}), "password", CredentialEncoding.COUNTED) == ""
@@ -30,7 +30,7 @@ def test_the_value_behind_a_reference_is_taken_and_else_the_one_in_the_config() 
     )
 
 
-def test_a_reference_without_its_value_never_falls_back_to_another_password() -> None:
+def test_a_missing_reference_has_no_fallback() -> None:
     for config in ({"password_ref": "db"}, {"password_ref": "db", "password": "old"}):
         with pytest.raises(LocalFailure) as raised:
             secret(check(dict(config)), "password", CredentialEncoding.COUNTED)
@@ -53,7 +53,7 @@ def test_a_reference_without_its_value_never_falls_back_to_another_password() ->
         ("half \ud800", set()),
     ],
 )
-def test_what_a_protocol_cannot_carry_is_not_sent(
+def test_a_password_that_a_protocol_cannot_encode_is_not_sent(
     value: str, carried: set[CredentialEncoding]
 ) -> None:
     checked = check({"password_ref": "db"}, {"password": value})
@@ -67,7 +67,7 @@ def test_what_a_protocol_cannot_carry_is_not_sent(
         assert value not in str(raised.value)
 
 
-def test_basic_authorization_is_the_pair_in_base64() -> None:
+def test_basic_authorization_is_base64() -> None:
     # The example of RFC 7617, section 2.1.
     said = basic_authorization(check({"username": "test", "password": "123£"}))
     assert said == "Basic dGVzdDoxMjPCow=="

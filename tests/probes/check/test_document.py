@@ -1,4 +1,6 @@
-"""A long JSON document is read as a short one is, and what lies beside the path is not made."""
+"""A path in a long JSON document is read like in a short one, and values outside of the path are
+not built.
+"""
 
 import json
 import tracemalloc
@@ -38,7 +40,7 @@ MANY = "[" + ",".join(["[]"] * (3 * PARTS_MOST)) + "]"
 
 
 @given(VALUES, PATHS, st.booleans())
-def test_along_the_path_stands_what_stands_in_the_whole(
+def test_a_path_gives_the_value_of_the_whole_document(
     value: object, path: tuple[str | int, ...], ascii_only: bool
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
@@ -60,16 +62,16 @@ def test_along_the_path_stands_what_stands_in_the_whole(
         "[" * 100000,
     ],
 )
-def test_what_is_no_json_has_nothing_in_it(text: str) -> None:
+def test_invalid_json_has_no_values(text: str) -> None:
     assert read_along(text, ("a",)) is MISSING
 
 
-def test_of_two_values_of_one_key_both_ways_take_the_last() -> None:
+def test_the_last_of_duplicate_keys_is_used() -> None:
     text = '{"a": 1, "a": 2}'
     assert read_along(text, ("a",)) == walk(read_whole(text), ("a",)) == 2
 
 
-def test_what_lies_beside_the_path_is_not_made() -> None:
+def test_values_outside_the_path_are_not_built() -> None:
     text = f'{{"many": {MANY}, "status": "UP"}}'
     assert len(text) > WHOLE_CHARACTERS_MOST
     read_along(text, ("status",))
@@ -80,17 +82,17 @@ def test_what_lies_beside_the_path_is_not_made() -> None:
     finally:
         tracemalloc.stop()
     assert found == ["UP", []]
-    # As many lists would take twenty times that.
+    # The same number of lists would need twenty times this memory.
     assert peak < 2 * len(text)
 
 
 @pytest.mark.parametrize("path", [(), ("many",), ("many", INDEX_MOST + 1), ('"', 1)])
-def test_more_parts_than_are_made_are_too_large(path: tuple[str | int, ...]) -> None:
+def test_a_value_with_too_many_parts_is_too_large(path: tuple[str | int, ...]) -> None:
     with pytest.raises(TooLarge):
         read_along(f'{{"many": {MANY}, "status": "UP"}}', path)
 
 
-def test_a_condition_on_too_many_parts_is_not_answered_and_beside_them_it_is() -> None:
+def test_a_condition_on_too_many_parts_is_not_evaluated() -> None:
     body = f'{{"many": {MANY}, "status": "UP"}}'
     beside, of_them = ProbeValues(body=body), ProbeValues(body=body)
     assert evaluate(parse("[BODY].status == UP"), beside)

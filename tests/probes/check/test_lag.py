@@ -1,4 +1,4 @@
-"""How late the loop wakes is counted, each wake once, up to the bound that it kept."""
+"""The histogram of the event loop lag counts each wake-up once, up to its bound."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from leadline.probes.check.loop_lag import LATENESS_US, TICK_SECONDS, LoopLag
 
 
 @given(st.lists(st.integers(-1_000, 1_000_000), max_size=30))
-def test_every_wake_is_counted_by_how_late_it_was(late: list[int]) -> None:
+def test_every_wake_is_counted_by_its_delay(late: list[int]) -> None:
     lag = LoopLag()
     lag._slept_at_us = 0
     for each in late:

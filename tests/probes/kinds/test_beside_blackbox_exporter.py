@@ -1,7 +1,8 @@
-"""The same targets judged by Prometheus' blackbox_exporter: the same verdict, but where it is said.
+"""The same targets, probed by Leadline and by the blackbox_exporter of Prometheus: both give the
+same verdict, except for the listed cases.
 
-`DIFFERENCES` is the whole list of cases in which the two disagree, each with the reason why we stay
-with ours; a difference that is no longer one fails the test too.
+`DIFFERENCES` is the complete list of cases with different verdicts, each with the reason. The test
+also fails if a listed difference no longer exists.
 """
 
 import json
@@ -47,7 +48,9 @@ DIFFERENCES = {
 
 @dataclass(frozen=True)
 class Case:
-    """`ours` are the arguments of a check, `module` and `target` say the same to the exporter."""
+    """A case: `ours` are the arguments of a check; `module` and `target` are the equivalent for the
+    exporter.
+    """
 
     kind: str
     target: str
@@ -108,7 +111,7 @@ def modules(ca: Path) -> dict[str, Any]:
 def exporter(authority_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exporter]:
     folder = tmp_path_factory.mktemp("exporter")
     config = folder / "modules.yml"
-    # JSON is YAML.
+    # JSON is valid YAML.
     config.write_text(json.dumps({"modules": modules(authority_file)}))
     port = free_port()
     command = [PROGRAM, f"--config.file={config}", f"--web.listen-address={HOST}:{port}"]
@@ -270,7 +273,7 @@ async def judged(prober: Prober, exporter: Exporter, case: Case) -> tuple[bool, 
     return result.outcome is RunOutcome.UP, theirs
 
 
-async def test_both_say_the_same_but_where_we_say_why_not(
+async def test_verdicts_agree_except_for_listed_differences(
     prober: Prober, names: Names, authority: trustme.CA, exporter: Exporter
 ) -> None:
     verdicts: dict[str, tuple[bool, bool]] = {}

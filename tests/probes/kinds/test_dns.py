@@ -1,4 +1,4 @@
-"""DNS checks against a nameserver of our own, by datagram, stream, TLS and web request."""
+"""DNS checks against a nameserver of the tests, over UDP, TCP, TLS and HTTPS."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,7 +21,7 @@ NAME = "app.example"
 
 @pytest.fixture
 def resolver(names: Names) -> str:
-    """The nameserver as a monitor names it."""
+    """Returns the nameserver in the spelling of a monitor."""
     names.records[(NAME, "A")] = [["192.0.2.7"]]
     return f"127.0.0.1:{names.port}"
 
@@ -31,7 +31,7 @@ def down(failure: FailureClass) -> str:
 
 
 def over_tls(authority: trustme.CA, handler: Callable[[Secure], Awaitable[None]]) -> Handler:
-    """The handler behind a certificate for 127.0.0.1."""
+    """Serves the handler with a certificate for 127.0.0.1."""
 
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -97,7 +97,7 @@ async def test_a_record_is_a_value_without_its_final_dot(
     assert bad.msg == "condition_failed x.example"
 
 
-async def test_several_records_stand_on_lines_in_order_and_an_address_has_a_name(
+async def test_several_records_are_sorted_lines(
     prober: Prober, names: Names, resolver: str
 ) -> None:
     names.records[("two.example", "A")] = [["192.0.2.8", "192.0.2.1"]]
@@ -125,7 +125,7 @@ async def test_aliases_are_followed_to_the_records(
     assert loose.msg == "dns_error loose.example"
 
 
-async def test_no_such_name_and_no_data_are_down_unless_the_rcode_is_asked_about(
+async def test_nxdomain_and_no_data_are_down_without_a_status_condition(
     prober: Prober, resolver: str
 ) -> None:
     gone = await prober.check("dns", "gone.example", resolver=resolver)
@@ -140,10 +140,10 @@ async def test_no_such_name_and_no_data_are_down_unless_the_rcode_is_asked_about
     assert there.msg == down(FailureClass.CONDITION_FAILED)
 
 
-# Whose resolver it is.
+# Resolvers.
 
 
-async def test_the_resolver_that_a_monitor_names_is_what_is_watched(
+async def test_a_failure_of_the_named_resolver_is_a_target_failure(
     prober: Prober, names: Names, resolver: str
 ) -> None:
     names.records[("mute.example", "A")] = [None]
@@ -160,7 +160,7 @@ async def test_the_resolver_that_a_monitor_names_is_what_is_watched(
 
 @pytest.mark.parametrize("said", [None, dns.rcode.SERVFAIL])
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
-async def test_this_host_s_own_resolver_is_at_fault_unless_it_answers_for_the_root(
+async def test_a_system_resolver_without_the_root_is_a_local_failure(
     prober: Prober, names: Names, said: object, transport: str
 ) -> None:
     names.records[(NAME, "A")] = [said]
@@ -176,7 +176,7 @@ async def test_this_host_s_own_resolver_is_at_fault_unless_it_answers_for_the_ro
     assert gone.msg == "dns_error gone.example"
 
 
-async def test_a_named_resolver_whose_name_nobody_can_look_up_is_not_called_down(
+async def test_a_resolver_name_that_cannot_be_resolved_is_unknown(
     prober: Prober, names: Names
 ) -> None:
     names.records[("ns.example", "A")] = [dns.rcode.SERVFAIL]
@@ -185,7 +185,7 @@ async def test_a_named_resolver_whose_name_nobody_can_look_up_is_not_called_down
     assert result.unknown_reason is UnknownReason.RESOLVER_DEAD
 
 
-async def test_the_policy_holds_for_the_resolver(prober: Prober, resolver: str) -> None:
+async def test_the_egress_policy_applies_to_the_resolver(prober: Prober, resolver: str) -> None:
     metadata = await prober.check("dns", NAME, resolver="169.254.169.254")
     canary = await prober.with_(policy=canary_policy()).check("dns", NAME, resolver=resolver)
     assert metadata.msg == canary.msg == down(FailureClass.TARGET_BLOCKED)
@@ -194,7 +194,7 @@ async def test_the_policy_holds_for_the_resolver(prober: Prober, resolver: str) 
 # Transports.
 
 
-async def test_an_answer_that_was_cut_short_is_asked_for_by_tcp(
+async def test_a_truncated_answer_is_requested_over_tcp(
     prober: Prober, names: Names, resolver: str
 ) -> None:
     names.truncate = True
@@ -209,7 +209,7 @@ async def test_a_lost_datagram_is_sent_again(prober: Prober, names: Names, resol
     assert names.asked == [(NAME, "A")] * 2
 
 
-async def test_each_transport_brings_the_same_answer(
+async def test_each_transport_gives_the_same_answer(
     prober: Prober, names: Names, resolver: str, authority: trustme.CA
 ) -> None:
     asked = ("dns", NAME, "[RESULT] == 192.0.2.7")
@@ -222,14 +222,14 @@ async def test_each_transport_brings_the_same_answer(
         assert (await prober.check(*asked, resolver=url, transport="doh")).msg == ""
 
 
-async def test_a_resolver_nobody_vouches_for_is_a_tls_error(prober: Prober, names: Names) -> None:
+async def test_an_untrusted_resolver_is_a_tls_error(prober: Prober, names: Names) -> None:
     for transport, serve in (("dot", dot), ("doh", doh)):
         async with serve(names, trustme.CA()) as server:
             result = await prober.check("dns", NAME, resolver=server, transport=transport)
         assert result.msg == down(FailureClass.TLS_ERROR)
 
 
-async def test_a_web_answer_that_is_no_dns_gets_its_class(
+async def test_an_invalid_doh_answer_gets_its_failure_class(
     prober: Prober, names: Names, resolver: str, authority: trustme.CA
 ) -> None:
     async with doh(names, authority, status="415 No") as server:
@@ -248,7 +248,7 @@ async def test_a_web_answer_that_is_no_dns_gets_its_class(
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", FailureClass.PROTOCOL_ERROR),
     ],
 )
-async def test_a_stream_that_speaks_something_else_is_a_protocol_error(
+async def test_an_invalid_tcp_answer_is_a_protocol_error(
     prober: Prober, data: bytes, failure: FailureClass
 ) -> None:
     async def garbage(stream: trio.SocketStream) -> None:
@@ -260,7 +260,7 @@ async def test_a_stream_that_speaks_something_else_is_a_protocol_error(
     assert result.msg == down(failure)
 
 
-async def test_garbage_counts_by_datagram_only_with_our_id(
+async def test_an_invalid_datagram_counts_only_with_the_query_id(
     prober: Prober, nursery: trio.Nursery
 ) -> None:
     sock = trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM)
@@ -292,7 +292,7 @@ async def test_cancelled_runs_leave_nothing_open(
         await leaves_nothing(lambda: prober.check("dns", NAME, resolver=server, transport="dot"))
 
 
-# What may be saved.
+# Definitions.
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ async def test_cancelled_runs_leave_nothing_open(
         ("_dmarc.app.example", {"record_type": "TXT"}, []),
     ],
 )
-def test_a_definition_is_refused_where_it_could_not_run(
+def test_invalid_definitions_are_refused(
     target: str, config: dict[str, object], fields: list[str]
 ) -> None:
     assert [f.field for f in validate("dns", target, None, config, [])] == fields

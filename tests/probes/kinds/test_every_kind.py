@@ -1,6 +1,7 @@
-"""Whatever a peer does, every kind tells it in time, in a word that fits, and leaves nothing open.
+"""Every monitor type against every misbehaving peer: the run ends in time, with an expected failure
+class, and leaves nothing open.
 
-One table of kinds and one of peers; what a kind makes of a peer in particular is in its own tests.
+One table has the types and one the peers. The tests of a type cover its particular peers.
 """
 
 import os
@@ -43,30 +44,30 @@ from tests.support.peers.leaks import cancelled_often, nothing_left_behind
 from tests.support.peers.servers import Prober, answer, gzip_bomb
 from tests.support.processes.ports import full_port, refusing_port
 
-# At once; more would measure this machine and not the deadline.
+# The number of concurrent runs; more would measure the machine instead of the deadline.
 AT_ONCE = 8
 ENDLESS_AT_ONCE = 2
 ASKED_MOST = 3
 
 
-# One opens no stream to a target, the other reaches no peer of this network: their own tests have
-# peers of another sort.
+# One type opens no stream to a target, the other reaches no peer of this network: their own tests
+# have peers of another sort.
 APART = {"icmp", "async_canary"}
 
 
-def test_no_kind_is_forgotten() -> None:
+def test_every_probed_type_has_a_form() -> None:
     probed = {kind for kind in FILES if (spec := spec_of(kind)) is not None and spec.probed}
     assert probed == {form.kind for form in FORMS} | APART
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_each_form_is_one_that_may_be_saved(form: Form) -> None:
+def test_each_form_is_a_valid_definition(form: Form) -> None:
     target, config = asked(form, 4_321)
     refs = {f"{key}_ref": "x" for key in form.secrets}
     assert validate(form.kind, target, None, config | refs, form.conditions) == []
 
 
-# The peers.
+# Peers.
 
 
 async def silent(form: Form, stream: Stream) -> None:
@@ -100,7 +101,7 @@ async def garbage_and_an_end(form: Form, stream: Stream) -> None:
 
 
 async def http_400(form: Form, stream: Stream) -> None:
-    """And stays, as some do."""
+    """The peer stays connected after its answer, as some servers do."""
     await stream.send_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
     await silent(form, stream)
 
@@ -124,7 +125,7 @@ async def bomb(form: Form, stream: Stream) -> None:
     await silent(form, stream)
 
 
-# What they are called.
+# Expected failure classes.
 
 
 def told_of_silence(form: Form) -> set[FailureClass]:
@@ -136,12 +137,12 @@ def told_of_a_drip(form: Form) -> set[FailureClass]:
 
 
 def told_of_no_end(form: Form) -> set[FailureClass]:
-    # Named by whoever meets its bound first: the length of a line, of a packet, of it all.
+    # The class depends on the first exceeded limit: of a line, of a packet, or of the whole answer.
     return {TOO_LARGE, TIMEOUT, PROTOCOL, TLS}
 
 
 def told_of_garbage(form: Form) -> set[FailureClass]:
-    # Which may be the beginning of something.
+    # The bytes can be the beginning of a valid message.
     return otherwise(form, PROTOCOL, TLS, TOO_LARGE, TIMEOUT)
 
 
@@ -151,13 +152,13 @@ def told_of_mere_garbage(form: Form) -> set[FailureClass]:
 
 def told_of_http(form: Form) -> set[FailureClass]:
     if form.opening in (HEAD, BODY) or form.kind == "websocket":
-        # Where there are conditions, they alone decide.
+        # If there are conditions, only they decide.
         return {CONDITION if form.conditions else FailureClass.HTTP_STATUS}
     return otherwise(form, PROTOCOL, TLS, TOO_LARGE)
 
 
 def told_of_an_early_end(form: Form) -> set[FailureClass]:
-    # A body without a length ends with the connection: it lacks what is wanted, and is no JSON.
+    # A body without a length ends with the connection: it is incomplete and is no JSON.
     return otherwise(form, PROTOCOL, CONNECT_ERROR, CONDITION)
 
 
@@ -179,7 +180,7 @@ PEERS: list[tuple[Peer, Callable[[Form], set[FailureClass]]]] = [
 
 
 @pytest.mark.parametrize(("peer", "told"), PEERS, ids=[peer.__name__ for peer, _ in PEERS])
-async def test_every_kind_has_a_word_for_it_in_time(
+async def test_every_type_reports_an_expected_class_in_time(
     prober: Prober,
     authority: trustme.CA,
     peer: Peer,
@@ -200,8 +201,8 @@ async def test_every_kind_has_a_word_for_it_in_time(
     async with trio.open_nursery() as nursery:
         for form in FORMS:
             nursery.start_soon(judge_beside_others, form)
-    # A second is short for who shares the processor: a doubt is settled alone, and what is wrong is
-    # so however often it is asked.
+    # A shared processor can delay a run by more than a second: a doubtful run is repeated alone,
+    # and a real error occurs each time.
     wrong: list[str] = []
     for _ in range(ASKED_MOST):
         judged_alone = [(form, await judge(form)) for form in doubted]
@@ -210,9 +211,7 @@ async def test_every_kind_has_a_word_for_it_in_time(
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_small_answer_that_unpacks_to_a_large_one_is_too_large(
-    prober: Prober, authority: trustme.CA
-) -> None:
+async def test_a_compression_bomb_is_too_large(prober: Prober, authority: trustme.CA) -> None:
     wrong: list[str] = []
     for form in FORMS:
         if form.reads_bodies:
@@ -221,7 +220,7 @@ async def test_a_small_answer_that_unpacks_to_a_large_one_is_too_large(
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_closed_port_refuses_every_kind(prober: Prober) -> None:
+async def test_every_type_reports_a_closed_port(prober: Prober) -> None:
     wrong: list[str] = []
     with refusing_port(HOST) as port:
         for form in FORMS:
@@ -229,7 +228,7 @@ async def test_a_closed_port_refuses_every_kind(prober: Prober) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_black_hole_is_a_connection_that_timed_out(prober: Prober) -> None:
+async def test_every_type_reports_a_connect_timeout(prober: Prober) -> None:
     wrong: list[str] = []
 
     async def judge(form: Form, port: int) -> None:
@@ -249,7 +248,7 @@ KNOW_CONNECTED = [
 ]
 
 
-async def test_where_no_connection_is_wanted_none_is_up_and_one_is_not(
+async def test_a_condition_on_no_connection_is_up_without_one(
     prober: Prober, authority: trustme.CA
 ) -> None:
     assert len(KNOW_CONNECTED) > len(FORMS) / 2
@@ -260,7 +259,7 @@ async def test_where_no_connection_is_wanted_none_is_up_and_one_is_not(
             result = await run_form(prober, form, port)
             if result.outcome is not RunOutcome.UP:
                 wrong.append(f"{form}: {result.outcome} {result.msg}")
-        # Whoever answers, and be it with a reset, is connected.
+        # A peer that answers, even with a reset, is connected.
         async with playing(form, resetting, authority) as port:
             result = await run_form(prober, form, port)
             if result.outcome is not RunOutcome.DOWN:
@@ -279,7 +278,7 @@ def in_use() -> tuple[int, int]:
     return len(os.listdir("/proc/self/fd")), tasks
 
 
-async def test_cancelled_at_any_instant_nothing_of_any_kind_is_left(
+async def test_runs_of_every_type_cancelled_at_any_instant_leave_nothing(
     prober: Prober, authority: trustme.CA
 ) -> None:
     async def cancel_often(form: Form, peer: Peer) -> None:
@@ -291,14 +290,14 @@ async def test_cancelled_at_any_instant_nothing_of_any_kind_is_left(
             for form in FORMS:
                 nursery.start_soon(cancel_often, form, peer)
 
-    # Once, so that what stays (contexts, the thread of asyncio) is there.
+    # A first run, so that objects that stay (contexts, the thread of asyncio) exist.
     for form in FORMS:
         async with playing(form, leaving, authority) as port:
             await run_form(prober, form, port)
     with nothing_left_behind():
         before = in_use()
         await all_of(dripping)
-        # Peers notice late that their client has gone. A leak would stay until the bound.
+        # Peers notice late that their client has disconnected. A leak would stay until the limit.
         with trio.move_on_after(30):
             while in_use() != before:  # noqa: ASYNC110 - a closed connection sets no event
                 await trio.sleep(0.01)

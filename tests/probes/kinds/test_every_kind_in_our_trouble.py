@@ -1,4 +1,4 @@
-"""What is missing on our side calls no target down, whichever kind needs it."""
+"""Local failures never make a target down, for every monitor type."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ from leadline.probes.net import asyncio_thread
 from tests.support.peers.kind_forms import FORMS, HOST, leaving, playing, run_form
 from tests.support.peers.servers import Names, Prober
 
-# What else each setting that names a secret needs, so that it is used.
+# The other settings that each secret reference needs to be used.
 CERTIFICATE = "client_cert"
 REFERENCES: dict[tuple[str, str], dict[str, Any]] = {
     ("http", "password_ref"): {"auth_mode": "basic", "username": "watcher"},
@@ -37,7 +37,7 @@ REFERENCES: dict[tuple[str, str], dict[str, Any]] = {
 TARGETS = {"http": "http://127.0.0.1:1/", "promql": "http://127.0.0.1:1/"}
 
 
-def test_no_reference_is_forgotten() -> None:
+def test_every_secret_reference_is_tested() -> None:
     known = {
         (kind, field.name)
         for kind in FILES
@@ -50,7 +50,7 @@ def test_no_reference_is_forgotten() -> None:
 
 @pytest.mark.parametrize(("kind", "setting"), REFERENCES, ids="-".join)
 @pytest.mark.parametrize("retries", [0, 2])
-async def test_a_secret_that_is_not_there_is_missed_before_anybody_is_asked(
+async def test_a_missing_secret_is_reported_before_connecting(
     prober: Prober, authority: trustme.CA, kind: str, setting: str, retries: int
 ) -> None:
     config = {**REFERENCES[kind, setting], setting: "gone"}
@@ -76,27 +76,27 @@ def no_descriptors(but: int = 0) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_a_process_without_descriptors_calls_nobody_down(
+async def test_exhausted_descriptors_are_a_local_failure(
     prober: Prober, authority: trustme.CA
 ) -> None:
     for form in FORMS:
         async with playing(form, leaving, authority) as port:
-            # What is loaded and kept at the first run is there.
+            # The first run loads and keeps its modules and contexts.
             await run_form(prober, form, port)
             with no_descriptors():
                 result = await run_form(prober, form, port)
         assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES, f"{form}: {result}"
 
 
-# A loop of asyncio's that was made by half stumbles when it is collected.
+# A partially created asyncio loop raises when it is collected.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_nor_where_the_thread_of_asyncio_cannot_be_begun(
+async def test_a_failed_start_of_asyncio_is_a_local_failure(
     prober: Prober, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asyncio_thread, "_loops", [])
     for form in (form for form in FORMS if form.kind == "ssh" and form.config):
         async with playing(form, leaving, authority) as port:
-            # So many that the connection has one, and what asyncio needs of its own has none.
+            # Enough descriptors for the connection, and none for the internal ones of asyncio.
             with no_descriptors(but=2):
                 result = await run_form(prober, form, port)
         assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES, f"{form}: {result}"
@@ -105,7 +105,7 @@ async def test_nor_where_the_thread_of_asyncio_cannot_be_begun(
 
 
 @pytest.mark.parametrize("said", [None, dns.rcode.SERVFAIL])
-async def test_a_dead_resolver_calls_nobody_down(
+async def test_a_dead_resolver_is_a_local_failure(
     prober: Prober, names: Names, said: object
 ) -> None:
     names.root = said
@@ -125,7 +125,7 @@ async def test_a_dead_resolver_calls_nobody_down(
 
 
 @pytest.mark.parametrize("said", [dns.rcode.NXDOMAIN, dns.rcode.SERVFAIL, []])
-async def test_a_name_that_is_not_there_is_the_targets_own(
+async def test_an_unknown_name_is_a_target_failure(
     prober: Prober, names: Names, said: object
 ) -> None:
     names.records["shop.example", "A"] = [said]

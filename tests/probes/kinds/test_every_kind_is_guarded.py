@@ -1,4 +1,6 @@
-"""No kind is led where it may not go, by an address, a name, or what this host's user keeps."""
+"""No monitor type reaches a forbidden address, and none uses the files or environment of the local
+user.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -28,11 +30,11 @@ from tests.support.peers.kind_forms import (
 )
 from tests.support.peers.servers import Names, Prober
 
-# Where they are, and what else could be asked.
+# Hosts and addresses.
 
 
 @pytest.mark.parametrize("host", [f"[{V6}]", IDN])
-async def test_every_kind_reaches_every_spelling_of_a_host(
+async def test_every_type_accepts_every_spelling_of_a_host(
     prober: Prober, names: Names, authority: trustme.CA, host: str
 ) -> None:
     names.records[A_LABELS, "A"] = [[HOST]]
@@ -61,9 +63,7 @@ async def test_every_kind_reaches_every_spelling_of_a_host(
         "both.example",
     ],
 )
-async def test_no_kind_reaches_what_hands_out_credentials(
-    prober: Prober, names: Names, host: str
-) -> None:
+async def test_no_type_reaches_metadata_addresses(prober: Prober, names: Names, host: str) -> None:
     names.records["metadata.example", "A"] = [["169.254.169.254"]]
     names.records["metadata.example", "AAAA"] = [["fd00:ec2::254"]]
     names.records["both.example", "A"] = [["100.100.100.200", "168.63.129.16"]]
@@ -75,10 +75,10 @@ async def test_no_kind_reaches_what_hands_out_credentials(
     assert seen.connected <= {(HOST, names.port)}
 
 
-async def test_a_name_is_connected_to_where_it_was_judged(
+async def test_the_connected_address_is_the_checked_one(
     prober: Prober, names: Names, authority: trustme.CA
 ) -> None:
-    """Whoever answers differently the second time gains nothing."""
+    """A nameserver that changes its answer between two queries gains no access."""
     names.ttl = 0
     for form in FORMS:
         names.records["turns.example", "A"] = [[HOST], ["169.254.169.254"]]
@@ -89,7 +89,7 @@ async def test_a_name_is_connected_to_where_it_was_judged(
         assert seen.connected <= {(HOST, names.port), (HOST, port)}, form
 
 
-async def test_nothing_of_this_hosts_user_or_environment_is_used(
+async def test_files_and_environment_of_the_user_are_ignored(
     prober: Prober,
     authority: trustme.CA,
     tmp_path: Path,
@@ -129,12 +129,12 @@ async def test_nothing_of_this_hosts_user_or_environment_is_used(
     assert planted.encode() not in b"".join(heard)
 
 
-# What they need.
+# Helpers.
 
 
 @dataclass
 class Watched:
-    """What this process did meanwhile, told by the interpreter itself."""
+    """The files, connections and lookups of this process, recorded by an audit hook."""
 
     opened: set[str] = field(default_factory=set)
     connected: set[tuple[str, int]] = field(default_factory=set)
@@ -157,7 +157,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 
 @contextmanager
 def watched() -> Iterator[Watched]:
-    # A hook stays for the life of the process: one that listens to nobody costs little.
+    # An audit hook cannot be removed; an inactive one costs little.
     if not _hooked:
         sys.addaudithook(_note)
         _hooked.append(True)

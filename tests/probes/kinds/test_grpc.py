@@ -1,4 +1,6 @@
-"""gRPC checks against grpcio's server, plain, by TLS and with client certificates; and others."""
+"""gRPC checks against the server of grpcio, in plain text, with TLS and with client certificates,
+and against other peers.
+"""
 
 import socket
 import ssl
@@ -93,7 +95,7 @@ def pems(certificate: trustme.LeafCert) -> tuple[str, str]:
     return chain, certificate.private_key_pem.bytes().decode()
 
 
-# Against grpcio's server.
+# The server of grpcio.
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def pems(certificate: trustme.LeafCert) -> tuple[str, str]:
         ("late", [], FailureClass.TIMEOUT, 4),
     ],
 )
-async def test_what_the_health_service_says_decides(
+async def test_the_health_status_decides(
     prober: Prober,
     health: Health,
     service: str,
@@ -132,7 +134,7 @@ async def test_what_the_health_service_says_decides(
     assert (result.msg, result.code) == (down(failure) if failure else "", code), result.bug
 
 
-async def test_a_server_without_the_service_and_one_that_is_silent(
+async def test_a_missing_health_service_and_a_silent_one_are_down(
     prober: Prober, health: Health
 ) -> None:
     bare = await prober.check("grpc", health.empty)
@@ -141,7 +143,7 @@ async def test_a_server_without_the_service_and_one_that_is_silent(
     assert silent.msg == down(FailureClass.TIMEOUT)
 
 
-async def test_by_tls_the_certificate_is_verified(
+async def test_the_tls_certificate_is_verified(
     prober: Prober,
     health: Health,
     authority: trustme.CA,
@@ -174,7 +176,7 @@ async def test_by_tls_the_certificate_is_verified(
         assert (other.outcome is RunOutcome.UP) == (name == "misnamed")
 
 
-async def test_a_server_that_asks_who_we_are_is_told(
+async def test_client_certificates_are_sent(
     prober: Prober, health: Health, clients: trustme.CA
 ) -> None:
     chain, key = pems(clients.issue_cert("leadline.example"))
@@ -182,7 +184,8 @@ async def test_a_server_that_asks_who_we_are_is_told(
     mine = {"tls": True, "client_cert": chain, "client_key_ref": "key"}
     for config, secret, failures in (
         (mine, key, [""]),
-        # It says nothing and hangs up, by an end or, with our request unread, by a reset.
+        # The server closes the connection without an alert: by FIN, or by RST because the request
+        # is unread.
         ({"tls": True}, None, HUNG_UP),
         ({**mine, "client_cert": foreign_chain}, foreign_key, HUNG_UP),
     ):
@@ -203,7 +206,7 @@ async def test_a_server_that_asks_who_we_are_is_told(
         assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, reason)
 
 
-async def test_a_server_that_says_why_it_does_not_want_us_is_a_tls_error(
+async def test_a_tls_alert_for_the_client_certificate_is_a_tls_error(
     prober: Prober, authority: trustme.CA, clients: trustme.CA
 ) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -213,8 +216,8 @@ async def test_a_server_that_says_why_it_does_not_want_us_is_a_tls_error(
 
     def ask(listener: socket.socket) -> None:
         accepted, _ = listener.accept()
-        # Trio's server does not send its alert; that of the standard library does, and then closes
-        # with our request unread, which would be a reset: the second handle keeps it open.
+        # Trio's server does not send its alert. The standard library sends it and then closes with
+        # the request unread, which would be a reset; the second handle keeps the connection open.
         with accepted.dup() as kept:
             with pytest.raises(ssl.SSLError):
                 context.wrap_socket(accepted, server_side=True)
@@ -240,11 +243,11 @@ async def test_cancelled_runs_leave_nothing_open(
     )
 
 
-# Against others.
+# Other peers.
 
 
 def scripted(headers: list[tuple[str, str]], *more: object) -> Handler:
-    """A peer that speaks HTTP/2 and answers so: bytes are data, lists are trailers."""
+    """An HTTP/2 peer that sends these replies: bytes are data, lists are trailers."""
 
     async def handle(stream: trio.SocketStream) -> None:
         http = h2.connection.H2Connection(
@@ -302,7 +305,7 @@ SERVING = b"\x00\x00\x00\x00\x02\x08\x01"
         (answering(b"\x00" * 4_000), FailureClass.PROTOCOL_ERROR, None),
     ],
 )  # fmt: skip
-async def test_an_odd_answer_gets_its_class(
+async def test_malformed_answers_get_their_failure_class(
     prober: Prober, handler: Handler, failure: FailureClass | None, code: int | None
 ) -> None:
     async with serving(handler) as port:
@@ -310,7 +313,7 @@ async def test_an_odd_answer_gets_its_class(
     assert (result.msg, result.code) == (down(failure) if failure else "", code), result.bug
 
 
-async def test_what_is_sent_is_what_was_meant(prober: Prober) -> None:
+async def test_the_request_has_the_configured_headers_and_message(prober: Prober) -> None:
     heard: dict[str, str] = {}
 
     async def note(stream: trio.SocketStream) -> None:
@@ -337,7 +340,7 @@ async def test_what_is_sent_is_what_was_meant(prober: Prober) -> None:
         await prober.check("grpc", target, authority="shop.example")
     timeout = first.pop("grpc-timeout")
     assert timeout.endswith("m")
-    # What is left of an hour: no machine is so busy that ten minutes are gone.
+    # The rest of an hour: no machine is so busy that ten minutes have passed.
     assert 3_000_000 < int(timeout[:-1]) <= 3_600_000
     assert first == {
         ":method": "POST",
@@ -352,7 +355,7 @@ async def test_what_is_sent_is_what_was_meant(prober: Prober) -> None:
     assert heard[":authority"] == "shop.example"
 
 
-async def test_silence_dripping_resets_and_a_closed_port_get_their_class(prober: Prober) -> None:
+async def test_silence_slow_bytes_resets_and_a_closed_port_get_their_class(prober: Prober) -> None:
     async def silent(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()
 
@@ -381,18 +384,18 @@ async def test_silence_dripping_resets_and_a_closed_port_get_their_class(prober:
     assert refused.msg == down(FailureClass.CONNECT_REFUSED)
 
 
-# The messages and the definition.
+# Messages and definitions.
 
 
 @given(st.text(max_size=1_000))
-def test_a_request_holds_its_service_and_reads_as_a_message(service: str) -> None:
+def test_a_request_message_contains_its_service(service: str) -> None:
     message = encoded(service)
     assert message.endswith(service.encode())
     assert decoded(message) == 0
 
 
 @given(st.binary(max_size=60))
-def test_a_message_has_a_status_or_is_none(data: bytes) -> None:
+def test_any_response_message_has_a_status_or_is_refused(data: bytes) -> None:
     try:
         status = decoded(data)
     except TargetFailure as failed:
@@ -402,7 +405,7 @@ def test_a_message_has_a_status_or_is_none(data: bytes) -> None:
 
 
 @given(st.integers(0, 1 << 31), st.binary(max_size=40))
-def test_fields_that_are_new_are_passed_over(status: int, other: bytes) -> None:
+def test_unknown_fields_are_skipped(status: int, other: bytes) -> None:
     number, packed = status, b""
     while number > 0x7F:
         packed += bytes([number & 0x7F | 0x80])
@@ -411,7 +414,7 @@ def test_fields_that_are_new_are_passed_over(status: int, other: bytes) -> None:
     assert decoded(b"\x08\x09\x12" + bytes([len(other)]) + other + b"\x08" + packed) == status
 
 
-def test_a_definition_is_refused_where_it_could_not_run(authority: trustme.CA) -> None:
+def test_invalid_definitions_are_refused(authority: trustme.CA) -> None:
     def told(**config: object) -> list[str]:
         return [f.field for f in validate("grpc", "shop.example:50051", None, config, [])]
 
@@ -425,7 +428,7 @@ def test_a_definition_is_refused_where_it_could_not_run(authority: trustme.CA) -
     assert told(client_cert=chain, client_key_ref="key") == ["config.tls"]
 
 
-async def test_a_run_that_is_cancelled_once_it_is_connected_has_no_result(
+async def test_a_run_cancelled_after_connecting_has_no_result(
     prober: Prober, health: Health
 ) -> None:
     scope = trio.CancelScope()

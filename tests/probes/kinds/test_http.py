@@ -1,4 +1,4 @@
-"""HTTP checks against real servers: what is up, what is down and by which class, and how soon."""
+"""HTTP checks against real servers: up, the failure classes of down, and deadlines."""
 
 import gzip
 import ssl
@@ -59,14 +59,14 @@ async def test_a_2xx_answer_is_up_with_its_code_and_phases(prober: Prober) -> No
     assert phases.total_us >= phases.connect_us + phases.first_byte_us
 
 
-async def test_another_status_is_down_and_its_number_stands_in_code(prober: Prober) -> None:
+async def test_another_status_is_down_with_its_code(prober: Prober) -> None:
     async with serving(answering(answer(status="503 Nope"))) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/secret?token=hunter2")
     assert down(result, FailureClass.HTTP_STATUS)
     assert result.code == 503
 
 
-async def test_conditions_alone_decide_where_there_are_some(prober: Prober) -> None:
+async def test_conditions_replace_the_status_check(prober: Prober) -> None:
     body = b'{"status": "UP", "items": [{"id": 7}]}'
     good = (
         "[STATUS] == 503",
@@ -85,7 +85,7 @@ async def test_conditions_alone_decide_where_there_are_some(prober: Prober) -> N
     assert bad.code == 503
 
 
-async def test_the_request_says_what_was_configured(prober: Prober) -> None:
+async def test_the_request_has_the_configured_parts(prober: Prober) -> None:
     heads: list[bytes] = []
 
     async def handle(stream: trio.SocketStream) -> None:
@@ -117,7 +117,7 @@ async def test_the_request_says_what_was_configured(prober: Prober) -> None:
     assert head.lower().count("\r\nhost:") == 1
 
 
-async def test_a_bearer_token_comes_from_the_reference_and_its_absence_is_ours(
+async def test_a_missing_bearer_token_is_a_local_failure(
     prober: Prober,
 ) -> None:
     heads: list[bytes] = []
@@ -142,7 +142,7 @@ async def test_a_bearer_token_comes_from_the_reference_and_its_absence_is_ours(
 # TLS.
 
 
-async def test_a_certificate_of_a_believed_authority_is_up_and_its_expiry_is_known(
+async def test_a_trusted_certificate_is_up_with_its_expiry(
     prober: Prober, authority: trustme.CA
 ) -> None:
     ends = datetime.now(UTC) + timedelta(days=30)
@@ -156,7 +156,7 @@ async def test_a_certificate_of_a_believed_authority_is_up_and_its_expiry_is_kno
     assert down(late, FailureClass.CONDITION_FAILED)
 
 
-async def test_each_bad_certificate_is_a_tls_error_unless_it_need_not_be_good(
+async def test_a_bad_certificate_is_a_tls_error_if_verified(
     prober: Prober, authority: trustme.CA
 ) -> None:
     past = datetime.now(UTC) - timedelta(days=1)
@@ -178,7 +178,7 @@ async def test_each_bad_certificate_is_a_tls_error_unless_it_need_not_be_good(
         assert (expiry.outcome is RunOutcome.UP) is (what == "expired")
 
 
-async def test_plain_text_where_tls_is_expected_is_a_tls_error(prober: Prober) -> None:
+async def test_plain_text_instead_of_tls_is_a_tls_error(prober: Prober) -> None:
     async def at_once(stream: trio.SocketStream) -> None:
         await stream.send_all(answer(b"", "400 Bad Request"))
         await trio.sleep_forever()
@@ -268,7 +268,7 @@ MISBEHAVING: dict[str, tuple[Handler, FailureClass]] = {
 
 
 @pytest.mark.parametrize("what", MISBEHAVING)
-async def test_a_misbehaving_server_gets_its_class_within_the_deadline(
+async def test_a_misbehaving_server_gets_its_failure_class_in_time(
     prober: Prober, what: str
 ) -> None:
     handler, failure = MISBEHAVING[what]
@@ -280,13 +280,13 @@ async def test_a_misbehaving_server_gets_its_class_within_the_deadline(
 
 
 async def test_a_server_that_never_accepts_is_a_connect_timeout(prober: Prober) -> None:
-    """A listening socket whose backlog is full answers no SYN."""
+    """A listening socket whose backlog is full does not answer a SYN."""
     with full_port() as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/", timeout_seconds=1)
     assert down(result, FailureClass.CONNECT_TIMEOUT)
 
 
-async def test_a_closed_port_is_refused_and_wanting_that_is_up(prober: Prober) -> None:
+async def test_a_closed_port_is_refused_and_can_be_the_condition(prober: Prober) -> None:
     with refusing_port() as port:
         url = f"http://127.0.0.1:{port}/"
         found = await prober.check("http", url)
@@ -297,13 +297,13 @@ async def test_a_closed_port_is_refused_and_wanting_that_is_up(prober: Prober) -
     assert wanted.outcome is RunOutcome.UP
 
 
-async def test_a_large_body_that_nobody_asked_for_is_no_failure(prober: Prober) -> None:
+async def test_a_large_body_without_a_condition_is_up(prober: Prober) -> None:
     async with serving(endless_body) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/", "[STATUS] == 200")
     assert result.outcome is RunOutcome.UP
 
 
-async def test_bodies_are_unpacked_before_they_are_judged(prober: Prober) -> None:
+async def test_bodies_are_decompressed_before_conditions(prober: Prober) -> None:
     raw = zlib.compressobj(wbits=-15)
     packed = {
         "gzip": gzip.compress(b"pong\n"),
@@ -317,7 +317,7 @@ async def test_bodies_are_unpacked_before_they_are_judged(prober: Prober) -> Non
         assert result.outcome is RunOutcome.UP, encoding
 
 
-async def test_an_early_answer_to_a_large_body_is_heard(prober: Prober) -> None:
+async def test_an_early_answer_to_a_large_request_is_read(prober: Prober) -> None:
     async def handle(stream: trio.SocketStream) -> None:
         await stream.receive_some(10)
         await stream.send_all(answer(b"", "413 Too Large"))
@@ -339,7 +339,7 @@ def redirecting(location: str, status: str = "302 Found") -> Handler:
     return answering(answer(b"", status, f"location: {location}"))
 
 
-async def test_a_redirect_is_followed_and_can_be_left_alone(prober: Prober) -> None:
+async def test_following_redirects_can_be_disabled(prober: Prober) -> None:
     async with serving(answering(answer())) as there:
         async with serving(redirecting(f"http://127.0.0.1:{there}/")) as here:
             url = f"http://127.0.0.1:{here}/"
@@ -353,7 +353,7 @@ async def test_a_redirect_is_followed_and_can_be_left_alone(prober: Prober) -> N
 
 
 @pytest.mark.parametrize("hops", [5, 6])
-async def test_five_redirects_are_followed_and_no_more(prober: Prober, hops: int) -> None:
+async def test_at_most_five_redirects_are_followed(prober: Prober, hops: int) -> None:
     async def handle(stream: trio.SocketStream) -> None:
         at = int((await read_head(stream)).split()[1][1:])
         if at == hops:
@@ -371,7 +371,7 @@ async def test_five_redirects_are_followed_and_no_more(prober: Prober, hops: int
 
 
 @pytest.mark.parametrize("to_other_origin", [False, True])
-async def test_only_the_same_origin_gets_the_credentials_again(
+async def test_redirects_to_another_origin_drop_credentials(
     prober: Prober, to_other_origin: bool
 ) -> None:
     heads: list[bytes] = []
@@ -424,9 +424,7 @@ async def test_a_redirect_to_a_metadata_address_is_blocked(prober: Prober) -> No
 @pytest.mark.parametrize(
     "location", ["ftp://127.0.0.1/", "http://user:pass@127.0.0.1/", "http://[", "http://127.1/"]
 )
-async def test_a_redirect_to_what_is_no_target_is_a_protocol_error(
-    prober: Prober, location: str
-) -> None:
+async def test_an_invalid_redirect_is_a_protocol_error(prober: Prober, location: str) -> None:
     async with serving(redirecting(location)) as port:
         result = await prober.check("http", f"http://127.0.0.1:{port}/")
     assert down(result, FailureClass.PROTOCOL_ERROR)
@@ -482,9 +480,7 @@ http {{
 
 
 @pytest.mark.needs("nginx")
-async def test_a_real_nginx_is_up_and_down_when_it_is_stopped(
-    prober: Prober, tmp_path: Path
-) -> None:
+async def test_nginx_is_up_and_down_after_it_stops(prober: Prober, tmp_path: Path) -> None:
     port = free_port()
     config, url = tmp_path / "nginx.conf", f"http://127.0.0.1:{port}"
     config.write_text(NGINX.format(dir=tmp_path, port=port))

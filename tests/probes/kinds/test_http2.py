@@ -81,7 +81,7 @@ def is_down(result: Result, failure: FailureClass) -> bool:
 
 
 @pytest.mark.needs("nginx")
-async def test_it_is_spoken_over_tls_and_without(prober: Prober, nginx: Nginx) -> None:
+async def test_http2_with_tls_and_without(prober: Prober, nginx: Nginx) -> None:
     for url in (f"https://{HOST}:{nginx.tls}/health", f"http://{HOST}:{nginx.plain}/health"):
         result = await check(
             prober, url, "[BODY].status == UP", "[BODY].v == HTTP/2.0", "[STATUS] == 200"
@@ -91,16 +91,14 @@ async def test_it_is_spoken_over_tls_and_without(prober: Prober, nginx: Nginx) -
 
 
 @pytest.mark.needs("nginx")
-async def test_without_it_the_same_server_is_asked_in_http_1(prober: Prober, nginx: Nginx) -> None:
+async def test_http1_is_used_without_the_setting(prober: Prober, nginx: Nginx) -> None:
     url = f"https://{HOST}:{nginx.tls}/health"
     result = await prober.check("http", url, "[BODY].v == HTTP/1.1")
     assert result.outcome is RunOutcome.UP
 
 
 @pytest.mark.needs("nginx")
-async def test_a_redirect_is_followed_and_the_certificate_is_read(
-    prober: Prober, nginx: Nginx
-) -> None:
+async def test_redirects_and_certificate_expiry(prober: Prober, nginx: Nginx) -> None:
     url = f"https://{HOST}:{nginx.tls}/old"
     result = await check(prober, url, "[STATUS] == 200", "[CERT_EXPIRY] > 1h")
     assert result.outcome is RunOutcome.UP
@@ -109,14 +107,14 @@ async def test_a_redirect_is_followed_and_the_certificate_is_read(
 
 @pytest.mark.needs("nginx")
 @pytest.mark.parametrize("size", [1, 16_384, 65_536])
-async def test_a_body_is_sent_as_the_window_allows(prober: Prober, nginx: Nginx, size: int) -> None:
+async def test_a_request_body_obeys_flow_control(prober: Prober, nginx: Nginx, size: int) -> None:
     url = f"https://{HOST}:{nginx.tls}/echo"
     result = await check(prober, url, f"[BODY] contains {size}", method="POST", body="x" * size)
     assert result.outcome is RunOutcome.UP, result
 
 
 @pytest.mark.needs("nginx")
-async def test_a_body_over_the_bound_is_too_large_only_where_it_is_wanted(
+async def test_an_oversized_body_fails_only_with_a_body_condition(
     prober: Prober, nginx: Nginx
 ) -> None:
     url = f"https://{HOST}:{nginx.tls}/large"
@@ -125,7 +123,7 @@ async def test_a_body_over_the_bound_is_too_large_only_where_it_is_wanted(
 
 
 @pytest.mark.needs("nginx")
-async def test_a_server_that_does_not_speak_it_is_down(prober: Prober, nginx: Nginx) -> None:
+async def test_a_server_without_http2_is_down(prober: Prober, nginx: Nginx) -> None:
     by_tls = await check(prober, f"https://{HOST}:{nginx.one_tls}/")
     # It may leave ALPN unanswered, or refuse the handshake for it.
     assert is_down(by_tls, FailureClass.PROTOCOL_ERROR) or is_down(by_tls, FailureClass.TLS_ERROR)
@@ -139,11 +137,11 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, nginx: Nginx) -
     await leaves_nothing(lambda: check(prober, url, "[BODY].status == UP"))
 
 
-# Peers that misuse it.
+# Peers that misuse the protocol.
 
 
 async def opened(stream: trio.SocketStream) -> h2.connection.H2Connection:
-    """A server's side once the request is there."""
+    """The server side of a connection after the request has arrived."""
     talk = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
     talk.initiate_connection()
     asked = False
@@ -254,9 +252,7 @@ MISUSES: dict[str, tuple[Handler, FailureClass]] = {
 
 
 @pytest.mark.parametrize("name", MISUSES)
-async def test_a_peer_that_misuses_it_gets_its_class_within_the_deadline(
-    prober: Prober, name: str
-) -> None:
+async def test_a_misbehaving_peer_gets_its_failure_class_in_time(prober: Prober, name: str) -> None:
     handler, failure = MISUSES[name]
     async with serving(handler) as port:
         result = await check(
@@ -265,15 +261,19 @@ async def test_a_peer_that_misuses_it_gets_its_class_within_the_deadline(
     assert is_down(result, failure), result
 
 
-def test_the_bound_of_events_is_far_above_what_an_answer_needs() -> None:
-    """A megabyte comes in 16 KiB frames at the most usual, and in 64-byte ones from the oddest."""
+def test_the_event_limit_exceeds_any_normal_answer() -> None:
+    """A megabyte arrives in frames of 16 KiB from common servers, and of 64 bytes from the most
+    unusual ones.
+    """
     assert PIECES_MOST > 1024 * 1024 // 64
 
 
-async def test_who_sends_many_small_frames_is_read_in_small_pieces(
+async def test_many_small_frames_are_read_in_small_pieces(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is read at once is handled at once, so that it bounds how long the loop is held."""
+    """A piece that is read is processed without a pause, so its size limits the blocking of the
+    loop.
+    """
     sizes: list[int] = []
     receive = h2.connection.H2Connection.receive_data
 
@@ -285,11 +285,11 @@ async def test_who_sends_many_small_frames_is_read_in_small_pieces(
     async with serving(endless_settings) as port:
         await check(prober, f"http://{HOST}:{port}/", timeout_seconds=2)
     assert len(sizes) > 3
-    # The first is small, the next may be twice that, and then it is known what comes.
+    # The first piece is small, the next can have twice its size; then the frame size is known.
     assert max(sizes) <= 2 * CHUNK_LEAST < CHUNK_MOST
 
 
-# A server that takes no further request.
+# A server that accepts no further request.
 
 
 def frame(kind: int, payload: bytes, stream: int = 0) -> bytes:
@@ -301,9 +301,7 @@ def goaway(last: int, code: int = 0, told: bytes = b"") -> bytes:
 
 
 @pytest.mark.needs("nginx")
-async def test_a_server_that_says_goodbye_before_its_answer_is_up(
-    prober: Prober, nginx: Nginx
-) -> None:
+async def test_a_goaway_before_the_answer_is_up(prober: Prober, nginx: Nginx) -> None:
     result = await check(prober, f"http://{HOST}:{nginx.last}/", "[BODY] == the last")
     assert result.outcome is RunOutcome.UP, result
 
@@ -319,7 +317,7 @@ HARSH = st.one_of(
 
 
 @given(st.lists(FRAMES | GENTLE | HARSH), st.data())
-def test_only_a_goodbye_that_answers_still_is_left_out_however_it_comes(
+def test_only_a_graceful_goaway_is_filtered_for_any_segmentation(
     frames: list[bytes], data: st.DataObject
 ) -> None:
     wire = b"".join(frames)

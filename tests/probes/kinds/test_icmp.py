@@ -1,4 +1,4 @@
-"""ICMP checks of this host, and of a far one that loses, forges and refuses as it is told."""
+"""ICMP checks of this host, and of a simulated far host that loses, forges and refuses packets."""
 
 import os
 import socket
@@ -56,17 +56,15 @@ async def net(network: FarHost, nursery: trio.Nursery) -> AsyncIterator[Net]:
     nursery.cancel_scope.cancel()
 
 
-# What stands in the packets.
+# The content of packets.
 
 
 @given(st.binary(min_size=TOKEN_BYTES, max_size=TOKEN_BYTES), st.integers(0, 65_535))
-def test_a_request_is_whole_and_its_reply_is_known_by_token_and_number(
-    token: bytes, number: int
-) -> None:
+def test_a_reply_is_matched_by_token_and_number(token: bytes, number: int) -> None:
     packet = request(v6=False, identifier=7, number=number, token=token)
     assert checksum(packet) == 0
     assert len(packet) == 64
-    assert answered(packet, v6=False, token=token) is None, "a request is no reply"
+    assert answered(packet, v6=False, token=token) is None, "a request is not a reply"
     for v6, kind in ((False, 0), (True, 129)):
         reply = bytes([kind]) + packet[1:]
         assert answered(reply, v6=v6, token=token) == number
@@ -75,13 +73,13 @@ def test_a_request_is_whole_and_its_reply_is_known_by_token_and_number(
 
 
 @given(st.binary(max_size=80))
-def test_no_packet_is_read_as_ours_without_the_token(packet: bytes) -> None:
+def test_a_packet_without_the_token_is_ignored(packet: bytes) -> None:
     if TOKEN not in packet:
         assert answered(packet, v6=False, token=TOKEN) is None
         assert answered(packet, v6=True, token=TOKEN) is None
 
 
-# How long an answer takes.
+# Latency.
 
 
 @dataclass
@@ -113,7 +111,7 @@ class ScriptedEcho:
         return [], []
 
 
-async def test_the_latency_is_the_mean_round_trip_and_not_the_time_that_the_pace_takes(
+async def test_the_latency_is_the_mean_round_trip_without_pauses(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     echo = ScriptedEcho([300, 100, 50])
@@ -149,17 +147,17 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober) -> None:
     await leaves_nothing(lambda: prober.check("icmp", "127.0.0.1", count=3))
 
 
-async def test_an_address_that_is_not_to_be_reached_is_not(prober: Prober) -> None:
+async def test_forbidden_addresses_are_blocked(prober: Prober) -> None:
     metadata = await prober.check("icmp", "169.254.169.254")
     private = await prober.with_(policy=canary_policy()).check("icmp", "127.0.0.1")
     assert metadata.msg == down(FailureClass.TARGET_BLOCKED, "169.254.169.254")
     assert private.msg == down(FailureClass.TARGET_BLOCKED, "127.0.0.1")
 
 
-async def test_a_process_that_may_send_none_calls_nobody_down(
+async def test_missing_privileges_are_a_local_failure(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the kernel refuses both kinds of socket to a process without privileges."""
+    """The kernel refuses both types of socket to a process without privileges."""
 
     class Refusing(socket.socket):
         def __init__(self, family: int, kind: int, protocol: int = 0) -> None:
@@ -188,7 +186,7 @@ async def test_a_far_host_that_answers_is_up(net: Net, host: str) -> None:
 
 @root
 @pytest.mark.parametrize("host", [V4, V6])
-async def test_silence_is_a_time_out_before_the_deadline(net: Net, host: str) -> None:
+async def test_silence_is_a_timeout_before_the_deadline(net: Net, host: str) -> None:
     net.far.script = lambda ping: None
     silence, unfinished = FailureClass.TIMEOUT, ProbePhase.FIRST_BYTE
 
@@ -203,12 +201,12 @@ async def test_silence_is_a_time_out_before_the_deadline(net: Net, host: str) ->
         nursery.start_soon(one, None, "[CONNECTED] == false")
         nursery.start_soon(one, None, "[RESULT] == 100")
         nursery.start_soon(one, silence, "[RESPONSE_TIME] > 1")
-    # Where the machine is busy, twenty are not sent before the deadline.
+    # A busy machine does not send all twenty before the deadline.
     assert 5 <= len(net.far.heard) <= 24
 
 
 @root
-async def test_loss_up_to_the_bound_is_up_and_above_it_a_time_out(net: Net) -> None:
+async def test_loss_above_the_limit_is_a_timeout(net: Net) -> None:
     def every_other(ping: Ping) -> None:
         if ping.number % 2:
             ping.reply()
@@ -242,7 +240,7 @@ async def test_loss_up_to_the_bound_is_up_and_above_it_a_time_out(net: Net) -> N
 
 @root
 @pytest.mark.parametrize("host", [V4, V6])
-async def test_foreign_late_and_doubled_replies_do_not_count(net: Net, host: str) -> None:
+async def test_foreign_late_and_duplicate_replies_are_ignored(net: Net, host: str) -> None:
     def forged(ping: Ping) -> None:
         good = bytes([129 if ping.v6 else 0, 0]) + ping.icmp[2:]
         other = socket.inet_pton(
@@ -250,9 +248,9 @@ async def test_foreign_late_and_doubled_replies_do_not_count(net: Net, host: str
             "2001:db8::3" if ping.v6 else "198.51.100.3",
         )
         ping.reply(good, source=other)  # from another address
-        ping.reply(good[:8] + bytes(56))  # without our token
+        ping.reply(good[:8] + bytes(56))  # without the token of the run
         ping.reply(good[:6] + b"\x00\x09" + good[8:])  # of an echo that was never sent
-        ping.reply(good[:12])  # cut short
+        ping.reply(good[:12])  # truncated
         ping.reply(bytes([good[0], 1]) + good[2:])  # another code
         ping.reply(ping.icmp)  # a request of its own
         if ping.number == 0:
@@ -265,7 +263,7 @@ async def test_foreign_late_and_doubled_replies_do_not_count(net: Net, host: str
 
 
 @root
-async def test_answers_of_another_ping_at_the_same_time_are_its_own(net: Net) -> None:
+async def test_concurrent_pings_do_not_share_replies(net: Net) -> None:
     results = []
 
     def first_only(ping: Ping) -> None:
@@ -286,19 +284,19 @@ async def test_answers_of_another_ping_at_the_same_time_are_its_own(net: Net) ->
 
 @root
 @pytest.mark.parametrize("host", [V4, V6])
-async def test_what_the_network_cannot_deliver_is_told_at_once(net: Net, host: str) -> None:
+async def test_unreachable_is_reported_immediately(net: Net, host: str) -> None:
     for code in (0, 1, 3):
         net.far.script = partial(Ping.unreachable, code=code)
         # The result does not wait for the deadline, which is an hour away.
         async with not_hanging():
             result = await net.prober.check("icmp", host, count=3, timeout_seconds=FOR_EVER_SECONDS)
         assert result.msg == down(FailureClass.CONNECT_ERROR, host), code
-    # A condition that wants it unreachable holds.
+    # A condition that expects an unreachable host is true.
     assert (await net.prober.check("icmp", host, "[CONNECTED] == false")).outcome is RunOutcome.UP
 
 
 @root
-async def test_one_echo_that_was_refused_is_only_lost(net: Net) -> None:
+async def test_one_refused_echo_counts_as_lost(net: Net) -> None:
     net.far.script = lambda ping: ping.unreachable() if ping.number == 1 else ping.reply()
     result = await net.prober.check("icmp", V4, "[RESULT] == 25", count=4)
     strict = await net.prober.check("icmp", V4, count=4)
@@ -308,7 +306,7 @@ async def test_one_echo_that_was_refused_is_only_lost(net: Net) -> None:
 
 
 @root
-async def test_a_flood_is_a_time_out_within_the_deadline(net: Net) -> None:
+async def test_a_flood_is_a_timeout_within_the_deadline(net: Net) -> None:
     def flood(ping: Ping) -> None:
         for _ in range(400):
             ping.reply(bytes([0, 0]) + ping.icmp[2:8] + os.urandom(56))
@@ -319,12 +317,12 @@ async def test_a_flood_is_a_time_out_within_the_deadline(net: Net) -> None:
 
 
 @root
-async def test_a_network_without_a_route_is_our_trouble(net: Net) -> None:
+async def test_a_missing_route_is_a_local_failure(net: Net) -> None:
     result = await net.prober.check("icmp", "203.0.113.9")
     assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, UnknownReason.NO_ROUTE)
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def told(target: str = "gw.example", **config: object) -> list[str]:
         return [f.field for f in validate("icmp", target, None, config, [])]
 
@@ -334,7 +332,7 @@ def test_a_definition_is_refused_where_it_could_not_run() -> None:
     assert told(max_loss=100) == told(max_loss=-1) == ["config.max_loss"]
 
 
-async def test_a_run_that_is_cancelled_from_the_start_calls_nobody_down(prober: Prober) -> None:
+async def test_a_run_cancelled_at_its_start_has_no_result(prober: Prober) -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
         await prober.check("icmp", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""MySQL checks against a MariaDB of this machine with TLS and passwords."""
+"""MySQL checks against a local MariaDB with TLS and passwords."""
 
 import os
 import secrets
@@ -41,7 +41,7 @@ class Maria:
         return f"{HOST}:{self.port}"
 
     def ask(self, *statements: str) -> list[tuple[object, ...]]:
-        """What the last one gives, asked by the administrator."""
+        """Runs the statements as the administrator, and returns the rows of the last one."""
         with (
             pymysql.connect(
                 unix_socket=str(self.folder / "sock"), user="root", autocommit=True
@@ -55,7 +55,7 @@ class Maria:
 
 @contextmanager
 def mariadb(folder: Path, chain: Path | None = None, key: Path | None = None) -> Iterator[Maria]:
-    """A server on a new folder, which other users can reach, as root runs none."""
+    """A server with a new folder that other users can access, because it does not run as root."""
     port, data = free_port(), folder / "data"
     user = ["--user=nobody"] if ROOT else []
     if ROOT:
@@ -144,17 +144,17 @@ def server(authority: trustme.CA) -> Iterator[Maria]:
         ("select 1 from dual where false", ["[RESULT] != 1"], FailureClass.CONDITION_FAILED),
         ("do 1", [], FailureClass.CONDITION_FAILED),
         ("-- nothing", [], FailureClass.CONDITION_FAILED),
-        # Errors of SQL.
+        # SQL errors.
         ("selekt", [], FailureClass.PROTOCOL_ERROR),
         ("select 1; select 2", [], FailureClass.PROTOCOL_ERROR),
         ("select * from mysql.global_priv", [], FailureClass.AUTH_FAILED),
-        # What would change something, or read a file of ours.
+        # Statements that would write, or read a local file.
         ("insert into orders values (1)", [], FailureClass.PROTOCOL_ERROR),
         ("drop table orders", [], FailureClass.PROTOCOL_ERROR),
         ("create table more (id int)", [], FailureClass.PROTOCOL_ERROR),
         ("commit; insert into orders values (1)", [], FailureClass.PROTOCOL_ERROR),
         ("load data local infile '/etc/passwd' into table orders", [], FailureClass.PROTOCOL_ERROR),
-        # Too much.
+        # Oversized results.
         ("select repeat('x', 100000)", ["[RESULT] contains xx"], None),
         ("select repeat('x', 10000000)", [], FailureClass.RESPONSE_TOO_LARGE),
     ],
@@ -172,7 +172,7 @@ async def test_the_first_value_of_the_first_row_is_the_result(
 
 
 @pytest.mark.needs("mariadbd")
-async def test_each_way_to_prove_a_password_and_each_wrong_one(
+async def test_each_authentication_method_and_wrong_passwords(
     prober: Prober, server: Maria
 ) -> None:
     refused, right, tls = FailureClass.AUTH_FAILED, {"password": PASSWORD}, {"tls": True}
@@ -207,9 +207,7 @@ async def test_each_way_to_prove_a_password_and_each_wrong_one(
 
 
 @pytest.mark.needs("mariadbd")
-async def test_the_end_of_its_certificate_is_known_where_there_is_one(
-    prober: Prober, server: Maria
-) -> None:
+async def test_certificate_expiry_is_known_with_tls(prober: Prober, server: Maria) -> None:
     for tls, wanted, up in (
         (True, "[CERT_EXPIRY] > 24h", True),
         (True, "[CERT_EXPIRY] < 24h", False),
@@ -220,7 +218,7 @@ async def test_the_end_of_its_certificate_is_known_where_there_is_one(
 
 
 @pytest.mark.needs("mariadbd")
-async def test_tls_is_verified_unless_it_need_not_be_and_never_left_out(
+async def test_tls_is_verified_unless_skipped_and_never_omitted(
     prober: Prober, authority: trustme.CA
 ) -> None:
     for issuer, name, expired in (
@@ -241,7 +239,7 @@ async def test_tls_is_verified_unless_it_need_not_be_and_never_left_out(
 
 
 @pytest.mark.needs("mariadbd")
-async def test_the_server_stops_working_when_we_stop_waiting(prober: Prober, server: Maria) -> None:
+async def test_a_timeout_ends_the_query_on_the_server(prober: Prober, server: Maria) -> None:
     result = await prober.check(
         "mysql", server.target, query="select sleep(600)", timeout_seconds=1, **WATCHER
     )
@@ -253,7 +251,7 @@ async def test_the_server_stops_working_when_we_stop_waiting(prober: Prober, ser
 
 
 @pytest.mark.needs("mariadbd")
-async def test_the_session_is_ours_alone_and_ends_in_order(
+async def test_the_session_ignores_the_environment_and_ends_cleanly(
     prober: Prober, server: Maria, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".my.cnf").write_text(f"[client]\nuser=nobody\npassword={PASSWORD}\nssl=1\n")
@@ -270,12 +268,13 @@ async def test_the_session_is_ours_alone_and_ends_in_order(
     assert nameless.msg == down(FailureClass.AUTH_FAILED)
     for query in ("select 1", "selekt", "select 1 from dual where false"):
         await prober.check("mysql", server.target, query=query, tls=True, **WATCHER)
-    # What the server says of the end of a session, it has said once the session is gone.
+    # The server has logged the end of a session before the session disappears from the process
+    # list.
     theirs = "select count(*) from information_schema.processlist where user = 'watcher'"
     with trio.fail_after(HANGS_SECONDS):
         while server.ask(theirs) != [(0,)]:  # noqa: ASYNC110 another program sets no event
             await trio.sleep(0.02)
-    # A wrong password is one; none of the others is.
+    # A wrong password is logged; no other session is.
     assert "Got an error reading" not in (server.folder / "log").read_text().partition(query)[2]
 
 
@@ -285,7 +284,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, server: Maria) 
         await leaves_nothing(partial(prober.check, "mysql", server.target, tls=tls, **WATCHER))
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def faults(**config: object) -> list[str]:
         return [f.field for f in validate("mysql", "db.example:3306", None, config, [])]
 

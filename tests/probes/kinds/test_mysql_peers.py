@@ -1,4 +1,6 @@
-"""MySQL checks against peers that want what MariaDB does not, and against odd and hostile ones."""
+"""MySQL checks against peers with authentication methods that MariaDB does not have, and against
+malformed and hostile peers.
+"""
 
 import ssl
 import struct
@@ -65,14 +67,14 @@ def switching(plugin: bytes) -> bytes:
 
 
 def rows(*values: bytes, kind: int = 253) -> list[bytes]:
-    """A result of one column of text, or of another kind (enum_field_types)."""
+    """Returns a result with one text column, or a column of another type (enum_field_types)."""
     column = b"\x03def" + b"\x00" * 5 + b"\x0c" + struct.pack("<HIBHB2x", 45, 4, kind, 0, 0)
     return [b"\x01", column, b"\xfe\x00\x00\x02\x00", *values, b"\xfe\x00\x00\x02\x00"]
 
 
 class Peer:
-    """Plays a script: each step hears one packet and answers with several. What follows the login
-    is played to any client that gets there.
+    """Plays a script: each step reads one packet and sends several. The steps after the login are
+    sent to every client that reaches them.
     """
 
     def __init__(self, *login: list[bytes], query: list[bytes] | None = None) -> None:
@@ -82,7 +84,7 @@ class Peer:
         self.left = trio.Event()
 
     async def __call__(self, stream: trio.abc.Stream) -> None:
-        """The greeting, or what stands for it, is the first of the script and hears nothing."""
+        """The first step of the script, usually the greeting, reads no packet."""
         number = 0
         for position, answers in enumerate(self.login):
             if position:
@@ -99,7 +101,7 @@ class Peer:
         self.left.set()
 
     async def _hear(self, stream: trio.abc.Stream) -> int:
-        """The number of the packet that answers the one that was heard."""
+        """Reads one packet, and returns the number of the packet that answers it."""
         data = b""
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:3], "little"):
             more = await stream.receive_some(65_536)
@@ -111,7 +113,7 @@ class Peer:
 
 
 def caching_proof() -> bytes:
-    """As the manual of caching_sha2_password has it."""
+    """The proof, as the manual of caching_sha2_password defines it."""
     once = sha256(PASSWORD.encode()).digest()
     mask = sha256(sha256(once).digest() + NONCE).digest()
     return bytes(a ^ b for a, b in zip(once, mask, strict=True))
@@ -134,7 +136,7 @@ def native_proof() -> bytes:
         (b"", [[switching(NATIVE)], [OK]], native_proof()),
     ],
 )
-async def test_a_proof_is_given_as_the_server_wants_it(
+async def test_the_authentication_method_of_the_server_is_used(
     prober: Prober, plugin: bytes, replies: list[list[bytes]], proof: bytes
 ) -> None:
     peer = Peer([greeting(plugin)], *replies)
@@ -155,7 +157,7 @@ async def test_a_proof_is_given_as_the_server_wants_it(
         b"\x03SELECT 1",
         b"\x01",
     ]
-    # What is left of an hour: no machine is so busy that ten minutes are gone.
+    # The rest of an hour: no machine is so busy that ten minutes have passed.
     assert 3_000_000 < int(commands[0].split()[-1]) <= 3_600_000
 
 
@@ -168,7 +170,7 @@ async def test_a_proof_is_given_as_the_server_wants_it(
         (NATIVE, [switching(b"dialog")]),
     ],
 )
-async def test_the_password_itself_goes_through_tls_alone(
+async def test_a_clear_text_password_needs_tls(
     prober: Prober, authority: trustme.CA, plugin: bytes, asking: list[bytes]
 ) -> None:
     plain = Peer([greeting(plugin, tls=True)], asking, [OK])
@@ -176,7 +178,7 @@ async def test_the_password_itself_goes_through_tls_alone(
         result = await prober.check("mysql", f"{HOST}:{port}", **WATCHER)
     assert result.msg == down(FailureClass.AUTH_FAILED)
     assert not any(PASSWORD.encode() in packet for packet in plain.heard)
-    # Neither is the server's key asked for, which is how a client would encrypt it.
+    # The client does not request the server's key either, with which it would encrypt the password.
     assert len(plain.heard) == 1
 
     secure = Peer([], asking, [OK])
@@ -189,7 +191,7 @@ async def test_the_password_itself_goes_through_tls_alone(
 def serving_after_greeting(
     peer: Peer, plugin: bytes, authority: trustme.CA
 ) -> AbstractAsyncContextManager[int]:
-    """A server that greets in clear text, hears the wish for TLS, and encrypts from there."""
+    """A server that greets in clear text, reads the TLS request, and encrypts from there."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(HOST).configure_cert(context)
 
@@ -207,15 +209,13 @@ def serving_after_greeting(
 
 
 @pytest.mark.parametrize("skip", [False, True])
-async def test_without_the_tls_that_was_asked_for_nothing_is_said(
-    prober: Prober, *, skip: bool
-) -> None:
+async def test_without_the_required_tls_nothing_is_sent(prober: Prober, *, skip: bool) -> None:
     heard = b""
     for said in (greeting(), greeting(tls=True)):
 
         async def stripping(stream: trio.SocketStream, said: bytes = said) -> None:
             nonlocal heard
-            # What follows the greeting would be read as if it had been encrypted.
+            # A client that does not discard these bytes would read them as encrypted.
             await stream.send_all(framed(0, said) + framed(2, OK))
             await stream.send_eof()
             while more := await stream.receive_some(5_000):
@@ -246,7 +246,7 @@ async def test_without_the_tls_that_was_asked_for_nothing_is_said(
         ([[greeting()], [b"\xfe"]], FailureClass.AUTH_FAILED, None),
         ([[greeting()], [switching(b"client_ed25519")]], FailureClass.AUTH_FAILED, None),
         ([[greeting(CACHING)], [b"\x01-----BEGIN PUBLIC KEY"]], FailureClass.PROTOCOL_ERROR, None),
-        # As many packets as a login may have; one less, and then nothing; one more.
+        # The maximum of login packets; one less, and then silence; one more.
         ([[greeting(CACHING)], [FAST] * LOGIN_PACKETS_MOST], FailureClass.PROTOCOL_ERROR, None),
         ([[greeting(CACHING)], [FAST] * (LOGIN_PACKETS_MOST - 1)], FailureClass.TIMEOUT, None),
         (
@@ -261,7 +261,7 @@ async def test_without_the_tls_that_was_asked_for_nothing_is_said(
         ),
     ],
 )
-async def test_an_odd_login_gets_its_class(
+async def test_a_malformed_login_gets_its_failure_class(
     prober: Prober, script: list[list[bytes]], failure: FailureClass, code: int | None
 ) -> None:
     async with serving(Peer(*script)) as port:
@@ -279,7 +279,7 @@ async def test_an_odd_login_gets_its_class(
         ([refusing(1146)], FailureClass.PROTOCOL_ERROR, 1146),
         ([refusing(3024)], FailureClass.TIMEOUT, 3024),
         ([*rows()[:3], refusing(1969)], FailureClass.TIMEOUT, 1969),
-        # A server that asks for a file of ours.
+        # A server that requests a local file.
         ([b"\xfb/etc/passwd"], FailureClass.PROTOCOL_ERROR, None),
         ([b"\xfc\x01"], FailureClass.PROTOCOL_ERROR, None),
         ([b"\xfd\xff\xff\xff", *[b"\x03def"] * 300], FailureClass.PROTOCOL_ERROR, None),
@@ -293,7 +293,7 @@ async def test_an_odd_login_gets_its_class(
         (rows(b"\xfd\xe0\x93\x04" + b"x" * 300_000), FailureClass.RESPONSE_TOO_LARGE, None),
     ],
 )
-async def test_an_odd_result_gets_its_class(
+async def test_a_malformed_result_gets_its_failure_class(
     prober: Prober, query: list[bytes], failure: FailureClass | None, code: int | None
 ) -> None:
     async with serving(Peer([greeting()], [OK], query=query)) as port:
@@ -305,7 +305,7 @@ async def test_an_odd_result_gets_its_class(
     ("kind", "is_number"),
     [*((kind, True) for kind in (0, 1, 2, 3, 4, 5, 8, 9, 13, 246)), (7, False), (253, False)],
 )
-async def test_the_type_of_the_column_tells_whether_a_result_is_a_number(
+async def test_the_column_type_decides_if_a_result_is_a_number(
     prober: Prober, kind: int, is_number: bool
 ) -> None:
     async with serving(Peer([greeting()], [OK], query=rows(b"\x0207", kind=kind))) as port:
@@ -313,7 +313,7 @@ async def test_the_type_of_the_column_tells_whether_a_result_is_a_number(
     assert (result.msg == "") is is_number
 
 
-async def test_a_server_without_a_bound_on_time_is_asked_all_the_same(prober: Prober) -> None:
+async def test_a_server_without_a_statement_timeout_is_queried(prober: Prober) -> None:
     peer = Peer([greeting(version=b"5.6.51")], [OK], [refusing(1193)])
     async with serving(peer) as port:
         result = await prober.check("mysql", f"{HOST}:{port}", "[RESULT] == 7", **WATCHER)
@@ -322,7 +322,7 @@ async def test_a_server_without_a_bound_on_time_is_asked_all_the_same(prober: Pr
 
 
 @given(st.binary(max_size=200), st.binary(max_size=60))
-def test_any_bytes_are_understood_or_refused(first: bytes, second: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(first: bytes, second: bytes) -> None:
     async def converse(session: MysqlSession) -> None:
         said = await session.greeting()
         await session.log_in(said, "watcher", "shop", PASSWORD)
@@ -341,7 +341,7 @@ def test_any_bytes_are_understood_or_refused(first: bytes, second: bytes) -> Non
     trio.run(play)
 
 
-async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
+async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
     async def resetting(stream: trio.SocketStream) -> None:
         await stream.send_all(framed(0, greeting()))
         await stream.receive_some(1)
@@ -375,7 +375,7 @@ async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
     ("secret", "reason"),
     [({}, UnknownReason.MISSING_REFERENCE), ({"password": "a\x00b"}, UnknownReason.BAD_SECRET)],
 )
-async def test_a_secret_that_cannot_be_sent_is_our_trouble(
+async def test_a_secret_that_cannot_be_sent_is_a_local_failure(
     prober: Prober, secret: dict[str, str], reason: UnknownReason
 ) -> None:
     config = {"username": "x", "password_ref": "db"}

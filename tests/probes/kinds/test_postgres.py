@@ -1,4 +1,4 @@
-"""PostgreSQL checks against a server of this machine with TLS and passwords."""
+"""PostgreSQL checks against a local server with TLS and passwords."""
 
 import os
 import secrets
@@ -46,7 +46,7 @@ def down(failure: FailureClass) -> str:
 
 
 def verifier(password: str, iterations: int) -> str:
-    """What the server keeps of a password, for as many iterations as are wanted."""
+    """Returns the stored verifier of a password with the given iterations."""
     salt = secrets.token_bytes(16)
     salted = pbkdf2_hmac("sha256", password.encode(), salt, iterations)
     stored = sha256(digest(salted, b"Client Key", "sha256")).digest()
@@ -92,7 +92,9 @@ def programs() -> Path:
 def postgres(
     folder: Path, chain: Path | None = None, key: Path | None = None
 ) -> Iterator[Postgres]:
-    """A server on a new cluster; `folder` is one that other users can reach, as root runs none."""
+    """A server with a new cluster; other users can access `folder`, because the server does not run
+    as root.
+    """
     cluster, port = folder / "cluster", free_port()
     if ROOT:
         for path in (folder, key):
@@ -202,17 +204,17 @@ WATCHER = {"username": "watcher", "password": PASSWORD, "database": "shop"}
         ("select 1 where false", [], FailureClass.CONDITION_FAILED),
         ("select 1 where false", ["[RESULT] != 1"], FailureClass.CONDITION_FAILED),
         ("-- nothing", [], FailureClass.CONDITION_FAILED),
-        # Errors of SQL.
+        # SQL errors.
         ("select 1 / 0", [], FailureClass.PROTOCOL_ERROR),
         ("selekt", [], FailureClass.PROTOCOL_ERROR),
         ("select 1; select 2", [], FailureClass.PROTOCOL_ERROR),
         ("select * from hidden", [], FailureClass.AUTH_FAILED),
-        # What would change something.
+        # Statements that would write.
         ("insert into orders values (1) returning id", [], FailureClass.PROTOCOL_ERROR),
         ("commit; insert into orders values (1)", [], FailureClass.PROTOCOL_ERROR),
         ("set transaction read write", [], FailureClass.CONDITION_FAILED),
         ("copy (select 1) to stdout", [], FailureClass.CONDITION_FAILED),
-        # Too much.
+        # Oversized results.
         ("select repeat('x', 100000)", ["[RESULT] contains xx"], None),
         ("select repeat('x', 30000000)", [], FailureClass.RESPONSE_TOO_LARGE),
         ("copy (select repeat('x', 30000000)) to stdout", [], FailureClass.RESPONSE_TOO_LARGE),
@@ -233,9 +235,7 @@ async def test_the_first_value_of_the_first_row_is_the_result(
 
 
 @pytest.mark.needs("pg_createcluster")
-async def test_the_end_of_its_certificate_is_known_where_there_is_one(
-    prober: Prober, server: Postgres
-) -> None:
+async def test_certificate_expiry_is_known_with_tls(prober: Prober, server: Postgres) -> None:
     for mode, wanted, up in (
         ("verify-full", "[CERT_EXPIRY] > 24h", True),
         ("prefer", "[CERT_EXPIRY] > 24h", True),
@@ -248,7 +248,7 @@ async def test_the_end_of_its_certificate_is_known_where_there_is_one(
 
 
 @pytest.mark.needs("pg_createcluster")
-async def test_each_way_to_prove_a_password_and_each_wrong_one(
+async def test_each_authentication_method_and_wrong_passwords(
     prober: Prober, server: Postgres
 ) -> None:
     refused, tls = FailureClass.AUTH_FAILED, {"sslmode": "verify-full"}
@@ -281,12 +281,12 @@ async def test_each_way_to_prove_a_password_and_each_wrong_one(
 
 
 @pytest.mark.needs("pg_createcluster")
-async def test_only_verify_full_verifies_and_only_disable_and_prefer_go_without_tls(
+async def test_the_tls_guarantees_of_each_sslmode(
     prober: Prober, authority: trustme.CA, server: Postgres
 ) -> None:
     wrong = FailureClass.TLS_ERROR
     peers: list[tuple[trustme.CA | None, str, bool, dict[str, FailureClass | None]]] = [
-        # First, because the server has no certificate yet.
+        # The first case, because the server has no certificate yet.
         (
             None,
             HOST,
@@ -311,7 +311,7 @@ async def test_only_verify_full_verifies_and_only_disable_and_prefer_go_without_
 
 
 @pytest.mark.needs("pg_createcluster")
-async def test_its_certificate_is_seen_by_the_checks_of_tls_too(
+async def test_a_tls_check_reads_the_certificate_with_starttls(
     prober: Prober, server: Postgres
 ) -> None:
     good = await prober.check("tls", server.target, starttls="postgres")
@@ -322,9 +322,7 @@ async def test_its_certificate_is_seen_by_the_checks_of_tls_too(
 
 
 @pytest.mark.needs("pg_createcluster")
-async def test_the_server_stops_working_when_we_stop_waiting(
-    prober: Prober, server: Postgres
-) -> None:
+async def test_a_timeout_ends_the_query_on_the_server(prober: Prober, server: Postgres) -> None:
     result = await prober.check(
         "postgres", server.target, query="select pg_sleep(600)", timeout_seconds=1, **WATCHER
     )
@@ -339,7 +337,7 @@ async def test_the_server_stops_working_when_we_stop_waiting(
 
 
 @pytest.mark.needs("pg_createcluster")
-async def test_the_session_is_ours_alone_and_ends_in_order(
+async def test_the_session_ignores_the_environment_and_ends_cleanly(
     prober: Prober, server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     misleading = (
@@ -364,7 +362,8 @@ async def test_the_session_is_ours_alone_and_ends_in_order(
     assert refused.msg == down(FailureClass.AUTH_FAILED)
     for name, _ in misleading:
         monkeypatch.delenv(name)
-    # What the server says of the end of a session, it has said once the session is gone.
+    # The server has logged the end of a session before the session disappears from
+    # pg_stat_activity.
     theirs = "select count(*) from pg_stat_activity where usename = 'watcher'"
     with trio.fail_after(HANGS_SECONDS):
         while server.ask(theirs) != [(0,)]:  # noqa: ASYNC110 another program sets no event
@@ -374,7 +373,7 @@ async def test_the_session_is_ours_alone_and_ends_in_order(
 
 @pytest.mark.needs("pg_createcluster", "pgbouncer")
 @pytest.mark.parametrize("mode", ["session", "transaction"])
-async def test_a_pooler_in_between_keeps_its_connection(
+async def test_a_pooler_keeps_its_server_connection(
     prober: Prober, server: Postgres, mode: str
 ) -> None:
     with open_folder() as folder:
@@ -404,9 +403,7 @@ async def test_a_pooler_in_between_keeps_its_connection(
 
 
 @pytest.mark.needs("pg_createcluster")
-async def test_a_long_hash_is_worked_out_beside_the_loop_where_there_is_a_place(
-    prober: Prober, server: Postgres
-) -> None:
+async def test_a_slow_password_hash_runs_in_a_thread(prober: Prober, server: Postgres) -> None:
     threads = trio.CapacityLimiter(1)
     bounded = prober.with_(threads=threads)
     slow = partial(bounded.check, "postgres", server.target, username="slow", database="shop")
@@ -432,7 +429,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, server: Postgre
     await leaves_nothing(partial(slow, username="slow", password="swift"), threads)
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def faults(**config: object) -> list[str]:
         return [f.field for f in validate("postgres", "db.example:5432", None, config, [])]
 

@@ -1,4 +1,4 @@
-"""PostgreSQL checks against peers that are odd, hostile, or cut off."""
+"""PostgreSQL checks against malformed, hostile and interrupted peers."""
 
 import struct
 from contextlib import suppress
@@ -65,7 +65,7 @@ def refusing(state: bytes) -> bytes:
         ([refusing(b"53300")], FailureClass.PROTOCOL_ERROR),
         ([said(b"E", b"")], FailureClass.PROTOCOL_ERROR),
         ([said(b"N", b"hello\x00") * 30_000], FailureClass.RESPONSE_TOO_LARGE),
-        # A transaction that was not begun: nothing further may be sent.
+        # The transaction did not begin: the client must send nothing further.
         ([OK + READY, said(b"C", b"BEGIN\x00") + READY], FailureClass.PROTOCOL_ERROR),
         ([OK + READY, BEGUN, COLUMN + READY + ENDED], FailureClass.CONDITION_FAILED),
         (
@@ -102,7 +102,7 @@ def refusing(state: bytes) -> bytes:
         ([OK + READY, BEGUN, COLUMN + refusing(b"57014")], FailureClass.TIMEOUT),
     ],
 )
-async def test_an_odd_answer_gets_its_class(
+async def test_malformed_answers_get_their_failure_class(
     prober: Prober, replies: list[bytes], failure: FailureClass | None
 ) -> None:
     heard = b""
@@ -135,7 +135,7 @@ async def test_an_odd_answer_gets_its_class(
         ("require", b"", FailureClass.PROTOCOL_ERROR),
     ],
 )
-async def test_without_the_tls_that_was_asked_for_nothing_is_said(
+async def test_without_the_required_tls_nothing_is_sent(
     prober: Prober, mode: str, reply: bytes, failure: FailureClass
 ) -> None:
     heard = b""
@@ -164,7 +164,7 @@ async def test_without_the_tls_that_was_asked_for_nothing_is_said(
         max_size=12,
     )
 )
-def test_any_bytes_are_understood_or_refused(messages: list[bytes]) -> None:
+def test_any_bytes_are_parsed_or_refused(messages: list[bytes]) -> None:
     async def converse(session: PostgresSession) -> None:
         await session.log_in("watcher", "shop", PASSWORD)
         await session.begin("BEGIN READ ONLY")
@@ -183,7 +183,7 @@ def test_any_bytes_are_understood_or_refused(messages: list[bytes]) -> None:
     trio.run(play)
 
 
-async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
+async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
     async def resetting(stream: trio.SocketStream) -> None:
         await stream.receive_some(1)
         stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -215,7 +215,7 @@ async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
     ("secret", "reason"),
     [({}, UnknownReason.MISSING_REFERENCE), ({"password": "a\x00b"}, UnknownReason.BAD_SECRET)],
 )
-async def test_a_secret_that_cannot_be_sent_is_our_trouble(
+async def test_a_secret_that_cannot_be_sent_is_a_local_failure(
     prober: Prober, secret: dict[str, str], reason: UnknownReason
 ) -> None:
     config = {"username": "x", "password_ref": "db"}

@@ -1,4 +1,4 @@
-"""PromQL checks against Prometheus, open and behind TLS and a password; and against others."""
+"""PromQL checks against Prometheus, open and with TLS and a password, and against other peers."""
 
 import json
 import urllib.error
@@ -20,7 +20,7 @@ from tests.support.peers.real_servers import HOST, running, write_certificate
 from tests.support.peers.servers import Prober, answer, answering, read_head, serving
 from tests.support.processes.ports import free_port
 
-# The server wants the hash of its password (bcrypt), which Python cannot make from 3.13 on.
+# The server needs a bcrypt hash of its password, which Python cannot compute from 3.13 on.
 USER, PASSWORD = "watcher", "canary-7f3a9c51"
 HASH = "$2b$04$cB4R6qGcpaViPJGIhgD8h.T94H7R8LsgzfxEySB6MSTAkpowwVIDS"
 BASIC = {"auth_mode": "basic", "username": USER, "password": PASSWORD}
@@ -33,7 +33,7 @@ def down(failure: FailureClass) -> str:
 
 @contextmanager
 def prometheus(folder: Path, web: str = "") -> Iterator[int]:
-    """The port of a server that scrapes nothing: what is asked of it is arithmetic."""
+    """Starts a server that scrapes no target, and returns its port. The queries are arithmetic."""
     (folder / "prometheus.yml").write_text("global: {scrape_interval: 1h}\n")
     (folder / "web.yml").write_text(web)
     port = free_port()
@@ -72,7 +72,7 @@ def guarded_port(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA
         yield port
 
 
-# Against the real one.
+# Prometheus.
 
 
 @pytest.mark.needs("prometheus")
@@ -88,16 +88,16 @@ def guarded_port(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA
         ("-1 / 0", ["[RESULT] < 0"], None),
         ('"a text"', ["[RESULT] == a text"], None),
         ("\n  vector(1)\n  > 0\n", ["[RESULT] == 1"], None),
-        # Nothing came.
+        # Empty results.
         ("vector(1) > 2", [], FailureClass.CONDITION_FAILED),
         ("vector(1) > 2", ["[RESULT] < 5"], FailureClass.CONDITION_FAILED),
         ("vector(1) > 2", ["[RESULT] != 5"], FailureClass.CONDITION_FAILED),
         ("vector(1) > 2", ["[RESULT] exists"], FailureClass.CONDITION_FAILED),
-        # No number.
+        # Results without a number.
         ("vector(0) / 0", [], None),
         ("vector(0) / 0", ["[RESULT] != 5"], FailureClass.CONDITION_FAILED),
         ("0 / 0", ["[RESULT] < 5"], FailureClass.CONDITION_FAILED),
-        # Several.
+        # Several samples.
         (THREE, [], None),
         (THREE, ["[RESULT] < 10", "[RESULT] exists", "[RESULT] != 3"], None),
         (THREE, ["[RESULT] < 5"], FailureClass.CONDITION_FAILED),
@@ -106,11 +106,11 @@ def guarded_port(tmp_path_factory: pytest.TempPathFactory, authority: trustme.CA
         (THREE, ["[RESULT] != 9"], FailureClass.CONDITION_FAILED),
         ("vector(3)[1m:10s]", ["[RESULT] == 3"], None),
         ("vector(time())[1m:10s]", ["[RESULT] < 5"], FailureClass.CONDITION_FAILED),
-        # Not understood.
+        # Invalid queries.
         ("sum(", [], FailureClass.HTTP_STATUS),
     ],
 )
-async def test_what_a_query_gives_is_the_result_and_must_hold_of_every_sample(
+async def test_a_condition_must_be_true_for_every_sample(
     prober: Prober,
     open_port: int,
     query: str,
@@ -124,21 +124,19 @@ async def test_what_a_query_gives_is_the_result_and_must_hold_of_every_sample(
 
 
 @pytest.mark.needs("prometheus")
-async def test_a_result_that_is_too_large_is_cut(prober: Prober, open_port: int) -> None:
+async def test_an_oversized_result_is_too_large(prober: Prober, open_port: int) -> None:
     base = f"http://{HOST}:{open_port}"
     for values, failure in ((400, None), (600, FailureClass.RESPONSE_TOO_LARGE)):
         query = f"vector(time())[{values}m:1m]"
         result = await prober.check("promql", base, query=query)
         assert result.msg == (down(failure) if failure else ""), values
-    # Some 2 MiB, of which no more than the bound is read.
+    # About 2 MiB, of which the probe reads at most its limit.
     result = await prober.check("promql", base, query="vector(time())[24h:1s]")
     assert result.msg == down(FailureClass.RESPONSE_TOO_LARGE)
 
 
 @pytest.mark.needs("prometheus")
-async def test_a_password_is_wanted_and_a_wrong_one_is_auth_failed(
-    prober: Prober, guarded_port: int
-) -> None:
+async def test_a_wrong_password_is_auth_failed(prober: Prober, guarded_port: int) -> None:
     base = f"https://{HOST}:{guarded_port}"
     referring = {"auth_mode": "basic", "username": USER, "password_ref": "metrics"}
     for config, secret, failure in (
@@ -159,7 +157,7 @@ async def test_a_password_is_wanted_and_a_wrong_one_is_auth_failed(
 
 
 @pytest.mark.needs("prometheus")
-async def test_a_certificate_that_is_not_believed_is_a_tls_error(
+async def test_an_untrusted_certificate_is_a_tls_error(
     prober: Prober, authority: trustme.CA, tmp_path: Path
 ) -> None:
     for number, (issuer, name, expired) in enumerate(
@@ -190,7 +188,7 @@ async def test_cancelled_runs_leave_nothing_open(
     await leaves_nothing(lambda: prober.check("promql", secure, query="vector(1)", **BASIC))
 
 
-# Against what is none.
+# Other peers.
 
 
 def told(result_type: object, result: object) -> bytes:
@@ -226,7 +224,7 @@ def samples(count: int) -> list[object]:
         (b" " * 2_000_000, FailureClass.RESPONSE_TOO_LARGE),
     ],
 )
-async def test_an_odd_answer_gets_its_class(
+async def test_malformed_answers_get_their_failure_class(
     prober: Prober, body: bytes, failure: FailureClass | None
 ) -> None:
     async with serving(answering(answer(body))) as port:
@@ -234,7 +232,7 @@ async def test_an_odd_answer_gets_its_class(
     assert result.msg == (down(failure) if failure else "")
 
 
-async def test_a_histogram_is_something_and_no_number(prober: Prober) -> None:
+async def test_a_histogram_is_a_sample_without_a_number(prober: Prober) -> None:
     body = told("vector", [{"metric": {}, "histogram": [1, {"count": "5", "sum": "1"}]}])
     async with serving(answering(answer(body))) as port:
         base = f"http://{HOST}:{port}"
@@ -252,7 +250,7 @@ async def test_a_histogram_is_something_and_no_number(prober: Prober) -> None:
         ("503 Service Unavailable", FailureClass.HTTP_STATUS),
     ],
 )
-async def test_a_refusal_keeps_its_number(
+async def test_an_error_status_is_the_code(
     prober: Prober, status: str, failure: FailureClass
 ) -> None:
     async with serving(answering(answer(told("scalar", [1, "5"]), status))) as port:
@@ -260,7 +258,7 @@ async def test_a_refusal_keeps_its_number(
     assert (result.msg, result.code) == (down(failure), int(status[:3]))
 
 
-async def test_the_credential_is_sent_to_the_origin_alone_and_the_query_is_kept(
+async def test_redirects_keep_the_query_and_drop_credentials(
     prober: Prober,
 ) -> None:
     heads: list[bytes] = []
@@ -292,7 +290,7 @@ async def test_the_credential_is_sent_to_the_origin_alone_and_the_query_is_kept(
     assert credential not in second
 
 
-async def test_silence_and_dripping_are_a_time_out(prober: Prober) -> None:
+async def test_silence_and_slow_bytes_are_a_timeout(prober: Prober) -> None:
     async def silent(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()
 
@@ -310,7 +308,7 @@ async def test_silence_and_dripping_are_a_time_out(prober: Prober) -> None:
         assert result.msg == down(FailureClass.TIMEOUT)
 
 
-async def test_a_secret_that_is_not_there_is_our_trouble(prober: Prober) -> None:
+async def test_a_missing_secret_is_a_local_failure(prober: Prober) -> None:
     config = {"auth_mode": "basic", "username": USER, "password_ref": "metrics"}
     result = await prober.check("promql", f"http://{HOST}:1", query="up", **config)
     assert (result.outcome, result.unknown_reason) == (
@@ -319,7 +317,7 @@ async def test_a_secret_that_is_not_there_is_our_trouble(prober: Prober) -> None
     )
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def faults(target: str = "https://metrics.example/mine", **config: object) -> list[str]:
         return [f.field for f in validate("promql", target, None, config, [])]
 

@@ -1,4 +1,4 @@
-"""RabbitMQ checks against a broker of this machine, by AMQP and by its management interface."""
+"""RabbitMQ checks against a local broker, with AMQP and with its management interface."""
 
 import base64
 import json
@@ -51,7 +51,7 @@ class Rabbit:
         return f"{HOST}:{secure if tls else plain}"
 
     def ask(self, method: str, path: str, **body: object) -> int:
-        """The status of what the administrator asked for."""
+        """Sends a request as the administrator and returns its status."""
         request = urllib.request.Request(
             f"http://{HOST}:{self.http}/api/{path}",
             json.dumps(body).encode() if body or method == "PUT" else None,
@@ -96,7 +96,7 @@ def rabbit(folder: Path, authority: trustme.CA) -> Iterator[Rabbit]:
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
         "RABBITMQ_DIST_PORT": str(free_port()),
     }
-    # The packaged wrapper would change the user; this one runs as whoever calls it.
+    # The packaged wrapper would change the user; this script runs as the current user.
     own = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
     command = [str(own) if own.exists() else str(shutil.which("rabbitmq-server"))]
 
@@ -111,7 +111,7 @@ def rabbit(folder: Path, authority: trustme.CA) -> Iterator[Rabbit]:
             _fill(broker)
             yield broker
         finally:
-            # Nothing in it is worth an orderly end.
+            # The data is not needed, so the broker is killed.
             os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -152,7 +152,7 @@ def broker(authority: trustme.CA) -> Iterator[Rabbit]:
 
 
 @pytest.mark.needs("rabbitmq-server")
-async def test_a_login_is_up_and_a_queue_has_its_ready_messages(
+async def test_a_login_is_up_and_a_queue_gives_its_ready_messages(
     prober: Prober, broker: Rabbit
 ) -> None:
     check = partial(prober.check, "rabbitmq", broker.target("amqp"), **WATCHER)
@@ -176,7 +176,9 @@ async def test_a_login_is_up_and_a_queue_has_its_ready_messages(
 
 
 @pytest.mark.needs("rabbitmq-server")
-async def test_the_management_interface_tells_the_same(prober: Prober, broker: Rabbit) -> None:
+async def test_the_management_interface_gives_the_same_results(
+    prober: Prober, broker: Rabbit
+) -> None:
     check = partial(
         prober.check, "rabbitmq", broker.target("management"), mode="management", **WATCHER
     )
@@ -229,9 +231,7 @@ async def test_a_wrong_password_is_auth_failed(prober: Prober, broker: Rabbit) -
 
 
 @pytest.mark.needs("rabbitmq-server")
-async def test_the_end_of_its_certificate_is_known_where_there_is_one(
-    prober: Prober, broker: Rabbit
-) -> None:
+async def test_certificate_expiry_is_known_with_tls(prober: Prober, broker: Rabbit) -> None:
     for mode in ("amqp", "management"):
         for tls, wanted, up in (
             (True, "[CERT_EXPIRY] > 24h", True),
@@ -244,9 +244,7 @@ async def test_the_end_of_its_certificate_is_known_where_there_is_one(
 
 
 @pytest.mark.needs("rabbitmq-server")
-async def test_tls_is_verified_unless_it_need_not_be(
-    prober: Prober, broker: Rabbit, names: Names
-) -> None:
+async def test_tls_is_verified_unless_skipped(prober: Prober, broker: Rabbit, names: Names) -> None:
     names.records["mq.example", "A"] = [["127.0.0.1"]]
     doubting = prober.with_(contexts=TlsContexts())
     refused = FailureClass.TLS_ERROR
@@ -270,7 +268,7 @@ async def test_tls_is_verified_unless_it_need_not_be(
 
 
 @pytest.mark.needs("rabbitmq-server")
-async def test_each_session_ends_in_order(prober: Prober, broker: Rabbit) -> None:
+async def test_each_session_ends_cleanly(prober: Prober, broker: Rabbit) -> None:
     for config in ({}, {"queue": "jobs"}, {"queue": "missing"}, {"vhost": "missing"}):
         await prober.check("rabbitmq", broker.target("amqp"), **WATCHER, **config)
     said = (broker.folder / "output").read_text()
@@ -291,7 +289,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, broker: Rabbit)
             )
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def faults(**config: object) -> list[str]:
         return [f.field for f in validate("rabbitmq", "mq.example:5672", None, config, [])]
 

@@ -1,4 +1,4 @@
-"""RabbitMQ checks against peers that are odd, hostile, or cut off; pamqp speaks for them."""
+"""RabbitMQ checks against malformed, hostile and interrupted peers, which use pamqp."""
 
 import struct
 from collections.abc import Awaitable, Callable
@@ -62,13 +62,13 @@ def raw(channel: int, payload: bytes) -> bytes:
 
 
 def started(properties: bytes) -> bytes:
-    """A Start whose table of properties has that content."""
+    """Returns a Start whose table of properties has this content."""
     table = len(properties).to_bytes(4, "big") + properties
     return raw(0, b"\x00\x0a\x00\x0a\x00\x09" + table + b"\x00\x00\x00\x05PLAIN" + bytes(4))
 
 
 def nested(kind: bytes, size: int) -> bytes:
-    """Tables, or arrays, that hold one another, in at most so many bytes."""
+    """Returns tables, or arrays, nested as deeply as the number of bytes allows."""
     name = b"\x00" if kind == b"F" else b""
     held = b""
     while len(held) < size - 10:
@@ -76,12 +76,12 @@ def nested(kind: bytes, size: int) -> bytes:
     return held if kind == b"F" else b"\x00" + held
 
 
-# Beside the table, a Start has 26 bytes.
+# A Start has 26 bytes in addition to the table.
 PROPERTIES_MOST = FRAME_BYTES_MOST - 26
 
 
 class Peer:
-    """Hears a method (or the first header) and answers with the next of its script."""
+    """Reads a method (or the first header) and sends the next part of its script."""
 
     def __init__(self, *script: bytes) -> None:
         self.script = script
@@ -114,7 +114,7 @@ class Peer:
             held += bytes(more)
 
 
-async def test_what_is_said_is_what_another_codec_understands(prober: Prober) -> None:
+async def test_another_codec_reads_the_sent_methods(prober: Prober) -> None:
     peer = Peer(START, HEARTBEAT + TUNE, OPEN_OK, CHANNEL_OK, HEARTBEAT + DECLARED, CLOSE_OK)
     async with serving(peer) as port:
         config = {**WATCHER, "vhost": "shop", "queue": "jobs"}
@@ -174,7 +174,7 @@ async def test_what_is_said_is_what_another_codec_understands(prober: Prober) ->
         ([*LOGIN, CHANNEL_OK, raw(1, b"\x00\x32\x00\x0b\xff")], FailureClass.PROTOCOL_ERROR, None),
     ],
 )  # fmt: skip
-async def test_an_odd_answer_gets_its_class(
+async def test_malformed_answers_get_their_failure_class(
     prober: Prober, script: list[bytes], failure: FailureClass | None, code: int | None
 ) -> None:
     async with serving(Peer(*script)) as port:
@@ -185,7 +185,7 @@ async def test_an_odd_answer_gets_its_class(
 
 
 @given(st.lists(st.binary(min_size=4, max_size=60), max_size=6))
-def test_any_bytes_are_understood_or_refused(payloads: list[bytes]) -> None:
+def test_any_bytes_are_parsed_or_refused(payloads: list[bytes]) -> None:
     async def converse(session: AmqpSession) -> None:
         await session.log_in("watcher", PASSWORD, "/")
         await session.messages("jobs")
@@ -203,7 +203,7 @@ def test_any_bytes_are_understood_or_refused(payloads: list[bytes]) -> None:
     trio.run(play)
 
 
-async def test_an_end_without_manners_has_its_class(prober: Prober) -> None:
+async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
     async def resetting(stream: trio.SocketStream) -> None:
         await stream.receive_some(1)
         stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -272,7 +272,7 @@ async def test_an_expired_certificate_is_a_tls_error(prober: Prober, authority: 
         (b"", "500 Oops", {}, FailureClass.HTTP_STATUS),
     ],
 )
-async def test_an_odd_answer_of_the_management_gets_its_class(
+async def test_malformed_management_answers_get_their_failure_class(
     prober: Prober,
     body: bytes,
     status: str,
@@ -286,7 +286,7 @@ async def test_an_odd_answer_of_the_management_gets_its_class(
     assert result.msg == (down(failure) if failure else "")
 
 
-async def test_a_queue_that_serves_nobody_is_down_without_a_condition_too(prober: Prober) -> None:
+async def test_a_crashed_queue_is_down_without_a_condition(prober: Prober) -> None:
     reply = answer(b'{"messages_ready": 3, "state": "crashed"}')
     async with serving(answering(reply)) as port:
         given = {"mode": "management", "queue": "q", **WATCHER}
@@ -299,7 +299,7 @@ async def test_a_queue_that_serves_nobody_is_down_without_a_condition_too(prober
     ("secret", "reason"),
     [({}, UnknownReason.MISSING_REFERENCE), ({"password": "a\x00b"}, UnknownReason.BAD_SECRET)],
 )
-async def test_a_secret_that_cannot_be_sent_is_our_trouble(
+async def test_a_secret_that_cannot_be_sent_is_a_local_failure(
     prober: Prober, mode: str, secret: dict[str, str], reason: UnknownReason
 ) -> None:
     config = {"username": "x", "password_ref": "mq", "mode": mode}

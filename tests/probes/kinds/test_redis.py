@@ -1,4 +1,4 @@
-"""Redis checks against redis-server, open, behind passwords and behind TLS; and against others."""
+"""Redis checks against redis-server, open, with passwords and with TLS, and against other peers."""
 
 import secrets
 import socket
@@ -20,7 +20,7 @@ from tests.support.peers.servers import Prober, serving
 from tests.support.processes.ports import free_port
 
 HOST = "127.0.0.1"
-# No message, code or place can hold it by chance.
+# Random, so that no message, code or path contains it by chance.
 PASSWORD = "canary-" + secrets.token_hex(8)
 
 
@@ -47,7 +47,7 @@ def down(failure: FailureClass) -> str:
 
 @contextmanager
 def redis(folder: Path, authority: trustme.CA, *lines: str) -> Iterator[Redis]:
-    """A server that keeps nothing, with `shop` = "open" in database 2 and `other` in 0."""
+    """A server without persistence, with `shop` = "open" in database 2 and `other` in 0."""
     folder.mkdir()
     port, tls_port = free_port(), free_port()
     certificate = authority.issue_cert(HOST)
@@ -71,7 +71,7 @@ def redis(folder: Path, authority: trustme.CA, *lines: str) -> Iterator[Redis]:
 
 
 def _fill(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Waits until it listens; gives it what the tests read."""
+    """Waits until the server accepts connections, and stores the keys of the tests."""
     while True:
         assert process.poll() is None, log.read_text()
         try:
@@ -105,11 +105,11 @@ def guarded_redis(
         yield server
 
 
-# Against the real one.
+# redis-server.
 
 
 @pytest.mark.needs("redis-server")
-async def test_a_ping_that_is_answered_is_up_and_a_key_has_a_value(
+async def test_an_answered_ping_is_up_and_a_key_gives_its_value(
     prober: Prober, open_redis: Redis
 ) -> None:
     target = open_redis.target
@@ -131,9 +131,7 @@ async def test_a_ping_that_is_answered_is_up_and_a_key_has_a_value(
 
 
 @pytest.mark.needs("redis-server")
-async def test_a_password_is_wanted_and_a_wrong_one_is_auth_failed(
-    prober: Prober, guarded_redis: Redis
-) -> None:
+async def test_a_wrong_password_is_auth_failed(prober: Prober, guarded_redis: Redis) -> None:
     target, limited = guarded_redis.target, {"username": "limited", "password": PASSWORD + "2"}
     for config, secret, failure in (
         ({"password": PASSWORD}, {}, None),
@@ -157,7 +155,7 @@ async def test_a_password_is_wanted_and_a_wrong_one_is_auth_failed(
 
 
 @pytest.mark.needs("redis-server")
-async def test_tls_is_verified_unless_it_need_not_be(
+async def test_tls_is_verified_unless_skipped(
     prober: Prober, open_redis: Redis, guarded_redis: Redis, tmp_path: Path
 ) -> None:
     good = await prober.check("redis", guarded_redis.tls_target, tls=True, password=PASSWORD)
@@ -173,9 +171,7 @@ async def test_tls_is_verified_unless_it_need_not_be(
 
 
 @pytest.mark.needs("redis-server")
-async def test_the_end_of_its_certificate_is_known_where_there_is_one(
-    prober: Prober, guarded_redis: Redis
-) -> None:
+async def test_certificate_expiry_is_known_with_tls(prober: Prober, guarded_redis: Redis) -> None:
     for target, tls, wanted, up in (
         (guarded_redis.tls_target, True, "[CERT_EXPIRY] > 24h", True),
         (guarded_redis.tls_target, True, "[CERT_EXPIRY] < 24h", False),
@@ -196,10 +192,10 @@ async def test_cancelled_runs_leave_nothing_open(
     )
 
 
-# Against what is none.
+# Other peers.
 
 
-async def test_a_secret_that_is_not_there_is_our_trouble(prober: Prober) -> None:
+async def test_a_missing_secret_is_a_local_failure(prober: Prober) -> None:
     result = await prober.check("redis", f"{HOST}:1", password_ref="redis")
     assert (result.outcome, result.unknown_reason) == (
         RunOutcome.UNKNOWN,
@@ -223,7 +219,7 @@ async def test_a_secret_that_is_not_there_is_our_trouble(prober: Prober) -> None
         (b"-ERR invalid password\r\n", FailureClass.AUTH_FAILED),
     ],
 )
-async def test_an_odd_answer_gets_its_class(
+async def test_malformed_answers_get_their_failure_class(
     prober: Prober, data: bytes, failure: FailureClass
 ) -> None:
     async def odd(stream: trio.SocketStream) -> None:
@@ -236,7 +232,7 @@ async def test_an_odd_answer_gets_its_class(
         assert (await prober.check("redis", f"{HOST}:{port}")).msg == down(failure)
 
 
-async def test_silence_and_dripping_are_a_time_out(prober: Prober) -> None:
+async def test_silence_and_slow_bytes_are_a_timeout(prober: Prober) -> None:
     async def silent(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()
 
@@ -251,7 +247,7 @@ async def test_silence_and_dripping_are_a_time_out(prober: Prober) -> None:
         assert result.msg == down(FailureClass.TIMEOUT)
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def told(**config: object) -> list[str]:
         return [f.field for f in validate("redis", "cache.example:6379", None, config, [])]
 

@@ -1,4 +1,6 @@
-"""The runner's promises: one deadline, the last attempt counts, and our trouble is never theirs."""
+"""The guarantees of the runner: one deadline for all attempts, the last attempt counts, and a local
+failure is never a target failure.
+"""
 
 import os
 import random
@@ -38,7 +40,7 @@ from tests.support.peers.servers import (
 
 @dataclass
 class Stall:
-    """The loop stands still, and then the attempt ends as `then` says."""
+    """The loop is blocked, and then the attempt ends as `then` defines."""
 
     seconds: float
     then: Exception | None = None
@@ -46,7 +48,7 @@ class Stall:
 
 
 class Scripted:
-    """A kind whose attempts do what they are told, one after the other."""
+    """A monitor type whose attempts follow the steps, one after the other."""
 
     SPEC: Spec
 
@@ -71,7 +73,7 @@ class Scripted:
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> "type[Scripted]":
-    """Puts a scripted kind in the place of the next kinds that are looked up."""
+    """Replaces the next monitor types that are looked up with a scripted one."""
 
     class Put(Scripted):
         def __init__(self, *steps: object) -> None:
@@ -84,7 +86,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> "type[Scripted]":
 CHECK = make_check("tcp", "app.example:1", None, {}, [], timeout_seconds=1)
 
 
-async def test_a_run_says_when_it_began_by_the_clock_that_it_was_given(
+async def test_the_start_of_a_run_uses_the_given_clock(
     prober: Prober, scripted: type[Scripted]
 ) -> None:
     scripted(None)
@@ -105,9 +107,7 @@ async def test_the_last_attempt_counts(prober: Prober, scripted: type[Scripted])
     assert (await run(check, prober.reach, now)).msg == "dns_error app.example"
 
 
-async def test_a_blocked_target_is_not_tried_again(
-    prober: Prober, scripted: type[Scripted]
-) -> None:
+async def test_a_blocked_target_is_not_retried(prober: Prober, scripted: type[Scripted]) -> None:
     blocked = scripted(TargetFailure(FailureClass.TARGET_BLOCKED))
     result = await run(replace(CHECK, retries=3), prober.reach, now)
     assert result.msg == "target_blocked app.example"
@@ -123,7 +123,7 @@ async def test_a_blocked_target_is_not_tried_again(
         (ProbePhase.FIRST_BYTE, RunOutcome.DOWN, FailureClass.TIMEOUT),
     ],
 )
-async def test_a_deadline_is_named_by_the_phase_that_did_not_finish(
+async def test_a_timeout_is_named_by_its_unfinished_phase(
     autojump_clock: MockClock,
     prober: Prober,
     scripted: type[Scripted],
@@ -137,11 +137,11 @@ async def test_a_deadline_is_named_by_the_phase_that_did_not_finish(
         result = await run(replace(CHECK, retries=1), prober.reach, now)
     assert (result.outcome, result.msg) == (outcome, f"{failure} app.example")
     assert result.phases.unfinished is phase
-    # By a clock that only moves while nothing else happens: one deadline over both attempts.
+    # The mock clock advances only while all tasks wait: one deadline covers both attempts.
     assert trio.current_time() - began == pytest.approx(CHECK.timeout_seconds)
 
 
-async def test_a_bug_of_ours_is_unknown_and_tells_its_place_but_not_its_text(
+async def test_a_probe_bug_is_unknown_and_reports_its_location(
     prober: Prober, scripted: type[Scripted]
 ) -> None:
     scripted(KeyError("hunter2"))
@@ -154,9 +154,7 @@ async def test_a_bug_of_ours_is_unknown_and_tells_its_place_but_not_its_text(
     assert "hunter2" not in repr(result)
 
 
-async def test_what_we_could_not_obtain_is_unknown(
-    prober: Prober, scripted: type[Scripted]
-) -> None:
+async def test_a_local_failure_is_unknown(prober: Prober, scripted: type[Scripted]) -> None:
     for reason in UnknownReason:
         scripted(LocalFailure(reason))
         result = await run(CHECK, prober.reach, now)
@@ -171,11 +169,11 @@ async def test_a_type_without_a_probe_is_unknown(prober: Prober) -> None:
     )
 
 
-# Our own loop.
+# The event loop.
 
 
 @pytest.mark.parametrize("then", [None, TargetFailure(FailureClass.HTTP_STATUS, 500)])
-async def test_a_run_in_which_our_loop_stood_still_is_discarded_whatever_it_found(
+async def test_a_run_with_a_blocked_loop_is_unknown(
     prober: Prober, scripted: type[Scripted], then: Exception | None
 ) -> None:
     scripted(Stall(1.15, then))
@@ -186,7 +184,7 @@ async def test_a_run_in_which_our_loop_stood_still_is_discarded_whatever_it_foun
     )
 
 
-async def test_a_stall_that_ends_the_deadline_is_not_the_target_s_time_out(
+async def test_a_timeout_caused_by_a_blocked_loop_is_unknown(
     prober: Prober, nursery: trio.Nursery
 ) -> None:
     async def late(stream: trio.SocketStream) -> None:
@@ -218,7 +216,7 @@ async def test_a_shorter_stall_marks_the_result(
     def now_us() -> int:
         return int((trio.current_time() + stood_still_seconds) * 1_000_000)
 
-    # By a clock on which nothing is late but what is told to be.
+    # On this clock only the scripted blocking causes a delay.
     monkeypatch.setattr(LoopLag, "now_us", staticmethod(now_us))
     lag = LoopLag()
     await nursery.start(lag.watch)
@@ -231,14 +229,14 @@ async def test_a_shorter_stall_marks_the_result(
     assert (punctual.outcome, punctual.lagged) == (RunOutcome.UP, False)
 
 
-async def test_a_lag_that_nobody_watches_refuses_to_vouch(scripted: type[Scripted]) -> None:
+async def test_a_run_needs_a_running_lag_watcher(scripted: type[Scripted]) -> None:
     scripted(None)
     with pytest.raises(RuntimeError, match="not running"):
         await run(CHECK, make_reach(probe_policy()), now)
 
 
-def test_the_worst_stall_of_a_span_is_the_one_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the plain maximum over all stalls, of each the part inside the span."""
+def test_the_worst_stall_of_a_span_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compared with the maximum over all stalls of the part inside the span."""
     rng = random.Random(7)
     lag, at, noted = LoopLag(), 0, []
     monkeypatch.setattr(LoopLag, "now_us", staticmethod(lambda: at))
@@ -255,10 +253,10 @@ def test_the_worst_stall_of_a_span_is_the_one_told(monkeypatch: pytest.MonkeyPat
         assert lag.stalled_since(began) == max(inside, default=0)
 
 
-# Our own network.
+# Connectivity of this host.
 
 
-async def test_while_we_are_offline_a_network_failure_is_unknown(prober: Prober) -> None:
+async def test_a_network_failure_without_connectivity_is_unknown(prober: Prober) -> None:
     policy, resolver = prober.reach.policy, prober.reach.resolver
     async with serving(answering(answer())) as port:
         online = prober.with_(connectivity=Connectivity("127.0.0.1", port, resolver, policy))
@@ -274,7 +272,7 @@ async def test_while_we_are_offline_a_network_failure_is_unknown(prober: Prober)
     )
 
 
-async def test_one_question_serves_all_that_failed_before_it_and_none_after(
+async def test_one_connectivity_check_serves_all_earlier_failures(
     prober: Prober,
 ) -> None:
     asked = 0
@@ -295,7 +293,7 @@ async def test_one_question_serves_all_that_failed_before_it_and_none_after(
     assert asked == 2
 
 
-async def test_descriptors_that_ran_out_are_ours(prober: Prober) -> None:
+async def test_exhausted_descriptors_are_a_local_failure(prober: Prober) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.dup(0)
     os.close(lowest_free)
@@ -311,7 +309,7 @@ async def test_descriptors_that_ran_out_are_ours(prober: Prober) -> None:
 
 
 async def test_cancellations_leave_nothing_open(prober: Prober, names: object) -> None:
-    """At random instants of dns, connecting to several addresses, TLS, reading, pausing."""
+    """At random instants of DNS, connecting to several addresses, TLS, reading and pausing."""
     rng = random.Random(11)
     names.records[("app.example", "A")] = [["127.0.0.1", "127.0.0.2"]]  # type: ignore[attr-defined]
     names.records[("app.example", "AAAA")] = [["::1"]]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Scenarios are read strictly, and filled so that no value changes what it is put into."""
+"""Scenarios are parsed strictly, and templates are filled so that no value changes its context."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def fault(document: object) -> str:
     return str(caught.value)
 
 
-def test_a_whole_scenario_is_read() -> None:
+def test_a_complete_scenario_is_read() -> None:
     scenario = read_scenario(
         {
             "steps": [
@@ -113,7 +113,7 @@ def test_a_whole_scenario_is_read() -> None:
         ),
     ],
 )
-def test_what_is_no_scenario_is_told_by_its_step_and_part(document: Any, said: str) -> None:
+def test_an_invalid_scenario_is_refused_with_step_and_part(document: Any, said: str) -> None:
     assert said in fault(document)
 
 
@@ -121,14 +121,14 @@ def test_what_is_no_scenario_is_told_by_its_step_and_part(document: Any, said: s
 @pytest.mark.parametrize(
     "value", [SECRET, "Bearer {{secret:key}}", "{{secret:key}}{{secret:key}}", "{{var}}", ""]
 )
-def test_a_credential_header_is_exactly_one_secret_and_never_told(header: str, value: str) -> None:
+def test_a_credential_header_must_be_one_secret(header: str, value: str) -> None:
     first = {**STEP, "extract": [{"var": "var", "from": "body"}]}
     said = fault({"steps": [first, {**STEP, "headers": {header.title(): value}}]})
     assert said.startswith(f"step 2 header {header} must be exactly one")
     assert SECRET not in said
 
 
-def test_a_literal_that_an_older_version_stored_is_probed_with_until_it_is_edited() -> None:
+def test_a_stored_literal_of_an_older_version_is_still_used() -> None:
     document = one(headers={"Authorization": SECRET})
     assert read_scenario(document, strict=False).steps[0].headers
     assert "step 1 header authorization" in fault(document)
@@ -139,7 +139,7 @@ def test_a_literal_that_an_older_version_stored_is_probed_with_until_it_is_edite
         st.none() | st.integers() | st.text(), lambda c: st.lists(c) | st.dictionaries(st.text(), c)
     )
 )
-def test_no_document_breaks_the_reader(document: object) -> None:
+def test_any_document_is_read_or_refused(document: object) -> None:
     for steps in (document, [document], [{"url": document}], [{**STEP, "assert": document}]):
         try:
             read_scenario({"steps": steps})
@@ -147,7 +147,7 @@ def test_no_document_breaks_the_reader(document: object) -> None:
             continue
 
 
-def test_a_deep_document_is_refused_and_not_fallen_over() -> None:
+def test_a_deep_document_is_refused() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
@@ -155,7 +155,7 @@ def test_a_deep_document_is_refused_and_not_fallen_over() -> None:
         read_scenario({"steps": deep})
 
 
-# What validate says, which is what the API says.
+# Faults of `validate`, which the API returns.
 
 
 def faults(**config: Any) -> dict[str, str]:
@@ -164,14 +164,14 @@ def faults(**config: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("depth", [*range(50, 70), *range(880, 1_010, 3), 50_000])
-def test_how_deep_a_scenario_may_be_does_not_depend_on_who_reads_it(depth: int) -> None:
+def test_the_depth_limit_applies_to_text_and_objects(depth: int) -> None:
     body = "[" * depth + "]" * depth
     text = f'{{"steps": [{{"url": "http://a/", "method": "POST", "body": {body}}}]}}'
-    # The document, its steps and the step are three.
+    # The document, its steps and the step are three levels.
     assert bool(faults(scenario=text)) == (depth + 3 > DOCUMENT_DEPTH_MOST)
 
 
-def test_each_binding_has_its_secret_and_each_secret_its_binding() -> None:
+def test_bindings_and_secret_references_match() -> None:
     document = one(headers={"Authorization": "{{secret:login}}"})
     key = "config.scenario_secret_login_ref"
     assert list(faults(scenario=document)) == [key]
@@ -190,16 +190,16 @@ def test_each_binding_has_its_secret_and_each_secret_its_binding() -> None:
         "scenario_secret_1_ref",
     ],
 )
-def test_a_malformed_key_is_refused_by_its_name(key: str) -> None:
+def test_a_malformed_reference_is_refused_by_name(key: str) -> None:
     assert "<binding>_ref" in faults(scenario=one(), **{key: "x"})[f"config.{key}"]
 
 
-def test_such_a_key_on_another_kind_is_refused_by_its_name() -> None:
+def test_a_scenario_reference_on_another_type_is_refused() -> None:
     found = validate("http", "http://x.test/", None, {"scenario_secret_a_ref": "x"}, [])
     assert [item.field for item in found] == ["config.scenario_secret_a_ref"]
 
 
-# Filling.
+# Templates.
 
 values = st.text(max_size=40)
 
@@ -211,7 +211,7 @@ def filled(template: str, context: Context, value: str, *, secret: bool = False)
 
 
 @given(values)
-def test_a_value_in_a_url_stays_one_segment_and_one_query_value(value: str) -> None:
+def test_a_value_in_a_url_stays_one_segment_or_query_value(value: str) -> None:
     try:
         url = filled("https://x.test/a/@/b?q=@&r=1", Context.URL, value)
     except CannotFill:
@@ -227,7 +227,7 @@ def test_a_value_in_a_url_stays_one_segment_and_one_query_value(value: str) -> N
 
 
 @given(values)
-def test_a_value_in_a_json_string_is_that_string(value: str) -> None:
+def test_a_value_in_a_json_string_stays_that_string(value: str) -> None:
     body = filled('{"a": "<@>", "b": [1, "\\"@"]}', Context.JSON, value)
     assert json.loads(body) == {"a": f"<{value}>", "b": [1, f'"{value}']}
 
@@ -236,7 +236,7 @@ def test_a_value_in_a_json_string_is_that_string(value: str) -> None:
 @example("17")
 @example("null")
 @example("1, 2")
-def test_a_value_outside_of_json_strings_is_one_plain_value(value: str) -> None:
+def test_a_value_outside_json_strings_is_one_scalar(value: str) -> None:
     try:
         body = filled('{"a": @}', Context.JSON, value)
     except CannotFill:
@@ -247,7 +247,7 @@ def test_a_value_outside_of_json_strings_is_one_plain_value(value: str) -> None:
 
 
 @given(values)
-def test_a_value_in_a_form_is_one_value(value: str) -> None:
+def test_a_value_in_a_form_stays_one_value(value: str) -> None:
     try:
         body = filled("a=@&b=1", Context.FORM, value)
     except CannotFill:
@@ -256,7 +256,7 @@ def test_a_value_in_a_form_is_one_value(value: str) -> None:
 
 
 @given(values)
-def test_no_value_breaks_out_of_a_header(value: str) -> None:
+def test_a_value_in_a_header_cannot_add_a_line(value: str) -> None:
     if any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in value):
         with pytest.raises(CannotFill) as caught:
             filled("@", Context.HEADER, value, secret=True)
@@ -267,7 +267,7 @@ def test_no_value_breaks_out_of_a_header(value: str) -> None:
 
 @pytest.mark.parametrize("template", ["@", "Bearer @", "@ x"])
 @pytest.mark.parametrize("value", [" a", "a ", " ", ""])
-def test_a_header_has_no_space_at_its_ends(template: str, value: str) -> None:
+def test_a_header_value_has_no_outer_whitespace(template: str, value: str) -> None:
     text = template.replace("@", value)
     if text == text.strip():
         assert filled(template, Context.HEADER, value) == text
@@ -278,7 +278,7 @@ def test_a_header_has_no_space_at_its_ends(template: str, value: str) -> None:
 
 
 @given(st.text(alphabet="{}secrt:x_-aA ", max_size=30))
-def test_a_template_is_either_read_whole_or_refused(text: str) -> None:
+def test_a_template_is_read_completely_or_refused(text: str) -> None:
     try:
         template = read_template(text)
     except BadTemplate:

@@ -1,4 +1,4 @@
-"""SSH checks against OpenSSH's server with a user of its own; and against others."""
+"""SSH checks against OpenSSH with its own user, and against other peers."""
 
 import logging
 import secrets
@@ -40,7 +40,7 @@ def down(failure: FailureClass) -> str:
 @dataclass(frozen=True)
 class Sshd:
     target: str
-    pins: dict[str, str]  # by the kind of host key
+    pins: dict[str, str]  # by the type of the host key
     key: str
     foreign_key: str
     locked_key: str
@@ -54,7 +54,7 @@ def _key(path: Path, kind: str, *more: str, passphrase: str = "") -> str:
 
 
 def _users(folder: Path) -> str:
-    """What puts a user of ours in the place of this machine's, for that process only."""
+    """Replaces the users of this machine for the server process only."""
     made = subprocess.run(
         ["openssl", "passwd", "-6", "-stdin"], input=PASSWORD, capture_output=True, text=True
     )
@@ -67,7 +67,7 @@ def _users(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def sshd() -> Iterator[Sshd]:
-    # The server reads what a user may log in with as that user: the folder is open to all.
+    # The server reads the authorized keys as that user: the folder is open to all.
     with tempfile.TemporaryDirectory(prefix="leadline-") as name:
         Path(name).chmod(0o755)
         with _sshd(Path(name)) as server:
@@ -129,11 +129,11 @@ def _await_listening(port: int, process: "subprocess.Popen[bytes]", log: Path) -
         return
 
 
-# Against OpenSSH.
+# OpenSSH.
 
 
 @real
-async def test_a_server_that_says_its_version_is_up(prober: Prober, sshd: Sshd) -> None:
+async def test_a_server_that_sends_its_version_is_up(prober: Prober, sshd: Sshd) -> None:
     plain = await prober.check("ssh", sshd.target)
     read = await prober.check(
         "ssh", sshd.target, "[RESULT] matches ^SSH-2.0-OpenSSH", f"[IP] == {HOST}"
@@ -144,9 +144,7 @@ async def test_a_server_that_says_its_version_is_up(prober: Prober, sshd: Sshd) 
 
 @real
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_pinned_key_is_any_of_the_server_and_another_is_auth_failed(
-    prober: Prober, sshd: Sshd, kind: str
-) -> None:
+async def test_a_pinned_host_key_must_match(prober: Prober, sshd: Sshd, kind: str) -> None:
     pin = sshd.pins[kind]
     good = await prober.check("ssh", sshd.target, "[RESULT] contains OpenSSH", host_key_sha256=pin)
     other = pin[:-1] + ("A" if pin[-1] != "A" else "Q")
@@ -156,9 +154,7 @@ async def test_the_pinned_key_is_any_of_the_server_and_another_is_auth_failed(
 
 
 @real
-async def test_a_login_by_password_or_key_and_what_a_wrong_one_is(
-    prober: Prober, sshd: Sshd
-) -> None:
+async def test_logins_by_password_and_key(prober: Prober, sshd: Sshd) -> None:
     pin = {"host_key_sha256": sshd.pins["rsa"]}
     by_password = {"username": USER, "password_ref": "ssh"}
     by_key = {"username": USER, "private_key_ref": "ssh"}
@@ -203,7 +199,7 @@ async def test_a_login_by_password_or_key_and_what_a_wrong_one_is(
         ("sleep 60", [], FailureClass.TIMEOUT, None),
     ],
 )
-async def test_what_a_command_says_decides(
+async def test_the_output_of_a_command_decides(
     prober: Prober,
     sshd: Sshd,
     command: str,
@@ -225,7 +221,7 @@ async def test_what_a_command_says_decides(
 
 
 @real
-async def test_nothing_of_it_is_logged(
+async def test_secrets_are_not_logged(
     prober: Prober, sshd: Sshd, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -258,7 +254,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, sshd: Sshd) -> 
     )
 
 
-# Against others.
+# Other peers.
 
 
 def saying(*pieces: bytes, then: str = "wait") -> Handler:
@@ -299,7 +295,7 @@ HELLO = b"SSH-2.0-OpenSSH_9.2\r\n"
         (saying(b"SSH-"), FailureClass.TIMEOUT),
     ],
 )
-async def test_a_greeting_gets_its_class(
+async def test_greetings_get_their_failure_class(
     prober: Prober, handler: Handler, failure: FailureClass | None
 ) -> None:
     async with serving(handler) as port:
@@ -321,10 +317,11 @@ async def test_a_greeting_gets_its_class(
         (saying(HELLO, then="reset"), FailureClass.CONNECT_ERROR),
     ],
 )
-async def test_a_key_exchange_and_a_login_that_fail_get_their_class(
+async def test_failed_key_exchanges_and_logins_get_their_failure_class(
     prober: Prober, handler: Handler, failure: FailureClass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The library lets go by itself: whoever had to wait for this would take too long.
+    # The library must close the connection itself: waiting for this timeout would exceed the
+    # deadline.
     goodbye = "leadline.probes.net.asyncio_thread.GOODBYE_SECONDS"
     monkeypatch.setattr(goodbye, 2 * HANGS_SECONDS)
     login = {"username": USER, "password_ref": "ssh", "secrets": {"password": PASSWORD}}
@@ -350,7 +347,7 @@ REPLY = b"\x1f" + _named(_named(b"ssh-ed25519", bytes(32)), bytes(32))
 
 
 @given(st.lists(st.binary(min_size=1, max_size=90) | st.just(OFFER) | st.just(REPLY), max_size=4))
-def test_no_packets_whatever_they_hold_are_a_bug_of_ours(payloads: list[bytes]) -> None:
+def test_arbitrary_packets_are_no_probe_bug(payloads: list[bytes]) -> None:
     async def main() -> None:
         reach = make_reach(probe_policy())
         login = {"username": USER, "password_ref": "ssh", "secrets": {"password": PASSWORD}}
@@ -392,7 +389,7 @@ GROUP = b"diffie-hellman-group-exchange-sha256"
         ),
     ],
 )
-async def test_numbers_that_make_no_key_are_the_servers_fault(
+async def test_invalid_key_numbers_are_a_target_failure(
     prober: Prober, offer: bytes, reply: bytes
 ) -> None:
     login = {"username": USER, "password_ref": "ssh", "secrets": {"password": PASSWORD}}
@@ -403,7 +400,7 @@ async def test_numbers_that_make_no_key_are_the_servers_fault(
 
 
 @given(st.binary(max_size=300))
-def test_an_offer_is_read_or_is_no_offer(packet: bytes) -> None:
+def test_any_key_offer_is_read_or_refused(packet: bytes) -> None:
     good = bytes([4]) + OFFER + bytes(4)
     assert offered_host_keys(good) == {"ssh-ed25519"}
     with suppress(TargetFailure):
@@ -412,7 +409,7 @@ def test_an_offer_is_read_or_is_no_offer(packet: bytes) -> None:
         offered_host_keys(good[:30])
 
 
-async def test_a_closed_port_and_a_forbidden_address_get_their_class(prober: Prober) -> None:
+async def test_closed_ports_and_forbidden_addresses_get_their_class(prober: Prober) -> None:
     for config in ({}, {"host_key_sha256": "SHA256:" + "A" * 43}):
         with refusing_port(HOST) as port:
             refused = await prober.check("ssh", f"{HOST}:{port}", **config)
@@ -421,7 +418,7 @@ async def test_a_closed_port_and_a_forbidden_address_get_their_class(prober: Pro
         assert blocked.msg == message(FailureClass.TARGET_BLOCKED, "169.254.169.254")
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def told(**config: object) -> list[str]:
         return [f.field for f in validate("ssh", "box.example:22", None, config, [])]
 

@@ -1,4 +1,4 @@
-"""Scenarios run against a shop that has sessions, orders and redirects; and against others."""
+"""Scenarios run against a shop that has sessions, orders and redirects, and against other peers."""
 
 import json
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ class Asked:
 
 @dataclass
 class Shop:
-    """Signs in whoever knows the password, by JSON; a session is a cookie and a token."""
+    """Accepts a JSON login with the password; a session is a cookie and a token."""
 
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
@@ -113,9 +113,7 @@ async def played(prober: Prober, *steps: dict[str, Any], **given: Any) -> Result
     )
 
 
-async def test_what_a_step_learns_goes_into_the_next_and_the_session_with_it(
-    prober: Prober, shop: Shop
-) -> None:
+async def test_variables_and_cookies_reach_the_next_step(prober: Prober, shop: Shop) -> None:
     orders = {
         "url": f"{shop.url}/orders?token={{{{token}}}}",
         "assert": [
@@ -134,9 +132,7 @@ async def test_what_a_step_learns_goes_into_the_next_and_the_session_with_it(
     assert second.path == "/orders?token=t%26k%2Fn"
 
 
-async def test_only_a_body_of_json_whose_type_is_not_named_gets_one(
-    prober: Prober, shop: Shop
-) -> None:
+async def test_only_a_json_body_gets_a_default_content_type(prober: Prober, shop: Shop) -> None:
     named = {"Content-Type": "application/vnd.shop+json"}
     for changed in ({"headers": named}, {"url": f"{shop.url}/form", "body": "user=mara"}):
         await played(prober, login(shop, extract=[], **changed))
@@ -145,13 +141,13 @@ async def test_only_a_body_of_json_whose_type_is_not_named_gets_one(
     assert form != "application/json"
 
 
-async def test_each_run_begins_without_cookies_or_variables(prober: Prober, shop: Shop) -> None:
+async def test_each_run_starts_without_cookies_and_variables(prober: Prober, shop: Shop) -> None:
     for _ in range(2):
         assert (await played(prober, login(shop))).outcome is RunOutcome.UP
     assert all("cookie" not in asked.headers for asked in shop.asked)
 
 
-async def test_a_cookie_of_a_redirect_goes_with_the_next_hop(prober: Prober, shop: Shop) -> None:
+async def test_a_cookie_of_a_redirect_is_sent_to_the_next_hop(prober: Prober, shop: Shop) -> None:
     moved = {
         "url": f"{shop.url}/moved",
         "assert": [{"kind": "body_contains", "op": "contains", "value": "tea"}],
@@ -159,7 +155,7 @@ async def test_a_cookie_of_a_redirect_goes_with_the_next_hop(prober: Prober, sho
     assert (await played(prober, login(shop), moved)).outcome is RunOutcome.UP
 
 
-async def test_a_redirect_that_is_asserted_is_not_followed(prober: Prober, shop: Shop) -> None:
+async def test_an_asserted_redirect_is_not_followed(prober: Prober, shop: Shop) -> None:
     moved = {
         "url": f"{shop.url}/moved",
         "assert": [{"kind": "status", "op": "eq", "value": 302}],
@@ -183,7 +179,7 @@ async def test_a_redirect_that_is_asserted_is_not_followed(prober: Prober, shop:
         ({"kind": "latency_ms", "op": "gt", "value": 60_000}, "latency_ms"),
     ],
 )
-async def test_a_failed_assertion_is_told_by_step_and_kind_and_nothing_that_was_seen(
+async def test_a_failed_assertion_reveals_only_step_and_kind(
     prober: Prober, shop: Shop, asserted: dict[str, Any], place: str
 ) -> None:
     second = login(shop, name="the secret name", **{"assert": [asserted]})
@@ -205,14 +201,12 @@ async def test_a_failed_assertion_is_told_by_step_and_kind_and_nothing_that_was_
         {"kind": "body_contains", "op": "ne", "value": "nowhere"},
     ],
 )
-async def test_a_held_assertion_is_up(prober: Prober, shop: Shop, asserted: dict[str, Any]) -> None:
+async def test_a_true_assertion_is_up(prober: Prober, shop: Shop, asserted: dict[str, Any]) -> None:
     second = login(shop, **{"assert": [asserted]})
     assert (await played(prober, login(shop), second)).outcome is RunOutcome.UP
 
 
-async def test_without_a_status_asserted_an_answer_outside_2xx_is_a_failure(
-    prober: Prober, shop: Shop
-) -> None:
+async def test_without_a_status_assertion_only_2xx_is_up(prober: Prober, shop: Shop) -> None:
     result = await played(prober, login(shop), {"url": f"{shop.url}/gone"})
     assert (result.msg, result.code) == (f"http_status step 2 {HOST}", 404)
 
@@ -224,14 +218,14 @@ async def test_without_a_status_asserted_an_answer_outside_2xx_is_a_failure(
         {"var": "v", "from": "header", "path": "x-missing"},
     ],
 )
-async def test_what_cannot_be_extracted_fails_its_step(
+async def test_a_failed_extraction_fails_its_step(
     prober: Prober, shop: Shop, extract: dict[str, Any]
 ) -> None:
     result = await played(prober, login(shop, extract=[extract]))
     assert result.msg == f"condition_failed step 1 extract {HOST}"
 
 
-async def test_more_than_a_variable_holds_is_not_cut(prober: Prober) -> None:
+async def test_an_oversized_variable_fails_its_step(prober: Prober) -> None:
     async def serve(stream: trio.SocketStream) -> None:
         await _read(stream)
         await stream.send_all(answer(b"x" * (VARIABLE_LONGEST + 1)))
@@ -242,7 +236,7 @@ async def test_more_than_a_variable_holds_is_not_cut(prober: Prober) -> None:
     assert result.msg == f"condition_failed step 1 extract {HOST}"
 
 
-async def test_a_header_that_an_answer_would_split_fails_the_step(prober: Prober) -> None:
+async def test_a_variable_that_would_split_a_header_fails_the_step(prober: Prober) -> None:
     async def serve(stream: trio.SocketStream) -> None:
         await _read(stream)
         await stream.send_all(answer(json.dumps({"v": "a\r\nX-Evil: 1"}).encode()))
@@ -254,9 +248,7 @@ async def test_a_header_that_an_answer_would_split_fails_the_step(prober: Prober
     assert result.msg == f"protocol_error step 2 headers {HOST}"
 
 
-async def test_a_secret_that_is_missing_or_that_no_header_carries_is_our_trouble(
-    prober: Prober, shop: Shop
-) -> None:
+async def test_missing_and_invalid_secrets_are_local_failures(prober: Prober, shop: Shop) -> None:
     lacking = await played(prober, login(shop), secrets={})
     assert lacking.unknown_reason is UnknownReason.MISSING_REFERENCE
     step = {"url": shop.url, "headers": {"Authorization": "{{secret:login}}"}}
@@ -266,14 +258,14 @@ async def test_a_secret_that_is_missing_or_that_no_header_carries_is_our_trouble
     assert shop.asked == []
 
 
-async def test_what_an_older_version_stored_and_we_cannot_read_is_our_trouble(
+async def test_an_unreadable_stored_scenario_is_a_local_failure(
     prober: Prober,
 ) -> None:
     result = await prober.check("synthetic", "", scenario={"steps": [{"url": "nothing"}]})
     assert result.unknown_reason is UnknownReason.BAD_DEFINITION
 
 
-async def test_another_origin_gets_no_secret_no_variable_and_no_cookie(
+async def test_another_origin_gets_no_secrets_variables_or_cookies(
     prober: Prober, shop: Shop
 ) -> None:
     other = Shop()
@@ -299,9 +291,7 @@ async def test_another_origin_gets_no_secret_no_variable_and_no_cookie(
     assert seen.body == ""
 
 
-async def test_a_step_that_nobody_answers_ends_with_the_deadline_and_is_named(
-    prober: Prober, shop: Shop
-) -> None:
+async def test_an_unanswered_step_times_out_and_is_named(prober: Prober, shop: Shop) -> None:
     async with serving(_say_nothing) as silent:
         result = await played(
             prober, login(shop), {"url": f"http://{HOST}:{silent}/"}, timeout_seconds=1

@@ -1,4 +1,4 @@
-"""TCP checks: a connection is enough; what is sent and answered is held against the conditions."""
+"""TCP checks: the connection, and conditions on the answer to the sent text."""
 
 import pytest
 import trio
@@ -28,7 +28,7 @@ async def endless(stream: trio.SocketStream) -> None:
         await stream.send_all(b"." * 65_536)
 
 
-async def test_a_connection_is_enough(prober: Prober) -> None:
+async def test_a_connection_is_up(prober: Prober) -> None:
     async with serving(silent) as port:
         target = f"127.0.0.1:{port}"
         assert (await prober.check("tcp", target)).outcome is RunOutcome.UP
@@ -42,13 +42,13 @@ async def test_a_connection_is_enough(prober: Prober) -> None:
         assert (await prober.check("tcp", target, "[CONNECTED] == false")).outcome is RunOutcome.UP
 
 
-async def test_a_banner_is_awaited_until_the_conditions_hold(
+async def test_a_banner_is_read_until_the_conditions_are_true(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(banner) as port:
         target = f"127.0.0.1:{port}"
         with monkeypatch.context() as patient:
-            # Whoever waits for more until it is quiet waits until the deadline, and is not up.
+            # A probe that waits for a quiet connection reaches its deadline, and is not up.
             patient.setattr("leadline.probes.kinds.tcp.QUIET_SECONDS", 3_600)
             good = await prober.check("tcp", target, "[BODY] matches ^220 .*ESMTP")
         bad = await prober.check("tcp", target, "[BODY] contains POP3", timeout_seconds=3)
@@ -56,7 +56,7 @@ async def test_a_banner_is_awaited_until_the_conditions_hold(
     assert bad.msg == "condition_failed 127.0.0.1"
 
 
-async def test_what_is_sent_is_answered(prober: Prober) -> None:
+async def test_conditions_apply_to_the_answer(prober: Prober) -> None:
     async with serving(echo) as port:
         target = f"127.0.0.1:{port}"
         good = await prober.check("tcp", target, "[BODY] == you said PING", send="PING\r\n")
@@ -65,7 +65,7 @@ async def test_what_is_sent_is_answered(prober: Prober) -> None:
     assert bad.msg == "condition_failed 127.0.0.1"
 
 
-async def test_silence_where_an_answer_is_wanted_is_a_time_out(prober: Prober) -> None:
+async def test_silence_with_a_body_condition_is_a_timeout(prober: Prober) -> None:
     async with serving(silent) as port:
         result = await prober.check("tcp", f"127.0.0.1:{port}", "[BODY] exists", timeout_seconds=1)
     assert (result.outcome, result.msg) == (RunOutcome.DOWN, "timeout 127.0.0.1")

@@ -1,4 +1,4 @@
-"""TLS checks: good, ending, ended and foreign certificates, at once and behind STARTTLS."""
+"""TLS checks: valid, expiring, expired and untrusted certificates, directly and with STARTTLS."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,7 +23,7 @@ def down(failure: FailureClass) -> str:
 
 
 def lasting(authority: trustme.CA, **time: float) -> trustme.LeafCert:
-    """A certificate that ends that much from now."""
+    """Returns a certificate that expires this much later than now."""
     ends = datetime.now(UTC) + timedelta(**time)
     return authority.issue_cert(HOST, not_before=ends - timedelta(days=90), not_after=ends)
 
@@ -33,7 +33,7 @@ async def nothing_first(stream: trio.SocketStream) -> None:
 
 
 async def heard(stream: trio.SocketStream, expected: bytes) -> None:
-    """Reads just what is expected, not a byte of what follows."""
+    """Reads exactly the expected bytes."""
     got = b""
     while len(got) < len(expected):
         more = await stream.receive_some(len(expected) - len(got))
@@ -69,7 +69,7 @@ STARTTLS = {"smtp": smtp, "imap": imap, "postgres": postgres}
 async def secured(
     certificate: trustme.LeafCert, dialogue: Dialogue = nothing_first
 ) -> AsyncIterator[str]:
-    """The target of a server that shakes hands after its dialogue."""
+    """The target of a server that performs the TLS handshake after its dialogue."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     certificate.configure_cert(context)
 
@@ -86,7 +86,7 @@ async def secured(
 # Certificates.
 
 
-async def test_a_certificate_that_lasts_is_up_and_its_end_can_be_read(
+async def test_a_valid_certificate_is_up_with_its_expiry(
     prober: Prober, authority: trustme.CA
 ) -> None:
     async with secured(lasting(authority, days=30, minutes=5)) as target:
@@ -110,7 +110,7 @@ async def test_a_certificate_that_lasts_is_up_and_its_end_can_be_read(
         ({"minutes": -5}, {"warn_days": 0}, FailureClass.TLS_ERROR),
     ],
 )
-async def test_a_certificate_that_ends_soon_is_down_unless_that_is_not_soon(
+async def test_a_certificate_within_warn_days_is_down(
     prober: Prober,
     authority: trustme.CA,
     time_left: dict[str, float],
@@ -122,7 +122,7 @@ async def test_a_certificate_that_ends_soon_is_down_unless_that_is_not_soon(
     assert result.msg == (down(failure) if failure else "")
 
 
-async def test_conditions_replace_the_bound_and_not_the_need_of_a_valid_certificate(
+async def test_conditions_replace_warn_days_but_not_validity(
     prober: Prober, authority: trustme.CA
 ) -> None:
     async with secured(lasting(authority, days=3)) as target:
@@ -150,7 +150,7 @@ async def test_a_certificate_of_another_host_or_authority_is_a_tls_error(
     assert other.msg == down(FailureClass.TLS_ERROR)
 
 
-async def test_a_peer_without_tls_is_a_tls_error_and_a_silent_one_a_time_out(
+async def test_a_peer_without_tls_is_a_tls_error(
     prober: Prober,
 ) -> None:
     async def plain(stream: trio.SocketStream) -> None:
@@ -174,7 +174,7 @@ async def test_a_peer_without_tls_is_a_tls_error_and_a_silent_one_a_time_out(
 
 
 @pytest.mark.parametrize("protocol", STARTTLS)
-async def test_a_certificate_behind_starttls_is_seen(
+async def test_certificates_with_starttls(
     prober: Prober, authority: trustme.CA, protocol: str
 ) -> None:
     async with secured(lasting(authority, days=30), STARTTLS[protocol]) as target:
@@ -213,10 +213,10 @@ BUSY = {"smtp": [(b"421 later\r\n", 0)], "imap": [(b"* BYE later\r\n", 0)], "pos
     ],
     ids=["no tls", "injected", "words", "endless", "busy"],
 )
-async def test_a_peer_that_does_not_start_tls_gets_its_class(
+async def test_a_peer_without_starttls_gets_its_failure_class(
     prober: Prober, scripts: dict[str, list[tuple[bytes, int]]], failure: FailureClass
 ) -> None:
-    """A script is what is sent, and how many bytes are read after it."""
+    """A script has pairs: the bytes to send, and the number of bytes to read after them."""
     for protocol, script in scripts.items():
 
         async def play(stream: trio.SocketStream, script: list[tuple[bytes, int]] = script) -> None:
@@ -241,7 +241,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, authority: trus
         await leaves_nothing(lambda: prober.check("tls", target, starttls="smtp"))
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def told(**config: object) -> list[str]:
         return [f.field for f in validate("tls", "app.example:443", None, config, [])]
 

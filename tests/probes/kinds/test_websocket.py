@@ -1,4 +1,4 @@
-"""WebSocket checks against a real server, plain and by TLS; and against peers that are none."""
+"""WebSocket checks against a real server, with and without TLS, and against malformed peers."""
 
 import base64
 import hashlib
@@ -30,7 +30,9 @@ def down(failure: FailureClass) -> str:
 
 
 class Echo:
-    """Echoes, after its headers when asked for /headers; greets on /greet. Keeps how it ended."""
+    """Echoes messages, sends the headers for /headers and a greeting on /greet, and stores the
+    close code.
+    """
 
     def __init__(self) -> None:
         self._ending, self.ended = trio.open_memory_channel[int](8)
@@ -69,7 +71,7 @@ class Echo:
 async def echo_server(
     certificate: trustme.LeafCert | None = None,
 ) -> AsyncIterator[tuple[Echo, str]]:
-    """The server and the part of its URL before the path."""
+    """Yields the server and the part of its URL before the path."""
     context = None
     if certificate is not None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -81,10 +83,10 @@ async def echo_server(
         nursery.cancel_scope.cancel()
 
 
-# Against a real one.
+# A real server.
 
 
-async def test_an_opened_handshake_is_up_and_is_closed_properly(prober: Prober) -> None:
+async def test_a_completed_handshake_is_up_and_closed_properly(prober: Prober) -> None:
     async with echo_server() as (echo, url):
         plain = await prober.check("websocket", url)
         read = await prober.check(
@@ -119,7 +121,7 @@ async def test_an_opened_handshake_is_up_and_is_closed_properly(prober: Prober) 
         ("/guarded", ["[STATUS] == 101"], {}, FailureClass.CONDITION_FAILED),
     ],
 )
-async def test_what_is_said_and_answered_decides(
+async def test_conditions_apply_to_the_received_message(
     prober: Prober,
     path: str,
     conditions: list[str],
@@ -133,13 +135,13 @@ async def test_what_is_said_and_answered_decides(
         assert result.code == 401
 
 
-async def test_a_wanted_message_that_does_not_come_is_a_time_out(prober: Prober) -> None:
+async def test_a_missing_message_is_a_timeout(prober: Prober) -> None:
     async with echo_server() as (_, url):
         result = await prober.check("websocket", url, "[RESULT] exists", timeout_seconds=1)
     assert result.msg == down(FailureClass.TIMEOUT)
 
 
-async def test_by_tls_the_certificate_is_verified_and_its_end_known(
+async def test_the_tls_certificate_is_verified_and_its_expiry_known(
     prober: Prober, authority: trustme.CA
 ) -> None:
     async with echo_server(authority.issue_cert(HOST)) as (_, url):
@@ -157,7 +159,9 @@ async def test_by_tls_the_certificate_is_verified_and_its_end_known(
 
 
 async def test_cancelled_runs_leave_nothing_open(prober: Prober, authority: trustme.CA) -> None:
-    """Servers of ours, as the real one itself keeps for a minute what left before its handshake."""
+    """Servers of the tests, because the real one keeps connections that left before the handshake
+    for a minute.
+    """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(HOST).configure_cert(context)
 
@@ -174,7 +178,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, authority: trus
         await leaves_nothing(lambda: prober.check("websocket", f"wss://{HOST}:{port}"))
 
 
-# Against others.
+# Malformed peers.
 
 
 def raw(
@@ -184,8 +188,8 @@ def raw(
     at_goodbye: bytes = b"",
     goodbyes_ns: list[int] | None = None,
 ) -> Handler:
-    """Accepts the handshake, says these frames, and ends what it says, or resets. When it hears a
-    goodbye stands in `goodbyes_ns`.
+    """Accepts the handshake, sends these frames, and closes or resets. `goodbyes_ns` has the
+    instants of received close frames.
     """
 
     async def handle(stream: trio.SocketStream) -> None:
@@ -272,17 +276,17 @@ TEXT = b"\x81\x02ok"
         (raw(b"\x81\x05on", reset=True), FailureClass.CONNECT_ERROR, None),
     ],
 )
-async def test_an_odd_answer_gets_its_class(
+async def test_malformed_answers_get_their_failure_class(
     prober: Prober, handler: Handler, failure: FailureClass, code: int | None
 ) -> None:
     async with serving(handler) as port:
         target = f"ws://{HOST}:{port}/"
-        # Twenty thousand pings are answered one by one: seconds, where a machine has no time.
+        # The probe answers twenty thousand pings one by one, which takes seconds on a busy machine.
         result = await prober.check("websocket", target, "[RESULT] exists", timeout_seconds=60)
     assert (result.msg, result.code) == (down(failure), code), result.bug
 
 
-async def test_what_comes_before_the_close_counts_and_a_missing_close_is_no_failure(
+async def test_messages_before_a_close_count_and_the_close_is_optional(
     prober: Prober,
 ) -> None:
     async with serving(raw(TEXT + b"\x88\x02\x03\xe8")) as port:
@@ -297,10 +301,12 @@ async def test_what_comes_before_the_close_counts_and_a_missing_close_is_no_fail
         )
     assert closed.outcome is pieces.outcome is mute.outcome is RunOutcome.UP, (closed, pieces, mute)
     until_goodbye_us = (goodbyes_ns[0] - began_ns) // 1_000
-    assert mute.phases.total_us <= until_goodbye_us, "the goodbye is no part of the latency"
+    assert mute.phases.total_us <= until_goodbye_us, (
+        "the closing handshake is not part of the latency"
+    )
 
 
-async def test_a_ping_that_crosses_our_goodbye_is_no_failure(prober: Prober) -> None:
+async def test_a_ping_that_crosses_the_close_is_no_failure(prober: Prober) -> None:
     handle = raw(MUTE, at_goodbye=b"\x89\x04ping\x88\x02\x03\xe8")
     async with serving(handle) as port:
         for _ in range(20):
@@ -308,7 +314,7 @@ async def test_a_ping_that_crosses_our_goodbye_is_no_failure(prober: Prober) -> 
             assert result.outcome is RunOutcome.UP, result.bug
 
 
-async def test_silence_dripping_and_a_closed_port_get_their_class(prober: Prober) -> None:
+async def test_silence_slow_bytes_and_a_closed_port_get_their_class(prober: Prober) -> None:
     async def silent(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()
 
@@ -329,7 +335,7 @@ async def test_silence_dripping_and_a_closed_port_get_their_class(prober: Prober
 
 
 @given(st.binary(max_size=200))
-def test_no_frames_whatever_they_hold_are_a_bug_of_ours(said: bytes) -> None:
+def test_arbitrary_frames_are_no_probe_bug(said: bytes) -> None:
     from leadline.probes.net.egress import make_reach
     from leadline.probes.net.egress_policy import probe_policy
 
@@ -347,7 +353,7 @@ def test_no_frames_whatever_they_hold_are_a_bug_of_ours(said: bytes) -> None:
     trio.run(main)
 
 
-def test_a_definition_is_refused_where_it_could_not_run() -> None:
+def test_invalid_definitions_are_refused() -> None:
     def told(target: str = "wss://a.example/live", **config: object) -> list[str]:
         return [f.field for f in validate("websocket", target, None, config, [])]
 

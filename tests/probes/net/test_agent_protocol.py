@@ -1,4 +1,4 @@
-"""Messages between a server and its agents: settings in strings, capabilities, generations."""
+"""Messages between a server and its agents: settings as strings, capabilities, generations."""
 
 from leadline.probes.jobs.agent_protocol import (
     Generation,
@@ -9,7 +9,7 @@ from leadline.probes.jobs.agent_protocol import (
 )
 
 
-def test_every_setting_is_spelt_as_a_string_and_none_is_left_out() -> None:
+def test_every_setting_is_encoded_as_a_string() -> None:
     config = {
         "text": "a b",
         "yes": True,
@@ -31,12 +31,12 @@ def test_every_setting_is_spelt_as_a_string_and_none_is_left_out() -> None:
     }
 
 
-def test_a_monitor_with_secrets_needs_a_carrier_that_keeps_them() -> None:
+def test_a_monitor_with_secrets_needs_a_carrier_for_passwords() -> None:
     assert generation_of("http", has_secrets=False) is Generation.PLAIN
     assert generation_of("http", has_secrets=True) is Generation.PASSWORDS
 
 
-def test_any_agent_is_capable_of_a_type_without_a_capability_of_its_own() -> None:
+def test_types_without_a_capability_run_on_any_agent() -> None:
     assert is_capable("http", ())
     assert read_kinds(" a, b,,a ") == {"a", "b"}
     assert read_kinds("") == frozenset()

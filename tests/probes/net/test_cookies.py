@@ -1,4 +1,4 @@
-"""A conversation keeps the cookies that it is given, whatever else is written beside them."""
+"""The cookie jar keeps cookies regardless of malformed attributes and other cookies."""
 
 import warnings
 
@@ -28,21 +28,21 @@ def kept(*set_cookies: str, url: str = URL) -> str:
     "odd",
     ["c=d; max-age", "c=d; Max-Age=" + "9" * 400, "c=d; max-age=soon", 'c=d; max-age="60"; path=/'],
 )
-def test_an_odd_age_costs_neither_its_cookie_nor_the_others(odd: str) -> None:
+def test_a_malformed_max_age_keeps_all_cookies(odd: str) -> None:
     assert set(kept("session=1; HttpOnly", odd).split("; ")) == {"session=1", "c=d"}
 
 
 @pytest.mark.parametrize("age", ["0", "-1", "-" + "9" * 400])
-def test_an_age_that_is_over_ends_the_cookie(age: str) -> None:
+def test_an_expired_max_age_deletes_the_cookie(age: str) -> None:
     assert kept("a=b", f"a=; max-age={age}") == ""
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join))
-def test_whatever_is_set_costs_the_session_nothing(odd: str) -> None:
+def test_malformed_cookies_keep_the_session_cookie(odd: str) -> None:
     assert "session=1" in kept("session=1; path=/; secure", "z" + odd).split("; ")
 
 
-def test_another_host_gets_nothing_and_plain_text_nothing_secure() -> None:
+def test_cookies_are_bound_to_host_and_secure_transport() -> None:
     jar = Jar()
     jar.take(URL, ["a=b", "s=t; secure", "f=g; domain=evil.example", "h=i; domain=example"])
     assert jar.header_for("https://evil.example/") == ""
@@ -50,7 +50,7 @@ def test_another_host_gets_nothing_and_plain_text_nothing_secure() -> None:
     assert jar.header_for("http://shop.example/a/b") == "a=b"
 
 
-def test_what_is_over_the_bound_is_not_kept() -> None:
+def test_the_number_of_cookies_is_limited() -> None:
     jar = Jar()
     for number in range(20):
         jar.take(URL, [f"c{number}-{one}=x" for one in range(50)])

@@ -1,4 +1,6 @@
-"""Whose trouble a failed connection is: what is said at once is ours, later the network's."""
+"""Local and target failures of a connection: an immediate error is local, a later one comes from
+the network.
+"""
 
 import errno
 import socket
@@ -26,12 +28,12 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     numbers: dict[str, int] = {}
     whole = socket.socket
 
-    class Told(whole):  # type: ignore[misc,valid-type]
+    class FailingSocket(whole):  # type: ignore[misc,valid-type]
         def connect_ex(self, address: tuple[str, int]) -> int:
             number = numbers.get(address[0])
             return number if number is not None else int(super().connect_ex(address))
 
-    monkeypatch.setattr("leadline.probes.net.sockets.socket.socket", Told)
+    monkeypatch.setattr("leadline.probes.net.sockets.socket.socket", FailingSocket)
     return numbers
 
 
@@ -45,7 +47,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         (errno.ENOBUFS, UnknownReason.LOCAL_RESOURCES),
     ],
 )
-async def test_what_never_left_this_host_is_ours(
+async def test_an_immediate_error_is_a_local_failure(
     prober: Prober, at_once: dict[str, int], number: int, reason: UnknownReason
 ) -> None:
     at_once["127.0.0.1"] = number
@@ -62,7 +64,7 @@ async def test_what_never_left_this_host_is_ours(
         (errno.ECONNRESET, FailureClass.CONNECT_ERROR),
     ],
 )
-async def test_what_the_network_says_is_the_target_s(
+async def test_a_network_error_is_a_target_failure(
     prober: Prober, at_once: dict[str, int], number: int, failure: FailureClass
 ) -> None:
     at_once["127.0.0.1"] = number
@@ -71,7 +73,7 @@ async def test_what_the_network_says_is_the_target_s(
     assert caught.value.failure is failure
 
 
-async def test_a_host_without_ipv6_reaches_what_has_both_and_judges_by_what_it_can_reach(
+async def test_a_host_without_ipv6_uses_ipv4_addresses(
     prober: Prober, at_once: dict[str, int], names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A run that waits for an address that has failed reaches its deadline, and is not up.
@@ -90,7 +92,7 @@ async def test_a_host_without_ipv6_reaches_what_has_both_and_judges_by_what_it_c
     assert closed.msg == "connect_refused both.example"
 
 
-async def test_an_address_that_we_could_not_try_leaves_the_question_open(
+async def test_an_address_that_could_not_be_tried_is_unknown(
     prober: Prober, at_once: dict[str, int], names: Names
 ) -> None:
     at_once["127.0.0.2"] = errno.ENOBUFS
@@ -99,7 +101,7 @@ async def test_an_address_that_we_could_not_try_leaves_the_question_open(
     assert result.unknown_reason is UnknownReason.LOCAL_RESOURCES
 
 
-async def test_a_slow_address_does_not_keep_the_next_from_being_tried(
+async def test_the_next_address_is_tried_beside_a_slow_one(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first address never answers; the probe tries the second, which answers."""
@@ -137,14 +139,12 @@ async def test_an_address_has_a_head_start_of_a_quarter_of_a_second(
     connection = await dial(resolver, probe_policy(), "slow.example", 1, Stopwatch())
     connection.stream.socket.close()
     assert connection.address == addresses[2]
-    # By a clock that only moves while nothing else happens.
+    # The mock clock advances only while all tasks wait.
     assert [address for address, _ in tried] == addresses
     assert [seconds for _, seconds in tried] == pytest.approx([0, 0.25, 0.5])
 
 
-async def test_what_is_ours_is_told_as_ours_by_dialling_too(
-    prober: Prober, at_once: dict[str, int]
-) -> None:
+async def test_dialling_raises_local_failures(prober: Prober, at_once: dict[str, int]) -> None:
     at_once["::1"] = errno.EADDRNOTAVAIL
     with pytest.raises(LocalFailure) as caught:
         await prober.reach.dial("::1", 1, Stopwatch())

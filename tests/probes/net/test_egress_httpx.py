@@ -1,4 +1,4 @@
-"""httpx on the egress: addresses, redirects, bounds, cancellation, TLS, and the environment."""
+"""httpx on the egress: addresses, redirects, limits, cancellation, TLS, and the environment."""
 
 import gzip
 import ssl
@@ -62,7 +62,7 @@ async def failure_of(egress: Egress, url: str, seconds: float = HANGS_SECONDS) -
 
 @asynccontextmanager
 async def heard_by(reply: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
-    """The port of a server that gives one reply to everybody, and the heads that it was sent."""
+    """Yields the port of a server with one fixed reply, and the request heads that it received."""
     heads: list[bytes] = []
 
     async def handle(stream: trio.SocketStream) -> None:
@@ -74,7 +74,7 @@ async def heard_by(reply: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
-async def test_a_name_of_a_forbidden_address_is_not_connected_to(
+async def test_a_name_with_a_forbidden_address_is_blocked(
     prober: Prober, names: Names, address: str
 ) -> None:
     names.records[("inside.example", "A")] = [[address]]
@@ -103,7 +103,7 @@ async def test_the_address_is_checked_for_each_request_of_a_client(
     "place",
     ["/again", "http://169.254.169.254/", "ftp://a/", "http://[::1", "http://h:99999/", "//\xff:1"],
 )
-async def test_no_redirect_is_followed_wherever_it_leads(prober: Prober, place: str) -> None:
+async def test_redirects_are_not_followed(prober: Prober, place: str) -> None:
     head = f"HTTP/1.1 302 Found\r\ncontent-length: 0\r\nLocation: {place}\r\n\r\n"
     async with heard_by(head.encode("latin-1")) as (port, heads):
         response = await get(prober.reach, f"http://127.0.0.1:{port}/")
@@ -130,7 +130,7 @@ FRAMINGS: list[Callable[[bytes], bytes]] = [answer, chunked, packed, unframed]
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("size", [0, 1, BOUND, BOUND + 1, 50 * BOUND])
-async def test_a_body_is_read_up_to_the_bound(
+async def test_a_body_is_read_up_to_the_limit(
     prober: Prober, framing: Callable[[bytes], bytes], size: int
 ) -> None:
     async with serving(answering(framing(b"x" * size))) as port:
@@ -141,7 +141,7 @@ async def test_a_body_is_read_up_to_the_bound(
 
 
 def sending(piece: bytes) -> Handler:
-    """A server that sends one piece again and again."""
+    """A server that sends one piece repeatedly."""
 
     async def handle(stream: trio.SocketStream) -> None:
         while True:
@@ -158,7 +158,7 @@ def sending(piece: bytes) -> Handler:
         answering(b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * 10_000 + b"\r\n"),
     ],
 )
-async def test_a_head_over_its_bounds_is_too_large(prober: Prober, handler: Handler) -> None:
+async def test_an_oversized_head_is_too_large(prober: Prober, handler: Handler) -> None:
     async with serving(handler) as port:
         assert await failure_of(prober.reach, f"http://127.0.0.1:{port}/") == "response_too_large"
 
@@ -174,12 +174,14 @@ async def test_a_head_over_its_bounds_is_too_large(prober: Prober, handler: Hand
         (answer(b"x", "200 OK", "content-encoding: br"), "protocol_error"),
     ],
 )
-async def test_what_is_no_answer_has_its_class(prober: Prober, reply: bytes, expected: str) -> None:
+async def test_invalid_answers_get_their_failure_class(
+    prober: Prober, reply: bytes, expected: str
+) -> None:
     async with serving(answering(reply)) as port:
         assert await failure_of(prober.reach, f"http://127.0.0.1:{port}/") == expected
 
 
-async def test_where_there_is_no_server_the_connection_is_refused(prober: Prober) -> None:
+async def test_a_closed_port_is_connect_refused(prober: Prober) -> None:
     assert await failure_of(prober.reach, "http://127.0.0.1:1/") == "connect_refused"
 
 
@@ -196,14 +198,14 @@ async def half_a_body(stream: trio.SocketStream) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("handler", [silent, half_a_body])
-async def test_a_server_that_never_answers_is_left_with_nothing_open(
+async def test_a_timeout_leaves_no_connection_open(
     prober: Prober, handler: Handler, scheme: str
 ) -> None:
     async with serving(handler) as port:
         url = f"{scheme}://127.0.0.1:{port}/"
 
         async def ask() -> None:
-            # A plain answer is no handshake: that attempt fails at once.
+            # A plain answer is no TLS handshake: that attempt fails without waiting.
             with suppress(TargetFailure):
                 await get(prober.reach, url, body=b"x" * 99)
             await wait_all_tasks_blocked(cushion=0.01)
@@ -217,7 +219,7 @@ async def test_a_server_that_never_answers_is_left_with_nothing_open(
             await wait_all_tasks_blocked(cushion=0.01)
 
 
-async def test_each_step_has_a_bound_of_its_own(prober: Prober, names: Names) -> None:
+async def test_each_step_has_its_own_timeout(prober: Prober, names: Names) -> None:
     names.records[("slow.example", "A")] = [None]
     assert await failure_of(prober.reach, "http://slow.example/", 0.1) == "connect_timeout"
     for handler, scheme in ((silent, "http"), (silent, "https"), (half_a_body, "http")):
@@ -276,7 +278,7 @@ async def test_no_proxy_netrc_or_cookie_of_the_environment_is_used(
         assert b"connection: close" in head
 
 
-async def test_a_request_is_sent_as_it_was_given(prober: Prober) -> None:
+async def test_a_request_is_sent_unchanged(prober: Prober) -> None:
     async with heard_by(answer()) as (port, heads):
         url = f"http://127.0.0.1:{port}/a/../b%2F?q=[1]&r='%zz"
         await get(prober.reach, url, headers={"x-text": "grün"}, body=b"said")
@@ -289,7 +291,7 @@ async def test_a_request_is_sent_as_it_was_given(prober: Prober) -> None:
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
-async def test_a_request_that_is_taken_back_leaves_nothing_open(
+async def test_a_cancelled_request_leaves_nothing_open(
     prober: Prober, framing: Callable[[bytes], bytes]
 ) -> None:
     async with serving(answering(framing(b"x" * 5 * BOUND))) as port:
@@ -297,7 +299,7 @@ async def test_a_request_that_is_taken_back_leaves_nothing_open(
         await leaves_nothing(partial(get, prober.reach, url, body=b"said"))
 
 
-async def test_a_request_by_tls_that_is_taken_back_leaves_nothing_open(
+async def test_a_cancelled_tls_request_leaves_nothing_open(
     prober: Prober, authority: trustme.CA
 ) -> None:
     async with serving_tls(authority.issue_cert("127.0.0.1"), answer(b"safe")) as port:
@@ -309,7 +311,7 @@ async def test_a_request_by_tls_that_is_taken_back_leaves_nothing_open(
     [{"x-a": "a\nb"}, {"a b": "c"}, {"content-length": "7"}],
     ids=["value", "name", "length"],
 )
-async def test_a_header_that_may_not_be_sent_is_a_failure_with_a_class(
+async def test_an_invalid_header_gets_a_failure_class(
     prober: Prober, headers: dict[str, str]
 ) -> None:
     async with heard_by(answer()) as (port, _):

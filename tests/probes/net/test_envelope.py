@@ -1,4 +1,4 @@
-"""An envelope opens with the token and the job it was sealed for, and with no other."""
+"""An envelope opens only with the token and the job that it was sealed for."""
 
 import json
 from datetime import UTC, datetime
@@ -37,39 +37,39 @@ def job(carrier: int = Generation.PASSWORDS, **changes: Any) -> Job:
 
 
 def sealed(contents: Contents, token: str = TOKEN, **changes: Any) -> dict[str, Any]:
-    """As an agent receives it."""
+    """Returns the sealed job as an agent receives it."""
     made = seal(job(**changes), contents, token, b"s" * 32, b"n" * 12)
     received: dict[str, Any] = json.loads(msgspec.json.encode(made))
     return received
 
 
 @given(st.dictionaries(texts, texts, max_size=5), st.dictionaries(texts, texts, max_size=5), texts)
-def test_what_was_sealed_is_what_is_opened(
+def test_an_envelope_survives_a_round_trip(
     config: dict[str, str], secrets: dict[str, str], target: str
 ) -> None:
     contents = Contents(config=config, secrets=secrets)
     assert open_envelope(sealed(contents, target=target), TOKEN) == contents
 
 
-def test_nothing_of_a_secret_stands_beside_it() -> None:
+def test_a_secret_is_only_inside_the_envelope() -> None:
     received = sealed(Contents(secrets={"password": "horse-battery"}))
     assert "horse-battery" not in json.dumps(received)
 
 
-def test_another_token_does_not_open_it() -> None:
+def test_another_token_does_not_open_an_envelope() -> None:
     with pytest.raises(BadEnvelope, match="does not open"):
         open_envelope(sealed(Contents()), TOKEN[:-1] + "b")
 
 
 @pytest.mark.parametrize("field", sorted(json.loads(msgspec.json.encode(job()))))
-def test_it_is_bound_to_every_field_of_its_job(field: str) -> None:
+def test_an_envelope_is_bound_to_every_field_of_its_job(field: str) -> None:
     received = sealed(Contents())
     received[field] = {"carrier": 1}.get(field, "other")
     with pytest.raises(BadEnvelope, match="does not open"):
         open_envelope(received, TOKEN)
 
 
-def test_a_field_that_was_added_or_left_out_breaks_it() -> None:
+def test_an_added_or_omitted_field_breaks_an_envelope() -> None:
     received = sealed(Contents())
     with pytest.raises(BadEnvelope, match="does not open"):
         open_envelope(received | {"more": 1}, TOKEN)
@@ -78,14 +78,14 @@ def test_a_field_that_was_added_or_left_out_breaks_it() -> None:
         open_envelope(received, TOKEN)
 
 
-def test_a_field_of_a_newer_server_is_bound_and_does_no_harm() -> None:
-    """What a newer server seals with a field that this version does not know, opens here."""
+def test_an_unknown_field_of_a_newer_server_is_authenticated() -> None:
+    """A field that only a newer server knows is authenticated, and the envelope opens here."""
     received = sealed(Contents(secrets={"password": "x"}))
     struct = msgspec.convert({k: v for k, v in received.items() if k != "envelope"}, Job)
     assert struct == job()
 
 
-def test_one_older_than_its_carrier_is_refused_whatever_it_holds() -> None:
+def test_an_envelope_older_than_its_carrier_is_refused() -> None:
     made = seal(job(), Contents(), TOKEN, b"s" * 32, b"n" * 12)
     received = json.loads(msgspec.json.encode(made))
     received["carrier"] = int(Generation.SCENARIOS)
@@ -103,12 +103,12 @@ def test_one_older_than_its_carrier_is_refused_whatever_it_holds() -> None:
         {"kind": "credentials@2", "salt": 1, "nonce": "", "ciphertext": ""},
     ],
 )
-def test_garbage_is_told_so(envelope: object) -> None:
+def test_garbage_is_refused_as_unreadable(envelope: object) -> None:
     with pytest.raises(BadEnvelope, match="cannot be read"):
         open_envelope(sealed(Contents()) | {"envelope": envelope}, TOKEN)
 
 
-def test_an_unknown_kind_is_told_so() -> None:
+def test_an_unknown_kind_is_refused() -> None:
     received = sealed(Contents())
     received["envelope"]["kind"] = "plain@1"
     with pytest.raises(BadEnvelope, match="of a kind that is not known"):
@@ -116,6 +116,6 @@ def test_an_unknown_kind_is_told_so() -> None:
 
 
 @pytest.mark.parametrize(("salt", "nonce"), [(b"s", b"n" * 12), (b"s" * 32, b"")])
-def test_randomness_of_another_length_is_a_fault_of_ours(salt: bytes, nonce: bytes) -> None:
+def test_salt_and_nonce_must_have_their_length(salt: bytes, nonce: bytes) -> None:
     with pytest.raises(ValueError, match="random bytes"):
         seal(job(), Contents(), TOKEN, salt, nonce)

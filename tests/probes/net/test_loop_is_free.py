@@ -1,7 +1,8 @@
-"""What targets say costs the loop a bounded time: long work goes to a thread, the rest in pieces.
+"""The answers of targets block the loop for a bounded time: long work runs in a thread, the rest in
+pieces.
 
-No time is measured here. A check whose work belongs in a thread cannot be made while no thread is
-to be had, and one that is short can: so it shows where the work is done.
+The tests measure no time. While no thread is available, a check that needs a thread is unknown, and
+a short one succeeds; this shows where the work is done.
 """
 
 import subprocess
@@ -22,13 +23,13 @@ from leadline.probes.net.http_exchange import HttpRequest, HttpResponse, RawResp
 from tests.support.peers.servers import Names, Prober, answer, answering, serving
 
 HOST = "127.0.0.1"
-# The slowest kind of pattern there is: RE2 gives up its fast machine for it.
+# The slowest type of pattern: RE2 cannot use its fast automaton for it.
 SLOW = r"(((a?){10}){10}){3}b$"
 
 
 @pytest.fixture
 def threadless(prober: Prober) -> Iterator[Prober]:
-    """Every thread that checks may hold is taken."""
+    """A prober without a free thread."""
     threads = trio.CapacityLimiter(1)
     threads.acquire_on_behalf_of_nowait("another check")
     yield prober.with_(threads=threads)
@@ -46,7 +47,7 @@ def threadless(prober: Prober) -> Iterator[Prober]:
         (b'{"status": "UP"}' + b" " * 1_000_000, "[BODY].status == UP", True),
     ],
 )
-async def test_what_is_long_to_judge_is_judged_in_a_thread(
+async def test_expensive_conditions_run_in_a_thread(
     prober: Prober, threadless: Prober, body: bytes, condition: str, long: bool
 ) -> None:
     async with serving(answering(answer(body))) as port:
@@ -58,7 +59,7 @@ async def test_what_is_long_to_judge_is_judged_in_a_thread(
     assert result.unknown_reason is reason, result
 
 
-async def test_a_banner_is_judged_in_a_thread_where_that_is_long(
+async def test_an_expensive_condition_on_a_banner_runs_in_a_thread(
     prober: Prober, threadless: Prober
 ) -> None:
     async def talk(stream: trio.SocketStream) -> None:
@@ -73,7 +74,7 @@ async def test_a_banner_is_judged_in_a_thread_where_that_is_long(
 
 
 class Answering(trio.abc.Stream):
-    """Answers at once with as much as is asked for; keeps how much that was, each time."""
+    """Returns as many bytes as are requested, without waiting, and records each requested size."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -101,7 +102,7 @@ async def exchange(stream: Answering) -> RawResponse:
     return await http1.exchange(stream, request, Stopwatch(), "us")  # type: ignore[arg-type]
 
 
-async def test_a_body_in_tiny_chunks_is_taken_in_small_pieces() -> None:
+async def test_a_body_of_tiny_chunks_is_read_in_small_pieces() -> None:
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     stream = Answering(head + b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n")
     response = await exchange(stream)
@@ -109,7 +110,7 @@ async def test_a_body_in_tiny_chunks_is_taken_in_small_pieces() -> None:
     assert max(stream.asked) <= 4_096
 
 
-async def test_a_head_of_too_many_lines_is_not_read_line_by_line(prober: Prober) -> None:
+async def test_a_head_with_too_many_lines_is_too_large(prober: Prober) -> None:
     with pytest.raises(TargetFailure) as failed:
         await exchange(Answering(b"HTTP/1.1 200 OK\r\n" + b"a:\r\n" * 12_000 + b"\r\n"))
     assert failed.value.failure is FailureClass.RESPONSE_TOO_LARGE
@@ -120,13 +121,13 @@ async def test_a_head_of_too_many_lines_is_not_read_line_by_line(prober: Prober)
     assert result.msg == message(FailureClass.RESPONSE_TOO_LARGE, HOST)
 
 
-# Names.
+# DNS.
 
 MANY = [f"10.0.{n >> 8}.{n & 255}" for n in range(1_900)]
 
 
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
-async def test_an_answer_of_many_records_is_read_in_a_thread(
+async def test_a_dns_answer_with_many_records_is_parsed_in_a_thread(
     prober: Prober, threadless: Prober, names: Names, transport: str
 ) -> None:
     names.records |= {("many.test", "A"): [MANY], ("one.test", "A"): [MANY[:1]]}
@@ -138,7 +139,7 @@ async def test_an_answer_of_many_records_is_read_in_a_thread(
     assert many.unknown_reason is UnknownReason.LOCAL_RESOURCES
 
 
-async def test_an_answer_of_more_records_than_any_zone_has_is_too_large(
+async def test_a_dns_answer_with_too_many_records_is_too_large(
     prober: Prober, names: Names
 ) -> None:
     names.records |= {("more.test", "A"): [[f"10.0.{n >> 8}.{n & 255}" for n in range(2_500)]]}
@@ -147,9 +148,7 @@ async def test_an_answer_of_more_records_than_any_zone_has_is_too_large(
     assert result.msg == message(FailureClass.RESPONSE_TOO_LARGE, "more.test")
 
 
-async def test_of_many_addresses_of_a_host_only_the_first_are_read(
-    prober: Prober, names: Names
-) -> None:
+async def test_only_the_first_addresses_of_a_host_are_parsed(prober: Prober, names: Names) -> None:
     names.records |= {("many.test", "A"): [["127.0.0.1", *MANY]]}
     wire = names.reply(dns.message.make_query("many.test", "A").to_wire())
     assert wire is not None
@@ -161,7 +160,7 @@ async def test_of_many_addresses_of_a_host_only_the_first_are_read(
     assert result.outcome is RunOutcome.UP
 
 
-def test_a_byte_without_a_character_is_replaced_as_any_decoder_would() -> None:
+def test_undefined_bytes_are_replaced() -> None:
     body = bytes(range(256))
     response = HttpResponse(
         status=200,
@@ -197,6 +196,6 @@ trio.run(main)
 """
 
 
-def test_a_process_that_ends_during_a_search_ends_well() -> None:
+def test_a_process_can_exit_during_a_search() -> None:
     done = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")

@@ -1,4 +1,4 @@
-"""What a provider says of itself is taken only where it can be: all else has a word."""
+"""The metadata of an OpenID provider is validated; every fault has a reason code."""
 
 import json
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ async def reach() -> AsyncIterator[Egress]:
 
 
 class Says:
-    """A server that says one thing to everybody, and keeps what it was asked."""
+    """A server with one fixed reply, which records the requests."""
 
     def __init__(self, body: bytes, status: str = "200 OK") -> None:
         self.body, self.status = body, status
@@ -61,7 +61,7 @@ def document(port: int, **changed: Any) -> bytes:
 
 
 async def found(reach: Egress, **changed: Any) -> Metadata | str:
-    """What was read, or the word for why nothing was."""
+    """Returns the metadata, or the reason code of its refusal."""
     says = Says(b"")
     async with serving(says) as port:
         says.body = document(port, **changed)
@@ -83,13 +83,13 @@ async def found(reach: Egress, **changed: Any) -> Metadata | str:
         ({"end_session_endpoint": "http://elsewhere.test"}, "not_https"),
     ],
 )
-async def test_what_cannot_be_is_not_taken(
+async def test_invalid_metadata_is_refused_with_a_reason(
     reach: Egress, changed: dict[str, Any], reason: str
 ) -> None:
     assert await found(reach, **changed) == reason
 
 
-async def test_what_it_says_of_itself_is_read(reach: Egress) -> None:
+async def test_metadata_is_read(reach: Egress) -> None:
     metadata = await found(reach, token_endpoint_auth_methods_supported=["client_secret_post", 7])
     assert isinstance(metadata, Metadata)
     assert metadata.token_methods == ("client_secret_post",)
@@ -111,7 +111,7 @@ async def test_what_it_says_of_itself_is_read(reach: Egress) -> None:
         (b'{"a":"' + b"x" * 300_000 + b'"}', "200 OK", "bad_document"),
     ],
 )
-async def test_an_answer_that_is_none_has_a_word(
+async def test_an_invalid_response_has_a_reason(
     reach: Egress, body: bytes, status: str, reason: str
 ) -> None:
     async with serving(Says(body, status)) as port:
@@ -120,7 +120,7 @@ async def test_an_answer_that_is_none_has_a_word(
     assert caught.value.reason == reason
 
 
-async def test_one_that_is_away_or_silent_has_a_word(
+async def test_an_unreachable_or_silent_provider_has_a_reason(
     reach: Egress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ProviderFault, match="connect_refused"):
@@ -148,7 +148,7 @@ def metadata_at(port: int, **given: Any) -> Metadata:
 
 
 @pytest.mark.parametrize("keys", [b'{"keys": 7}', b'{"keys": [7]}', b"{}"])
-async def test_keys_are_a_list_of_objects(reach: Egress, keys: bytes) -> None:
+async def test_malformed_keys_are_refused(reach: Egress, keys: bytes) -> None:
     async with serving(Says(keys)) as port:
         with pytest.raises(ProviderFault, match="bad_keys"):
             await fetch_keys(reach, metadata_at(port))
@@ -157,7 +157,7 @@ async def test_keys_are_a_list_of_objects(reach: Egress, keys: bytes) -> None:
 CLIENT = Client(id="a client", secret="s:%+", redirect_url="https://up.test/auth/callback")
 
 
-async def test_who_we_are_is_said_as_the_provider_wants_it(reach: Egress) -> None:
+async def test_the_client_authenticates_with_a_supported_method(reach: Egress) -> None:
     says = Says(b'{"id_token": "a.b.c", "access_token": "t"}')
     async with serving(says) as port:
         basic = await redeem(reach, metadata_at(port), CLIENT, "c", "v")
@@ -176,13 +176,13 @@ async def test_who_we_are_is_said_as_the_provider_wants_it(reach: Egress) -> Non
     assert all("code_verifier=v" in heard for heard in says.heard)
 
 
-async def test_without_an_id_token_nobody_came(reach: Egress) -> None:
+async def test_a_response_without_an_id_token_is_refused(reach: Egress) -> None:
     async with serving(Says(b'{"access_token": "t"}')) as port:
         with pytest.raises(ProviderFault, match="no_id_token"):
             await redeem(reach, metadata_at(port), CLIENT, "c", "v")
 
 
-async def test_nothing_is_asked_where_there_is_nobody_to_ask(reach: Egress) -> None:
+async def test_userinfo_needs_an_endpoint_and_a_usable_token(reach: Egress) -> None:
     nowhere = metadata_at(1)
     assert await ask_about(reach, nowhere, Tokens("a", "t")) == {}
     told = metadata_at(1, userinfo_endpoint="http://127.0.0.1:1/")
@@ -190,7 +190,7 @@ async def test_nothing_is_asked_where_there_is_nobody_to_ask(reach: Egress) -> N
         assert await ask_about(reach, told, Tokens("a", access)) == {}
 
 
-def test_addresses_keep_what_the_provider_put_into_its_own() -> None:
+def test_urls_keep_the_query_of_the_provider() -> None:
     metadata = metadata_at(
         1, authorization_endpoint="https://id.test/a?x=1", end_session_endpoint="https://id.test/e"
     )

@@ -1,4 +1,6 @@
-"""The address policy: metadata never, private only where allowed, whatever the spelling."""
+"""The address policy: metadata addresses are never reached, private ones only if allowed, in every
+spelling.
+"""
 
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
@@ -12,7 +14,7 @@ PROBE, CANARY = probe_policy(), canary_policy()
 
 
 def spellings(v4: str) -> list[str]:
-    """Every IPv6 address that a router or a kernel may turn into this IPv4 address."""
+    """Returns the IPv6 addresses that a router or a kernel can translate to this IPv4 address."""
     bits = int(IPv4Address(v4))
     inverted = bits ^ 0xFFFFFFFF
     return [
@@ -65,7 +67,7 @@ def test_a_canary_reaches_nothing_private_in_any_spelling(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", PRIVATE_V6)
-def test_nor_anything_of_ipv6_that_is_not_global(address: str) -> None:
+def test_a_canary_reaches_no_ipv6_address_that_is_not_global(address: str) -> None:
     assert CANARY.refuses(address) is Refusal.NOT_GLOBAL
     assert PROBE.refuses(address) is None
 
@@ -81,13 +83,13 @@ def test_nor_anything_of_ipv6_that_is_not_global(address: str) -> None:
         "2002:808:808::1",
     ],
 )
-def test_global_addresses_are_reached_by_all(address: str) -> None:
+def test_global_addresses_are_allowed_by_every_policy(address: str) -> None:
     for policy in (PROBE, CANARY, notify_policy()):
         assert policy.refuses(address) is None
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f000001", "1.2.3.4.5", "[::1]"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_text_that_is_no_address_is_refused(text: str) -> None:
     assert PROBE.refuses(text) is Refusal.NO_ADDRESS
 
 
@@ -99,13 +101,13 @@ def test_denied_networks_are_denied_in_every_spelling(address: IPv4Address) -> N
 
 
 @given(st.ip_addresses(v=4))
-def test_what_python_calls_private_no_canary_reaches(address: IPv4Address) -> None:
+def test_a_canary_reaches_no_ipv4_address_private_in_python(address: IPv4Address) -> None:
     if not address.is_global or address.is_multicast:
         assert CANARY.refuses(str(address)) is not None
 
 
 @given(st.ip_addresses(v=6))
-def test_what_python_calls_private_in_ipv6_no_canary_reaches(address: IPv6Address) -> None:
-    # Carriers of IPv4 are judged by what they carry; Python's own list differs by version.
+def test_a_canary_reaches_no_ipv6_address_private_in_python(address: IPv6Address) -> None:
+    # Addresses that embed IPv4 are decided by the IPv4 address; Python's list differs by version.
     if address.is_private and address.ipv4_mapped is None:
         assert CANARY.refuses(str(address)) is not None

@@ -59,7 +59,7 @@ zone:
   - domain: shop.test
     file: "{folder}/zone"
 """
-# A megabyte of strings does not fit; four kilobytes do, by TCP only.
+# A megabyte of strings does not fit; four kilobytes do, over TCP only.
 FILLER = '" "'.join(["x" * 200] * 20)
 
 
@@ -102,7 +102,9 @@ def knot() -> Iterator[NameServer]:
 
 
 def has_zone(server: NameServer) -> bool:
-    """It listens before it has read its zones, and says SERVFAIL until then."""
+    """Returns whether the zones are loaded: the server listens before that, and answers
+    SERVFAIL.
+    """
     query = dns.message.make_query("shop.test", "SOA")
     try:
         answer = dns.query.udp(query, HOST, port=server.plain, timeout=1)
@@ -133,7 +135,7 @@ RECORDS = [
 ]
 
 
-async def held(
+async def assert_record(
     prober: Prober, server: NameServer, name: str, kind: str, wanted: str, **more: str
 ) -> None:
     settings = {"resolver": server.at, "record_type": kind, **more}
@@ -144,24 +146,24 @@ async def held(
 
 @pytest.mark.needs("named")
 @pytest.mark.parametrize("transport", ["udp", "tcp", "dot", "doh"])
-async def test_bind_answers_every_type_by_every_transport(
+async def test_bind_answers_every_type_over_every_transport(
     prober: Prober, bind: NameServer, transport: str
 ) -> None:
     port = {"dot": bind.dot, "doh": bind.doh}.get(transport, bind.plain)
     for name, kind, wanted in RECORDS:
         at = f"{HOST}:{port}"
-        await held(prober, bind, name, kind, wanted, transport=transport, resolver=at)
+        await assert_record(prober, bind, name, kind, wanted, transport=transport, resolver=at)
 
 
 @pytest.mark.needs("knotd")
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 async def test_knot_answers_every_type(prober: Prober, knot: NameServer, transport: str) -> None:
     for name, kind, wanted in RECORDS:
-        await held(prober, knot, name, kind, wanted, transport=transport)
+        await assert_record(prober, knot, name, kind, wanted, transport=transport)
 
 
 @pytest.mark.needs("named", "knotd")
-async def test_what_is_not_there_and_what_is_refused_is_told_by_the_rcode(
+async def test_missing_and_refused_names_have_their_rcode(
     prober: Prober, bind: NameServer, knot: NameServer
 ) -> None:
     for server in (bind, knot):
@@ -176,7 +178,7 @@ async def test_what_is_not_there_and_what_is_refused_is_told_by_the_rcode(
 
 
 @pytest.mark.needs("named", "knotd")
-async def test_an_answer_that_does_not_fit_a_datagram_is_fetched_by_tcp(
+async def test_a_truncated_answer_is_requested_over_tcp(
     prober: Prober, bind: NameServer, knot: NameServer
 ) -> None:
     for server in (bind, knot):
@@ -188,7 +190,7 @@ async def test_an_answer_that_does_not_fit_a_datagram_is_fetched_by_tcp(
 
 @pytest.mark.needs("named")
 @pytest.mark.parametrize("transport", ["udp", "tcp", "dot", "doh"])
-async def test_a_server_that_is_stopped_is_refused(prober: Prober, transport: str) -> None:
+async def test_a_stopped_server_is_connect_refused(prober: Prober, transport: str) -> None:
     at = f"{HOST}:{free_port()}"
     result = await prober.check("dns", "www.shop.test", resolver=at, transport=transport)
     assert is_down(result, FailureClass.CONNECT_REFUSED, "www.shop.test"), result

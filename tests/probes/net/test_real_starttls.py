@@ -1,4 +1,4 @@
-"""STARTTLS with a mail server that people run: Dovecot, for submission and for IMAP."""
+"""STARTTLS with Dovecot, for submission and IMAP."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def plain(authority: trustme.CA) -> Iterator[Mail]:
 
 
 @pytest.mark.parametrize("protocol", ["smtp", "imap"])
-async def test_a_mail_server_s_certificate_is_seen_behind_starttls(
+async def test_the_certificate_of_dovecot_is_checked_with_starttls(
     prober: Prober, mail: Mail, expired: Mail, plain: Mail, protocol: str
 ) -> None:
     good = await prober.check("tls", mail.target(protocol), starttls=protocol)

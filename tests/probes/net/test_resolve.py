@@ -1,4 +1,4 @@
-"""Names to addresses: the first, checked answer is the one used, and a dead resolver is ours."""
+"""Name resolution: the first checked address is used, and a dead resolver is a local failure."""
 
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from tests.support.peers.servers import Names, Prober, answer, answering, not_ha
 FOR_EVER_SECONDS = 3_600
 
 
-async def test_a_name_is_resolved_and_its_address_is_told(prober: Prober, names: Names) -> None:
+async def test_a_name_is_resolved_and_its_address_is_an_operand(
+    prober: Prober, names: Names
+) -> None:
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     async with serving(answering(answer())) as port:
         result = await prober.check("http", f"http://APP.example.:{port}/", "[IP] == 127.0.0.1")
@@ -26,10 +28,8 @@ async def test_a_name_is_resolved_and_its_address_is_told(prober: Prober, names:
     assert sorted(names.asked) == [("app.example", "A"), ("app.example", "AAAA")]
 
 
-async def test_the_address_connected_to_is_the_one_that_was_checked(
-    prober: Prober, names: Names
-) -> None:
-    """A nameserver that answers differently the second time (rebinding) gains nothing."""
+async def test_the_connected_address_is_the_checked_one(prober: Prober, names: Names) -> None:
+    """A nameserver that answers differently the second time (rebinding) gains no access."""
     names.ttl = 0
     names.records[("rebind.example", "A")] = [["127.0.0.1"], ["169.254.169.254"]]
     async with serving(answering(answer())) as port:
@@ -41,7 +41,7 @@ async def test_the_address_connected_to_is_the_one_that_was_checked(
     assert (second.outcome, second.msg) == (RunOutcome.DOWN, "target_blocked rebind.example")
 
 
-async def test_a_refused_address_beside_an_allowed_one_is_passed_over(
+async def test_a_forbidden_address_is_skipped_for_an_allowed_one(
     prober: Prober, names: Names
 ) -> None:
     names.records[("mixed.example", "A")] = [["169.254.169.254", "127.0.0.1"]]
@@ -71,10 +71,10 @@ async def test_a_name_without_addresses_is_down(prober: Prober, names: Names) ->
     assert (result.outcome, result.msg) == (RunOutcome.DOWN, "dns_error mail.example")
 
 
-async def test_silence_is_down_only_while_the_same_resolver_answers_for_the_root(
+async def test_silence_is_down_only_if_the_root_is_answered(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The second round never ends by itself: the deadline does it.
+    # The second round does not end: the deadline ends it.
     monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (0.1, FOR_EVER_SECONDS))
     names.records[("silent.example", "A")] = [None]
     names.records[("silent.example", "AAAA")] = [None]
@@ -86,9 +86,7 @@ async def test_silence_is_down_only_while_the_same_resolver_answers_for_the_root
     assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
 
 
-async def test_a_server_failure_is_down_only_while_the_root_is_answered(
-    prober: Prober, names: Names
-) -> None:
+async def test_servfail_is_down_only_if_the_root_is_answered(prober: Prober, names: Names) -> None:
     for rdtype in ("A", "AAAA"):
         names.records[("broken.example", rdtype)] = [dns.rcode.SERVFAIL]
     broken_name = await prober.check("http", "http://broken.example/")
@@ -98,7 +96,7 @@ async def test_a_server_failure_is_down_only_while_the_root_is_answered(
     assert dead_resolver.unknown_reason is UnknownReason.RESOLVER_DEAD
 
 
-async def test_a_closed_resolver_is_ours_and_told_at_once(
+async def test_a_closed_resolver_is_an_immediate_local_failure(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A run that waited for the resolver would end at its deadline, after this test has failed.
@@ -114,7 +112,9 @@ async def test_a_closed_resolver_is_ours_and_told_at_once(
     assert result.msg == "probe_error app.example"
 
 
-async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> None:
+async def test_the_second_nameserver_is_used_if_the_first_fails(
+    prober: Prober, names: Names
+) -> None:
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     servers = (Nameserver("127.0.0.1", 9), names.server)
     resolver = Resolver(HostFiles(hosts=Path("/nonexistent"), nameservers=servers))
@@ -123,7 +123,7 @@ async def test_the_second_nameserver_helps_out(prober: Prober, names: Names) -> 
     assert result.outcome is RunOutcome.UP
 
 
-async def test_a_silent_first_nameserver_costs_its_time_once(
+async def test_a_silent_nameserver_delays_only_the_first_query(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names.records[("a.example", "A")] = names.records[("b.example", "A")] = [["127.0.0.1"]]
@@ -134,14 +134,16 @@ async def test_a_silent_first_nameserver_costs_its_time_once(
         patient = prober.with_(resolver=resolver)
         async with serving(answering(answer())) as port:
             first = await patient.check("tcp", f"a.example:{port}")
-            assert b"\x01a\x07example" in await silent.recv(4_096), "it is asked, and first"
+            assert b"\x01a\x07example" in await silent.recv(4_096), (
+                "the silent nameserver is queried first"
+            )
             # Waiting for this nameserver again would take the whole time of the run.
             monkeypatch.setattr(resolve, "PATIENCE_SECONDS", (FOR_EVER_SECONDS,))
             second = await patient.check("tcp", f"b.example:{port}")
     assert first.outcome is second.outcome is RunOutcome.UP
 
 
-async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
+async def test_an_unanswered_address_family_does_not_delay_the_other(
     prober: Prober, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A run that waits for this answer reaches its deadline, and is not up.
@@ -153,7 +155,7 @@ async def test_a_family_that_is_never_answered_does_not_hold_up_the_other(
     assert result.outcome is RunOutcome.UP
 
 
-async def test_a_dead_first_address_gives_way_to_the_next(prober: Prober, names: Names) -> None:
+async def test_the_next_address_is_used_if_the_first_fails(prober: Prober, names: Names) -> None:
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     names.records[("app.example", "AAAA")] = [["::1"]]
     async with serving(answering(answer())) as port:
@@ -164,7 +166,7 @@ async def test_a_dead_first_address_gives_way_to_the_next(prober: Prober, names:
     assert (only_v6.outcome, only_v6.msg) == (RunOutcome.DOWN, "connect_refused app.example")
 
 
-async def test_an_answer_cut_short_is_fetched_by_tcp(prober: Prober, names: Names) -> None:
+async def test_a_truncated_answer_is_requested_over_tcp(prober: Prober, names: Names) -> None:
     names.truncate = True
     names.records[("big.example", "A")] = [["127.0.0.1"]]
     async with serving(answering(answer())) as port:
@@ -172,7 +174,7 @@ async def test_an_answer_cut_short_is_fetched_by_tcp(prober: Prober, names: Name
     assert result.outcome is RunOutcome.UP
 
 
-async def test_a_good_answer_is_kept_for_its_time_and_no_failure_is(
+async def test_answers_are_cached_for_their_ttl_and_failures_are_not(
     prober: Prober, names: Names
 ) -> None:
     names.records[("late.example", "A")] = [[], ["127.0.0.1"], dns.rcode.NXDOMAIN]
@@ -183,7 +185,7 @@ async def test_a_good_answer_is_kept_for_its_time_and_no_failure_is(
     assert len(names.asked) == 2
 
 
-async def test_the_hosts_file_comes_first(prober: Prober, names: Names, tmp_path: Path) -> None:
+async def test_the_hosts_file_precedes_dns(prober: Prober, names: Names, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 App.Example other # nothing.example\n")
     resolver = Resolver(HostFiles(hosts=hosts, nameservers=(names.server,)))
@@ -212,15 +214,15 @@ def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
     assert files.nameservers() == (Nameserver("10.0.0.53"),)
 
 
-def test_resolv_conf_is_read_as_the_system_reads_it() -> None:
+def test_resolv_conf_and_hosts_are_parsed_like_the_system_does() -> None:
     text = "# us\nsearch corp.example\nnameserver 10.0.0.1\nnameserver fe80::1%eth0\nnameserver x\n"
     assert [server.address for server in read_nameservers(text)] == ["10.0.0.1", "fe80::1%eth0"]
     assert [server.address for server in read_nameservers("")] == ["127.0.0.1"]
     assert read_hosts("10.0.0.1 a a\nnonsense b\n10.0.0.2 a") == {"a": ("10.0.0.1", "10.0.0.2")}
 
 
-async def test_a_stranger_s_answer_is_not_taken(prober: Prober, names: Names) -> None:
-    """Wrong ids and wrong questions are passed over until the right answer comes."""
+async def test_forged_answers_are_ignored(prober: Prober, names: Names) -> None:
+    """Answers with a wrong id or question are ignored until the right answer arrives."""
     names.records[("app.example", "A")] = [["127.0.0.1"]]
     honest = names.reply
 

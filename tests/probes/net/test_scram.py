@@ -20,10 +20,8 @@ def hmac256(key: bytes, text: bytes) -> bytes:
 
 
 @given(st.text(min_size=1, max_size=20).filter(lambda t: t.isascii()), st.integers(1, 50))
-def test_a_server_that_knows_the_password_is_proved_to_and_proves_itself(
-    password: str, iterations: int
-) -> None:
-    """The server's side as section 3 of RFC 5802 has it."""
+def test_client_and_server_prove_the_password_to_each_other(password: str, iterations: int) -> None:
+    """The server side as in section 3 of RFC 5802."""
     exchange = Scram(password, NONCE)
     assert exchange.first() == f"n,,n=,r={NONCE}".encode()
     challenge = f"r={NONCE}SERVER,s={SALT},i={iterations}".encode()
@@ -43,7 +41,7 @@ def test_a_server_that_knows_the_password_is_proved_to_and_proves_itself(
     assert not exchange.proves(b"v=" + proof)
 
 
-def test_nothing_is_proved_before_the_exchange() -> None:
+def test_no_proof_is_valid_before_the_exchange() -> None:
     assert not Scram("pencil", NONCE).proves(b"v=")
     assert not Scram("pencil", NONCE).proves(b"")
 
@@ -65,14 +63,14 @@ def test_nothing_is_proved_before_the_exchange() -> None:
         "\udcff",
     ],
 )
-def test_a_challenge_that_is_none_or_asks_for_too_much_is_refused(challenge: str) -> None:
+def test_an_invalid_or_expensive_challenge_is_refused(challenge: str) -> None:
     exchange = Scram("pencil", NONCE)
     with pytest.raises(BadChallenge):
         exchange.challenged(challenge.encode("utf-8", "surrogateescape"))
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_challenge_or_refused(data: bytes) -> None:
+def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     exchange = Scram("pencil", NONCE)
     with pytest.raises(BadChallenge):
         exchange.challenged(data)
@@ -88,7 +86,7 @@ def test_any_bytes_are_a_challenge_or_refused(data: bytes) -> None:
         ("USER", "USER"),
         ("\u00aa", "a"),
         ("\u2168", "IX"),
-        # Forbidden there: as it is.
+        # Forbidden characters: the password stays unchanged.
         ("\u0007é", "\u0007é"),
         ("\u06271", "\u06271"),
         ("\u0627a\u0627", "\u0627a\u0627"),
@@ -97,5 +95,5 @@ def test_any_bytes_are_a_challenge_or_refused(data: bytes) -> None:
         ("\u00ad", "\u00ad"),
     ],
 )
-def test_a_password_is_prepared(password: str, expected: str) -> None:
+def test_passwords_are_prepared_with_saslprep(password: str, expected: str) -> None:
     assert prepared(password) == expected.encode()

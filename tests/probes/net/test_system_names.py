@@ -1,4 +1,4 @@
-"""Names as the host reads them, for calling a server of ours."""
+"""Names as the host resolves them, for connections to the server of an agent."""
 
 import socket
 from typing import Any
@@ -18,20 +18,20 @@ async def look_up(host: str, family: Family = Family.ANY) -> tuple[str, ...]:
     return await SystemNames().lookup(host, family, Stopwatch())
 
 
-async def test_names_and_addresses_of_this_host_are_read() -> None:
+async def test_names_and_addresses_are_resolved_by_the_system() -> None:
     assert "127.0.0.1" in await look_up("localhost")
     assert await look_up("192.0.2.1") == ("192.0.2.1",)
     assert await look_up("2001:db8::1") == ("2001:db8::1",)
     assert await look_up("localhost", Family.IPV4) == ("127.0.0.1",)
 
 
-async def test_an_address_of_one_link_keeps_its_zone() -> None:
+async def test_a_link_local_address_keeps_its_zone() -> None:
     index = socket.if_nametoindex("lo")
     assert await look_up(f"fe80::1%{index}") == (f"fe80::1%{index}",)
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..b", "\udc80"])
-async def test_what_is_no_name_has_no_address(host: str) -> None:
+async def test_an_invalid_name_is_a_dns_error(host: str) -> None:
     with pytest.raises(TargetFailure) as caught:
         await look_up(host)
     assert caught.value.failure is FailureClass.DNS_ERROR
@@ -46,9 +46,7 @@ async def test_what_is_no_name_has_no_address(host: str) -> None:
         (socket.EAI_FAIL, UnknownReason.RESOLVER_DEAD),
     ],
 )
-async def test_no_such_name_and_no_name_server_are_told_apart(
-    number: int, expected: object
-) -> None:
+async def test_unknown_names_and_dead_nameservers_differ(number: int, expected: object) -> None:
     trio.socket.set_custom_hostname_resolver(Host(number))
     with pytest.raises((TargetFailure, LocalFailure)) as caught:
         await look_up("leadline.example")
@@ -56,7 +54,7 @@ async def test_no_such_name_and_no_name_server_are_told_apart(
 
 
 class Host(trio.abc.HostnameResolver):
-    """One that knows no name; it is forgotten with the run that set it."""
+    """A resolver that knows no name; the run that set it also removes it."""
 
     def __init__(self, number: int) -> None:
         self._number = number

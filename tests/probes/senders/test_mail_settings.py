@@ -1,4 +1,6 @@
-"""The mail server's settings: what is taken, and to whom a password is never sent."""
+"""The settings of the mail server: validation, and the password, which is never sent to another
+server.
+"""
 
 from typing import Any
 
@@ -48,7 +50,7 @@ USUAL = MailSettings(
         ({"smtp_host": "", "from_": ""}, ["smtp_host", "from"]),
     ],
 )
-def test_each_field_that_cannot_be_is_named(given_: dict[str, Any], fields: list[str]) -> None:
+def test_each_invalid_field_is_named(given_: dict[str, Any], fields: list[str]) -> None:
     found = mail_faults(msgspec.structs.replace(USUAL, **given_))
     assert [field for field, _ in found] == fields
 
@@ -64,7 +66,7 @@ def test_each_field_that_cannot_be_is_named(given_: dict[str, Any], fields: list
         "//x",
     ],
 )
-def test_links_are_made_of_web_addresses_only(text: str) -> None:
+def test_the_base_url_must_be_a_web_url(text: str) -> None:
     assert base_url_fault(text) is not None
 
 
@@ -77,7 +79,7 @@ servers = st.builds(
 
 
 @given(given_=servers, before=servers, password=st.sampled_from([None, "", "new"]))
-def test_a_password_never_goes_where_it_was_not_given_for(
+def test_a_stored_password_is_used_only_for_its_server(
     given_: MailSettings, before: MailSettings, password: str | None
 ) -> None:
     if before.smtp_username:
@@ -99,6 +101,6 @@ def test_a_password_never_goes_where_it_was_not_given_for(
         assert found.smtp_password == (password or "")
 
 
-def test_what_is_printed_tells_no_password() -> None:
+def test_the_repr_of_settings_has_no_password() -> None:
     whole = msgspec.structs.replace(USUAL, smtp_username="u", smtp_password="hidden")
     assert "hidden" not in repr(whole)

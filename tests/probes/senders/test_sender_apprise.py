@@ -1,4 +1,6 @@
-"""The apprise library, held on a lead: known services, their hosts, our guard, and no redirects."""
+"""The restrictions of the apprise library: known services, their hosts, the egress policy, and no
+redirects.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -45,7 +47,7 @@ EXAMPLES = {
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What the library asks for, answered with a plain yes by nobody on the network."""
+    """Records the requests of the library and answers them with success, without a network."""
     got: list[Any] = []
 
     async def send_request(egress: Any, method: str, url: Url, **given: Any) -> httpx.Response:
@@ -57,12 +59,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return got
 
 
-def test_every_service_has_an_example_here() -> None:
+def test_every_service_has_an_example() -> None:
     assert set(EXAMPLES) == set(apprise.SERVICES)
 
 
 @pytest.mark.parametrize("scheme", sorted(EXAMPLES))
-async def test_a_service_is_asked_at_its_own_hosts(
+async def test_a_service_is_called_only_at_its_own_hosts(
     prober: Prober, asked: list[Any], scheme: str
 ) -> None:
     await deliver("apprise", told(), {"url": EXAMPLES[scheme]}, means_of(prober.reach))
@@ -72,7 +74,7 @@ async def test_a_service_is_asked_at_its_own_hosts(
     assert url.scheme == "https"
 
 
-async def test_options_of_the_url_neither_lead_elsewhere_nor_trust_anybody(
+async def test_url_options_change_neither_host_nor_verification(
     prober: Prober, asked: list[Any]
 ) -> None:
     url = EXAMPLES["pover"] + "?verify=no&host=127.0.0.1&template=/etc/passwd&store=yes"
@@ -82,7 +84,7 @@ async def test_options_of_the_url_neither_lead_elsewhere_nor_trust_anybody(
     assert b"root:" not in body
 
 
-async def test_a_host_that_is_not_the_services_is_not_asked(
+async def test_another_host_is_blocked(
     prober: Prober, asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(apprise.SERVICES, "pover", frozenset({"other.example.com"}))
@@ -91,9 +93,7 @@ async def test_a_host_that_is_not_the_services_is_not_asked(
     assert (caught.value.verdict, asked) == (SendFailure.BLOCKED, [])
 
 
-async def test_an_address_within_is_refused_though_the_name_is_the_services(
-    prober: Prober, names: Names
-) -> None:
+async def test_a_private_address_of_a_service_name_is_blocked(prober: Prober, names: Names) -> None:
     names.records[("api.pushover.net", "A")] = [["10.0.0.1"]]
     reach = replace(prober.reach, policy=notify_policy())
     with pytest.raises(NotDelivered) as caught:
@@ -109,7 +109,7 @@ async def test_an_address_within_is_refused_though_the_name_is_the_services(
         (FailureClass.CONNECT_REFUSED, SendFailure.RETRY, "connect_refused"),
     ],
 )
-async def test_why_it_failed_is_told_in_our_words_and_the_log_is_silent(
+async def test_a_failure_has_a_reason_code_and_no_log(
     prober: Prober,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -132,13 +132,13 @@ async def test_why_it_failed_is_told_in_our_words_and_the_log_is_silent(
     assert "u" * 30 not in caplog.text
 
 
-async def test_a_url_that_the_library_cannot_read_is_a_no(prober: Prober) -> None:
+async def test_an_invalid_apprise_url_is_refused(prober: Prober) -> None:
     with pytest.raises(NotDelivered) as caught:
         await deliver("apprise", told(), {"url": "pover://only"}, means_of(prober.reach))
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.REFUSED, "bad_definition")
 
 
-async def test_a_service_that_never_answers_ends_with_the_delivery(
+async def test_a_silent_service_ends_at_the_delivery_timeout(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def send_request(*_: Any, **_given: Any) -> httpx.Response:
@@ -146,7 +146,7 @@ async def test_a_service_that_never_answers_ends_with_the_delivery(
         raise AssertionError
 
     monkeypatch.setattr(apprise, "send_request", send_request)
-    # The library's first import is no part of this.
+    # Without the time of the library's first import.
     apprise._library()
     monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)
     with trio.fail_after(HANGS_SECONDS), pytest.raises(NotDelivered) as caught:

@@ -1,5 +1,4 @@
-"""Mail to a real conversation of SMTP, with and without STARTTLS and a password, and to servers
-that misbehave."""
+"""Mail over SMTP, with and without STARTTLS and a password, and to servers that misbehave."""
 
 import email
 import email.policy
@@ -52,7 +51,7 @@ def start(tmp_path: Path, authority: trustme.CA) -> Iterator[Callable[..., Serve
 
 async def mail_it(prober: Prober, port: int, to: str = "ops@example.com", **given: Any) -> Any:
     message = given.pop("message", told())
-    # Channels may not lead where the operator's mail server stands.
+    # The egress policy of channels must not apply to the operator's mail server.
     guarded = replace(prober.reach, policy=notify_policy())
     means = means_of(guarded, mail=mail_of(prober.reach, port, **given))
     return await deliver("email", message, {"to": to}, means)
@@ -61,7 +60,7 @@ async def mail_it(prober: Prober, port: int, to: str = "ops@example.com", **give
 LOGIN = {"username": USER, "password": CANARY}
 
 
-async def test_a_letter_arrives_whole_over_tls_after_a_login(
+async def test_a_mail_arrives_over_tls_after_a_login(
     prober: Prober, start: Callable[..., Server]
 ) -> None:
     server = start(auth=True)
@@ -99,7 +98,7 @@ async def test_a_recovery_is_in_the_thread_of_its_outage(
     assert first.thread == second.thread == down["Message-ID"]
 
 
-async def test_tls_is_taken_where_it_is_offered_and_needed_for_a_password(
+async def test_tls_is_used_if_offered_and_required_for_a_password(
     prober: Prober, start: Callable[..., Server]
 ) -> None:
     offering = start()
@@ -114,7 +113,7 @@ async def test_tls_is_taken_where_it_is_offered_and_needed_for_a_password(
     assert (len(bare.box.letters), bare.box.logins) == (1, [])
 
 
-async def test_a_password_is_not_sent_to_whom_nobody_vouches_for(
+async def test_a_password_is_not_sent_to_an_untrusted_server(
     prober: Prober, start: Callable[..., Server], tmp_path: Path
 ) -> None:
     server = start(auth=True)
@@ -127,14 +126,14 @@ async def test_a_password_is_not_sent_to_whom_nobody_vouches_for(
     assert server.box.logins == []
 
 
-async def test_a_wrong_password_is_a_no(prober: Prober, start: Callable[..., Server]) -> None:
+async def test_a_wrong_password_is_refused(prober: Prober, start: Callable[..., Server]) -> None:
     server = start(auth=True)
     with pytest.raises(NotDelivered) as caught:
         await mail_it(prober, server.port, username=USER, password="wrong")
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.REFUSED, "auth_failed 535")
 
 
-async def test_recipients_that_are_refused_are_counted_and_never_named(
+async def test_refused_recipients_are_counted_and_not_named(
     prober: Prober, start: Callable[..., Server]
 ) -> None:
     server = start(tls=False)
@@ -151,17 +150,17 @@ async def test_recipients_that_are_refused_are_counted_and_never_named(
         assert CANARY not in repr(caught.value)
 
 
-async def test_the_password_is_no_part_of_what_describes_the_server(prober: Prober) -> None:
+async def test_the_repr_of_the_server_has_no_password(prober: Prober) -> None:
     assert CANARY not in repr(mail_of(prober.reach, 25, **LOGIN))
 
 
-async def test_without_a_mail_server_nothing_is_lost(prober: Prober) -> None:
+async def test_without_a_mail_server_the_delivery_is_retried(prober: Prober) -> None:
     with pytest.raises(NotDelivered) as caught:
         await deliver("email", told(), {"to": "a@x.test"}, means_of(prober.reach))
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.RETRY, "mail_unavailable")
 
 
-async def test_nothing_that_is_told_adds_a_header_or_markup(prober: Prober) -> None:
+async def test_a_message_adds_no_header_and_no_markup(prober: Prober) -> None:
     hostile = "x\r\nBcc: evil@x.test\r\n\r\n<script>"
     message = told(title=hostile, lines=(hostile,), thread="<a@b>\r\nBcc: c@d")
     whole = letter(message, ["a@x.test"], mail_of(prober.reach, 25), NOW_US)
@@ -206,7 +205,7 @@ async def no_service(stream: trio.SocketStream) -> None:
         (no_service, SendFailure.REFUSED, "smtp_status 554"),
     ],
 )
-async def test_a_hostile_server_ends_within_the_bound_and_its_thread_too(
+async def test_a_hostile_server_and_its_thread_end_in_time(
     prober: Prober,
     monkeypatch: pytest.MonkeyPatch,
     handler: Callable[[trio.SocketStream], Any],
@@ -225,7 +224,7 @@ async def test_a_hostile_server_ends_within_the_bound_and_its_thread_too(
             await threads.acquire_on_behalf_of(place)
 
 
-async def test_a_letter_that_is_taken_back_leaves_nothing_open(
+async def test_a_cancelled_mail_leaves_nothing_open(
     prober: Prober, start: Callable[..., Server]
 ) -> None:
     server = start()

@@ -1,5 +1,6 @@
-"""What each service is sent is what its reference takes, whatever a message says; and no word of
-it is read as markup, a mention or a command."""
+"""The payload of each service follows its reference for every message, and no text in it is
+interpreted as markup, a mention or a command.
+"""
 
 import re
 from typing import Any
@@ -42,7 +43,7 @@ def text(longest: int, shortest: int = 1) -> Json:
 
 
 def exactly(**properties: Any) -> Json:
-    """An object with no other keys; a key that ends in _ may lack."""
+    """Returns the schema of an object without other keys; a key that ends in _ is optional."""
     return {
         "type": "object",
         "additionalProperties": False,
@@ -196,7 +197,7 @@ def check(document: Any, schema: Json) -> None:
 
 
 @given(messages)
-def test_every_message_is_one_that_the_services_take(message: Message) -> None:
+def test_every_message_is_valid_for_each_service(message: Message) -> None:
     check(slack.document(message), SLACK)
     check(discord.document(message), DISCORD)
     check(teams.document(message), TEAMS)
@@ -209,7 +210,7 @@ def test_every_message_is_one_that_the_services_take(message: Message) -> None:
 
 
 @given(messages)
-def test_what_people_read_stays_on_its_lines_and_within_bounds(message: Message) -> None:
+def test_readable_lines_have_no_control_characters_and_a_limit(message: Message) -> None:
     lines = [title_line(message), *body_lines(message)]
     assert len(lines) <= LINES_MOST + 3
     for line in lines:
@@ -221,7 +222,7 @@ def test_what_people_read_stays_on_its_lines_and_within_bounds(message: Message)
 
 
 @given(messages)
-def test_telegram_counts_no_more_units_than_it_takes(message: Message) -> None:
+def test_a_telegram_text_has_at_most_its_units(message: Message) -> None:
     shown = telegram.document(message, "1")["text"]
     parsed = re.sub(r"</?b>", "", shown)
     for entity, char in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
@@ -233,12 +234,12 @@ def test_telegram_counts_no_more_units_than_it_takes(message: Message) -> None:
 HOSTILE = "<!channel> @everyone <b>x</b> [a](http://e) *b* & `c`"
 
 
-def test_no_text_calls_anybody_or_is_read_as_markup() -> None:
+def test_no_text_is_a_mention_or_markup() -> None:
     message = told(title=HOSTILE, lines=(HOSTILE,), why="")
     fallback = slack.document(message)["text"]
     assert "<" not in fallback.replace("&lt;", "")
     (block,) = slack.document(message)["blocks"]
-    # Rich text is not interpreted: there the text stands as it is.
+    # Rich text is not interpreted: the text stays unchanged.
     assert block["elements"][0]["elements"][0]["text"] == HOSTILE
     embed = discord.document(message)["embeds"][0]
     for shown in (embed["title"], embed["description"]):
@@ -252,7 +253,7 @@ def test_no_text_calls_anybody_or_is_read_as_markup() -> None:
     assert "@everyone" not in html
 
 
-def test_a_recovery_refers_to_its_outage_where_the_service_has_a_way() -> None:
+def test_a_recovery_refers_to_its_outage() -> None:
     recovery = told(NotificationStatus.RECOVERED, thread="77")
     assert telegram.document(recovery, "1")["reply_parameters"]["message_id"] == 77
     assert (
@@ -274,18 +275,18 @@ GOOD = {
 }
 
 
-def test_every_kind_has_an_example_here() -> None:
+def test_every_channel_type_has_an_example() -> None:
     assert set(GOOD) == set(SPECS)
 
 
-def test_a_value_in_the_place_of_a_name_is_not_repeated() -> None:
+def test_an_unknown_key_is_not_repeated_in_the_fault() -> None:
     for key in (CANARY, "A" * 50, "x\ny"):
         (fault,) = SPECS["ntfy"].faults({**GOOD["ntfy"], key: "x"})
         assert (fault.field, CANARY in fault.message) == ("config", False)
 
 
 @pytest.mark.parametrize("kind", sorted(GOOD))
-def test_a_config_is_held_against_its_kind(kind: str) -> None:
+def test_a_configuration_is_validated_for_its_type(kind: str) -> None:
     spec = SPECS[kind]
     assert spec.faults(GOOD[kind]) == []
     assert [f.field for f in spec.faults({**GOOD[kind], "other": "x"})] == ["config.other"]
@@ -314,20 +315,20 @@ def test_a_config_is_held_against_its_kind(kind: str) -> None:
         ("ntfy", "token", "a b"),
         ("pagerduty", "routing_key", "short"),
         ("opsgenie", "api_key", "a\\b/c d"),
-        # Those that the library would follow anywhere: files, sockets, hosts of one's own.
+        # URLs that the library would follow anywhere: files, sockets, custom hosts.
         ("apprise", "url", "json://127.0.0.1/"),
         ("apprise", "url", "rsyslog://127.0.0.1/"),
         ("apprise", "url", "mailto://u:p@x.test"),
         ("apprise", "url", "pover://"),
     ],
 )
-def test_what_cannot_be_is_refused_by_its_key(kind: str, key: str, bad: str) -> None:
+def test_an_invalid_value_is_refused_with_its_key(kind: str, key: str, bad: str) -> None:
     faults = SPECS[kind].faults({**GOOD[kind], key: bad})
     assert [f.field for f in faults] == [f"config.{key}"]
     assert CANARY not in faults[0].message
 
 
-def test_secrets_are_asked_for_again_only_where_they_would_go_elsewhere() -> None:
+def test_secrets_are_required_again_only_for_another_host() -> None:
     ntfy_spec = SPECS["ntfy"]
     assert not ntfy_spec.has_moved({}, {"url": "https://ntfy.sh/"})
     assert not ntfy_spec.has_moved({"url": "https://a.test/x"}, {"url": "https://a.test/y"})
@@ -335,7 +336,7 @@ def test_secrets_are_asked_for_again_only_where_they_would_go_elsewhere() -> Non
     assert ntfy_spec.has_moved({"url": "https://a.test"}, {"url": "http://a.test"})
 
 
-def test_the_mask_is_no_value_of_any_secret() -> None:
+def test_the_mask_is_no_valid_secret() -> None:
     for spec in SPECS.values():
         for setting in spec.settings:
             if setting.secret:

@@ -1,4 +1,4 @@
-"""Deliveries over HTTP: what is sent where, how an answer is read, and what a hostile one costs."""
+"""Deliveries over HTTP: requests, interpretation of answers, and limits for hostile receivers."""
 
 import base64
 import hashlib
@@ -47,12 +47,12 @@ TAKEN = {
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Puts Telegram where the test says."""
+    """Sets the URL of Telegram to a server of the test."""
     return lambda url: monkeypatch.setattr(telegram, "ORIGIN", url)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_each_takes_its_message_in_one_post(
+async def test_each_service_gets_one_post(
     prober: Prober, at: Callable[[str], None], kind: str
 ) -> None:
     async with service(TAKEN.get(kind, answer(b"ok"))) as peer:
@@ -64,7 +64,7 @@ async def test_each_takes_its_message_in_one_post(
     assert "Checkout is down" in str(got.json)
 
 
-async def test_paths_and_credentials_are_what_the_services_ask_for(
+async def test_paths_and_credentials_of_each_service(
     prober: Prober, at: Callable[[str], None]
 ) -> None:
     async with service(TAKEN["telegram"]) as peer:
@@ -79,9 +79,7 @@ async def test_paths_and_credentials_are_what_the_services_ask_for(
     assert opsgenie_got.headers["authorization"] == f"GenieKey {CANARY}"
 
 
-async def test_a_recovery_closes_what_its_outage_opened(
-    prober: Prober, at: Callable[[str], None]
-) -> None:
+async def test_a_recovery_closes_its_alert(prober: Prober, at: Callable[[str], None]) -> None:
     async with service(TAKEN["telegram"]) as peer:
         at(peer.url)
         means = means_of(prober.reach)
@@ -96,7 +94,7 @@ async def test_a_recovery_closes_what_its_outage_opened(
 
 
 @pytest.mark.parametrize("kind", ["pagerduty", "opsgenie"])
-async def test_a_test_ends_where_it_began(prober: Prober, kind: str) -> None:
+async def test_a_test_message_opens_and_closes_an_alert(prober: Prober, kind: str) -> None:
     async with service(answer(b"{}", "202 Accepted")) as peer:
         means = means_of(prober.reach)
         await deliver(kind, told(NotificationStatus.TEST), config_of(kind, peer.url), means)
@@ -112,7 +110,7 @@ async def hooked(prober: Prober, **config: str) -> Service:
     return peer
 
 
-async def test_a_webhook_is_signed_over_its_bytes_in_both_ways(
+async def test_a_webhook_has_both_signatures_of_its_body(
     prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (got,) = (await hooked(prober)).got
@@ -137,12 +135,12 @@ async def test_a_webhook_is_signed_over_its_bytes_in_both_ways(
         Webhook(webhook_sender.secret_from(b"t" * 32)).verify(got.body, dict(got.headers))
 
 
-async def test_a_webhook_without_a_secret_bears_no_signature(prober: Prober) -> None:
+async def test_a_webhook_without_a_secret_has_no_signature(prober: Prober) -> None:
     (got,) = (await hooked(prober, secret="")).got
     assert not [name for name in got.headers if "signature" in name or name == "webhook-id"]
 
 
-def test_a_secret_is_the_base64_of_enough_bytes() -> None:
+def test_a_webhook_secret_is_base64_of_24_to_64_bytes() -> None:
     assert webhook_sender.key_of(SECRET) == b"s" * 32
     for size, good in ((23, False), (24, True), (64, True), (65, False)):
         text = "whsec_" + base64.b64encode(b"x" * size).decode()
@@ -171,13 +169,13 @@ REFUSED, RETRY = SendFailure.REFUSED, SendFailure.RETRY
         ("503 Oh", ("Retry-After: 2",), RETRY, 2),
     ],
 )
-async def test_an_answer_says_whether_another_try_is_worth_it(
+async def test_the_answer_decides_if_a_delivery_is_retried(
     prober: Prober, status: str, headers: tuple[str, ...], verdict: SendFailure, after: int | None
 ) -> None:
     async with service(answer(CANARY.encode(), status, *headers)) as peer:
         with pytest.raises(NotDelivered) as caught:
             await deliver("slack", told(), config_of("slack", peer.url), means_of(prober.reach))
-    assert len(peer.got) == 1, "no redirect is followed"
+    assert len(peer.got) == 1, "redirects are not followed"
     assert caught.value.verdict is verdict
     assert caught.value.retry_after == after
     assert caught.value.reason == f"http_status {status[:3]}"
@@ -223,7 +221,7 @@ async def closing(stream: trio.SocketStream) -> None:
         (closing, "protocol_error"),
     ],
 )
-async def test_a_hostile_receiver_ends_within_the_bound(
+async def test_a_hostile_receiver_ends_in_time(
     prober: Prober,
     monkeypatch: pytest.MonkeyPatch,
     handler: Callable[[trio.SocketStream], Awaitable[None]],
@@ -238,7 +236,7 @@ async def test_a_hostile_receiver_ends_within_the_bound(
     assert caught.value.reason in (reason, "connect_error", "response_too_large")
 
 
-async def test_an_answer_without_end_is_read_to_a_bound_and_taken_by_its_status(
+async def test_an_endless_answer_is_read_to_a_limit(
     prober: Prober,
 ) -> None:
     async with serving(endless) as port:
@@ -249,7 +247,7 @@ async def test_an_answer_without_end_is_read_to_a_bound_and_taken_by_its_status(
 
 
 @pytest.mark.parametrize("body", [b"", b"ok", b"[1]", b'{"ok":false}', b'{"ok":1}', b"[" * 9_000])
-async def test_what_is_no_answer_of_telegrams_is_tried_again(
+async def test_an_invalid_answer_of_telegram_is_retried(
     prober: Prober, at: Callable[[str], None], body: bytes
 ) -> None:
     async with service(answer(body)) as peer:
@@ -267,7 +265,7 @@ async def test_private_addresses_are_refused_before_a_connection(prober: Prober,
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.BLOCKED, "target_blocked")
 
 
-async def test_metadata_is_refused_even_where_private_addresses_are_not(prober: Prober) -> None:
+async def test_metadata_addresses_are_refused_if_private_ones_are_allowed(prober: Prober) -> None:
     reach = replace(prober.reach, policy=notify_policy(allow_private=True))
     with pytest.raises(NotDelivered) as caught:
         await deliver("webhook", told(), {"url": "http://169.254.169.254/"}, means_of(reach))
@@ -275,7 +273,7 @@ async def test_metadata_is_refused_even_where_private_addresses_are_not(prober: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_reason_repeats_what_was_given(
+async def test_no_reason_contains_configuration_or_message(
     prober: Prober, at: Callable[[str], None], kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with service(answer(CANARY.encode() * 10, f"500 {CANARY}", f"x-a: {CANARY}")) as peer:
@@ -288,7 +286,7 @@ async def test_no_reason_repeats_what_was_given(
     assert CANARY not in caplog.text
 
 
-async def test_a_delivery_that_is_taken_back_leaves_nothing_open(prober: Prober) -> None:
+async def test_a_cancelled_delivery_leaves_nothing_open(prober: Prober) -> None:
     async with service() as peer:
         config = config_of("webhook", peer.url)
         await leaves_nothing(lambda: deliver("webhook", told(), config, means_of(prober.reach)))
