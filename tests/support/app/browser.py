@@ -1,4 +1,4 @@
-"""What tests of screens share: the sizes of a page, a monitor of a daemon, and a page's status."""
+"""Helpers of the browser tests: sizes of a page, monitors of a daemon, and the status of a page."""
 
 from typing import Any
 

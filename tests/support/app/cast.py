@@ -1,7 +1,8 @@
-"""A fixed cast on a real database behind the real app: who asks, and what they may ask for.
+"""A fixed cast of principals on a real database behind the real app.
 
-Acme has two projects, shop and mill; Other is another tenant. Everybody has a role in all of Acme,
-but for the neighbour, who is in mill only, the shopkeeper, in shop only, and the stranger.
+Acme has two projects, shop and mill; Other is another tenant. Every member has a role in all of
+Acme, except the neighbour, who is only in mill, the shopkeeper, who is only in shop, and the
+stranger, who is in Other.
 """
 
 import secrets
@@ -164,7 +165,7 @@ class Api:
         data: bytes | None = None,
         query: dict[str, Any] | None = None,
     ) -> Response:
-        """As one of the cast, or with headers of one's own."""
+        """Sends a request as one of the cast, or with the given headers."""
         credential = self.credentials[who] if isinstance(who, str) else who
         given: dict[str, Any] = {"headers": {**credential, **(headers or {})}}
         if json is not None:
@@ -204,7 +205,7 @@ class Api:
         return uid
 
     async def new_session(self, who: str) -> tuple[UUID, str]:
-        """Of one of the cast: its id and what the cookie holds."""
+        """Creates a session of a user of the cast. Returns its id and the value of the cookie."""
         async with self.pool.transaction("new_session") as tx:
             return await insert_session(tx, self.users[who][0])
 
@@ -220,7 +221,7 @@ class Api:
         return uid
 
     async def new_secret(self, value: str = "hunter2", name: str = "") -> str:
-        """Of the shop, by its name."""
+        """Creates a secret in the shop and returns its name."""
         name = name or f"secret-{next(self.numbers)}"
         org = self.orgs["acme"][0]
         editor = Principal(
@@ -231,7 +232,7 @@ class Api:
         return name
 
     async def new_dead_letter(self, title: str = "Shop is down") -> UUID:
-        """A page of the shop's that was given up."""
+        """Creates a dead letter: a page of the shop whose delivery was given up."""
         org, channel, uid = self.orgs["acme"][0], await self.new_channel(), uuid7()
         async with self.pool.transaction("new_dead_letter") as tx:
             key = await tx.value(
@@ -257,7 +258,7 @@ class Api:
         return found
 
     async def new_operation(self) -> UUID:
-        """A running deletion of a project of Acme that no process works on."""
+        """Creates a running deletion of a project of Acme that no process works on."""
         async with self.pool.transaction("new_operation") as tx:
             return await insert_operation(
                 tx,
@@ -269,7 +270,7 @@ class Api:
             )
 
     async def new_channel(self, **given: Any) -> UUID:
-        """A channel of the shop's, by default one that leads to where no channel may."""
+        """Creates a channel in the shop, by default with a URL that the egress policy forbids."""
         values: dict[str, Any] = {
             "kind": "webhook",
             "name": f"c{next(self.numbers)}",
@@ -288,7 +289,7 @@ class Api:
         return row.uid
 
     async def new_policy(self, channel: UUID | None = None, schedule: UUID | None = None) -> UUID:
-        """A ladder of the shop's, of one step."""
+        """Creates an escalation policy with one step in the shop."""
         channel = channel or await self.new_channel()
         targets = [(TargetKind.CHANNEL, str(channel))]
         if schedule is not None:
@@ -298,7 +299,7 @@ class Api:
             return (await create_policy(tx, self.editor, self.project, draft)).uid
 
     async def new_schedule(self, *channels: UUID, **given: Any) -> UUID:
-        """A schedule of the shop's, by weeks from now."""
+        """Creates a weekly on-call schedule in the shop, which starts now."""
         people = [str(channel) for channel in channels] or [str(await self.new_channel())]
         values = {
             "name": f"s{next(self.numbers)}",
@@ -312,7 +313,7 @@ class Api:
             return (await create_schedule(tx, self.editor, self.project, draft)).uid
 
     async def new_service(self, *, aims: bool = False, **given: Any) -> UUID:
-        """Of the shop; one that aims does so at 99.9 % over 30 days."""
+        """Creates a service in the shop; with `aims` it has an objective of 99.9 % over 30 days."""
         draft = ServiceDraft(**{"name": f"service {next(self.numbers)}", **given})
         async with self.pool.transaction("new_service") as tx:
             uid = (await create_service(tx, self.editor, self.project, draft)).uid
@@ -321,7 +322,9 @@ class Api:
         return uid
 
     async def new_gate_policy(self, service: UUID | None = None) -> int:
-        """Its revision; of a service, or of the shop. Everything blocks."""
+        """Creates a policy of the service, or of the shop, in which every clause blocks. Returns
+        its revision.
+        """
         document = Document(
             schema_version=1,
             window_mode=WindowMode.ONE,
@@ -336,7 +339,7 @@ class Api:
         return row.revision
 
     async def new_gate_override(self, service: UUID) -> UUID:
-        """For an hour, of a service whose policy, or the shop's, is there."""
+        """Creates an override for an hour. The service or the shop must have a policy."""
         org = self.orgs["acme"][0]
         admin = Principal(
             CredentialKind.SESSION, (Membership(org, None, Role.PROJECT_ADMIN),), label="admin"
@@ -353,12 +356,12 @@ class Api:
         return made.uid
 
     async def new_decision(self, service: UUID) -> UUID:
-        """What the gate says of a service just now; there is room for it."""
+        """Asks the gate about a service now. The partition of the day must exist."""
         async with self.pool.transaction("new_decision") as tx:
             return (await evaluate_gate(tx, self.editor, self.project, service)).row.uid
 
     async def new_change(self, service: UUID, external_id: str = "1") -> UUID:
-        """One that is over, told by ci; the id of its only phase."""
+        """Records a completed change with the source "ci". Returns the id of its only phase."""
         told = Record(
             kind=ChangeKind.DEPLOY,
             phase=ChangePhaseName.SUCCEEDED,
@@ -370,7 +373,7 @@ class Api:
         return made.phase.uid
 
     async def new_override(self) -> UUID:
-        """Of a new schedule, from now on for an hour."""
+        """Creates an override of one hour from now, of a new on-call schedule."""
         schedule, channel = await self.new_schedule(), str(await self.new_channel())
         now = self.context.clock()
         async with self.pool.transaction("new_override") as tx:
@@ -380,19 +383,19 @@ class Api:
         return row.uid
 
     async def aim_for_project(self) -> None:
-        """The shop, over thirty days."""
+        """Sets an objective of the shop over 30 days."""
         async with self.pool.transaction("set_project_objective") as tx:
             await aim_for_project(tx, self.editor, self.project, "30d", 99.0)
 
     async def new_maintenance(self) -> UUID:
-        """Of the shop, an hour from now."""
+        """Creates maintenance of the shop for the hour that begins one hour from now."""
         now = self.context.clock()
         plan = Plan(starts_at=Instant(now + HOUR), ends_at=Instant(now + 2 * HOUR))
         async with self.pool.transaction("new_maintenance") as tx:
             return (await announce(tx, self.editor, self.project, plan, None, 30)).uid
 
     async def new_series(self) -> UUID:
-        """Maintenance of the shop at this time of each day, from tomorrow on."""
+        """Creates daily maintenance of the shop at this time of day, from tomorrow on."""
         starts = Instant(self.context.clock() + DAY)
         plan = SeriesPlan(recurrence=Recurrence("FREQ=DAILY", starts, HOUR))
         async with self.pool.transaction("new_series") as tx:
@@ -413,7 +416,7 @@ class Api:
         )
 
     async def new_status_page(self, **given: Any) -> UUID:
-        """Of the shop, listed, without components."""
+        """Creates a listed status page of the shop without components."""
         number = next(self.numbers)
         values = {"slug": f"page-{number}", "title": f"Page {number}", "project": self.project}
         draft = PageDraft(**{**values, **given})
@@ -422,7 +425,7 @@ class Api:
         return row.uid
 
     async def new_subscriber(self, page: UUID) -> UUID:
-        """By mail, not confirmed."""
+        """Creates an unconfirmed e-mail subscriber."""
         address = f"reader-{next(self.numbers)}@example.com"
         async with self.pool.transaction("new_subscriber") as tx:
             shown = await select_page(tx, page)
@@ -435,7 +438,9 @@ class Api:
     async def new_component(
         self, page: UUID | None = None, *, name: str = "", group: str = "", **bound: Any
     ) -> UUID:
-        """Of a page, or of a new one of the shop's; set by hand where nothing else is named."""
+        """Creates a component of the page, or of a new page of the shop; it is manual unless a
+        binding is given.
+        """
         page = page or await self.new_status_page()
         target = BindingTarget(**(bound or {"manual_status": PageStatus.OPERATIONAL}))
         name = name or f"component {next(self.numbers)}"
@@ -460,7 +465,7 @@ class Api:
         return row.uid
 
     async def new_incident(self, *, explained: bool = False, **given: Any) -> UUID:
-        """Of the shop. One that is explained is resolved and has a postmortem."""
+        """Creates an incident in the shop. With `explained` it is resolved and has a postmortem."""
         org = self.orgs["acme"][0]
         editor = Principal(
             CredentialKind.SESSION, (Membership(org, None, Role.EDITOR),), label="editor"
@@ -509,8 +514,9 @@ class Api:
 async def open_api(
     pool: Pool, now: Instant, passwords: Passwords, **parts: Any
 ) -> AsyncIterator[Api]:
-    """The app with its recorder running, on a clone of the cast template. `parts` are of the
-    context."""
+    """Opens the app with its recorder running, on a clone of the cast template. `parts` are set in
+    the context.
+    """
     bus = parts.get("bus") or Bus()
     clock = parts.get("clock") or (lambda: now)
     recorder = parts.get("recorder") or Recorder(pool, bus, clock)
@@ -558,10 +564,10 @@ async def open_api(
 
 
 async def make_cast(dsn: str) -> None:
-    """Inserts the cast into a migrated database that becomes the template of a test process.
+    """Inserts the cast into a migrated database, which becomes the template of a test process.
 
-    Called once a process. Closes its connections, because PostgreSQL clones no database that has
-    one.
+    Called once per process. Closes its connections, because PostgreSQL cannot clone a database that
+    has one.
     """
     async with open_pool(dsn, name="cast", size=1, clock=lambda: FROZEN_NOW) as pool:
         async with pool.transaction("cast") as tx:

@@ -1,4 +1,4 @@
-"""What tests of the agents' routes share: a clock that they set, a ticker, and agents."""
+"""Helpers for tests of the agent routes: a clock that the test sets, a ticker, and agents."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -64,7 +64,7 @@ class Edge:
         return await self.ask("POST", f"{route}?region=eu", {"results": list(items)}, **given)
 
     async def monitor(self, **given: Any) -> MonitorRow:
-        """In the agents' region, with nothing to run beside its schedule."""
+        """Creates a monitor in the region of the agents, without a job besides its schedule."""
         values = {"region": "eu", "interval_seconds": 60, "timeout_seconds": 10, **given}
         row = await self.api.new_monitor(**values)
         async with self.api.pool.transaction("forget_jobs") as tx:
@@ -72,7 +72,9 @@ class Edge:
         return row
 
     async def due(self, row: MonitorRow) -> Instant:
-        """The clock stands where its next window is due, which is reserved."""
+        """Advances the clock until the next window of the monitor is reserved and due, and returns
+        its due instant.
+        """
         await self.ticker.pass_once()
         for _ in range(70):
             found = await self.windows(row)
@@ -106,7 +108,7 @@ class Edge:
 
 
 def result(row: MonitorRow, due: Instant, *, after: float = 0.0, **given: Any) -> dict[str, Any]:
-    """Of a run that began so many seconds after it was due."""
+    """Returns the result of a run that began `after` seconds after it was due."""
     return {
         "job_id": str(window_job_id(row.uid, due, row.revision)),
         "monitor_id": str(row.uid),
@@ -145,5 +147,5 @@ async def open_edge(dsn: str, passwords: Passwords) -> AsyncIterator[Edge]:
 
 
 def other(uid: UUID) -> str:
-    """An id of the same form that nothing has."""
+    """Returns a valid id that no object has."""
     return str(UUID(int=uid.int ^ 1))

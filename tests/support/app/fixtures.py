@@ -38,7 +38,7 @@ async def world(dsn: str) -> "AsyncIterator[World]":
 
 @pytest.fixture
 async def api(pool: "Pool", passwords: "Passwords") -> "AsyncIterator[Api]":
-    """The application on the test's database, and a client that asks as one of the cast."""
+    """The application on the test's database, with a client that can act as each of the cast."""
     from tests.conftest import FROZEN_NOW
     from tests.support.app.cast import open_api
 
@@ -48,7 +48,9 @@ async def api(pool: "Pool", passwords: "Passwords") -> "AsyncIterator[Api]":
 
 @pytest.fixture
 async def gated(dsn: str, passwords: "Passwords") -> "AsyncIterator[Gated]":
-    """As `api`, with a clock that the test sets; it checks every decision again at the end."""
+    """As `api`, with a clock that the test sets; at the end it evaluates every stored decision
+    again.
+    """
     from tests.support.app.gating import PLENTY, open_gated
 
     async with open_gated(dsn, passwords, PLENTY) as made:
@@ -94,7 +96,7 @@ def target() -> Iterator[Target]:
 
 @pytest.fixture(scope="module")
 def leadline() -> "Iterator[Daemon]":
-    """One daemon for a file: each of its tests makes monitors of its own."""
+    """One daemon per file; each of its tests creates its own monitors."""
     from tests.support.processes.daemon_process import daemon
 
     # Many tests sign in from one address within a minute.
@@ -106,7 +108,7 @@ def leadline() -> "Iterator[Daemon]":
 
 @pytest.fixture(scope="module")
 def project(leadline: "Daemon") -> str:
-    """The id of the project of a new installation."""
+    """Returns the id of the project of a new installation."""
     (organization,) = leadline.api("GET", "/organizations")
     (found,) = leadline.api("GET", f"/organizations/{organization['id']}/projects")
     return str(found["id"])
@@ -114,7 +116,7 @@ def project(leadline: "Daemon") -> str:
 
 @pytest.fixture(scope="module")
 def viewer(leadline: "Daemon") -> str:
-    """The cookie of a viewer of the organization."""
+    """Returns the cookie of a viewer of the organization."""
     (organization,) = leadline.api("GET", "/organizations")
     leadline.api("POST", "/admin/users", {"email": "viewer@example.com", "password": PASSWORD})
     leadline.api(
@@ -137,7 +139,7 @@ def chromium() -> "Iterator[Browser]":
 
     from tests.support.processes.chromium import browsing
 
-    # A monitor of the tests is looked at every 5 s.
+    # The daemon checks the monitors of these tests every 5 s.
     expect.set_options(timeout=15_000)
     with browsing() as browser:
         yield browser
@@ -145,8 +147,9 @@ def chromium() -> "Iterator[Browser]":
 
 @pytest.fixture
 def open_page(chromium: "Browser", leadline: "Daemon") -> Iterator[Open]:
-    """A page signed in as the administrator, or with another cookie; what a page logs as an error
-    fails the test, so that a script that broke is not taken for a page that works."""
+    """Opens pages signed in as the administrator, or with another cookie. An error in the browser
+    log fails the test, so that a failed script is not mistaken for a working page.
+    """
     from tests.support.app.browser import DESK
 
     contexts: list[BrowserContext] = []

@@ -1,5 +1,5 @@
-"""What tests of the gate share: a clock that they set, policies, services of which all is known,
-and a ledger that is read again when they are done.
+"""Helpers for tests of the gate: a clock that the test sets, policies, services with complete data,
+and a check of all stored decisions at the end.
 """
 
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ CLAUSES = (
     "ticket_burn_firing",
     "service_incident_open",
 )
-# By the text: so many at once and a minute that no test of anything else meets a bound.
+# Rate limits that no test of another subject reaches.
 PLENTY = RateLimits(inflight_process=100)
 
 _LEDGER = """
@@ -60,8 +60,10 @@ class Gated:
     async def service(
         self, slug: str = "checkout", *lengths: tuple[int, Durations], window: str = "24h"
     ) -> str:
-        """The path of a service of which, but for incidents, all is known: its time as it is said,
-        by default a good day, an objective of 99 % and burn rules that are quiet."""
+        """Creates a service for which every fact except incidents is known, and returns its path.
+        Its sealed time is by default a good day; it has an objective of 99 % and burn rules that do
+        not fire.
+        """
         path = await declared(self.api, slug)
         lengths = lengths or ((1_440, UP),)
         await sealed(self.api, path, *lengths)
@@ -77,7 +79,7 @@ class Gated:
         await self.look(path)
 
     async def look(self, path: str, firing: str = "") -> None:
-        """Its burn rules as an evaluator saw them just now: those of one severity fire."""
+        """Sets the burn rules as if evaluated now: those of the severity `firing` fire."""
         async with self.api.pool.transaction("look") as tx:
             await tx.execute(
                 "update burn_rules b set evaluated_at = at(%(now)s), firing = (severity = %(f)s), "
@@ -92,7 +94,7 @@ class Gated:
     async def put(
         self, path: str, expected: int | None = None, status: int = 200, **of: Any
     ) -> Any:
-        """The policy of a service's path, or of a project's."""
+        """Puts the policy of a service or a project."""
         return await told(self.api, "PUT", f"{path}/gate/policy", policy(expected, **of), status)
 
     async def let_through(
@@ -114,7 +116,9 @@ class Gated:
 
 
 def policy(expected: int | None = None, **of: Any) -> dict[str, Any]:
-    """What blocks by everything that can be known of `Gated.service`; clauses by their names."""
+    """Returns a policy in which each known clause of `Gated.service` blocks; clauses are set by
+    name.
+    """
     usual = {**dict.fromkeys(CLAUSES, "block"), "service_incident_open": "ignore"}
     clauses = {name: of.pop(name, usual[name]) for name in CLAUSES}
     body = {
@@ -142,7 +146,7 @@ async def open_gated(dsn: str, passwords: Passwords, bounds: RateLimits) -> Asyn
 
 
 async def _read_again(api: Api) -> None:
-    """Whatever was decided follows from its row alone."""
+    """Checks that each stored decision follows from its evidence."""
     for row in await api.rows(_LEDGER):
         state, action, unoverridden, reasons, revision, override, uid, at, text = row
         evidence = msgspec.json.decode(text, type=Evidence)

@@ -1,4 +1,4 @@
-"""What tests of status pages share: a page of the organization, its components, and results."""
+"""Helpers for tests of status pages: a page of the organization, its components, and results."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ async def new_component(api: Api, page: Any, name: str = "Checkout", **given: An
 
 
 async def read(api: Api, page: Any, status: int = 200, what: str = "", **query: str) -> Any:
-    """As anybody does a moment after whatever the test did."""
+    """Reads the public page, without cached answers."""
     api.context.kept.forget()
     path = f"/public/status-pages/{page['slug']}{what}"
     return await told(api, "GET", path, status=status, who="nobody", query=query)
@@ -35,7 +35,7 @@ async def rendered(api: Api, page: Any, who: str = "viewer") -> Any:
 
 
 async def stands(api: Api, row: MonitorRow, status: str, at: Instant = FROZEN_NOW) -> None:
-    """As a result of that instant leaves it."""
+    """Stores the state that a result at the instant leaves."""
     given = {"org": row.org, "monitor": row.id}
     async with api.pool.transaction("result") as tx:
         await tx.execute(
@@ -59,7 +59,7 @@ async def stands(api: Api, row: MonitorRow, status: str, at: Instant = FROZEN_NO
 
 
 async def measured(api: Api, row: MonitorRow, days_ago: int, good: int, bad: int) -> None:
-    """A whole day before today, in microseconds; what is left of it is unknown."""
+    """Stores a whole earlier day, in microseconds; the rest of the day is unknown."""
     async with api.pool.transaction("day") as tx:
         await tx.execute(
             "insert into monitor_days (org, monitor, day, good_us, bad_us, unknown_us,"
@@ -72,7 +72,7 @@ async def measured(api: Api, row: MonitorRow, days_ago: int, good: int, bad: int
             bad=bad,
             unknown=DAY - good - bad,
         )
-        # It was there by then, and all of it is sealed.
+        # The monitor existed at that time, and its time is sealed until now.
         await tx.execute(
             "update monitor_terms set from_at = least(from_at, at(%(day)s))"
             " where org = %(org)s and monitor = %(monitor)s",

@@ -1,4 +1,4 @@
-"""A server that says what a test tells it to, byte by byte, and remembers what it was asked."""
+"""A server that sends scripted bytes and records its requests."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ Speak = Callable[[socket.socket, threading.Event], None]
 
 @dataclass
 class Asked:
-    """A request as it came."""
+    """A request as it arrived."""
 
     line: str
     headers: dict[str, str]
@@ -32,8 +32,11 @@ class Asked:
 
 @dataclass
 class Server:
-    """`says` maps a method and path to an answer; `else_says` is for all others. `over` is set when
-    the test is over, for those that never end by themselves."""
+    """A scripted server.
+
+    `says` maps a method and path to an answer; `else_says` answers all others. `over` is set at the
+    end of the test and ends answers that would not end themselves.
+    """
 
     port: int = 0
     says: dict[str, "bytes | Speak"] = field(default_factory=dict)
@@ -79,7 +82,7 @@ def refused(status: str, code: str, *more: str) -> bytes:
 
 @contextmanager
 def serving(context: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """Answers each connection in a thread of its own."""
+    """Answers each connection in its own thread."""
     server = Server(scheme="http" if context is None else "https")
 
     def serve(stream: socket.socket) -> None:
@@ -104,7 +107,7 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[Server]:
 
 
 def call(server: Server | None, *arguments: str, **environment: str | None) -> Result:
-    """The command with the server's address and a token, as a pipeline calls it."""
+    """Runs the command with the address of the server and a token, like a pipeline."""
     given: dict[str, str | None] = {
         "LEADLINE_URL": None if server is None else server.url,
         "LEADLINE_TOKEN": TOKEN,
@@ -117,7 +120,7 @@ def call(server: Server | None, *arguments: str, **environment: str | None) -> R
 
 
 def decision(state: str = "ALLOW", **more: Any) -> dict[str, Any]:
-    """A decision as the gate gives it; a field that is given as None is left out."""
+    """Returns a decision of the gate; a field with the value None is omitted."""
     said = {
         "schema_version": 2,
         "actor_label": "pipeline",

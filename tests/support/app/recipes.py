@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/pipelines.md, run as their build server would."""
+"""Runs the recipes of docs/how-to/pipelines.md as their build servers do."""
 
 import os
 import re
@@ -16,7 +16,7 @@ yaml: Any = import_module("yaml")
 
 
 def blocks(language: str, title: str) -> list[str]:
-    """The code of a section."""
+    """Returns the code blocks of a section."""
     section = PAGE.read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", section, re.S)
 
@@ -27,7 +27,9 @@ def documents(title: str) -> list[Any]:
 
 @dataclass
 class Host:
-    """A build server's machine: a folder with a deploy.sh, and what it knows of Leadline."""
+    """A machine of a build server: a folder with a deploy.sh, and the URL, token and project of
+    Leadline.
+    """
 
     folder: Path
     url: str
@@ -49,7 +51,7 @@ class Host:
         return (self.folder / "deployed").exists()
 
     def execute(self, *command: str, **more: str) -> int:
-        """The exit status; what was printed is kept for whoever looks why."""
+        """Returns the exit status, and keeps the output for the report of a failure."""
         environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("LEADLINE_", "GITHUB_"))},
             "PATH": f"{Path(LEADLINE).parent}:{os.environ['PATH']}",
@@ -64,7 +66,7 @@ class Host:
         return done.returncode
 
     def shell(self, *, otherwise: bool = False) -> int:
-        """release.sh; `otherwise` with the second block in the place of its question."""
+        """Runs release.sh; with `otherwise` the second block replaces the call of the gate."""
         script, lenient = blocks("sh", "Plain shell")
         if otherwise:
             asks = next(line for line in script.splitlines() if line.startswith("decision=$("))
@@ -74,7 +76,7 @@ class Host:
         return self.execute("sh", "release.sh", **names)
 
     def github(self) -> int:
-        """The steps, each as GitHub runs it: after a failure only those that ask for it."""
+        """Runs the steps as GitHub does: after a failure only those with a matching `if`."""
         (workflow,) = documents("GitHub Actions")
         job = workflow["jobs"]["release"]
         outputs: dict[str, dict[str, str]] = {}
@@ -130,7 +132,7 @@ class Host:
         return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: values[found[1]], text)
 
     def gitlab(self) -> int:
-        """The jobs, with the variables of the first one's report given to the second."""
+        """Runs the jobs; the second gets the variables of the first one's report."""
         (pipeline,) = documents("GitLab CI")
         variables = {"LEADLINE_PROJECT": self.project, "LEADLINE_SERVICE": self.service}
         for stage in pipeline["stages"]:
@@ -153,7 +155,7 @@ class Host:
         return 0
 
     def argo(self) -> int:
-        """The container's command, with the arguments that the rollout gives."""
+        """Runs the command of the container with the arguments of the rollout."""
         template, rollout = documents("Argo Rollouts")
         (metric,) = template["spec"]["metrics"]
         pod = metric["provider"]["job"]["spec"]["template"]["spec"]

@@ -1,5 +1,5 @@
-"""What tests of services share: asking as one of the cast, a service with members, and time that
-was sealed as a test says.
+"""Helpers for tests of services: requests as one of the cast, services with members, and sealed
+time.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ async def told(
     who: str = "editor",
     query: dict[str, Any] | None = None,
 ) -> Any:
-    """The body of an answer that has the status."""
+    """Returns the body of an answer, after a check of its status."""
     answer = await api.ask(who, method, f"/api/v1{path}", body, query=query)
     data = await answer.get_data()
     assert answer.status_code == status, data
@@ -48,7 +48,7 @@ def services_of(api: Api, place: str = "acme/shop") -> str:
 
 
 async def new(api: Api, slug: str, **given: Any) -> str:
-    """The path of a new service."""
+    """Creates a service and returns its path."""
     made = await told(api, "POST", services_of(api), {"slug": slug, **given}, 201)
     return f"{services_of(api)}/{made['id']}"
 
@@ -58,13 +58,13 @@ def uid_of(path: str) -> str:
 
 
 def document(*monitors: object, revision: int = 0, **given: Any) -> dict[str, Any]:
-    """A declaration of which every member counts, unless it is said otherwise."""
+    """Returns a declaration in which every member counts toward the SLI, unless given otherwise."""
     uids = [str(uid) for uid in monitors]
     return {"expected_revision": revision, "monitors": uids, "sli": uids, **given}
 
 
 async def declared(api: Api, slug: str = "checkout", members: int = 1) -> str:
-    """The path of a new service of so many new monitors."""
+    """Creates a service with new monitors as members, and returns its path."""
     path = await new(api, slug)
     monitors = [(await api.new_monitor()).uid for _ in range(members)]
     await told(api, "PUT", f"{path}/declaration", document(*monitors))
@@ -72,8 +72,9 @@ async def declared(api: Api, slug: str = "checkout", members: int = 1) -> str:
 
 
 async def sealed(api: Api, path: str, *lengths: tuple[int, Durations]) -> Instant:
-    """So many minutes of each, up to now, as the sealer would have written them; answers where the
-    service's time begins."""
+    """Seals these minutes, up to now, as the sealer would write them. Returns the start of the
+    service's time.
+    """
     start = Instant(FROZEN_NOW - sum(count for count, _ in lengths) * MINUTE)
     runs, at = [], start
     for count, each in lengths:
@@ -99,7 +100,7 @@ async def sealed(api: Api, path: str, *lengths: tuple[int, Durations]) -> Instan
 
 
 async def managed(api: Api, path: str) -> None:
-    """It comes from a file from now on."""
+    """Marks the service as managed by a file."""
     async with api.pool.transaction("manage") as tx:
         await tx.execute(
             "update services set managed_by = 'files' where uid = %(uid)s", uid=UUID(uid_of(path))

@@ -1,4 +1,4 @@
-"""The real server on a real socket, and clients as plain as can be: one request a connection."""
+"""The real server on a real socket, and clients with one request per connection."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -21,7 +21,7 @@ class Told(NamedTuple):
 
 @asynccontextmanager
 async def served(context: AppContext) -> AsyncIterator[int]:
-    """The port that the application listens on."""
+    """Yields the port on which the application listens."""
     async with trio.open_nursery() as nursery:
         address: str = await nursery.start(serve, context, listen(("127.0.0.1", 0)), True)
         yield int(address.rpartition(":")[2])
@@ -42,7 +42,7 @@ def request(
 
 
 async def asked(port: int, *sent: bytes) -> Told:
-    """Sends each piece after the server has read the one before."""
+    """Sends each piece after the server has read the previous one."""
     with trio.fail_after(30):
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         async with stream:
@@ -71,13 +71,15 @@ async def answer_of(stream: trio.SocketStream) -> Told:
 
 async def _some(stream: trio.SocketStream) -> bytes:
     data = await stream.receive_some()
-    assert data, "the server hung up in its answer"
+    assert data, "the server closed the connection during its answer"
     return bytes(data)
 
 
 @asynccontextmanager
 async def held(dsn: str, table: str) -> AsyncIterator[Pool]:
-    """Nobody reads the table meanwhile; the pool is beside that of the application."""
+    """Locks the table against readers. The yielded pool is separate from that of the
+    application.
+    """
     async with open_pool(dsn, name="beside", size=2, clock=lambda: 0) as beside:  # type: ignore[arg-type,return-value]
         async with beside.transaction("hold") as tx:
             await tx.execute(f"lock table {table} in access exclusive mode")

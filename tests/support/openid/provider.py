@@ -1,4 +1,4 @@
-"""A real OpenID provider in a process of its own, and a person who signs in there by its forms."""
+"""A real OpenID provider in its own process, and a user who signs in with its forms."""
 
 import json
 import subprocess
@@ -73,7 +73,7 @@ class Provider:
             self.process = None
 
     def sign_in(self, address: str, person: str, back: str) -> dict[str, str]:
-        """What the browser brings back from there, once the person said yes to everything."""
+        """Signs in and consents, and returns the parameters of the redirect."""
         with httpx.Client(trust_env=False, timeout=30) as browser:
             for _ in range(20):
                 answer = browser.get(address)
@@ -90,7 +90,7 @@ class Provider:
         raise AssertionError("it never came back")
 
     def client_token(self) -> str:
-        """What a pipeline is given for its own secret."""
+        """Returns a token of the client credentials grant."""
         answer = httpx.post(
             f"{self.issuer}/token",
             data={"grant_type": "client_credentials"},

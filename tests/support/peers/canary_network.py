@@ -22,17 +22,17 @@ from tests.support.peers.servers import Names, Prober
 
 @contextmanager
 def canary_network() -> Iterator[None]:
-    """To be entered before anything of the test opens a socket."""
+    """Enters the network; the test must not open a socket before."""
     with kept_network(HERE, THERE, HERE_V6, *ELSEWHERE):
         yield
 
 
 @asynccontextmanager
 async def asking(prober: Prober, names: Names, authority: trustme.CA) -> AsyncIterator[Asker]:
-    """Two hosts of the service are known by name, an address each."""
+    """Registers two host names of the service, with an address each."""
     names.records[HOST, "A"] = [[HERE]]
     names.records[OTHER, "A"] = [[THERE]]
-    # Made here and not in a thread, which would stay in this network for a while.
+    # Created in this thread: a worker thread would stay in this network for a while.
     prober.reach.contexts.context(verify=True, alpn=("http/1.1",))
     queue = Queue()
     async with working(queue, authority):

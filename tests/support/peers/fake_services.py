@@ -1,4 +1,4 @@
-"""A service that takes notifications and remembers what it was sent; and what tests send."""
+"""A service that accepts and records notifications, and the messages that tests send."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -48,7 +48,7 @@ class Got:
 
 @dataclass
 class Service:
-    """`says` is what it answers, in turn; the last for ever."""
+    """`says` has the answers in order; the last one repeats."""
 
     says: list[bytes] = field(default_factory=lambda: [answer(b"ok")])
     got: list[Got] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""A network of the test's own: a namespace whose only device is a TUN, with a scripted far host.
+"""A network of the test: a namespace whose only device is a TUN, with a scripted far host.
 
-What our side sends to 198.51.100.0/24 or 2001:db8::/64 arrives here as packets; what is answered is
-up to the test. Needs root, since namespaces and TUN do.
+Packets to 198.51.100.0/24 and 2001:db8::/64 arrive here, and the test sends the answers. Needs root
+for the namespace and the TUN.
 """
 
 import ctypes
@@ -26,15 +26,15 @@ SETUP = (
     "ip -6 address add 2001:db8::1/64 dev far0 nodad",
     "ip link set far0 up",
 )
-# Also one that asks nobody is not there at once, but when the kernel comes to it: what arrives for
-# it before then is dropped.
+# Even an address without duplicate detection is tentative until the kernel has processed it;
+# packets for it are dropped before that.
 TENTATIVE = "ip -6 -oneline address show dev far0 tentative"
 TENTATIVE_SECONDS = 30.0
 
 
 @dataclass
 class Ping:
-    """An echo request that arrived, and how to answer it."""
+    """An echo request that arrived, with methods that answer it."""
 
     far: "FarHost"
     packet: bytes
@@ -49,13 +49,15 @@ class Ping:
         return int.from_bytes(self.icmp[6:8], "big")
 
     def reply(self, icmp: bytes | None = None, source: bytes | None = None) -> None:
-        """An echo reply with the same rest, or what is given as ICMP, checksums made."""
+        """Sends an echo reply with the same payload, or the given ICMP bytes; the checksum is
+        computed.
+        """
         if icmp is None:
             icmp = bytes([129 if self.v6 else 0, 0]) + self.icmp[2:]
         self.far.send(icmp, self.packet, self.v6, source)
 
     def unreachable(self, code: int = 1) -> None:
-        """Says so with the first eight bytes of what could not be delivered."""
+        """Sends an ICMP error with the beginning of the undelivered packet."""
         head = bytes([1 if self.v6 else 3, code, 0, 0, 0, 0, 0, 0])
         self.reply(head + self.packet[: 48 if self.v6 else 28])
 
@@ -86,7 +88,7 @@ class FarHost:
                 self.script(ping)
 
     def send(self, icmp: bytes, to: bytes, v6: bool, source: bytes | None) -> None:
-        """ICMP back to where `to` came from."""
+        """Sends ICMP to the source of `to`."""
         icmp = icmp[:2] + b"\x00\x00" + icmp[4:]
         if v6:
             ours, theirs = to[8:24], source or to[24:40]
@@ -104,7 +106,9 @@ class FarHost:
 
 @contextmanager
 def far_host(*, datagrams: bool) -> Iterator[FarHost]:
-    """This thread is in the namespace meanwhile. `datagrams` allows ICMP without privileges."""
+    """Moves this thread into the namespace until the end. `datagrams` allows ICMP without
+    privileges.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     if libc.unshare(CLONE_NEWNET) != 0:

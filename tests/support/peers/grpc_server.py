@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 
-# What is answered by the service that is asked for: a message, or a status.
+# The answer for each requested service: a message, or a status.
 MESSAGES = {
     "": b"\x08\x01",
     "open": b"\x12\x05later\x08\x01",
@@ -61,7 +61,7 @@ def main(chain: bytes, key: bytes, authority: bytes) -> None:
     bare.start()
     sys.stdout.write(f"{plain}\n{tls}\n{mutual}\n{empty}\n")
     sys.stdout.flush()
-    # Until whoever started it closes its end.
+    # Runs until the parent process closes its end of the pipe.
     sys.stdin.read()
     stopping.set()
     server.stop(None)

@@ -1,5 +1,6 @@
-"""An asynchronous service over HTTPS: jobs are taken, worked at, and told of by events and by
-state. It keeps what it was asked, and misbehaves where a test says so.
+"""An asynchronous service over HTTPS: it accepts jobs, and reports them by events and by state.
+
+It records its requests, and misbehaves where a test configures it.
 """
 
 import json
@@ -20,7 +21,7 @@ from leadline.probes.kinds.canary.workflow import CORRELATION
 from leadline.probes.runner import run
 from tests.support.peers.servers import Names, Prober, Secure, answer, now
 
-# Globally routable, and nobody's but the test's in its own network.
+# Globally routable addresses, which exist only in the network of the test.
 HERE, THERE, HERE_V6 = "45.33.7.1", "45.33.7.2", "2600:3c00::7"
 ELSEWHERE = (
     "10.0.0.1", "172.16.0.1", "192.168.7.1", "100.64.0.1", "169.254.169.254", "100.100.100.200",
@@ -37,7 +38,7 @@ PATIENCE_SECONDS = 40
 
 @dataclass
 class Asked:
-    """`address` is the one that was reached."""
+    """A request; `address` is the address that the client used."""
 
     address: str
     method: str
@@ -51,7 +52,9 @@ Handler = Callable[[Asked, Secure], Awaitable[None]]
 
 @dataclass
 class Queue:
-    """`states` are told in turn, the last for ever; `on` says what a path does instead."""
+    """`states` are returned in order, and the last one repeats; `on` replaces the handler of a
+    path.
+    """
 
     states: list[str] = field(default_factory=lambda: ["done"])
     result: dict[str, Any] = field(default_factory=lambda: {"total": 7, "prefix": "canary-81"})
@@ -101,7 +104,9 @@ def moved(location: str, status: int = 307) -> Handler:
 
 
 def streaming(*pieces: bytes, stays: bool = False) -> Handler:
-    """A stream of events that ends, or `stays` until who listens has left, after these pieces."""
+    """Sends these pieces as an event stream, and then ends it; with `stays` it waits for the client
+    to close.
+    """
 
     async def handle(_asked: Asked, stream: Secure) -> None:
         await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
@@ -120,7 +125,7 @@ def event(kind: str, data: object, id_: str = "") -> bytes:
 
 @asynccontextmanager
 async def working(queue: Queue, authority: trustme.CA) -> AsyncIterator[None]:
-    """On 443 and 8443 of every address that there is; without TLS on 80, where nobody may come."""
+    """Serves 443 and 8443 of every address, and port 80 without TLS, which no client may use."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     addresses = [HERE, THERE, HERE_V6, *ELSEWHERE, "127.0.0.1", "::1"]
     authority.issue_cert(HOST, OTHER, "*.example", *addresses).configure_cert(context)
@@ -164,11 +169,11 @@ async def _read(stream: Secure, address: str) -> Asked | None:
     return Asked(address, method, path, headers, bytes(body))
 
 
-# The one who asks.
+# The client.
 
 
 def polled(**given: Any) -> dict[str, Any]:
-    """A workflow by polling; what is given stands in place of a part, or within it."""
+    """Returns a workflow with polling; the arguments replace parts of it, or fields in them."""
     workflow: dict[str, Any] = {
         "kind": "async_transaction_v1",
         "secrets": {"key": "shop-api"},

@@ -1,4 +1,4 @@
-"""One table of every kind that is probed, and how a test plays a peer to it."""
+"""A table of every probed monitor type, and the peers that a test plays for it."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,7 +26,9 @@ TOO_LARGE, CONDITION = FailureClass.RESPONSE_TOO_LARGE, FailureClass.CONDITION_F
 
 @dataclass(frozen=True)
 class Form:
-    """One way to ask a peer. `opening` and then `more` for ever is what would be listened to."""
+    """A check of one type. A peer sends `opening` and then `more` repeatedly, which the probe reads
+    as a valid beginning.
+    """
 
     kind: str
     target: str = "{host}:{port}"
@@ -35,14 +37,14 @@ class Form:
     secrets: dict[str, str] = field(default_factory=dict)
     opening: bytes = b""
     more: bytes = b"a"
-    # The peer speaks TLS, and then misbehaves.
+    # The peer performs the TLS handshake, and then misbehaves.
     inside_tls: bool = False
-    # The first that this kind says is a handshake of TLS.
+    # The probe sends a TLS handshake first.
     begins_with_tls: bool = False
     reads_bodies: bool = False
-    # It says nothing before the peer does.
+    # The probe sends nothing before the peer does.
     listens_first: bool = False
-    # What a peer of another protocol is here, beside a `protocol_error`.
+    # Failure classes of a peer with another protocol, in addition to `protocol_error`.
     also: frozenset[FailureClass] = frozenset()
     name: str = ""
 
@@ -56,7 +58,7 @@ WANTS = ("[BODY] contains zebra",)
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 NOTICE = b"N\x00\x00\x00\x06a\x00"
 IGNORE = b"\x00\x00\x00\x0c\x06\x02\x00\x00\x00\x00" + bytes(6)
-# What another protocol says may be the beginning of what is listened to, or come before it.
+# Bytes of another protocol can be the beginning of an expected message, or precede it.
 WAITS = frozenset({TIMEOUT})
 RECORD = b"\x16\x03\x03\x40\x00\x02\x00\xff\xff"
 LOGIN = {"username": "watcher", "password": "canary-50f1c2"}
@@ -114,11 +116,11 @@ FORMS = [
 ]  # fmt: skip
 
 
-# Peers, and what their end is called.
+# Peers, and the failure classes of their ends.
 
 
 async def hear(form: Form, stream: Stream) -> None:
-    """All that was said so far, or a socket that is closed would say that it was not read."""
+    """Reads what the probe has sent; otherwise closing the socket would cause a reset."""
     if not form.listens_first:
         await stream.receive_some(65_536)
 
@@ -139,7 +141,7 @@ def told_of_an_end(form: Form) -> set[FailureClass]:
 async def playing(
     form: Form, peer: Peer, authority: trustme.CA, host: str = HOST
 ) -> AsyncIterator[int]:
-    """The port of a peer that forgives probes that leave."""
+    """Yields the port of a peer that ignores errors of probes that disconnect."""
 
     async def handle(stream: trio.SocketStream) -> None:
         gone = (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError)

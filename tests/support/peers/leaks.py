@@ -1,4 +1,4 @@
-"""Whether runs that are cancelled at random instants leave anything open."""
+"""Checks that runs cancelled at random instants leave nothing open."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ LONGEST_SECONDS = 0.012
 
 @contextmanager
 def nothing_left_behind() -> Iterator[None]:
-    """A socket left to the collector counts as left behind: Python warns of it."""
+    """A socket that only the collector closes counts as left open: Python warns of it."""
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd"))
     tasks = trio.lowlevel.current_statistics().tasks_living
@@ -33,7 +33,9 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 async def _settle() -> None:
-    """Waits until no task of this process has anything to do, so that peers have hung up too."""
+    """Waits until all tasks of this process are blocked, so that peers have closed their
+    ends too.
+    """
     await trio.testing.wait_all_tasks_blocked(cushion=0.01)
 
 
@@ -55,8 +57,10 @@ async def cancelled_often(probe: Callable[[], Awaitable[object]]) -> None:
 async def leaves_nothing(
     probe: Callable[[], Awaitable[object]], threads: trio.CapacityLimiter | None = None
 ) -> None:
-    """`cancelled_often`, after one run that fills the caches. Where a run works in a thread that
-    `threads` bounds, each must have ended its work (Trio keeps the thread itself for a while).
+    """Runs `cancelled_often`, after one run that fills the caches.
+
+    If a run works in a thread that `threads` limits, each must have ended its work (Trio keeps the
+    thread itself for a while).
     """
     await probe()
     await _settle()
@@ -67,5 +71,5 @@ async def leaves_nothing(
             with trio.fail_after(30):
                 for place in range(int(threads.total_tokens)):
                     await threads.acquire_on_behalf_of(place)
-    # Fewer, where one that an earlier test used has ended meanwhile.
+    # There can be fewer: a thread of an earlier test can have ended.
     assert threads is not None or threading.active_count() <= alive

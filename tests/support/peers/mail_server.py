@@ -1,4 +1,4 @@
-"""A mail server that keeps what it takes, as aiosmtpd speaks SMTP."""
+"""A mail server of aiosmtpd that stores what it receives."""
 
 import email
 import email.policy
@@ -22,7 +22,9 @@ FROM = "Leadline <alerts@leadline.example.com>"
 
 @dataclass
 class Box:
-    """Takes mail, but for addresses that begin with `no` (for good) or `later`."""
+    """Stores mail; it refuses addresses that begin with `no` permanently, and with `later`
+    temporarily.
+    """
 
     letters: list[EmailMessage] = field(default_factory=list)
     envelopes: list[Envelope] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""A network of the test's own: a namespace with the addresses that it is given on its loopback.
+"""A network of the test: a namespace with the given addresses on its loopback.
 
-Every address is there, globally routable or not, so that what is not reached was not tried. Needs
-root, since namespaces do.
+Every address exists there, globally routable or not, so an address without a connection was not
+tried. Needs root for the namespace.
 """
 
 import ctypes

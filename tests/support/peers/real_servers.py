@@ -1,4 +1,4 @@
-"""Servers of this machine's packages, each started for a test on ports of its own, and ended."""
+"""Servers of this machine's packages, each started for a test on its own ports, and stopped."""
 
 import shutil
 import socket
@@ -24,7 +24,9 @@ def listens(port: int) -> bool:
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A short path that other users can reach: servers refuse to run as root."""
+    """Yields a short path that other users can access, because these servers refuse to run
+    as root.
+    """
     folder = Path(tempfile.mkdtemp(prefix="leadline-"))
     folder.chmod(0o755)
     try:
@@ -37,7 +39,7 @@ def open_folder() -> Iterator[Path]:
 def running(
     command: Sequence[str], log: Path, ready: Callable[[], bool], **popen: object
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """The process of a server that is ready; it has ended when the block has."""
+    """Yields the process of a server that is ready; it has ended after the block."""
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, **popen)  # type: ignore[call-overload]
     try:
@@ -59,7 +61,7 @@ def running(
 def write_certificate(
     authority: trustme.CA, folder: Path, *names: str, expired: bool = False
 ) -> tuple[Path, Path]:
-    """The files of a certificate for `names` and of its key."""
+    """Returns the files of a certificate for `names` and of its key."""
     ends = datetime.now(UTC) - timedelta(days=1) if expired else None
     certificate = authority.issue_cert(*names, not_after=ends)
     chain, key = folder / "server.crt", folder / "server.key"

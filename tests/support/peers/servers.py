@@ -1,4 +1,4 @@
-"""Servers that misbehave on purpose, a nameserver of our own, and what a test probes with."""
+"""Servers that misbehave, a nameserver, and the prober of the tests."""
 
 import time
 import zlib
@@ -23,8 +23,9 @@ from leadline.probes.runner import run
 Secure: TypeAlias = "trio.SSLStream[trio.SocketStream]"
 Handler = Callable[[trio.SocketStream], Awaitable[None]]
 
-# A run that has not ended so long after its deadline hangs. No test asserts a duration: a test of a
-# deadline has a peer that never finishes, and fails by this limit if the deadline does not work.
+# A run that is still active this long after its deadline hangs. No test asserts a duration: a test
+# of a deadline has a peer that never finishes, and fails by this limit if the deadline does not
+# work.
 HANGS_SECONDS = 60
 
 
@@ -50,7 +51,7 @@ async def not_hanging(seconds: float = HANGS_SECONDS) -> AsyncIterator[None]:
 
 
 async def read_head(stream: trio.abc.ReceiveStream) -> bytes:
-    """A request's head and whatever came with it."""
+    """Reads the head of a request, and the bytes that arrived with it."""
     data = b""
     while b"\r\n\r\n" not in data:
         more = await stream.receive_some(65_536)
@@ -75,7 +76,7 @@ def answering(data: bytes) -> Handler:
 
 @asynccontextmanager
 async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
-    """The port of a server that forgives clients that leave."""
+    """Yields the port of a server that ignores errors of clients that disconnect."""
 
     async def forgiving(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -91,9 +92,10 @@ async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[in
 
 @dataclass
 class Names:
-    """A nameserver. `records` maps (name, type) to what it answers, in turn; the last for ever.
+    """A nameserver.
 
-    An answer is a list of records as text, or of whole sets; an rcode; or None for silence.
+    `records` maps (name, type) to the answers in order; the last one repeats. An answer is a list
+    of records as text or as sets, an rcode, or None for no answer.
     """
 
     port: int = 0
@@ -132,7 +134,7 @@ class Names:
         return response.to_wire(want_shuffle=False)
 
     async def converse(self, stream: "trio.SocketStream | Secure") -> None:
-        """One question on a stream, and its answer; a client that leaves is none."""
+        """Answers one question on a stream; a client that disconnects gets none."""
         length = int.from_bytes(await stream.receive_some(2), "big")
         wire = await stream.receive_some(length) if length else b""
         reply = self.reply(bytes(wire), tcp=True) if wire else None

@@ -1,4 +1,4 @@
-"""The wheel of the tree, built from a copy of it and without any network."""
+"""Builds the wheel of the tree, from a copy and without a network."""
 
 import shutil
 import subprocess

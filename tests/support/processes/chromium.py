@@ -1,4 +1,4 @@
-"""The browser that tests drive: Debian's Chromium without a window."""
+"""The browser of the tests: Debian's Chromium without a window."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # The headless shell opens a page for a quarter of the CPU that the whole Chromium takes.
 EXECUTABLES: Final = ("chromium-headless-shell", "chromium")
-# No requests of the browser's own leave the machine.
+# The browser's own requests must not leave the machine.
 ARGUMENTS: Final = [
     "--no-sandbox",
     "--disable-gpu",

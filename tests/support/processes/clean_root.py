@@ -1,4 +1,4 @@
-"""A machine without Leadline: a root file system of the test's own with the programs of this host.
+"""A machine without Leadline: a new root file system with the programs of this host.
 
 `/usr` is that of the host, read-only. Everything else is new: `/etc` with the users root and
 nobody, `/var`, `/opt`, and a network with a loopback device only. pip installs the wheel of the
@@ -34,8 +34,8 @@ _ENVIRONMENT: Final = {
     "HOME": "/root",
     "LC_ALL": "C.UTF-8",
     "SYSTEMD_OFFLINE": "1",
-    # The documented command finds the wheel of the tree here. Its dependencies are those of the
-    # tests, which `add_dependencies` adds.
+    # The documented command finds the wheel of the tree here. Its dependencies come from the
+    # environment of the tests, with `add_dependencies`.
     "PIP_FIND_LINKS": "/wheels",
     "PIP_NO_INDEX": "1",
     "PIP_NO_DEPS": "1",
@@ -72,13 +72,15 @@ class CleanRoot:
         build_wheel(folder / "wheels")
 
     def add_dependencies(self, environment: str) -> None:
-        """Lets a virtual environment of this root import what the tests' own has installed."""
+        """Lets a virtual environment of this root import the packages of the tests' environment."""
         version = "python{}.{}".format(*sys.version_info[:2])
         packages = self.path / environment.lstrip("/") / "lib" / version / "site-packages"
         (packages / "dependencies.pth").write_text("/dependencies\n")
 
     def run(self, script: str) -> "subprocess.CompletedProcess[str]":
-        """Runs a shell script, which ends at its first error. What it leaves running is killed."""
+        """Runs a shell script, which ends at its first error. Processes that it leaves are
+        killed.
+        """
         (self.path / "script").write_text(script)
         dependencies = {"R": str(self.path), "DEPENDENCIES": sysconfig.get_path("purelib")}
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""The whole daemon as its users run it: a process of its own on a data directory of its own."""
+"""Runs the whole daemon like its users do: in its own process, on its own data directory."""
 
 import json
 import os
@@ -23,24 +23,26 @@ from tests.support.processes.ports import free_port
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 READY_SECONDS = 60.0
 STOP_SECONDS = 40.0
-# Of a daemon that has ended, for the report of a failure.
+# The logs of ended daemons, for the report of a failure.
 LOG_LINES_KEPT = 20
 
 
-# The daemons of this test process, and the logs of those that ended in the test that runs.
+# The daemons of this test process, and the logs of those that ended during the current test.
 _running: list["Daemon"] = []
 logs_of_ended: list[tuple[str, str]] = []
 
 
 def last_log_lines(count: int) -> list[tuple[str, str]]:
-    """Returns for each daemon of the test its folder's name and so many last lines of its log."""
+    """Returns for each daemon of the test the name of its folder and the last `count` lines of its
+    log.
+    """
     running = [(one.data_dir.parent.name, one.last_log_lines(count)) for one in _running]
     ended = [(name, "\n".join(text.splitlines()[-count:])) for name, text in logs_of_ended]
     return ended + running
 
 
 class Refusal(Exception):
-    """An answer that is no success."""
+    """An answer with an error status."""
 
     def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         super().__init__(status, body)
@@ -66,7 +68,7 @@ class Daemon:
         self.cookie = ""
 
     def start(self, *, role: str = "all") -> float:
-        """Starts it and waits until it is ready; the seconds that took."""
+        """Starts the daemon, waits until it is ready, and returns the seconds."""
         began = time.monotonic()
         offset = self.begin(role)
         while not self._is_ready():
@@ -83,7 +85,8 @@ class Daemon:
     def begin(self, role: str, *program: str) -> int:
         """Starts the daemon without waiting, and returns the position in its log.
 
-        `program` starts it instead of the command where it runs elsewhere."""
+        `program` replaces the command, for a daemon on another host.
+        """
         with self.log.open("ab") as log:
             offset = log.tell()
             if can_fork() and not program:
@@ -107,7 +110,7 @@ class Daemon:
             return False
 
     def stop(self) -> float:
-        """Asks it to end and waits; the seconds that took."""
+        """Stops the daemon with SIGTERM and waits. Returns the seconds."""
         assert self.process is not None
         began = time.monotonic()
         self.process.terminate()
@@ -115,7 +118,7 @@ class Daemon:
         return time.monotonic() - began
 
     def kill(self) -> None:
-        """kill -9, as a machine that loses its power."""
+        """Sends SIGKILL, like a machine that loses power."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -146,7 +149,7 @@ class Daemon:
             raise Refusal(error.code, error.read(), named) from error
 
     def api(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """Under /api/v1, decoded."""
+        """Calls a route below /api/v1 and returns the decoded body."""
         _, _, data = self.raw(method, f"/api/v1{path}", body, **headers)
         return json.loads(data) if data else None
 
@@ -156,14 +159,15 @@ class Daemon:
 
     @property
     def dsn(self) -> str:
-        """Of the embedded PostgreSQL, for looking behind the API."""
+        """Returns the DSN of the embedded PostgreSQL, for checks of the database."""
         return f"host={self.data_dir / 'run'} user=leadline dbname=leadline"
 
 
 @contextmanager
 def daemon(*, on_disk: bool = False, **environment: str) -> Iterator[Daemon]:
-    """A data directory that other users can reach, as PostgreSQL runs as one when we are root; in
-    memory, where what is measured is not its writing."""
+    """Yields a daemon on a data directory that other users can access, because PostgreSQL does not
+    run as root. It is in memory, unless the test measures writes.
+    """
     folder = Path(tempfile.mkdtemp(prefix="leadline-", dir=None if on_disk else in_memory()))
     folder.chmod(0o755)
     running = Daemon(folder / "data", **environment)

@@ -1,4 +1,4 @@
-"""The commands that a document tells its reader to run."""
+"""The shell commands of a document."""
 
 import re
 from pathlib import Path

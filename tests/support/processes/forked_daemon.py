@@ -31,7 +31,7 @@ _CONTEXT.set_forkserver_preload(_IMPORTED)
 
 
 def can_fork() -> bool:
-    """Returns False also in a network of the test's own, which the fork server would not share."""
+    """Returns False also in a network of the test, which the fork server would not share."""
     return IS_ON and os.readlink(_NETWORK_FILE) == _NETWORK
 
 

@@ -1,5 +1,6 @@
-"""A host behind a link: a network namespace of its own, joined to this one by a wire that tests
-cut and heal, and a relay that makes what crosses it slow."""
+"""A host behind a link: its own network namespace, connected by a wire that tests cut and restore,
+and a relay that delays the traffic.
+"""
 
 import select
 import socket
@@ -22,7 +23,7 @@ def _ip(*words: str) -> None:
 
 
 class Link:
-    """The wire; this side has NEAR, the other FAR."""
+    """The wire; this side has the address NEAR, the other side FAR."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -34,13 +35,13 @@ class Link:
         _ip("link", "set", "near", "up")
 
     def beyond(self, *command: str) -> list[str]:
-        """The same command, to be run on the other side."""
+        """Returns the command that runs `command` on the other side."""
         return ["ip", "netns", "exec", self.name, *command]
 
 
 @contextmanager
 def linked(name: str) -> Iterator[Link]:
-    """To be entered in a network of one's own."""
+    """Sets up the link. The caller must be in its own network."""
     _ip("netns", "add", name)
     try:
         _ip("link", "add", "near", "type", "veth", "peer", "name", "far", "netns", name)
@@ -66,7 +67,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Target).serve_f
 
 
 class Target:
-    """A web server on a loopback, of this side or the other, that says the status in its file."""
+    """A web server on the loopback of either side; a file has its status."""
 
     def __init__(self, folder: Path, link: Link | None) -> None:
         self.port = free_port()
@@ -90,7 +91,9 @@ class Target:
 
 
 class Relay:
-    """TLS at NEAR in front of a server here; each piece that crosses waits for `delay` seconds."""
+    """Accepts TLS at NEAR in front of a server on this side; each piece is delayed by `delay`
+    seconds.
+    """
 
     def __init__(self, stack: ExitStack, behind: int, certificate: Path) -> None:
         self.delay = 0.0

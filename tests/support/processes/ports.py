@@ -1,5 +1,6 @@
-"""Ports for the servers of tests: each is given once, and lies outside the range from which the
-system takes ports of outgoing connections."""
+"""Ports for the servers of tests. Each is given once, and is outside the range that the system uses
+for outgoing connections.
+"""
 
 import os
 import random
@@ -10,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 # Below what Linux takes for outgoing connections (net.ipv4.ip_local_port_range).
 _FROM, _BELOW = 20_000, 32_000
-# Each of the processes that share the tests has ports of its own, so a closed one stays closed.
+# Each of the processes that share the tests has its own ports, so a closed one stays closed.
 _WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _untried = list(range(_FROM + _WORKER, _BELOW, _WORKERS))

@@ -1,4 +1,4 @@
-"""How hard a random test searches: lightly in `make test`, thoroughly in `make soak`."""
+"""The effort of a random test: small in `make test`, large in `make soak`."""
 
 import os
 from collections.abc import Iterable

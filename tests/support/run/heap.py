@@ -12,6 +12,6 @@ gc.disable()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
-    """Ends the pause in every process. The one that distributes the tests collects none itself."""
+    """Ends the pause in every process. The distributing process collects no tests."""
     gc.freeze()
     gc.enable()

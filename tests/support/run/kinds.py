@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 TESTS: Final = Path(__file__).parents[2]
-# What each of them tests is in tests/README.md.
+# tests/README.md describes the kinds.
 KINDS: Final = ("rule", "storage", "loop", "api", "screen", "public", "process", "command")
 
 

@@ -42,7 +42,7 @@ from tests.support.run.mutated import Place, places
 ROOT: Final = Path(__file__).parents[3]
 _SEED: Final = 20_260_105
 _WORKERS: Final = 2
-# The second batch runs if the first detects nothing. The report has the number of tests of each
+# The second batch runs if the first detects no change. The report has the number of tests of each
 # batch: if a change survives two full batches, run every test of the kinds against it.
 _BATCHES: Final = (30, 270)
 _FILES_OF_IMPORTERS: Final = 5

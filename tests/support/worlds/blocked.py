@@ -14,8 +14,8 @@ _HANGS_SECONDS = 30
 async def until_blocked(pool: Pool, connections: int = 1) -> None:
     """Waits until this many connections to the database of `pool`, or more, wait for a lock.
 
-    Zero waits until none does. The caller may hold a connection of `pool`: a task can hold only
-    one, so another task asks.
+    Zero waits until no connection waits. The caller can own a connection of `pool`: a task can use
+    only one, so another task queries.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_until_blocked, pool, connections)

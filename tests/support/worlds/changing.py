@@ -1,4 +1,4 @@
-"""What tests of changes share: services, records of their changes, and decisions of the gate."""
+"""Helpers for tests of changes: services, records of their changes, and decisions of the gate."""
 
 from typing import Any
 from uuid import UUID
@@ -40,7 +40,7 @@ def record(phase: str = "started", external_id: str = "1", **given: Any) -> Reco
 
 
 async def say(world: World, service: ServiceRow, *args: str, **given: Any) -> RecordedChange:
-    """One record, in a transaction of its own."""
+    """Records one phase in its own transaction."""
     async with world.pool.transaction("record_change") as tx:
         one = record(*args, **given)
         return await record_change(tx, world.editor, world.project_uid, service.uid, one)
@@ -54,7 +54,7 @@ async def decide(
     action: str | None = "ALLOW",
     unoverridden: str | None = "ALLOW",
 ) -> UUID:
-    """A decision about a service as the gate keeps it, with the partition that it needs."""
+    """Stores a decision about a service, with the partition that it needs."""
     at = Instant(at - at % MILLISECOND)
     uid = uuid7(nanoseconds=at * 1_000)
     await make_partitions(
@@ -79,7 +79,7 @@ async def decide(
 
 
 async def open_incident(world: World, service: ServiceRow | None, at: Instant) -> UUID:
-    """One that began then, of a service or of none."""
+    """Opens an incident at the instant, of a service or of none."""
     uid = uuid7()
     async with world.pool.transaction("open_incident") as tx:
         await tx.execute(

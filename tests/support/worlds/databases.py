@@ -1,8 +1,8 @@
-"""Databases of the tests: made from a template, lent to one test after another, and dropped.
+"""Databases of the tests: created from a template, lent to one test after another, and dropped.
 
-A database that a test gives back has the rows and sequences of its template again. One whose
-tables, functions or settings the test changed is dropped instead. LEADLINE_FRESH_DATABASES=1 makes
-a new database for each test.
+A database that a test returns gets the rows and sequences of its template again. One whose tables,
+functions or settings the test changed is dropped instead. LEADLINE_FRESH_DATABASES=1 creates a new
+database for each test.
 """
 
 import os
@@ -95,7 +95,7 @@ create event trigger kept_drops on sql_drop execute function kept.note_change();
 
 @dataclass
 class _Loan:
-    """One database with `kept`, the connection that restores it, and how often it was lent."""
+    """One database with `kept`, the connection that restores it, and the number of loans."""
 
     dsn: str
     template: str
@@ -118,7 +118,7 @@ class Databases:
         self._lent: dict[str, _Loan] = {}
 
     def make(self, template: str = "template0") -> str:
-        """The DSN of a new database."""
+        """Returns the DSN of a new database."""
         name = f"leadline_test_{os.getpid()}_{next(self._numbers)}"
         # Copying files beats writing them through the WAL while they are few and small.
         self._admin.execute(f'create database "{name}" template "{template}" strategy file_copy')
@@ -145,7 +145,7 @@ class Databases:
         self.drop(dsn)
 
     def lend(self, template: str) -> str:
-        """The DSN of a database that is equal to `template`, until `give_back`."""
+        """Returns the DSN of a database that is equal to `template`, until `give_back`."""
         if template not in self._keeping:
             return self.make(template)
         free = self._free[template]

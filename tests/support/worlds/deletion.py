@@ -1,4 +1,4 @@
-"""Deletions of projects and organizations as one transaction, for tests that hold its locks."""
+"""Deletions of projects and organizations in one transaction, for tests that need its locks."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Leasers that run, and a receiver of deliveries that behaves as it is told to."""
+"""Running outbox leasers, and a scripted receiver of deliveries."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -61,7 +61,7 @@ async def hang(_arrival: Arrival, _stream: trio.SocketStream) -> None:
 
 @dataclass
 class Receiver:
-    """`behaves` by path, else `otherwise`."""
+    """A receiver; `behaves` has the behavior by path, `otherwise` the default."""
 
     port: int = 0
     got: list[Arrival] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Receiver:
         await self.behaves.get(arrival.path, self.otherwise)(arrival, stream)
 
     async def until(self, count: int, path: str | None = None) -> list[Arrival]:
-        """So many arrivals, at that path if one is given."""
+        """Waits for `count` arrivals, optionally at one path, and returns them."""
         with trio.fail_after(30):
             while len(found := self.at(path)) < count:
                 await self.news.wait()
@@ -120,7 +120,7 @@ def leaser_of(pool: Pool, keyring: Keyring, max_attempts: int = 24, **given: Any
 
 
 async def lease_on(leaser: OutboxLeaser) -> None:
-    """As the daemon does, in shorter pauses, until it is cancelled."""
+    """Runs passes like the daemon, with shorter pauses, until it is cancelled."""
     async with trio.open_nursery() as nursery:
         await nursery.start(leaser.run)
         await run_loop("leaser", leaser.pass_once, PASS_SECONDS, lambda _: None, leaser.wake)
@@ -136,7 +136,7 @@ async def leasing(tell: Telling, **given: Any) -> AsyncIterator[OutboxLeaser]:
 
 
 async def until_settled(tell: Telling, *statuses: str, seconds: float = 20) -> None:
-    """Until every event has one of the statuses."""
+    """Waits until every event has one of the statuses."""
     with trio.fail_after(seconds):
         while True:
             if {event.status for event in await tell.events()} <= set(statuses):

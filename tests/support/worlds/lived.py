@@ -1,4 +1,4 @@
-"""Services with a past: what is sealed of them stands by hour and by day, as it is written."""
+"""Services with a history: their sealed time as the sealer writes it, by hour and by day."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -30,7 +30,7 @@ values (%(org)s, %(service)s, at(%(start)s), 1, %(minutes)s, %(good)s, %(bad)s, 
 
 
 def down(minutes: int) -> Durations:
-    """An hour of which so much was down."""
+    """Returns an hour with these minutes down."""
     bad = minutes * MINUTE
     return Durations(good_us=HOUR - bad, bad_us=bad, healthy_us=HOUR - bad, down_us=bad)
 
@@ -45,8 +45,9 @@ async def lived(
     window: str = "30d",
     **given: object,
 ) -> ServiceRow:
-    """Declared before its past, which ends now; `was` tells what an hour was by how many hours ago
-    it began, from 1."""
+    """Creates a service that is declared before its history, which ends now. `was` returns an hour
+    by its distance from now, beginning with 1.
+    """
     async with api.pool.transaction("lived") as tx:
         draft = ServiceDraft(name=name, **given)  # type: ignore[arg-type]
         uid = (await create_service(tx, api.editor, api.project, draft)).uid
@@ -133,7 +134,7 @@ async def _insert(
 
 
 async def _insert_run(tx: Tx, row: ServiceRow, start: Instant, hour: Durations) -> None:
-    """The hour's minutes, each of them alike."""
+    """Inserts the minutes of an hour, all with equal durations."""
     await tx.execute(
         f"insert into service_minutes (org, service, from_at, until_at, epoch, {_US}) values "
         "(%(org)s, %(service)s, at(%(start)s), at(%(until)s), 1, %(good)s, %(bad)s, %(unknown)s, "

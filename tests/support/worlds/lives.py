@@ -1,8 +1,8 @@
-"""Random histories that are lived through on a real database, and a painter who knows them whole.
+"""Random histories that run on a real database, and a model that knows them completely.
 
-Results in time and late, pauses, maintenance, moves to another region, other intervals, edits of
-what is made of what, members that are deleted. The painter tells what every monitor was at an
-instant, by the sentences of the text and by nothing of our code.
+The histories have results in time and late, pauses, maintenance, moves to another region, other
+intervals, edits of composites, and deleted members. The model (`Painter`) computes the state of
+every monitor at an instant from the specification, without code of the product.
 """
 
 import random
@@ -37,12 +37,12 @@ USUAL_HOLD: Hold = (3, 90)
 
 @dataclass
 class Known:
-    """All that is so of one monitor, told by who made it so."""
+    """The facts of one monitor, recorded by the test that caused them."""
 
     row: MonitorRow
     results: dict[int, bool] = field(default_factory=dict)
     maintenance: list[Stretch] = field(default_factory=list)
-    # (from, enabled), read after each edit: it begins where reservation stood.
+    # (from, enabled), read after each edit: it begins after the reserved windows.
     terms: list[tuple[int, bool]] = field(default_factory=list)
     # (from, mode, quorum, children)
     made_of: list[tuple[int, str, int, list[UUID]]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Known:
     intervals: list[tuple[int, int]] = field(default_factory=list)
 
     def hold_us(self, instant: int, hold: Hold) -> int:
-        """Of a result of then, by the interval in force then."""
+        """Returns how long a result of the instant is valid, by the interval in force then."""
         begun = [seconds for from_, seconds in self.intervals if from_ < instant]
         seconds = begun[-1] if begun else self.intervals[0][1]
         if self.row.type == "push":
@@ -110,7 +110,9 @@ class Painter:
         return bytes(line)
 
     def _spoken(self, one: Known, hold: Hold) -> bytearray:
-        """Paints each result until the next, the end of its hold, or a maintenance or pause."""
+        """Paints each result until the next result, the end of its validity, or a maintenance or
+        pause.
+        """
         line = bytearray([UNKNOWN]) * self._ticks
         order = sorted(one.results)
         begun = [from_ for from_, _ in (*one.maintenance, *one.pauses)]
@@ -154,7 +156,7 @@ def _made_of(mode: str, quorum: int, found: tuple[int, ...]) -> int:
 
 
 class Life:
-    """One random history as it is lived through."""
+    """One random history, which is run step by step."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -282,7 +284,7 @@ class Life:
             )
 
     async def _remake(self) -> None:
-        """Another composition; and a leaf that is part of nothing any more may go."""
+        """Changes the children of a composite, and may delete a monitor that no composite uses."""
         place = self.chance.randrange(len(self.composites))
         below = [u for u in (*self.leaves, *self.composites[:place]) if u not in self.gone]
         children = self.chance.sample(below, self.chance.randint(1, min(3, len(below))))
@@ -304,8 +306,8 @@ class Life:
         instant = self.world.now - self.chance.randint(1, 120) * MINUTE - 7 * SECOND
         one = self.known[uid]
         if one.row.type == "push" and within(instant, one.pauses):
-            return  # What is pushed to a paused monitor is received then, and recorded nowhere.
-        # Of two at one instant the second would be moved by a microsecond.
+            return  # A push to a paused monitor is accepted and not recorded.
+        # The second of two results at one instant would be moved by a microsecond.
         if instant > START and instant not in self.known[uid].results:
             await self._record(uid, Instant(instant))
 

@@ -1,4 +1,4 @@
-"""Outages of a real PostgreSQL as clients see them: connections end, and none can be made."""
+"""Outages of a real PostgreSQL as clients see them: connections end, and new ones are refused."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ class Outage:
     database: str
 
     def end_connections(self, where: str = "true") -> int:
-        """Ends connections, as a server does that stops; returns their number."""
+        """Ends connections, like a server that stops; returns their number."""
         query = (
             "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity"
             f" where datname = %s and {where}"

@@ -1,4 +1,4 @@
-"""Any facts of a status page, with a mark in every text and id that the public must not see."""
+"""Random facts of a status page, with a mark in every text and id that the public must not see."""
 
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -27,7 +27,7 @@ from leadline.storage.status_pages.rules.status_page import (
 )
 
 NOW = Instant(1_781_015_168_000_000)
-# Never in a text that the public may read.
+# This mark is never in a public text.
 SECRET = "\ue000"
 HOSTILE = [
     *("<script>alert(1)</script>", "a & b", "]]>", "\"quoted\" & 'so'", "&amp;lt;", "<![CDATA["),
@@ -46,11 +46,11 @@ texts = st.one_of(
     st.sampled_from(HOSTILE),
     st.text(st.characters(exclude_characters=SECRET), min_size=1, max_size=20),
 )
-# A few, so that what is bound and what is meant meet.
+# Few ids, so that bindings and incidents often refer to the same one.
 MONITORS = [UUID(int=0xA0000 + n) for n in range(2)]
 SERVICES = [UUID(int=0xB0000 + n) for n in range(2)]
 PROJECTS = [UUID(int=0xC0000 + n) for n in range(2)]
-# Most of what is made is seen: where little is, little can leak.
+# Most objects are public: a nearly empty page could leak little.
 often = st.sampled_from([True, True, True, False])
 instants = st.integers(0, 95 * 24 * 60).map(lambda ago: Instant(NOW - ago * MINUTE))
 
@@ -60,13 +60,13 @@ def secret(draw: st.DrawFn, what: str) -> str:
 
 
 def uids() -> st.SearchStrategy[UUID]:
-    """Of what the public must not know of."""
+    """Draws ids that the public must not see."""
     return st.integers(0, 9).map(lambda number: UUID(int=0xF0000 + number))
 
 
 @st.composite
 def nows(draw: st.DrawFn) -> Now:
-    """Of what is bound."""
+    """Draws the state of a bound component."""
     status = draw(st.sampled_from(ComponentStatus))
     reasons = st.sampled_from([one for one in NoDataReason if one is not NoDataReason.NOT_BOUND])
     return Now(status, draw(reasons) if status is ComponentStatus.NO_DATA else None)
@@ -140,7 +140,7 @@ def postmortems(draw: st.DrawFn) -> Postmortem:
 
 @st.composite
 def incidents(draw: st.DrawFn, number: int, bound: list[UUID]) -> Incident:
-    """About what a component is bound to, more often than not."""
+    """Draws an incident, usually about the source of a component."""
     started_at = draw(instants)
     status = draw(st.sampled_from([*IncidentStatus, IncidentStatus.RESOLVED]))
     source = draw(st.sampled_from(IncidentSource))
@@ -174,7 +174,7 @@ def incidents(draw: st.DrawFn, number: int, bound: list[UUID]) -> Incident:
 
 
 def title_of(draw: st.DrawFn, source: IncidentSource, key: str | None) -> str:
-    """What Leadline or another system opened is called after what the public does not know."""
+    """Draws a title; Leadline and other systems use names that are not public."""
     if key is not None:
         return secret(draw, "alert")
     if source is IncidentSource.AUTO:
@@ -218,7 +218,7 @@ def facts(draw: st.DrawFn) -> PageFacts:
 
 
 def leaves(value: Any) -> list[Any]:
-    """Everything that stands anywhere in a value, its dataclasses taken apart."""
+    """Returns all values nested in a value, including the fields of dataclasses."""
     if is_dataclass(value):
         return [leaf for each in fields(value) for leaf in leaves(getattr(value, each.name))]
     if isinstance(value, list | tuple):

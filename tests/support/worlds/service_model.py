@@ -1,4 +1,4 @@
-"""What a service is, tried member by member, from the words of the text."""
+"""A model of the health of a service, which follows the specification."""
 
 from leadline.storage.services.rules.service_health import MemberState, Policies
 
@@ -6,7 +6,7 @@ _RANK = {"down": 0, "degraded": 1, "healthy": 2}
 
 
 def by_hand(policies: Policies, members: list[tuple[str, MemberState]]) -> tuple[str, str | None]:
-    """(condition, health) as the words of the specification say, one member after the other."""
+    """Returns (condition, health) by the rules of the specification, one member after the other."""
     present = [(region, seen) for region, seen in members if seen != "maintenance"]
     if policies.missing_data == "bad":
         present = [(r, MemberState.DOWN if s == "missing" else s) for r, s in present]

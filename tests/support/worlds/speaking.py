@@ -1,5 +1,6 @@
-"""A world with a service, its members, a watcher and an evaluator; the database's own clock, by
-which leases are judged, is that of the story."""
+"""A world with a service, its members, an alert processor and an evaluator. The database's clock,
+which decides leases, is the clock of the test.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -27,7 +28,7 @@ from ...alerting.test_alert_processor_loop import Story
 
 EVERY = 30 * SECOND
 
-# Whoever names the clock without its schema means this one from now on.
+# A call of the clock without a schema resolves to this function from now on.
 _OWN_CLOCK = """
 create table story_clock as select '2026-01-05'::timestamptz as now
 """
@@ -40,7 +41,7 @@ _SHADOW = "alter database {name} set search_path = public, pg_catalog"
 
 @asynccontextmanager
 async def speaking(dsn: str) -> AsyncIterator["Speaking"]:
-    """On a database whose own clock is the story's, for every connection that comes."""
+    """Opens the world on a database whose clock is that of the test, for every new connection."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(_OWN_CLOCK)
         connection.execute(_CLOCK_OF_STORY)
@@ -62,8 +63,9 @@ class Service:
 
 
 class Speaking(Story):
-    """The evaluator looks with the watcher, unless it is `dead`; `steady` is what the watcher takes
-    its own process for."""
+    """The evaluator runs together with the alert processor, unless it is `dead`. `steady` is the
+    answer of the process to the question whether it ran without an interruption.
+    """
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -136,7 +138,7 @@ class Speaking(Story):
         number: int = 1,
         at: Instant | None = None,
     ) -> None:
-        """What is declared counts from this instant on, where no other is given."""
+        """Inserts a revision that governs from the instant, by default from now."""
         from_ = self.world.now if at is None else at
         ids = tuple(row.id for row in members)
         revision = Revision(
@@ -164,7 +166,7 @@ class Speaking(Story):
             await service_alerting.update_alerting(tx, row, **{**values, **given})
 
     async def on_call(self, channel: UUID | None) -> int:
-        """A schedule with one who is always on call, or nobody."""
+        """Creates a schedule with one permanent participant, or with none."""
         async with self.world.pool.transaction("on_call") as tx:
             schedule: int = await tx.value(
                 "insert into oncall_schedules (org, uid, project, name, anchor_at, shift_seconds,"
@@ -195,7 +197,7 @@ class Speaking(Story):
         )
 
     async def deliver(self) -> None:
-        """All that waits has arrived."""
+        """Marks all pending deliveries as delivered."""
         await self.set(
             "update outbox set status = 'delivered', ready = true where status = 'pending'"
         )

@@ -1,4 +1,4 @@
-"""People who subscribe to the status pages of the small world, and what they are sent."""
+"""Subscribers of the status pages of the small world, and the mail that they receive."""
 
 import re
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ _TOKEN = re.compile(r"leadline_subscription_[0-9A-Za-z]{43}")
 
 
 class Readers:
-    """One page of the world's project, and those who want to hear of it."""
+    """One status page of the project, and its subscribers."""
 
     def __init__(self, world: World, server: Server | None = None) -> None:
         self.world = world
@@ -96,7 +96,7 @@ class Readers:
             await unsubscribe(tx, token)
 
     async def subscribe(self, *addresses: str) -> None:
-        """Confirmed, without a letter."""
+        """Subscribes and confirms the addresses without a mail."""
         for address in addresses:
             await self.ask(address)
         await self.rows("delete from outbox returning id")
@@ -145,9 +145,9 @@ class Readers:
         return found
 
     async def until_quiet(self) -> None:
-        """Nothing is to be sent any more."""
+        """Waits until no delivery is pending."""
         with trio.fail_after(20):
-            # The database says when.
+            # Only the database knows when.
             while await self.rows(_PENDING):  # noqa: ASYNC110
                 await trio.sleep(0.01)
 
@@ -158,7 +158,7 @@ class Readers:
 
     @asynccontextmanager
     async def delivering(self, **given: Any) -> AsyncIterator[OutboxLeaser]:
-        """As the daemon does."""
+        """Runs a leaser like the daemon."""
         leaser = OutboxLeaser(
             self.world.pool,
             self.world.keyring,
@@ -178,7 +178,7 @@ class Readers:
 
 
 async def readers_of(world: World, server: Server | None = None, **given: Any) -> Readers:
-    """With a page that anybody may read, unless something else is given."""
+    """Creates the readers of a listed page, unless given otherwise."""
     readers = Readers(world, server)
     (readers.org,) = (await readers.rows("select uid from organizations"))[0]
     await readers.open_page(**{"visibility": Visibility.LISTED, **given})

@@ -1,4 +1,4 @@
-"""Webhooks and channels of the small world, and what stands in its outbox."""
+"""Webhooks and channels of the small world, and the content of its outbox."""
 
 from dataclasses import dataclass, field
 from typing import Any

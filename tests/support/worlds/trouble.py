@@ -1,4 +1,4 @@
-"""Trouble of our own, made on purpose: a store that is away for chosen transactions."""
+"""Simulated local failures: a database that is unavailable to selected transactions."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,8 +11,9 @@ from leadline.storage.engine.pools import Pool, Tx
 
 
 class FlakyPool:
-    """A pool whose transactions of some names fail: before their commit, or after it, when nobody
-    can tell whether it was made."""
+    """A pool in which transactions with some names fail: before their commit, or after it, when the
+    caller cannot know whether it succeeded.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -20,7 +20,7 @@ from leadline.storage.results.rules.incoming_result import IncomingResult, Resul
 from leadline.storage.scheduling.tables import presences
 
 START = Instant(1_767_571_200_000_000)
-# One wide partition instead of a month of days: what is tested here is not the partitioning.
+# One wide partition instead of a month of days, because these tests do not test partitioning.
 _ONE_PARTITION = """
 create table {parent}_all partition of {parent}
 for values from ('2025-12-01T00:00:00Z') to ('2026-03-01T00:00:00Z')
@@ -65,7 +65,7 @@ class World:
         return IncomingResult(org=row.org, monitor=row.id, shard=row.shard, ts=ts, up=up, **values)
 
     async def listen(self, from_: Instant, through: Instant) -> None:
-        """One process listened all this while."""
+        """Stores the presence of a process that accepted pushes during the whole span."""
         async with self.pool.transaction("listen") as tx:
             process = uuid7()
             await presences.begin_presence(
@@ -78,7 +78,9 @@ class World:
             )
 
     async def forget_jobs(self) -> None:
-        """Only windows are left to run: a new monitor asks for a run beside its schedule."""
+        """Deletes the jobs, so that only windows are left: a new monitor requests a run besides its
+        schedule.
+        """
         async with self.pool.transaction("forget_jobs") as tx:
             await tx.execute("delete from jobs")
 
