@@ -58,7 +58,16 @@ _NAVIGATION = {
     ]
     + ["glossary"],
     "Explanation": [
-        f"explanation/{page}" for page in ("runs", "alerting", "agents", "scaling", "performance")
+        f"explanation/{page}"
+        for page in (
+            "runs",
+            "alerting",
+            "agents",
+            "scaling",
+            "performance",
+            "features",
+            "invariants",
+        )
     ],
     "Decisions": sorted(f"adr/{page.stem}" for page in (_ROOT / "docs" / "adr").glob("*.md")),
 }

@@ -1,4 +1,8 @@
-"""The documents name only keys, metrics and files that exist, and every key and metric."""
+"""The documents name only keys, metrics, files, tables and tests that exist.
+
+They name every key and every metric.
+The pages about the code have a chapter for each feature and name each table once.
+"""
 
 import re
 import tomllib
@@ -11,14 +15,19 @@ import pytest
 from leadline.daemon.config.config_schema import Settings
 from leadline.probes.check.monitor_spec import MonitorType
 from leadline.probes.check.registry import spec_of
+from tests.house.order import FEATURES
 from tests.house.pages import PAGES, blocks, inline_codes, name_of
-from tests.house.sources import ROOT, files, text
+from tests.house.sources import LAYERS, ROOT, files, text
 
 # Names that begin like a metric and are none: the cookie of a session.
 NO_METRICS = {"leadline_session"}
 # A file of a backup, which has the form of a key.
 NO_KEYS = {"database.dump"}
 METRIC = re.compile(r"\bleadline_[a-z_]+[a-z]\b")
+FEATURE_PAGE = ROOT / "docs" / "explanation" / "features.md"
+INVARIANT_PAGE = ROOT / "docs" / "explanation" / "invariants.md"
+PATH = re.compile(rf"(?:{'|'.join(LAYERS)}|tests|docs|systemd)/[\w./-]+(?:::\w+)?")
+CREATED_TABLE = re.compile(r"^\s*create table (?:if not exists )?([a-z_]+)", re.MULTILINE)
 
 
 def keys() -> dict[str, Any]:
@@ -144,6 +153,71 @@ def test_links_between_pages_lead_to_a_page_and_a_heading() -> None:
             if not place.exists() or (heading and heading not in anchors(place)):
                 wrong.append(f"{name_of(page)}: {target}")
     assert wrong == []
+
+
+def is_there(name: str) -> bool:
+    """True if the file or folder exists, and for `file::test` also the test."""
+    path, _, test = name.partition("::")
+    place = ROOT / path
+    if test:
+        return (
+            place.is_file()
+            and re.search(rf"^(async )?def {test}\(", place.read_text(), re.M) is not None
+        )
+    return place.exists()
+
+
+def test_files_and_tests_that_the_documents_name_exist() -> None:
+    named = [(page, code) for page, code in inline_codes() if PATH.fullmatch(code)]
+    assert named
+    assert [f"{page}: {code}" for page, code in named if not is_there(code)] == []
+
+
+def test_each_feature_has_a_chapter_in_order() -> None:
+    in_order = [(layer, name) for layer in LAYERS for name in FEATURES[layer]]
+    folders = [name for layer, name in in_order if (ROOT / layer / name).is_dir()]
+    chapters = re.findall(r"^### (\w+)$", FEATURE_PAGE.read_text(), re.MULTILINE)
+    assert chapters == list(dict.fromkeys(folders))
+
+
+def test_the_overview_lists_each_feature() -> None:
+    overview = (ROOT / "ARCHITECTURE.md").read_text()
+    assert [
+        name
+        for names in FEATURES.values()
+        for name in names
+        if not re.search(rf"\b{name}\b", overview)
+    ] == []
+
+
+def test_each_table_is_in_one_chapter() -> None:
+    migrations = sorted((ROOT / "storage" / "engine" / "migrations").glob("*.sql"))
+    created = [name for path in migrations for name in CREATED_TABLE.findall(path.read_text())]
+    lists = re.findall(r"^- \*\*Tables\*\*:((?:.|\n  )+)", FEATURE_PAGE.read_text(), re.MULTILINE)
+    named = [name for one in lists for name in re.findall(r"`(\w+)`", one)]
+    # `migrate` creates this table itself.
+    assert sorted(named) == sorted([*created, "schema_migrations"])
+
+
+def test_invariants_are_numbered_and_have_tests() -> None:
+    rows = re.findall(
+        r"^\| I(\d+) \| [^|]+ \| ([^|]+) \|$", INVARIANT_PAGE.read_text(), re.MULTILINE
+    )
+    assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
+    assert [
+        number
+        for number, tests in rows
+        if not re.fullmatch(r"`[\w/.]+::\w+`(, `[\w/.]+::\w+`)*", tests)
+    ] == []
+
+
+def test_decisions_are_short() -> None:
+    """The first 18 records are older than this bound."""
+    assert [
+        f"{page.name}: {len(page.read_text().split())} words"
+        for page in sorted((ROOT / "docs" / "adr").glob("*.md"))
+        if int(page.name[:4]) > 18 and len(page.read_text().split()) > 300
+    ] == []
 
 
 def test_the_readme_names_the_test_command_that_ci_runs() -> None:
