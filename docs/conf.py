@@ -81,5 +81,11 @@ def _add_navigation(_app: Sphinx, page: str, source: list[str]) -> None:
             source[0] += f"\n```{{toctree}}\n{options}" + "\n".join(pages) + "\n```\n"
 
 
+def _outdated(*_event: object) -> list[str]:
+    """Returns the index, which Sphinx must read again: its navigation can name new pages."""
+    return ["index"]
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _add_navigation)
+    app.connect("env-get-outdated", _outdated)
