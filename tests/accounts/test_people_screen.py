@@ -54,7 +54,10 @@ async def test_a_member_comes_changes_and_goes(api: Api) -> None:
 async def test_what_is_refused_is_said_in_words(api: Api) -> None:
     path = f"/organizations/{api.org}/people"
     for form, said in (
-        ({"act": "add", "email": "nobody@example.com", "role": "viewer"}, "no account has this e-mail address"),
+        (
+            {"act": "add", "email": "nobody@example.com", "role": "viewer"},
+            "no account has this e-mail address",
+        ),
         ({"act": "add", "email": "x", "role": "king"}, "Role is none that there is."),
         ({"act": "remove", "uid": "x"}, "It was deleted."),
         ({"act": "token", "name": " ", "role": "viewer"}, "Name must not be blank."),
