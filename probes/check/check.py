@@ -139,7 +139,7 @@ def _read_target(spec: Spec, target: str) -> str:
     if spec.target is TargetForm.URL:
         return read_url(target, spec.schemes).host
     if spec.target is TargetForm.HOST_PORT:
-        return read_host_port(target)[0]
+        return read_host_port(target, spec.default_port)[0]
     if spec.target in (TargetForm.HOST, TargetForm.NAME):
         return read_host(target)
     if target:

@@ -26,6 +26,7 @@ CONDITION_LONGEST = 512
 PATTERN_SIZE_MOST = 2_500
 PATTERN_MEMORY_BYTES = 512 * 1024
 PATH_STEPS_MOST = 32
+DAY_US = 86_400_000_000
 
 
 class Operator(StrEnum):
@@ -160,6 +161,7 @@ _HEADER_NAME = re.compile(r"\.([#$%&'*+^_`|~0-9A-Za-z-]{1,128})(?![^\s=<>!])")
 _OPERATOR = re.compile(r"\s*(==|!=|<=|>=|<|>|(?:contains|matches|exists)(?!\S))")
 _ESCAPES = {"\\": "\\", '"': '"', "\n": "n", "\r": "r", "\t": "t"}
 _UNESCAPES = {escape: character for character, escape in _ESCAPES.items()}
+_FUNCTION = re.compile(r"(any|pat|len|has|age)\(.*\)")
 _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
 
@@ -248,6 +250,9 @@ def _combine(
 
 
 def _literal_fault(name: str, operator: Operator, literal: Literal) -> str:
+    if not literal.quoted and _FUNCTION.fullmatch(literal.text):
+        # Other products have such functions. As text, the condition would always be false.
+        return "functions are not supported; use matches, or quote the text to compare it"
     if operator is Operator.MATCHES:
         return _pattern_fault(literal.text)
     if operator is Operator.CONTAINS:
@@ -255,9 +260,8 @@ def _literal_fault(name: str, operator: Operator, literal: Literal) -> str:
     if name == "CONNECTED" and literal.text not in ("true", "false"):
         return "true or false is expected"
     if name in ("RESPONSE_TIME", "CERT_EXPIRY") and read_span_us(name, literal) is None:
-        return "a duration is expected, such as 48h" + (
-            " or a number of milliseconds" if name == "RESPONSE_TIME" else ""
-        )
+        unit = "milliseconds" if name == "RESPONSE_TIME" else "days"
+        return f"a duration is expected, such as 48h, or a number of {unit}"
     if name == "STATUS" or (operator in ORDERING and name in ("BODY", "RESULT", "HEADER")):
         return "" if read_number(literal.text) is not None else "a number is expected"
     return ""
@@ -289,10 +293,13 @@ def read_number(text: str) -> int | float | None:
 
 
 def read_span_us(name: str, literal: Literal) -> int | None:
-    """Returns a literal in µs: a duration, or milliseconds for [RESPONSE_TIME]."""
+    """Returns a literal in µs: a duration, or a number.
+
+    A number is milliseconds for [RESPONSE_TIME] and days for [CERT_EXPIRY].
+    """
     number = read_number(literal.text)
     if number is None:
         return read_duration(literal.text)
-    if name == "CERT_EXPIRY":
-        return 0 if number == 0 else None
-    return None if number < 0 or number > 1e12 else round(number * 1_000)
+    if number < 0 or number > 1e12:
+        return None
+    return round(number * (DAY_US if name == "CERT_EXPIRY" else 1_000))

@@ -130,6 +130,8 @@ class Field:
     least: int = 0
     most: int = 0
     longest: int = TEXT_LONGEST
+    # Returns a document in the form in which it is stored.
+    canonical: Callable[[dict[str, object]], dict[str, object]] | None = None
 
 
 Config = Mapping[str, object]
@@ -140,15 +142,17 @@ class Spec:
     """Settings of one monitor type.
 
     `rule` validates settings that depend on each other, with defaults applied. `schemes` are the
-    allowed schemes of a URL target. Settings `<bindings>_<binding>_ref` name the project secrets
-    that a document refers to. `probed` is false if no probe runs. `placeholders` are those that
-    have a value for this type.
+    allowed schemes of a URL target. `default_port` is that of a HOST_PORT target without a port; a
+    setting of the type can select another one. Settings `<bindings>_<binding>_ref` name the project
+    secrets that a document refers to. `probed` is false if no probe runs. `placeholders` are those
+    that have a value for this type.
     """
 
     type: MonitorType
     help: str
     target: TargetForm
     schemes: tuple[str, ...] = ()
+    default_port: int | None = None
     methods: tuple[str, ...] = ()
     fields: tuple[Field, ...] = ()
     placeholders: frozenset[str] = frozenset()
@@ -311,7 +315,7 @@ def _document(field: Field, value: object) -> Read:
         return None, "must be a JSON object"
     if not _is_shallow(read):
         return None, f"is nested deeper than {DOCUMENT_DEPTH_MOST}"
-    return read, ""
+    return (read if field.canonical is None else field.canonical(read)), ""
 
 
 def _is_shallow(document: object) -> bool:

@@ -92,8 +92,10 @@ def redirected(base: Url, location: str) -> Url:
     return read_url(joined)
 
 
-def read_host_port(text: str) -> tuple[str, int]:
+def read_host_port(text: str, default_port: int | None = None) -> tuple[str, int]:
     """Parses `host:port`, with an IPv6 address in brackets.
+
+    With a default port, the port can be left out.
 
     Raises: `BadTarget` if it is invalid.
     """
@@ -102,6 +104,8 @@ def read_host_port(text: str) -> tuple[str, int]:
         raise BadTarget("must not carry a user name or password")
     if "/" in text:
         raise BadTarget("is host:port, without a scheme or a path")
+    if default_port is not None and (":" not in text or text.endswith("]")):
+        text = f"{text}:{default_port}"
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or len(port) > 5:
         raise BadTarget("is host:port")

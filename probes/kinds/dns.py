@@ -87,7 +87,7 @@ SPEC = Spec(
             choices=tuple(PORTS),
         ),
     ),
-    placeholders=frozenset({"STATUS", "RESULT", "RESPONSE_TIME"}),
+    placeholders=frozenset({"STATUS", "RESULT", "RESPONSE_TIME", "CONNECTED"}),
     rule=_rule,
 )
 
@@ -108,7 +108,9 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     if failure and not check.wants("STATUS"):
         raise TargetFailure(failure, rcode)
     result = "\n".join(values) if values else MISSING
-    return Observation(ProbeValues(status=rcode, result=result), code=rcode, failure=failure)
+    return Observation(
+        ProbeValues(status=rcode, result=result, connected=True), code=rcode, failure=failure
+    )
 
 
 def read_resolver(text: str, transport: str) -> Url:

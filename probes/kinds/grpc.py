@@ -53,10 +53,13 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     return faults
 
 
+PORT = 443
+
 SPEC = Spec(
     type=MonitorType.GRPC,
     help="Asks the health service. Without conditions SERVING is up.",
     target=TargetForm.HOST_PORT,
+    default_port=PORT,
     fields=(
         Field(
             name="service",
@@ -89,7 +92,7 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORT)
     authority = check.text("authority") or _spelled(host, port)
     identity = None
     if check.text("client_cert"):

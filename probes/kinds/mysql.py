@@ -43,10 +43,13 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     return password_faults(config)
 
 
+PORT = 3306
+
 SPEC = Spec(
     type=MonitorType.MYSQL,
     help="Logs in and runs a read-only query. Without conditions a row is up.",
     target=TargetForm.HOST_PORT,
+    default_port=PORT,
     fields=(
         Field(name="username", type=FieldType.TEXT, help="The user to log in as.", required=True),
         PASSWORD,
@@ -70,7 +73,7 @@ SPEC = Spec(
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     password = secret(check, "password", CredentialEncoding.TERMINATED)
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORT)
     connection = await reach.dial(host, port, watch)
     try:
         session, mariadb = await _open(check, reach, connection, host, password, watch)

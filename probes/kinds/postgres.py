@@ -47,10 +47,13 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     return faults
 
 
+PORT = 5432
+
 SPEC = Spec(
     type=MonitorType.POSTGRES,
     help="Logs in and runs a read-only query. Without conditions a row is up.",
     target=TargetForm.HOST_PORT,
+    default_port=PORT,
     fields=(
         Field(name="username", type=FieldType.TEXT, help="The role to log in as.", required=True),
         PASSWORD,
@@ -80,7 +83,7 @@ SPEC = Spec(
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     password = secret(check, "password", CredentialEncoding.TERMINATED)
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORT)
     connection = await reach.dial(host, port, watch)
     try:
         session = await _open(check, reach, connection, host, watch)

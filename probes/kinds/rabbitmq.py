@@ -54,10 +54,19 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     return faults
 
 
+# By mode, without and with TLS.
+PORTS = {
+    ("amqp", False): 5672,
+    ("amqp", True): 5671,
+    ("management", False): 15672,
+    ("management", True): 15671,
+}
+
 SPEC = Spec(
     type=MonitorType.RABBITMQ,
     help="Logs in. Without conditions a login is up; with a queue, the queue must exist.",
     target=TargetForm.HOST_PORT,
+    default_port=PORTS["amqp", False],
     fields=(
         Field(
             name="mode",
@@ -98,7 +107,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 
 async def _by_amqp(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     password = demanded_secret(check, "password", CredentialEncoding.TERMINATED)
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORTS["amqp", bool(check.config.get("tls"))])
     connection = await reach.dial(host, port, watch)
     ends_at = None
     try:
@@ -122,7 +131,7 @@ async def _by_amqp(check: Check, reach: Egress, watch: Stopwatch) -> Observation
 
 
 async def _by_management(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORTS["management", bool(check.config.get("tls"))])
     request = HttpRequest(
         method="GET",
         url=Url("https" if check.flag("tls") else "http", host, port, _path(check)),

@@ -41,10 +41,13 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     return password_faults(config)
 
 
+PORT = 6379
+
 SPEC = Spec(
     type=MonitorType.REDIS,
     help="Sends PING, or GET with a key. Without conditions a response is up.",
     target=TargetForm.HOST_PORT,
+    default_port=PORT,
     fields=(
         username("For servers with ACLs."),
         PASSWORD,
@@ -70,7 +73,7 @@ SPEC = Spec(
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     password = secret(check, "password", CredentialEncoding.COUNTED)
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORT)
     connection = await reach.dial(host, port, watch)
     ends_at = None
     try:

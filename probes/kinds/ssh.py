@@ -70,10 +70,13 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     return faults
 
 
+PORT = 22
+
 SPEC = Spec(
     type=MonitorType.SSH,
     help="Reads the server's version; optionally verifies its key, logs in and runs a command.",
     target=TargetForm.HOST_PORT,
+    default_port=PORT,
     fields=(
         Field(
             name="host_key_sha256",
@@ -120,7 +123,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 
 
 async def _greet(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValues) -> str:
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORT)
     connection = await reach.dial(host, port, watch)
     facts.ip = connection.address
     try:
@@ -170,7 +173,7 @@ async def _enter(check: Check, reach: Egress, watch: Stopwatch, facts: ProbeValu
 
 async def _kinds_of_server(check: Check, reach: Egress, watch: Stopwatch) -> list[list[str]]:
     """Returns the host key types of the server, in our order, from its KEXINIT."""
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORT)
     connection = await reach.dial(host, port, watch)
     try:
         reader = Reader(connection.stream, watch, GREETING_BYTES_MOST)
@@ -206,7 +209,7 @@ async def _attempt(
     secrets: tuple[str, str],
 ) -> "SshResult | None":
     """Returns the result, or None if the server showed another key than the pinned one."""
-    host, port = read_host_port(check.target)
+    host, port = read_host_port(check.target, PORT)
     pin, user = check.text("host_key_sha256"), check.text("username")
 
     async def work(sock: socket.socket) -> "SshResult | None":

@@ -30,10 +30,14 @@ def _rule(_target: str, config: Config) -> list[SpecFault]:
     return []
 
 
+# By the protocol of STARTTLS.
+PORTS = {"none": 443, "smtp": 25, "imap": 143, "postgres": 5432}
+
 SPEC = Spec(
     type=MonitorType.TLS,
     help="Shakes hands. Without conditions a valid certificate that lasts long enough is up.",
     target=TargetForm.HOST_PORT,
+    default_port=PORTS["none"],
     fields=(
         Field(
             name="server_name",
@@ -62,9 +66,9 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
-    host, port = read_host_port(check.target)
-    server_name = read_host(check.text("server_name") or host)
     protocol = check.text("starttls") or "none"
+    host, port = read_host_port(check.target, PORTS[protocol])
+    server_name = read_host(check.text("server_name") or host)
     connection = await reach.dial(host, port, watch)
     try:
         if protocol != "none":

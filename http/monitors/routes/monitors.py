@@ -53,6 +53,7 @@ from ..schemas.monitors import (
     MonitorSignalDelegation,
     OwningService,
     PushToken,
+    TestMonitor,
     TestResult,
     UpdateMonitor,
 )
@@ -347,7 +348,7 @@ ROUTES: Final = (
         handler=test,
         summary="Runs a check once, without storing anything.",
         tag="monitors",
-        body=CreateMonitor,
+        body=TestMonitor,
         answer=TestResult,
     ),
     Route(

@@ -50,6 +50,15 @@ class CreateMonitor(_NewFields, frozen=True, kw_only=True):
     escalation_policy_id: str | UnsetType | None = UNSET
 
 
+class TestMonitor(CreateMonitor, frozen=True, kw_only=True):
+    """A monitor that is tested and not saved; it needs no name."""
+
+    # Not a test class.
+    __test__ = False
+
+    name: str = "test"
+
+
 class UpdateMonitor(_ChangedFields, frozen=True, kw_only=True):
     """Absent fields are unchanged."""
 

@@ -205,6 +205,27 @@ def read_scenario(document: object, *, strict: bool = True) -> Scenario:
     return Scenario(tuple(steps))
 
 
+def with_present_names(document: dict[str, object]) -> dict[str, object]:
+    """Returns the document with `kind` in place of `that` in assertions, as older clients write."""
+    steps = document.get("steps")
+    if not isinstance(steps, list):
+        return document
+    return {**document, "steps": [_step_with_present_names(step) for step in steps]}
+
+
+def _step_with_present_names(step: object) -> object:
+    if not isinstance(step, dict) or not isinstance(step.get("assert"), list):
+        return step
+    return {**step, "assert": [_assertion_with_present_names(each) for each in step["assert"]]}
+
+
+def _assertion_with_present_names(assertion: object) -> object:
+    if not isinstance(assertion, dict) or "that" not in assertion or "kind" in assertion:
+        return assertion
+    rest = {name: value for name, value in assertion.items() if name != "that"}
+    return {"kind": assertion["that"], **rest}
+
+
 def _fault_text(text: str) -> str:
     """Returns a decoder's message without input values, which its enum errors repeat."""
     said, _, place = text.partition(" - at `")

@@ -37,6 +37,7 @@ from .scenario import (
     ScenarioStep,
     Source,
     read_scenario,
+    with_present_names,
 )
 from .template import CannotFill, Context, Template, Values, fill
 
@@ -83,11 +84,12 @@ SPEC = Spec(
             secret=True,
             multiline=True,
             longest=SCENARIO_LONGEST,
+            canonical=with_present_names,
         ),
     ),
     bindings=BINDINGS,
     declares=_declares,
-    placeholders=frozenset({"RESPONSE_TIME", "STATUS"}),
+    placeholders=frozenset({"RESPONSE_TIME", "STATUS", "CONNECTED"}),
     rule=_rule,
 )
 

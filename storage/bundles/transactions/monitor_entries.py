@@ -18,7 +18,7 @@ from ...monitors.rows import MonitorRow
 from ...monitors.rules.fields import FIELDS
 from ...monitors.rules.monitor import MonitorDraft, MonitorType
 from ...monitors.rules.monitor_defaults import completed
-from ...monitors.transactions.composite_children import with_natural_children
+from ...monitors.transactions.composite_children import with_canonical_config
 from ...monitors.transactions.config_secrets import decrypt, readable, split
 from ...monitors.transactions.monitor_draft import check_draft
 from ..rules.bundle import MonitorEntry
@@ -57,7 +57,7 @@ def wanted_draft(
     # Compared in stored form, which exists only for a valid draft.
     with under(path):
         check_draft(draft, terms.regions)
-    return with_natural_children(draft)
+    return with_canonical_config(draft)
 
 
 def _with_children(path: str, entry: MonitorEntry, ids: Mapping[str, UUID]) -> dict[str, Any]:

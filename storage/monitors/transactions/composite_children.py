@@ -15,12 +15,20 @@ from ..tables import compositions, monitors
 FIELD = "config.children"
 
 
-def with_natural_children(draft: MonitorDraft) -> MonitorDraft:
-    """Returns the draft with a composite's children as a list of ids. It must be checked."""
+def with_canonical_config(draft: MonitorDraft) -> MonitorDraft:
+    """Returns the draft with its children as a list of ids, and its scenario in the present form.
+
+    The draft must be checked.
+    """
     spec = spec_of(draft.type)
-    if draft.type != MonitorType.COMPOSITE or spec is None:
+    if spec is None:
         return draft
-    return msgspec.structs.replace(draft, config=spec.read(draft.config)[0])
+    if draft.type == MonitorType.COMPOSITE:
+        return msgspec.structs.replace(draft, config=spec.read(draft.config)[0])
+    if draft.type == MonitorType.SYNTHETIC and draft.config.get("scenario"):
+        scenario = spec.read(draft.config)[0]["scenario"]
+        return msgspec.structs.replace(draft, config={**draft.config, "scenario": scenario})
+    return draft
 
 
 async def make_of_children(tx: Tx, key: MonitorKey, project: int, draft: MonitorDraft) -> None:

@@ -22,7 +22,7 @@ from ..rows import MonitorRow
 from ..rules.monitor import MonitorDraft, MonitorType
 from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
-from .composite_children import make_of_children, with_natural_children
+from .composite_children import make_of_children, with_canonical_config
 from .lock_references import lock_references
 from .monitor_audit import audited
 from .monitor_draft import check_draft, lock_dependencies, term_of
@@ -74,7 +74,7 @@ async def create_held(
 
     For a composite, requires the lock of the project's compositions.
     """
-    draft = with_natural_children(draft)
+    draft = with_canonical_config(draft)
     values = await _values(tx, home, draft, keyring, uid, shard)
     monitor = await _insert(tx, home, draft, values)
     key = MonitorKey((home.org, monitor))

@@ -23,7 +23,7 @@ from ..rules.fields import FIELDS
 from ..rules.monitor import MonitorDraft, MonitorType
 from ..tables import compositions, monitors
 from . import config_secrets as secrets_of_config
-from .composite_children import make_of_children, with_natural_children
+from .composite_children import make_of_children, with_canonical_config
 from .create_monitor import common_values
 from .lock_monitor import demand_monitor, expect_unmanaged_monitor
 from .lock_references import lock_references
@@ -86,7 +86,7 @@ async def edit_held(
     if before.retired_at is not None and draft.enabled:
         raise Refused("retired")
     check_draft(draft, regions | {before.region})
-    draft = with_natural_children(draft)
+    draft = with_canonical_config(draft)
     shard = await _shard_of(tx, before, draft)
     plain, secret = secrets_of_config.split(before.type, draft.config)
     dependencies = await _dependencies(tx, before, draft, given)

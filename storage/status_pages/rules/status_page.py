@@ -55,9 +55,15 @@ class PageSummaryState(StrEnum):
 
 
 class Visibility(StrEnum):
+    """Who can read a status page. Older clients write `public` for `listed`."""
+
     LISTED = "listed"
     UNLISTED = "unlisted"
     INTERNAL = "internal"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Visibility | None":
+        return cls.LISTED if value == "public" else None
 
 
 class ComponentSource(StrEnum):

@@ -174,7 +174,7 @@ def test_a_condition_on_an_unknown_operand_is_false(text: str) -> None:
         ("[HEADER].a.b == 1", 9),
         ("[BODY].a exists 1", 17),
         ("[BODY] < x", 10),
-        ("[CERT_EXPIRY] > 5", 17),
+        ("[CERT_EXPIRY] > -5", 17),
         ("[CERT_EXPIRY] > 5 days", 17),
         ("[RESPONSE_TIME] < fast", 19),
         ("[CONNECTED] == 1", 16),
@@ -343,3 +343,38 @@ def test_a_search_that_would_block_the_loop_is_not_started() -> None:
 )
 def test_durations(text: str, us: int | None) -> None:
     assert read_duration(text) == us
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[STATUS] == any(200, 204)",
+        "[BODY].state == any(UP, OK)",
+        "[BODY] == pat(*ready*)",
+        "[BODY].x == len(3)",
+        "[HEADER].server != has(x)",
+        "len([BODY].items) > 3",
+        "has([BODY].x) == true",
+    ],
+)
+def test_functions_of_other_products_are_refused(text: str) -> None:
+    with pytest.raises(BadCondition):
+        parse(text)
+
+
+def test_a_quoted_function_is_text() -> None:
+    assert holds('[BODY].state == "any(UP)"', body='{"state": "any(UP)"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "days", "expected"),
+    [
+        ("[CERT_EXPIRY] > 14", 15, True),
+        ("[CERT_EXPIRY] > 14", 14, False),
+        ("[CERT_EXPIRY] > 0.5", 1, True),
+        ("[CERT_EXPIRY] > 48h", 3, True),
+        ("[CERT_EXPIRY] > 48h", 1, False),
+    ],
+)
+def test_a_number_of_an_expiry_is_days(text: str, days: int, expected: bool) -> None:
+    assert holds(text, cert_expiry_us=days * DAY) is expected
