@@ -1,9 +1,9 @@
-"""Pools, migrations and partitions are tested on a database without rows."""
+"""Fixtures: pools, migrations and partitions are tested on a database without rows."""
 
 import pytest
 
 
 @pytest.fixture
 def template(migrated: str) -> str:
-    """Each test's database has every migration applied, and no rows."""
+    """The database of each test has every migration applied, and no rows."""
     return migrated

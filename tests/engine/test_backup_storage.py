@@ -1,4 +1,4 @@
-"""Backup and restore of a database: complete, of one instant, and all or nothing."""
+"""Backup and restore of a database: complete, from one snapshot, and atomic."""
 
 import io
 import os
@@ -60,7 +60,7 @@ KEYS = KeySet(new_key_text(), (new_key_text(),))
 
 @pytest.fixture
 def template(cast_template: str) -> str:
-    """Two organizations, and partitions."""
+    """Creates two organizations, and partitions."""
     return cast_template
 
 
@@ -87,7 +87,7 @@ def look(dsn: str, query: str) -> list[tuple[Any, ...]]:
 
 
 def remade(path: Path, manifest: Manifest, dump: bytes) -> Path:
-    """Returns a file with another manifest or dump, whose sums are right."""
+    """Returns a file with another manifest or dump and correct checksums."""
     made = path.with_name("remade")
     with new_backup_file(made) as writer:
         writer.write_part(DUMP, dump)
@@ -97,7 +97,7 @@ def remade(path: Path, manifest: Manifest, dump: bytes) -> Path:
     return made
 
 
-# Everything that a restore can lose without an error, by its definition.
+# The definitions of everything that a restore could lose without an error.
 DEFINITIONS = """
 select 'function', proname::text, pg_get_functiondef(oid) from pg_proc
 where pronamespace = 'public'::regnamespace
@@ -205,7 +205,7 @@ async def test_tables_that_change_before_they_are_locked_are_listed_again(
     assert changes == []
 
 
-async def test_a_target_that_is_not_empty_is_refused_and_stays_as_it_is(
+async def test_a_nonempty_target_is_refused_unchanged(
     dsn: str, empty_dsn: str, tmp_path: Path
 ) -> None:
     manifest = await backed_up(dsn, tmp_path / "b")

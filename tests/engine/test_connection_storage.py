@@ -1,4 +1,6 @@
-"""A connection on Trio: after any cancellation it is usable or discarded, the server idle."""
+"""A connection on Trio: after any cancellation it is usable or discarded, and the server is
+idle.
+"""
 
 import os
 import random
@@ -59,7 +61,7 @@ async def busy_elsewhere(dsn: str) -> list[tuple[Any, ...]]:
         watcher.discard()
 
 
-async def test_values_cross_the_border_exactly(connection: Connection) -> None:
+async def test_values_are_converted_exactly(connection: Connection) -> None:
     (found,) = await rows(
         connection,
         "select timestamptz '2026-01-05T10:20:30.123457Z',"
@@ -88,7 +90,7 @@ async def test_an_integer_has_one_type_whatever_its_size(connection: Connection)
         assert await rows(connection, "select pg_typeof($1)::text", number) == [("bigint",)]
 
 
-async def test_every_connection_has_its_bounds(connection: Connection) -> None:
+async def test_every_connection_has_its_timeouts(connection: Connection) -> None:
     wanted = {
         "client_connection_check_interval": "500ms",
         "statement_timeout": "15s",
@@ -101,7 +103,7 @@ async def test_every_connection_has_its_bounds(connection: Connection) -> None:
         assert await rows(connection, "select current_setting($1)", name) == [(value,)], name
 
 
-async def test_a_cancelled_statement_ends_on_the_server_and_the_connection_goes_on(
+async def test_a_cancelled_statement_ends_and_the_connection_stays_usable(
     connection: Connection, empty_dsn: str
 ) -> None:
     with trio.move_on_after(0.05) as scope:
@@ -120,7 +122,7 @@ def frozen(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-async def test_a_backend_that_does_not_answer_is_left_within_the_bound(
+async def test_a_frozen_backend_is_abandoned_in_time(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "END_SECONDS", 0.2)
@@ -131,7 +133,7 @@ async def test_a_backend_that_does_not_answer_is_left_within_the_bound(
     assert connection.closed
 
 
-async def test_a_backend_that_does_not_answer_begin_or_commit_is_left_too(
+async def test_a_backend_frozen_at_begin_or_commit_is_abandoned(
     empty_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "END_SECONDS", 0.2)
@@ -193,7 +195,9 @@ WORKS = [copied_in, copied_out, piped, many, transacted, selected]
 
 
 class CancelAt(trio.abc.Instrument):
-    """Cancels when the task that made it takes its n-th step: what it awaits next is cancelled."""
+    """Cancels its scope at the n-th step of the task that created it: the next await is
+    cancelled.
+    """
 
     def __init__(self, step: int) -> None:
         self.scope = trio.CancelScope()
@@ -208,7 +212,9 @@ class CancelAt(trio.abc.Instrument):
 
 
 async def assert_in_order(connection: Connection, work: object) -> None:
-    """Nothing of the cancelled work is in the way, and nothing of it is half done."""
+    """Checks that the cancelled work blocks nothing, and that it was committed completely or not at
+    all.
+    """
     assert connection.returnable
     assert await rows(connection, "select 1") == [(1,)]
     if work is transacted:
@@ -217,11 +223,11 @@ async def assert_in_order(connection: Connection, work: object) -> None:
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
-async def test_cancelled_at_every_await_it_is_usable_or_discarded(work, empty_dsn: str) -> None:
+async def test_a_connection_cancelled_at_every_await_is_usable_or_discarded(work, empty_dsn: str) -> None:
     connection = await connect(empty_dsn)
     await connection.command(b"create table things (n bigint, text text)")
     cancelled = 0
-    # Where all that is waited for has come before it is asked for, nothing can be cancelled.
+    # If every result arrives before its await, a round has no cancellation, so several rounds run.
     for step in [*range(1, 60)] * ROUNDS_MOST:
         at = CancelAt(step)
         trio.lowlevel.add_instrument(at)
@@ -242,7 +248,7 @@ async def test_cancelled_at_every_await_it_is_usable_or_discarded(work, empty_ds
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
-async def test_cancelled_at_any_moment_it_is_usable_or_discarded(work, empty_dsn: str) -> None:
+async def test_a_connection_cancelled_at_any_time_is_usable_or_discarded(work, empty_dsn: str) -> None:
     chance = random.Random(work.__name__)
     connection = await connect(empty_dsn)
     await connection.command(b"create table things (n bigint, text text)")
@@ -260,7 +266,7 @@ async def test_cancelled_at_any_moment_it_is_usable_or_discarded(work, empty_dsn
     assert await busy_elsewhere(empty_dsn) == []
 
 
-async def test_a_copy_that_is_left_early_leaves_the_connection_in_order(
+async def test_an_abandoned_copy_leaves_the_connection_usable(
     connection: Connection,
 ) -> None:
     cursor = Cursor(connection)
@@ -283,7 +289,7 @@ async def test_a_copy_that_raises_stores_nothing(connection: Connection) -> None
     assert await rows(connection, "select count(*) from things") == [(0,)]
 
 
-async def test_other_tasks_run_while_a_copy_never_has_to_wait(connection: Connection) -> None:
+async def test_other_tasks_run_during_a_copy_that_never_waits(connection: Connection) -> None:
     await connection.command(b"create table things (n bigint)")
     turns = 0
 
@@ -297,7 +303,7 @@ async def test_other_tasks_run_while_a_copy_never_has_to_wait(connection: Connec
         nursery.start_soon(count)
         async with Cursor(connection).copy(b"copy things from stdin") as copy:
             began = turns
-            # 16 blocks of 32 KiB, which the socket and libpq take without having to wait.
+            # 16 blocks of 32 KiB, which the socket and libpq accept without waiting.
             for _ in range(16):
                 await copy.write(b"1\n" * 16384)
             assert turns - began >= 12
@@ -313,7 +319,7 @@ async def test_a_pipeline_answers_every_statement(connection: Connection) -> Non
     assert answers == [2 * n for n in range(10)]
 
 
-async def test_two_tasks_on_one_connection_are_told(connection: Connection) -> None:
+async def test_concurrent_use_of_a_connection_raises(connection: Connection) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(rows, connection, "select pg_sleep(0.2)")
         await trio.testing.wait_all_tasks_blocked()
@@ -321,7 +327,7 @@ async def test_two_tasks_on_one_connection_are_told(connection: Connection) -> N
             await rows(connection, "select 1")
 
 
-async def test_what_is_swallowed_in_a_transaction_is_not_taken_for_committed(
+async def test_a_swallowed_error_does_not_commit(
     connection: Connection,
 ) -> None:
     async def swallow() -> None:
@@ -334,7 +340,7 @@ async def test_what_is_swallowed_in_a_transaction_is_not_taken_for_committed(
     assert connection.returnable
 
 
-async def test_a_listener_hears_what_is_notified_and_is_told_when_cut_off(
+async def test_a_listener_gets_notifications_and_the_loss_of_its_connection(
     connection: Connection, empty_dsn: str
 ) -> None:
     async with listening(empty_dsn, "schedules", "Odd Name") as listener:
@@ -346,7 +352,7 @@ async def test_a_listener_hears_what_is_notified_and_is_told_when_cut_off(
         assert [tuple(notice) for notice in heard] == [("schedules", "a"), ("Odd Name", "")]
         with trio.move_on_after(0.02):
             await listener.batch()
-        # A cancelled wait loses nothing.
+        # A cancelled wait loses no notification.
         await connection.command(b"notify schedules, 'b'")
         with trio.fail_after(30):
             assert [notice.payload for notice in await listener.batch()] == ["b"]
@@ -359,7 +365,7 @@ async def test_a_listener_hears_what_is_notified_and_is_told_when_cut_off(
             await listener.batch()
 
 
-async def test_closing_wakes_who_waits(connection: Connection) -> None:
+async def test_closing_wakes_waiting_tasks(connection: Connection) -> None:
     async def close_soon() -> None:
         await trio.testing.wait_all_tasks_blocked()
         connection.discard()
@@ -379,12 +385,12 @@ async def test_closing_wakes_who_waits(connection: Connection) -> None:
         ("host=name.invalid user=x", "cannot resolve name.invalid"),
     ],
 )
-async def test_a_server_that_is_not_there_is_unavailable_and_says_why(dsn: str, says: str) -> None:
+async def test_a_missing_server_is_unavailable_with_a_reason(dsn: str, says: str) -> None:
     with pytest.raises(Unavailable, match=says):
         await connect(dsn)
 
 
-async def test_a_silent_server_is_unavailable_within_the_bound() -> None:
+async def test_a_silent_server_is_unavailable_after_the_timeout() -> None:
     listener = trio.socket.socket()
     await listener.bind(("127.0.0.1", 0))
     listener.listen(1)
@@ -403,14 +409,14 @@ async def test_a_silent_server_is_unavailable_within_the_bound() -> None:
         ("host=127.0.0.1 port=1,2,3", "could not match 3 port numbers to 1 hosts"),
     ],
 )
-async def test_a_malformed_dsn_is_unusable_and_says_why(dsn: str, says: str) -> None:
+async def test_a_malformed_dsn_is_unusable_with_a_reason(dsn: str, says: str) -> None:
     with pytest.raises(UnusableDatabase, match=f"database.dsn: {re.escape(says)}"):
         await connect(dsn)
 
 
 @pytest.fixture
 def guarded(empty_dsn: str) -> Iterator[str]:
-    """A role that may log in to its database, with the fewest connections that a test needs."""
+    """A role that can log in to its database, with the fewest connections that a test needs."""
     name = f"guest_{secrets.token_hex(4)}"
     with psycopg.connect(empty_dsn, autocommit=True) as connection:
         connection.execute(f"create role {name} login connection limit 1".encode())
@@ -419,7 +425,7 @@ def guarded(empty_dsn: str) -> Iterator[str]:
         connection.execute(f"drop role {name}".encode())
 
 
-async def test_what_the_server_refuses_for_good_is_unusable(empty_dsn: str, guarded: str) -> None:
+async def test_permanent_refusals_of_the_server_are_unusable(empty_dsn: str, guarded: str) -> None:
     role = conninfo_to_dict(guarded)["user"]
     with psycopg.connect(empty_dsn, autocommit=True) as connection:
         database = connection.info.dbname
@@ -435,7 +441,7 @@ async def test_what_the_server_refuses_for_good_is_unusable(empty_dsn: str, guar
             assert ".c:" not in str(caught.value)
 
 
-async def test_a_server_without_room_is_worth_waiting_for(guarded: str) -> None:
+async def test_a_server_without_free_connections_is_unavailable(guarded: str) -> None:
     first = await connect(guarded)
     with pytest.raises(Unavailable, match="too many connections") as caught:
         await connect(guarded)
@@ -443,7 +449,7 @@ async def test_a_server_without_room_is_worth_waiting_for(guarded: str) -> None:
     first.discard()
 
 
-async def test_of_several_hosts_one_that_is_away_is_worth_waiting_for(guarded: str) -> None:
+async def test_one_missing_host_of_several_is_unavailable(guarded: str) -> None:
     host = conninfo_to_dict(guarded)["host"]
     hosts = make_conninfo(guarded, host=f"/nowhere,{host}", dbname="nowhere")
     with pytest.raises(Unavailable, match="No such file") as caught:
@@ -454,19 +460,19 @@ async def test_of_several_hosts_one_that_is_away_is_worth_waiting_for(guarded: s
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        # As servers in other languages write it.
+        # The spelling of servers in other languages.
         ("FATAL:  28P01: Passwort-Authentifizierung fehlgeschlagen\n", UnusableDatabase),
         ("ВАЖНО:  3D000: база данных не существует\n", UnusableDatabase),
         ("FATAL:  57P03: das Datenbanksystem startet\n", Unavailable),
         ("FATAL:  ZZZZZ: etwas Neues\n", Unavailable),
         ("FATAL: password authentication failed\n", Unavailable),
-        # With sslmode=prefer: the try with TLS, then the one without.
+        # With sslmode=prefer: the attempt with TLS, then the one without.
         ("FATAL:  53300: no slots\nconnection failed: FATAL:  28000: no pg_hba\n", Unavailable),
         ("FATAL:  28000: no pg_hba\nconnection failed: FATAL:  53300: no slots\n", Unavailable),
         ("FATAL:  ZZZZZ: new\nconnection failed: FATAL:  28000: no pg_hba\n", Unavailable),
         ("FATAL:  28P01: wrong\nconnection failed: FATAL:  28000: no\n", UnusableDatabase),
     ],
 )
-def test_the_state_decides_and_not_the_words(text: str, kind: type[Exception]) -> None:
+def test_the_sqlstate_decides_instead_of_the_message(text: str, kind: type[Exception]) -> None:
     failure = connect_error(_error_of(f"connection to server at 10.0.0.1 failed: {text}"))
     assert type(failure) is kind

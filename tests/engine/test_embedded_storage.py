@@ -1,4 +1,6 @@
-"""The embedded PostgreSQL: durable over kill -9, alone on its directory, never orphaned or root."""
+"""The embedded PostgreSQL: durable after kill -9, exclusive on its directory, never orphaned or run
+as root.
+"""
 
 import os
 import pwd
@@ -44,13 +46,13 @@ def spawn(command: list[str]) -> "subprocess.Popen[str]":
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    """For what another process does, which sends no event."""
+    """Waits for an effect of another process, which sends no event."""
     with trio.fail_after(60):
         while not happened():  # noqa: ASYNC110 - as said
             await trio.sleep(0.005)
 
 
-async def gone(pid: int) -> bool:
+async def has_exited(pid: int) -> bool:
     with trio.move_on_after(10):
         fd = os.pidfd_open(pid)
         await trio.lowlevel.wait_readable(fd)
@@ -59,7 +61,7 @@ async def gone(pid: int) -> bool:
     return False
 
 
-async def test_what_was_committed_survives_a_kill_and_the_pool_finds_it_again(
+async def test_committed_rows_survive_a_kill_and_the_pool_reconnects(
     open_dir: Path,
 ) -> None:
     async with (
@@ -90,14 +92,16 @@ async def test_what_was_committed_survives_a_kill_and_the_pool_finds_it_again(
             assert await server.died() == -signal.SIGKILL
         await server.start()
         async with pool.transaction("count") as tx:
-            # The last one may have been committed without our having been told.
+            # The last statement may be committed without an answer.
             assert await tx.value("select count(*) from things") - committed in (0, 1)
 
 
-async def test_a_backend_that_outlives_its_killed_server_is_waited_for(
+async def test_a_start_waits_for_backends_of_a_killed_server(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under load backends do so for a moment, in which no server can be started beside them."""
+    """Under load a backend outlives its killed server for a moment, and no new server can start in
+    that time.
+    """
     seen = trio.Event()
     servers_in = embedded._servers_in
 
@@ -128,14 +132,14 @@ async def test_a_backend_that_outlives_its_killed_server_is_waited_for(
         assert look(server.dsn, "select 1") == [(1,)]
 
 
-async def test_it_starts_again_with_what_was_there_and_leaves_nothing_running(
+async def test_a_restart_keeps_data_and_a_stop_leaves_no_process(
     open_dir: Path,
 ) -> None:
     async with running(open_dir) as server:
         look(server.dsn, "create table things as select 7 as n")
         pid = server.pid
     assert not is_alive(pid)
-    assert not (open_dir / "postgres" / "postmaster.pid").exists(), "it was shut down in order"
+    assert not (open_dir / "postgres" / "postmaster.pid").exists(), "the server was shut down cleanly"
     async with running(open_dir) as server:
         assert look(server.dsn, "select n from things") == [(7,)]
 
@@ -160,7 +164,7 @@ async def test_an_attached_process_has_no_deadline(
             assert look(dsn, "select 1") == [(1,)]
 
 
-async def test_a_server_that_we_did_not_start_is_left_alone(
+async def test_a_foreign_server_is_not_stopped(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "ORPHAN_SECONDS", 0.1)
@@ -199,14 +203,14 @@ async def test_the_server_of_a_killed_daemon_ends_and_the_next_daemon_takes_over
     pid = int(daemon.stdout.readline())
     daemon.kill()
     daemon.wait()
-    # At once: the orphan may still be shutting down.
+    # Without a pause: the orphan may still be shutting down.
     async with running(open_dir, durable=False) as server:
         assert look(server.dsn, "select 1") == [(1,)]
         assert server.pid != pid
-    assert await gone(pid) if is_alive(pid) else True
+    assert await has_exited(pid) if is_alive(pid) else True
 
 
-async def test_a_daemon_killed_while_it_makes_the_cluster_leaves_no_half_of_one(
+async def test_a_kill_during_initdb_leaves_no_partial_cluster(
     open_dir: Path,
 ) -> None:
     daemon = spawn([sys.executable, "-c", DAEMON, str(open_dir)])
@@ -218,7 +222,7 @@ async def test_a_daemon_killed_while_it_makes_the_cluster_leaves_no_half_of_one(
         assert look(server.dsn, "select 1") == [(1,)]
 
 
-async def test_a_cluster_of_another_major_is_refused_and_told_of_pg_upgrade(
+async def test_a_cluster_of_another_major_version_is_refused(
     open_dir: Path,
 ) -> None:
     (open_dir / "postgres").mkdir()
@@ -228,7 +232,7 @@ async def test_a_cluster_of_another_major_is_refused_and_told_of_pg_upgrade(
             pass
 
 
-async def test_a_server_that_cannot_start_says_why(open_dir: Path) -> None:
+async def test_a_failed_start_reports_the_reason(open_dir: Path) -> None:
     async with running(open_dir, durable=False):
         pass
     (open_dir / "postgres" / "postgresql.conf").write_text("max_connections = many\n")
@@ -246,7 +250,7 @@ async def test_a_path_too_long_for_a_socket_gets_a_short_one(open_dir: Path) -> 
     socket_dir.rmdir()
 
 
-def test_a_short_folder_that_is_not_ours_is_not_used(open_dir: Path) -> None:
+def test_a_foreign_socket_folder_is_refused(open_dir: Path) -> None:
     deep = open_dir / ("x" * 60) / ("y" * 60)
     socket_dir = make_place(deep).socket_dir
     socket_dir.chmod(0o777)
@@ -268,7 +272,7 @@ async def test_files_that_root_makes_belong_to_the_owner_of_the_data_directory(
         assert os.stat(open_dir / name).st_uid == nobody.pw_uid
 
 
-async def test_its_own_pg_dump_dumps_it(open_dir: Path) -> None:
+async def test_the_packaged_pg_dump_works(open_dir: Path) -> None:
     async with running(open_dir, durable=False) as server:
         look(server.dsn, "create table things as select 42 as n")
         dump = await trio.run_process(
@@ -277,13 +281,13 @@ async def test_its_own_pg_dump_dumps_it(open_dir: Path) -> None:
         assert b"\n42\n" in dump.stdout
 
 
-def test_without_the_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CannotRun, match=r"install leadline\[embedded\]"):
         find_binaries()
 
 
-async def test_it_listens_on_no_network_and_only_its_user_may_connect(
+async def test_the_server_has_no_network_and_only_its_user_connects(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGDATA", "/elsewhere")
@@ -294,7 +298,7 @@ async def test_it_listens_on_no_network_and_only_its_user_may_connect(
 
 
 @as_root
-async def test_as_root_it_runs_as_another_user(open_dir: Path) -> None:
+async def test_the_server_does_not_run_as_root(open_dir: Path) -> None:
     async with running(open_dir, durable=False) as server:
         owner = (await trio.Path(f"/proc/{server.pid}").stat()).st_uid
         assert owner == (open_dir / "postgres").stat().st_uid != 0
@@ -312,7 +316,7 @@ async def test_as_root_it_runs_as_another_user(open_dir: Path) -> None:
         ("postgres.new", os.symlink),
     ],
 )
-async def test_root_gives_away_no_file_that_a_link_leads_to(
+async def test_root_does_not_follow_links_when_it_changes_owners(
     open_dir: Path, name: str, make: Callable[[Path, Path], None]
 ) -> None:
     """The user of the server owns the data directory and replaces a file that root opens."""
@@ -339,7 +343,7 @@ def owners_in(folder: Path) -> dict[str, int]:
 
 
 @as_root
-async def test_what_root_makes_belongs_to_the_owner_of_the_folder(open_dir: Path) -> None:
+async def test_files_created_by_root_belong_to_the_owner_of_the_folder(open_dir: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     os.chown(open_dir, nobody.pw_uid, nobody.pw_gid)
     async with running(open_dir, durable=False):
@@ -351,7 +355,7 @@ async def test_what_root_makes_belongs_to_the_owner_of_the_folder(open_dir: Path
 
 @as_root
 @pytest.mark.parametrize(("user", "owner"), [("daemon", "daemon"), ("none", "root")])
-async def test_a_data_directory_that_root_makes_belongs_to_the_user_of_the_daemon(
+async def test_a_data_directory_created_by_root_belongs_to_the_service_user(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch, user: str, owner: str
 ) -> None:
     """Root restores into a directory that was moved away, and the daemon must start there."""
@@ -365,19 +369,19 @@ async def test_a_data_directory_that_root_makes_belongs_to_the_user_of_the_daemo
 
 
 @as_root
-async def test_in_a_private_home_it_runs_in_a_namespace_of_its_own(open_dir: Path) -> None:
+async def test_in_a_private_home_the_server_runs_in_a_user_namespace(open_dir: Path) -> None:
     os.chmod(open_dir, 0o700)
     async with running(open_dir / "data", durable=False) as server:
         assert look(server.dsn, "select 1") == [(1,)]
         assert os.readlink(f"/proc/{server.pid}/ns/user") != os.readlink("/proc/self/ns/user")
-    # And it stays so, though the way is open now: the files are root's.
+    # The server stays in the namespace, although the path is open now: root owns the files.
     os.chmod(open_dir, 0o755)
     async with running(open_dir / "data", durable=False) as server:
         assert look(server.dsn, "select 1") == [(1,)]
 
 
 @as_root
-def test_where_neither_way_is_open_it_is_told_which_folder_bars_it(
+def test_the_folder_that_prevents_a_start_is_named(
     open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded_place, "_namespaces_work", lambda: False)
@@ -385,7 +389,7 @@ def test_where_neither_way_is_open_it_is_told_which_folder_bars_it(
     open_dir.chmod(0o700)
     with pytest.raises(CannotRun, match=f"cannot enter {open_dir}:"):
         choose_runner(find_binaries(), open_dir / "data")
-    # Where a cluster is there already, it is its owner who has to get in.
+    # If a cluster exists, its owner needs access.
     cluster = open_dir / "data" / "postgres"
     cluster.mkdir()
     os.chown(cluster, pwd.getpwnam("nobody").pw_uid, -1)

@@ -1,4 +1,6 @@
-"""The keyring: what is sealed opens in its place only, and by a key of the ring only."""
+"""The keyring: a ciphertext can be decrypted only at its location, and only with a key of
+the ring.
+"""
 
 from uuid import UUID
 
@@ -15,12 +17,12 @@ ELSEWHERE = CipherContext("monitors", "config_ciphertext", UUID(int=2))
 
 
 @given(st.binary(max_size=200))
-def test_what_is_sealed_opens_in_its_place(plaintext: bytes) -> None:
+def test_a_ciphertext_is_decrypted_at_its_location(plaintext: bytes) -> None:
     ring = Keyring(NEW)
     assert ring.open(ring.seal(plaintext, HERE), HERE) == plaintext
 
 
-def test_a_value_moved_to_another_row_does_not_open() -> None:
+def test_a_ciphertext_of_another_row_is_refused() -> None:
     ring = Keyring(NEW)
     sealed = ring.seal(b"hunter2", HERE)
     with pytest.raises(CannotOpen):
@@ -28,7 +30,7 @@ def test_a_value_moved_to_another_row_does_not_open() -> None:
 
 
 @given(st.data())
-def test_no_changed_byte_opens(data: st.DataObject) -> None:
+def test_a_changed_ciphertext_is_refused(data: st.DataObject) -> None:
     ring = Keyring(NEW)
     sealed = bytearray(ring.seal(b"hunter2", HERE))
     at = data.draw(st.integers(0, len(sealed) - 1))
@@ -37,7 +39,7 @@ def test_no_changed_byte_opens(data: st.DataObject) -> None:
         ring.open(bytes(sealed), HERE)
 
 
-def test_a_previous_key_opens_and_no_longer_seals() -> None:
+def test_a_previous_key_decrypts_and_does_not_encrypt() -> None:
     sealed = Keyring(OLD).seal(b"hunter2", HERE)
     ring = Keyring(NEW, (OLD,))
     assert ring.open(sealed, HERE) == b"hunter2"
@@ -45,10 +47,10 @@ def test_a_previous_key_opens_and_no_longer_seals() -> None:
     assert ring.is_current(ring.seal(b"hunter2", HERE))
 
 
-def test_without_a_key_nothing_is_sealed_and_the_refusal_says_so() -> None:
+def test_encryption_without_a_key_is_refused() -> None:
     with pytest.raises(Refused, match="encryption_key_missing"):
         Keyring(None).seal(b"hunter2", HERE)
 
 
-def test_the_plaintext_does_not_stand_in_what_is_stored() -> None:
+def test_the_ciphertext_does_not_contain_the_plaintext() -> None:
     assert b"hunter2" not in Keyring(NEW).seal(b"hunter2", HERE)

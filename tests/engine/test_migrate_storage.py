@@ -1,4 +1,6 @@
-"""Migrations: each applied once however many start at once; what does not fit is refused, whole."""
+"""Migrations: each is applied once, also by concurrent processes; an invalid set is refused
+completely.
+"""
 
 import subprocess
 import sys
@@ -45,12 +47,12 @@ async def test_each_file_is_applied_once_and_in_order(empty_dsn: str, folder: Pa
     ]
 
 
-async def test_the_real_ones_apply_to_an_empty_database(empty_dsn: str) -> None:
+async def test_the_product_migrations_apply_to_an_empty_database(empty_dsn: str) -> None:
     names = await migrate(empty_dsn)
     assert names == [path.stem for path in sorted(migrate_module.FOLDER.glob("*.sql"))]
 
 
-def test_processes_that_start_at_once_agree(empty_dsn: str, folder: Path) -> None:
+def test_concurrent_processes_apply_each_file_once(empty_dsn: str, folder: Path) -> None:
     for number in range(3, 9):
         write(
             folder,
@@ -101,7 +103,7 @@ async def test_a_database_newer_than_the_code_is_refused(empty_dsn: str, folder:
         await migrate(empty_dsn, folder)
 
 
-async def test_a_file_added_among_the_applied_is_refused(empty_dsn: str, folder: Path) -> None:
+async def test_a_file_added_before_an_applied_one_is_refused(empty_dsn: str, folder: Path) -> None:
     write(folder, "0004_fourth", "select 1;")
     await migrate(empty_dsn, folder)
     write(folder, "0003_third", "select 1;")
@@ -115,7 +117,7 @@ async def test_two_files_of_one_number_are_refused(empty_dsn: str, folder: Path)
         await migrate(empty_dsn, folder)
 
 
-async def test_a_file_that_fails_leaves_nothing_behind_and_names_itself(
+async def test_a_failing_file_is_rolled_back_and_named(
     empty_dsn: str, folder: Path
 ) -> None:
     write(folder, "0003_bad", "create table third (n int); select nonsense;")
@@ -128,7 +130,7 @@ async def test_a_file_that_fails_leaves_nothing_behind_and_names_itself(
     assert await migrate(empty_dsn, folder) == ["0003_bad"]
 
 
-async def test_a_database_is_made_where_it_is_missing(empty_dsn: str, databases) -> None:
+async def test_a_missing_database_is_created(empty_dsn: str, databases) -> None:
     name = f"{databases.name_of(empty_dsn)}_more"
     for _ in range(2):
         await ensure_database(empty_dsn, name)
@@ -136,7 +138,7 @@ async def test_a_database_is_made_where_it_is_missing(empty_dsn: str, databases)
     databases.drop(f"dbname={name}")
 
 
-async def test_a_migration_that_must_wait_for_a_table_can_be_tried_again(
+async def test_a_migration_that_waits_for_a_lock_can_be_retried(
     empty_dsn: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await migrate(empty_dsn, folder)
@@ -149,7 +151,7 @@ async def test_a_migration_that_must_wait_for_a_table_can_be_tried_again(
     assert await migrate(empty_dsn, folder) == ["0003_third"]
 
 
-async def test_a_role_that_may_not_create_tables_is_refused(empty_dsn: str, folder: Path) -> None:
+async def test_a_role_without_create_is_refused(empty_dsn: str, folder: Path) -> None:
     with psycopg.connect(empty_dsn, autocommit=True) as connection:
         connection.execute("create role reader_only login")
         try:

@@ -59,7 +59,7 @@ async def test_rows_of_a_test_carrier_refuse_the_upgrade(dsn: str, folder: Path)
     ask(dsn, _INSERT.format(carrier=4, count=3))
     ask(dsn, _INSERT.format(carrier=3, count=2))
     before = ask(dsn, _STATE)
-    # The file before it is not applied either.
+    # The earlier file is not applied either.
     write(folder, "0002_plain", "create table plain (n integer);")
     write(folder, "0003_carrier", _CARRIER)
     refused = "^0003_carrier was not applied: agents has 3 rows that it cannot explain$"
@@ -70,7 +70,7 @@ async def test_rows_of_a_test_carrier_refuse_the_upgrade(dsn: str, folder: Path)
     assert await migrate(dsn, folder) == ["0002_plain", "0003_carrier"]
 
 
-async def test_a_guard_without_rows_lets_a_new_database_pass(empty_dsn: str, folder: Path) -> None:
+async def test_a_guard_without_rows_accepts_a_new_database(empty_dsn: str, folder: Path) -> None:
     write(folder, "0002_carrier", _CARRIER)
     assert await migrate(empty_dsn, folder) == ["0001_baseline", "0002_carrier"]
 
@@ -111,7 +111,7 @@ async def test_a_guard_of_a_table_of_the_same_upgrade_is_checked_before_its_file
         ("select 1;\n-- guard agents where true", r"0003_bad: a guard follows a statement"),
     ],
 )
-async def test_a_guard_that_is_wrong_applies_nothing(
+async def test_an_invalid_guard_applies_nothing(
     dsn: str, folder: Path, guard: str, message: str
 ) -> None:
     ask(dsn, _INSERT.format(carrier=4, count=1))
@@ -129,7 +129,7 @@ async def test_a_guard_of_a_table_that_no_file_creates_is_an_error(dsn: str, fol
         await migrate(dsn, folder)
 
 
-def test_processes_that_start_at_once_are_all_refused(dsn: str, folder: Path) -> None:
+def test_concurrent_processes_are_all_refused(dsn: str, folder: Path) -> None:
     ask(dsn, _INSERT.format(carrier=4, count=1))
     before = ask(dsn, _STATE)
     write(folder, "0002_slow", "select pg_sleep(0.02); create table slow (n integer);")
@@ -147,7 +147,7 @@ def test_processes_that_start_at_once_are_all_refused(dsn: str, folder: Path) ->
     assert ask(dsn, _STATE) == before
 
 
-# What development versions before the baseline recorded, some with other names for a number.
+# Rows of development versions before the baseline; some have another name for a number.
 _OLD = ["0001_accounts", "0002_heart", "0003_secrets", "0016_settings"]
 
 

@@ -1,4 +1,4 @@
-"""Partitions: made ahead and dropped while writers write, and every interruption is finished."""
+"""Partitions: created ahead and dropped during writes; every interruption is completed later."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -41,7 +41,7 @@ async def names(pool: Pool) -> list[str]:
     return [partition.name for partition in await partitions(pool, "beats")]
 
 
-async def test_they_cover_the_days_asked_for_and_are_made_once(pool: Pool) -> None:
+async def test_partitions_cover_the_days_and_are_created_once(pool: Pool) -> None:
     made = await make_partitions(
         pool, "beats", "ts", from_=Instant(MONDAY + 5 * HOUR), through=Instant(day(2) + 5)
     )
@@ -52,26 +52,27 @@ async def test_they_cover_the_days_asked_for_and_are_made_once(pool: Pool) -> No
         (day(n), day(n + 1), False) for n in range(4)
     ]
     async with pool.statement("look") as tx:
-        # The parent's key came with them, and the check that spared the scan is gone.
+        # The parent's key was created with them, and the check constraint that avoids the scan was
+        # dropped.
         assert await tx.rows(
             "select contype::text, count(*) from pg_constraint where conrelid ="
             " 'beats_20260105'::regclass and contype <> 'n' group by 1"
         ) == [("p", 1)]
 
 
-async def test_a_change_of_width_leaves_out_what_is_there(pool: Pool) -> None:
+async def test_a_change_of_width_keeps_existing_partitions(pool: Pool) -> None:
     await make_days(pool, 0, 0)
     made = await make_partitions(
         pool, "beats", "ts", from_=day(0), through=Instant(day(1) + 7 * HOUR), width_us=6 * HOUR
     )
     assert made == ["beats_20260106", "beats_20260106_0600"]
-    # And back: the day that was begun in quarters is completed by one that fills the rest.
+    # Back to days: a day that was begun in quarters is completed by one partition for the rest.
     assert await make_days(pool, 0, 2) == ["beats_20260106_1200", "beats_20260107"]
     found = await partitions(pool, "beats")
     assert [p.from_ for p in found[1:]] == [p.until for p in found[:-1]]
 
 
-async def test_two_processes_at_once_make_each_of_them_once(pool: Pool) -> None:
+async def test_concurrent_processes_create_each_partition_once(pool: Pool) -> None:
     made: list[str] = []
 
     async def make() -> None:
@@ -84,10 +85,10 @@ async def test_two_processes_at_once_make_each_of_them_once(pool: Pool) -> None:
     assert len(made) == 7
 
 
-async def test_a_row_type_that_another_process_is_just_making_is_waited_for(
+async def test_a_creation_waits_for_a_concurrent_row_type(
     pool: Pool, empty_dsn: str
 ) -> None:
-    # Two makers in step: the second meets the first's row type and not yet its table.
+    # Two concurrent creations: the second finds the row type of the first, but not yet its table.
     async with pool.statement("meanwhile") as tx:
         await tx.execute("create type beats_20260105 as (n int)")
     made: list[str] = []
@@ -113,7 +114,7 @@ async def test_a_row_type_that_another_process_is_just_making_is_waited_for(
     assert made == ["beats_20260105"]
 
 
-async def test_writers_and_readers_do_not_wait_while_they_are_made_and_dropped(
+async def test_creation_and_dropping_do_not_block_readers_and_writers(
     pool: Pool, empty_dsn: str
 ) -> None:
     await make_days(pool, 0, 8)
@@ -150,7 +151,7 @@ async def test_writers_and_readers_do_not_wait_while_they_are_made_and_dropped(
                 dropping.cancel_scope.cancel()
             assert (await partitions(pool, "beats"))[0].detach_pending
             assert await make_days(pool, 13, 14)
-        # Finished where it was left, now that nobody reads it.
+        # The drop continues after the reader has ended.
         assert await drop_partitions(pool, "beats", before=day(4)) == [
             f"beats_2026010{n}" for n in range(5, 9)
         ]
@@ -158,7 +159,7 @@ async def test_writers_and_readers_do_not_wait_while_they_are_made_and_dropped(
     assert (await names(pool))[0] == "beats_20260109"
 
 
-async def test_what_was_detached_and_not_dropped_is_dropped(pool: Pool) -> None:
+async def test_a_detached_partition_is_dropped_later(pool: Pool) -> None:
     await make_days(pool, 0, 3)
     async with pool.statement("interrupted") as tx:
         await tx.execute("alter table beats detach partition beats_20260105 concurrently")
@@ -170,7 +171,7 @@ async def test_what_was_detached_and_not_dropped_is_dropped(pool: Pool) -> None:
         assert await tx.value("select to_regclass('beats_of_other_kind') is not null")
 
 
-async def test_a_range_that_another_table_bars_is_told(
+async def test_a_name_used_by_another_table_is_an_error(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("leadline.storage.engine.partitions.PAUSE_SECONDS", 0)

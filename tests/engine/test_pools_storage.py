@@ -1,4 +1,6 @@
-"""Pools: served in order or told why not, nothing lost by a cancellation, nothing lent broken."""
+"""Pools: waiting in order, reasons of refusals, cancellation without loss, and no broken
+connection.
+"""
 
 import random
 import shutil
@@ -32,8 +34,10 @@ from leadline.storage.engine.pools import (
 )
 
 
-def test_a_task_that_waits_during_a_short_outage_gets_a_connection_within_its_bound() -> None:
-    """The attempts to connect at their slowest, for each length of an outage up to 3 s."""
+def test_a_task_gets_a_connection_in_time_after_a_short_outage() -> None:
+    """Uses the longest pauses between attempts to connect, for each length of an outage up
+    to 3 s.
+    """
     attempts, pause = [0.0], pools.FIRST_KNOCK_SECONDS
     while attempts[-1] < pools.ACQUIRE_SECONDS:
         attempts.append(attempts[-1] + 1.25 * pause)
@@ -44,7 +48,7 @@ def test_a_task_that_waits_during_a_short_outage_gets_a_connection_within_its_bo
 
 @pytest.fixture
 async def small(empty_dsn: str) -> AsyncIterator[Pool]:
-    """Two connections, a short deadline, and a clock that moves with each reading."""
+    """Two connections, a short deadline, and a clock that advances with each reading."""
     readings = iter(range(1, 1000))
     async with open_pool(
         empty_dsn,
@@ -67,10 +71,10 @@ class Pair:
     text: str
 
 
-# ── what a transaction offers
+# Transactions.
 
 
-async def test_rows_come_as_asked_for(small: Pool) -> None:
+async def test_rows_have_the_requested_type(small: Pool) -> None:
     query = "select * from (values (1, 'a'), (2, 'b')) t (n, text) where n <= %(most)s order by n"
     async with small.transaction("read") as tx:
         assert await tx.rows(query, most=2) == [(1, "a"), (2, "b")]
@@ -83,7 +87,7 @@ async def test_rows_come_as_asked_for(small: Pool) -> None:
         assert await tx.one(Pair, query, most=0) is None
 
 
-async def test_a_committed_write_stays_and_a_raised_one_does_not(small: Pool) -> None:
+async def test_an_exception_rolls_back_a_transaction(small: Pool) -> None:
     async with small.transaction("make") as tx:
         await tx.execute("create table things (n int, text text)")
         assert await tx.copy_rows("copy things from stdin", [(1, "a\tb"), (2, None)]) == 2
@@ -103,17 +107,17 @@ async def test_a_committed_write_stays_and_a_raised_one_does_not(small: Pool) ->
     ("parameters", "says"),
     [({}, "missing a"), ({"a": 1, "b": 2}, "surplus b"), ({"b": 2}, "missing a; surplus b")],
 )
-async def test_a_missing_or_surplus_parameter_is_told_before_anything_is_sent(
+async def test_wrong_parameters_raise_before_the_statement_is_sent(
     small: Pool, parameters: dict[str, int], says: str
 ) -> None:
     async with small.transaction("t") as tx:
         with pytest.raises(TypeError, match=says):
             await tx.rows("select %(a)s", **parameters)
-        # Nothing was sent, so nothing failed.
+        # The statement was not sent, so the transaction did not fail.
         assert await tx.value("select %(a)s + %(a)s", a=2) == 4
 
 
-async def test_a_percent_sign_is_doubled_always(small: Pool) -> None:
+async def test_a_percent_sign_must_be_doubled(small: Pool) -> None:
     async with small.transaction("t") as tx:
         assert await tx.value("select 'abc' like 'a%%'") is True
         with pytest.raises(TypeError, match="write %%"):
@@ -127,7 +131,7 @@ async def test_a_transaction_has_one_reading_of_the_clock(small: Pool) -> None:
         assert tx.now == 2
 
 
-async def test_a_statement_is_one_and_commits_as_it_ends(small: Pool) -> None:
+async def test_a_statement_transaction_has_one_statement(small: Pool) -> None:
     async with small.statement("make") as tx:
         await tx.execute("create table things (n int)")
         with pytest.raises(RuntimeError, match="second statement"):
@@ -147,7 +151,7 @@ async def test_locks_are_taken_in_one_order(small: Pool) -> None:
         tx.lock_rank(LockRank.ORGANIZATION, "each transaction begins anew")
 
 
-async def test_a_read_only_transaction_writes_nothing_and_sees_one_snapshot(
+async def test_a_read_only_transaction_sees_one_snapshot(
     small: Pool, empty_dsn: str
 ) -> None:
     async with small.transaction("make") as tx:
@@ -165,12 +169,12 @@ async def test_a_read_only_transaction_writes_nothing_and_sees_one_snapshot(
 
 
 def beside(dsn: str, query: str) -> None:
-    """On a connection of its own, for a moment in which nothing else runs."""
+    """Runs a query on another connection, while no other task runs."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(query.encode())
 
 
-async def test_a_snapshot_is_not_held_beyond_its_bound(
+async def test_a_snapshot_ends_after_its_limit(
     small: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "SNAPSHOT_SECONDS", 0.1)
@@ -185,7 +189,7 @@ async def test_a_snapshot_is_not_held_beyond_its_bound(
     assert small.counts().idle == small.counts().open
 
 
-async def test_every_end_is_told_with_its_word(empty_dsn: str) -> None:
+async def test_every_outcome_is_observed(empty_dsn: str) -> None:
     told: list[tuple[str, TransactionOutcome]] = []
     async with open_pool(
         empty_dsn,
@@ -226,10 +230,10 @@ async def test_a_violated_constraint_is_named(small: Pool) -> None:
     assert (caught.value.constraint, caught.value.sqlstate) == ("once", "23505")
 
 
-# ── conflicts
+# Conflicts.
 
 
-async def test_deadlocked_work_is_done_again_and_both_are_done(small: Pool) -> None:
+async def test_a_deadlock_is_retried(small: Pool) -> None:
     async with small.transaction("make") as tx:
         await tx.execute("create table things (id int, n int)")
         await tx.execute("insert into things values (1, 0), (2, 0)")
@@ -247,7 +251,7 @@ async def test_deadlocked_work_is_done_again_and_both_are_done(small: Pool) -> N
         async with trio.open_nursery() as nursery:
             nursery.start_soon(add, 1, 2)
             nursery.start_soon(add, 2, 1)
-    assert both_hold_one.arrived >= 3, "one of them was tried again"
+    assert both_hold_one.arrived >= 3, "one transaction was retried"
     async with small.statement("look") as tx:
         assert await tx.rows("select n from things") == [(2,), (2,)]
 
@@ -265,7 +269,7 @@ class Barrier:
         await self._open.wait()
 
 
-async def test_what_conflicts_every_time_is_told_after_the_last_attempt(small: Pool) -> None:
+async def test_a_permanent_conflict_raises_after_the_last_attempt(small: Pool) -> None:
     attempts = 0
 
     async def work(tx: Tx) -> None:
@@ -278,10 +282,10 @@ async def test_what_conflicts_every_time_is_told_after_the_last_attempt(small: P
     assert attempts == 3
 
 
-# ── lending
+# Lending.
 
 
-async def test_a_task_that_holds_a_connection_is_known_and_gets_no_second(small: Pool) -> None:
+async def test_a_task_gets_only_one_connection(small: Pool) -> None:
     assert not holding_connection()
     seen = []
 
@@ -301,7 +305,7 @@ async def test_a_task_that_holds_a_connection_is_known_and_gets_no_second(small:
     assert not holding_connection()
 
 
-async def test_who_waits_is_served_in_order(small: Pool) -> None:
+async def test_waiting_tasks_are_served_in_order(small: Pool) -> None:
     served = []
     enough, all_served = trio.Event(), trio.Event()
 
@@ -330,7 +334,7 @@ async def hold(pool: Pool, until: trio.Event, task_status: trio.TaskStatus[None]
         await until.wait()
 
 
-async def test_who_waits_too_long_is_told_why(small: Pool) -> None:
+async def test_a_task_that_waits_too_long_gets_the_reason(small: Pool) -> None:
     async with trio.open_nursery() as nursery:
         await nursery.start(hold, small, trio.Event())
         await nursery.start(hold, small, trio.Event())
@@ -356,7 +360,7 @@ async def test_cancellations_at_any_point_lose_no_connection(small: Pool) -> Non
     counts = small.counts()
     assert counts.waiting == 0
     assert counts.idle == counts.open <= 2
-    # And every one that is left is whole.
+    # Every remaining connection works.
     async with trio.open_nursery() as nursery:
         for _ in range(6):
             nursery.start_soon(ask, small)
@@ -367,7 +371,7 @@ async def ask(pool: Pool) -> None:
         assert await tx.value("select 1") == 1
 
 
-async def test_a_hand_over_to_a_cancelled_waiter_goes_to_the_next(small: Pool) -> None:
+async def test_a_connection_for_a_cancelled_waiter_goes_to_the_next(small: Pool) -> None:
     """The connection is given and the waiter cancelled within one step of the scheduler."""
     served = []
     scope = trio.CancelScope()
@@ -385,7 +389,7 @@ async def test_a_hand_over_to_a_cancelled_waiter_goes_to_the_next(small: Pool) -
     async with trio.open_nursery() as nursery:
         await nursery.start(hold, small, trio.Event())
         async with trio.open_nursery() as waiters:
-            # The second connection is kept out of the way until both wait.
+            # The second connection is in use until both tasks wait.
             lent = await small._take()
             waiters.start_soon(wait_cancelled)
             await trio.testing.wait_all_tasks_blocked()
@@ -399,7 +403,7 @@ async def test_a_hand_over_to_a_cancelled_waiter_goes_to_the_next(small: Pool) -
     assert small.counts().idle == small.counts().open == 2
 
 
-async def test_a_connection_that_was_cut_off_is_not_lent_again(small: Pool, empty_dsn: str) -> None:
+async def test_a_broken_connection_is_not_lent_again(small: Pool, empty_dsn: str) -> None:
     async with small.transaction("first") as tx:
         first = await tx.value("select pg_backend_pid()")
     beside(empty_dsn, f"select pg_terminate_backend({first}, 5000)")
@@ -407,7 +411,7 @@ async def test_a_connection_that_was_cut_off_is_not_lent_again(small: Pool, empt
         assert await tx.value("select pg_backend_pid()") != first
 
 
-async def test_a_connection_that_was_long_idle_is_asked_first(
+async def test_an_idle_connection_is_pinged_first(
     small: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pools, "PING_AFTER_SECONDS", 0)
@@ -438,17 +442,18 @@ async def test_a_connection_is_returned_without_its_transaction(small: Pool) -> 
         assert await tx.value("select to_regclass('things') is null")
 
 
-# ── a server that is away
+# Unavailable servers.
 
 
 class Relay:
-    """Stands before the server; counts who comes, and breaks the connection as it is told."""
+    """A proxy of the server: counts connections, and breaks them as the test sets."""
 
     def __init__(self, target: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="relay-"))
         self.visits: list[float] = []
         self.is_away = False
-        # Cut when a COMMIT comes: "before" the server has it, or "after" the server has done it.
+        # Breaks the connection at a COMMIT, "before" the server receives it, or "after" the server
+        # has executed it.
         self.cut = ""
         self._target = target
 
@@ -512,7 +517,7 @@ async def relayed(dsn: str) -> AsyncIterator[tuple[Relay, Pool]]:
 
 
 @pytest.mark.parametrize(("cut", "rows"), [("before", 0), ("after", 1)])
-async def test_a_commit_without_an_answer_is_neither_success_nor_failure(
+async def test_a_commit_without_an_answer_is_an_unknown_outcome(
     empty_dsn: str, cut: str, rows: int
 ) -> None:
     async with relayed(empty_dsn) as (relay, pool):
@@ -527,7 +532,7 @@ async def test_a_commit_without_an_answer_is_neither_success_nor_failure(
             assert await tx.value("select count(*) from things") == rows
 
 
-async def test_a_connection_lost_before_the_commit_is_a_plain_unavailable(empty_dsn: str) -> None:
+async def test_a_connection_lost_before_the_commit_is_unavailable(empty_dsn: str) -> None:
     async with relayed(empty_dsn) as (_, pool):
 
         async def lose_it() -> None:
@@ -541,7 +546,7 @@ async def test_a_connection_lost_before_the_commit_is_a_plain_unavailable(empty_
         assert not isinstance(caught.value, OutcomeUnknown)
 
 
-async def test_a_statement_that_was_cut_off_may_have_been_done(empty_dsn: str) -> None:
+async def test_an_interrupted_statement_is_an_unknown_outcome(empty_dsn: str) -> None:
     async with relayed(empty_dsn) as (relay, pool):
 
         async def write() -> None:
@@ -553,7 +558,7 @@ async def test_a_statement_that_was_cut_off_may_have_been_done(empty_dsn: str) -
             await write()
 
 
-async def test_while_the_server_is_away_one_knocks_ever_more_slowly_and_all_are_told_why(
+async def test_one_task_reconnects_with_growing_pauses(
     empty_dsn: str,
 ) -> None:
     async with relayed(empty_dsn) as (relay, pool):
@@ -570,7 +575,7 @@ async def test_while_the_server_is_away_one_knocks_ever_more_slowly_and_all_are_
             for _ in range(20):
                 nursery.start_soon(ask_in_vain)
         assert len(told) == 20
-        # At 0, 0.1 and 0.3 s, give or take: not one for each who asked.
+        # At 0, 0.1 and 0.3 s, approximately: not one attempt for each waiting task.
         assert 2 <= len(relay.visits) <= 4
         assert pool.counts().cause
         relay.is_away = False

@@ -1,4 +1,6 @@
-"""The product's clock in a process: monotone, carried over outages, not read before it is known."""
+"""The product clock of a process: monotonic, continued during outages, and unavailable before the
+first reading.
+"""
 
 import time
 
@@ -18,7 +20,7 @@ from leadline.storage.engine.product_clock import (
 
 
 class World:
-    """A database's clock and a monotonic one, moved by hand."""
+    """A database clock and a monotonic clock, which the test advances."""
 
     def __init__(self) -> None:
         self.database = 1_000 * MINUTE
@@ -40,7 +42,7 @@ class World:
         self.monotonic_us += elapsed_us
 
 
-async def test_there_is_no_time_before_the_first_reading() -> None:
+async def test_the_clock_raises_before_the_first_reading() -> None:
     world = World()
     with pytest.raises(RuntimeError, match="not read"):
         world.clock.now()
@@ -48,7 +50,7 @@ async def test_there_is_no_time_before_the_first_reading() -> None:
     assert world.clock.now() == world.database
 
 
-async def test_a_clock_set_back_is_not_followed_back_and_told_of() -> None:
+async def test_a_database_clock_set_back_is_not_followed_and_reported() -> None:
     world = World()
     await world.clock.refresh()
     before = world.clock.now()
@@ -61,7 +63,7 @@ async def test_a_clock_set_back_is_not_followed_back_and_told_of() -> None:
     assert world.clock.now() == before + 5 * SECOND
 
 
-async def test_a_clock_set_forward_is_followed_at_once() -> None:
+async def test_a_database_clock_set_forward_is_followed() -> None:
     world = World()
     await world.clock.refresh()
     world.database += 60 * MINUTE
@@ -70,7 +72,7 @@ async def test_a_clock_set_forward_is_followed_at_once() -> None:
     assert world.clock.skew_us == 0
 
 
-async def test_a_new_process_does_not_go_back_behind_what_others_showed() -> None:
+async def test_a_new_process_starts_after_the_time_of_others() -> None:
     world = World()
     world.through = world.database + 3 * SECOND
     await world.clock.refresh()
@@ -78,7 +80,7 @@ async def test_a_new_process_does_not_go_back_behind_what_others_showed() -> Non
     assert world.clock.skew_us == 3 * SECOND
 
 
-async def test_a_slow_reading_is_left_out_until_nothing_better_came_for_long() -> None:
+async def test_a_slow_reading_is_used_only_without_a_better_one() -> None:
     world = World()
     await world.clock.refresh()
     world.database += MINUTE
@@ -91,7 +93,7 @@ async def test_a_slow_reading_is_left_out_until_nothing_better_came_for_long() -
     assert world.clock.now() >= before + MINUTE
 
 
-async def test_while_the_database_is_away_it_is_carried(autojump_clock) -> None:
+async def test_the_clock_continues_during_an_outage(autojump_clock) -> None:
     world = World()
     async with trio.open_nursery() as nursery:
         await nursery.start(world.clock.run)
@@ -106,7 +108,7 @@ async def test_while_the_database_is_away_it_is_carried(autojump_clock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_first_reading_that_fails_is_told_to_who_starts_it() -> None:
+async def test_a_failed_first_reading_raises() -> None:
     world = World()
     world.is_away = True
     with pytest.RaisesGroup(Unavailable):
@@ -116,7 +118,7 @@ async def test_a_first_reading_that_fails_is_told_to_who_starts_it() -> None:
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
-async def test_a_machine_that_slept_wakes_at_the_right_time(
+async def test_the_clock_is_right_after_suspend(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World()

@@ -1,4 +1,6 @@
-"""A database of the baseline, upgraded: it keeps its rows and gets the schema of a new database."""
+"""A database of the baseline is upgraded: it keeps its rows and gets the schema of a new
+database.
+"""
 
 import shutil
 from pathlib import Path
@@ -12,7 +14,7 @@ from leadline.storage.engine import migrate as migrate_module
 from leadline.storage.engine.migrate import migrate
 
 _BASELINE: Final = Path(__file__).with_name("baseline.sql")
-# What a later release may add.
+# A change that a later release may make.
 _ADDITIVE: Final = """
 alter table monitors add column owner text not null default 'nobody';
 alter table outages drop constraint outages_suppressed_by_check,

@@ -19,7 +19,7 @@ from tests.support.run.effort import IS_SOAK
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under soak our own trouble lasts longer, and its marker selects it."""
+    """In a soak run the local failures last longer, and the marker selects these tests."""
     for item in items:
         if IS_SOAK and item.path.name == "test_our_own_trouble.py":
             item.add_marker(pytest.mark.soak)
@@ -109,12 +109,12 @@ class Stream:
         self.process.wait()
 
 
-# So much later than promised may what a busy machine does come: no test asserts a time.
+# A busy machine can exceed the documented time by this much: no test asserts a duration.
 SLACK_SECONDS = 30.0
 
 
 def eventually(look: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """What `look` answers once it answers something; a time-out names the promise that was late."""
+    """Returns the first true result of `look`. A timeout names the late function."""
     until = time.monotonic() + seconds + SLACK_SECONDS
     while time.monotonic() < until:
         found = look()

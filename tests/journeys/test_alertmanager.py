@@ -1,4 +1,4 @@
-"""A real Alertmanager, and a Prometheus behind it, open and end incidents of a running Leadline."""
+"""A real Alertmanager and a real Prometheus open and resolve incidents of a running Leadline."""
 
 import json
 import shutil
@@ -67,7 +67,7 @@ class Place:
 
 @pytest.fixture
 def place(shared: Daemon) -> Place:
-    """Each test has a project of its own."""
+    """Each test has its own project."""
     organization = shared.api("GET", "/organizations")[0]["id"]
     name = f"alerts-{next(_numbers)}"
     body = {"name": name, "slug": name}
@@ -77,7 +77,9 @@ def place(shared: Daemon) -> Place:
 
 @contextmanager
 def alertmanager(place: Place, most: int = 0) -> Iterator[int]:
-    """The port of one that tells Leadline; `most` of a group, 0 for all."""
+    """Runs an Alertmanager that notifies Leadline and yields its port; `most` limits the alerts of
+    a group, 0 is no limit.
+    """
     port = free_port()
     with open_folder() as folder:
         config = folder / "alertmanager.yml"
@@ -107,7 +109,7 @@ def post(port: int, *alerts: dict[str, Any]) -> None:
         assert answer.status == 200
 
 
-# When every alert of this file began; Alertmanager keeps milliseconds.
+# The start of every alert of this file; Alertmanager stores milliseconds.
 BEGAN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=5)
 
 
@@ -122,7 +124,7 @@ def alert(name: str, *, minutes: int = 10, ended: bool = False) -> dict[str, Any
     }
 
 
-def test_an_alert_fires_and_resolves_and_repeating_it_opens_nothing(place: Place) -> None:
+def test_a_repeated_alert_opens_no_second_incident(place: Place) -> None:
     with alertmanager(place) as port:
         post(port, alert("Latency"), alert("Errors"))
         firing = {"Latency is high": "investigating", "Errors is high": "investigating"}
@@ -131,7 +133,7 @@ def test_an_alert_fires_and_resolves_and_repeating_it_opens_nothing(place: Place
         assert (found["impact"], found["source"]) == ("critical", "api")
         assert len(found["external_key"]) == 16
         assert datetime.fromisoformat(found["started_at"]) == BEGAN
-        # Alertmanager tells the group again and again meanwhile.
+        # Alertmanager repeats the notification of the group in the meantime.
         post(port, alert("Errors", ended=True))
         eventually(lambda: place.statuses()["Errors is high"] == "resolved")
         assert place.statuses()["Latency is high"] == "investigating"
@@ -141,7 +143,7 @@ def test_an_alert_fires_and_resolves_and_repeating_it_opens_nothing(place: Place
     assert sorted(acts) == ["incident.create", "incident.create", "incident.status"]
 
 
-def test_of_a_group_that_is_cut_what_is_told_is_taken_and_the_rest_is_counted(place: Place) -> None:
+def test_the_alerts_of_a_truncated_group_are_accepted(place: Place) -> None:
     with alertmanager(place, most=1) as port:
         post(port, alert("A"), alert("B"), alert("C"))
         eventually(lambda: len(place.incidents()) == 1)
@@ -178,7 +180,7 @@ def prometheus(
         f"--config.file={folder}/prometheus.yml",
         f"--storage.tsdb.path={folder}/data",
         f"--web.listen-address={HOST}:{port}",
-        # It learns where Alertmanager is after it has begun to judge.
+        # Prometheus discovers Alertmanager after its first evaluations.
         "--rules.alert.resend-delay=1s",
     ]
     with running(command, folder / "log", lambda: listens(port)) as process:
@@ -186,7 +188,7 @@ def prometheus(
 
 
 @pytest.mark.needs("prometheus")
-def test_a_rule_of_prometheus_fires_into_an_incident_and_ends_it(place: Place) -> None:
+def test_a_prometheus_rule_opens_and_resolves_an_incident(place: Place) -> None:
     with alertmanager(place) as port, open_folder() as folder:
         with prometheus(folder, _RULES.format(value=1), port) as process:
             (found,) = eventually(place.incidents)

@@ -1,4 +1,4 @@
-"""The commands of "Backup and restore" in docs/how-to/back-up.md, as an operator runs them."""
+"""Runs the commands of "Backup and restore" in docs/how-to/back-up.md as an operator does."""
 
 import os
 import re
@@ -24,7 +24,7 @@ HOST = "-h db.example.org -U leadline leadline"
 
 
 def run(block: str, folder: Path, **environment: str) -> str:
-    """Runs a block as one script that ends at the first failure; returns what it printed."""
+    """Runs a block as one script that ends at the first failure; returns its output."""
     path = [str(Path(LEADLINE).parent), str(find_binaries()), os.environ["PATH"]]
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block],
@@ -92,7 +92,7 @@ def test_a_destroyed_installation_is_restored_by_the_documented_commands(
     (job,) = before["monitors"]
     push(leadline, job)
     beats = leadline.api("GET", f"/monitors/{job['id']}/heartbeats")
-    assert len(beats) == 2, "that before the backup and that after the restore"
+    assert len(beats) == 2, "the metric has the backup before the restore and the one after it"
     leadline.api("POST", f"/projects/{project}/monitors", {"name": "New", "type": "push"})
 
 
@@ -179,7 +179,7 @@ def test_a_backup_is_made_of_a_store_that_no_daemon_runs_on(lived_in: Daemon) ->
 
 def test_the_age_of_the_newest_verified_backup_is_a_metric(lived_in: Daemon) -> None:
     leadline, folder = lived_in, lived_in.data_dir.parent
-    assert AGE not in metrics(leadline), "there never was a backup"
+    assert AGE not in metrics(leadline), "no backup exists yet"
     given = {"LEADLINE_DATA_DIR": str(leadline.data_dir), "LEADLINE_BACKUP__DIR": str(folder / "b")}
     (folder / "b").mkdir()
     run("leadline backup --schedule --without-key", folder, **given)

@@ -1,5 +1,6 @@
-"""An asynchronous service is watched end to end, with a secret, by every role as a process of its
-own: in a network of the test's own, as canaries reach nothing but what the world may reach."""
+"""A canary checks an asynchronous service end to end, with a secret. Each role is its own process,
+in a network of the test, because canaries reach only public addresses.
+"""
 
 import base64
 import threading
@@ -29,7 +30,7 @@ PLACES = {"core": HERE, "edge": THERE}
 
 @contextmanager
 def served(queue: Queue, authority: trustme.CA) -> Iterator[None]:
-    """The service in a thread of its own, which is in the network that this one is in."""
+    """Runs the service in a thread, in the current network."""
     ready, over = threading.Event(), threading.Event()
 
     async def serve() -> None:
@@ -148,7 +149,7 @@ def refused(fleet: Fleet) -> set[tuple[str, str]]:
 
 
 def everything_kept(fleet: Fleet) -> str:
-    """All that the database and the logs hold of it, as text."""
+    """Returns the content of the database and the logs as text."""
     with psycopg.connect(fleet.api.environment["LEADLINE_DATABASE__DSN"]) as connection:
         names = connection.execute(
             "select format('%I', tablename) from pg_tables where schemaname = 'public'"
@@ -160,13 +161,13 @@ def everything_kept(fleet: Fleet) -> str:
     return "\n".join([*rows, *logs])
 
 
-def test_a_transaction_is_made_by_workers_and_agents_and_what_is_refused_is_said(
+def test_workers_and_agents_run_canaries_and_refusals_are_reported(
     fleet: Fleet, queue: Queue
 ) -> None:
     api = fleet.api
     project = project_of(api)
     api.api("POST", f"/projects/{project}/secrets", {"name": "shop-api", "value": KEY})
-    queue.on["/v1/jobs/"] = told_both_ways(queue)
+    queue.on["/v1/jobs/"] = state_and_event(queue)
     fleet.agent.begin("agent")
     made = {region: canary(fleet, project, region) for region in PLACES}
     for monitor in made.values():
@@ -175,7 +176,7 @@ def test_a_transaction_is_made_by_workers_and_agents_and_what_is_refused_is_said
     assert {one.address for one in asked} == {HERE, THERE}
     submitted = [one for one in asked if one.method == "POST"]
     assert {one.headers["authorization"] for one in submitted} == {KEY}
-    assert len(set(queue.keys)) == len(queue.keys), "each run has a key of its own"
+    assert len(set(queue.keys)) == len(queue.keys), "each run has its own idempotency key"
     assert KEY not in everything_kept(fleet)
     metrics = [
         fleet.members[name].raw("GET", "/metrics")[2].decode() for name in ("worker", "worker2")
@@ -185,7 +186,7 @@ def test_a_transaction_is_made_by_workers_and_agents_and_what_is_refused_is_said
         for text in metrics
     )
 
-    # The service fails: both say so, by a class and a host.
+    # The service fails: both monitors report a class and a host.
     queue.states = ["failed"]
     for region, monitor in made.items():
         eventually(partial(has_status, api, monitor, "down"), 40)
@@ -194,19 +195,19 @@ def test_a_transaction_is_made_by_workers_and_agents_and_what_is_refused_is_said
         assert KEY not in newest["msg"]
     queue.states = ["done"]
 
-    # A worker is killed: the other goes on.
+    # A worker is killed: the other one continues.
     fleet.members["worker"].kill()
     eventually(lambda: status(api, made["core"]["id"]) == "up", 60)
 
-    # Nobody is left who could run them: that is refused, once a window, and so said.
+    # No runner is left: each window is refused, with the reason.
     fleet.members["worker2"].kill()
     fleet.agent.kill()
     eventually(lambda: ("no_capable_runner", "no_capable_runner") in refused(fleet), 90)
     eventually(lambda: status(api, made["core"]["id"]) == "down", 30)
 
 
-def told_both_ways(queue: Queue) -> Any:
-    """A job's state by polling, and its end as an event."""
+def state_and_event(queue: Queue) -> Any:
+    """Sends the state of a job by polling, and its end as an event."""
 
     async def handle(asked: Any, stream: Any) -> None:
         if asked.path.endswith("/events"):
@@ -223,7 +224,7 @@ def told_both_ways(queue: Queue) -> Any:
 
 
 @pytest.mark.soak
-def test_a_test_before_saving_refuses_a_binding_by_its_name(fleet: Fleet) -> None:
+def test_a_test_of_an_unsaved_canary_refuses_its_binding_by_name(fleet: Fleet) -> None:
     api = fleet.api
     project = project_of(api)
     api.api("POST", f"/projects/{project}/secrets", {"name": "shop-api", "value": KEY})

@@ -1,8 +1,9 @@
-"""Values that must not leave: planted wherever one is taken, and looked for in all that comes out.
+"""Marked values are entered in every setting, and searched in all output.
 
-A SECRET stands in clear nowhere, the database included. What is PLAIN (an address's path, a body, a
-query) belongs to the settings of a monitor, and to no message, log, error, metric or audit row.
-Targets answer every protocol with what they were sent, and with a canary of their own.
+A SECRET is nowhere in clear text, including the database. PLAIN values (the path of a URL, a body,
+a query) are in the settings of a monitor, but in no message, log, error, metric or audit row.
+Targets answer every protocol with the data that they received, and with a marked value of their
+own.
 """
 
 import socketserver
@@ -20,7 +21,7 @@ from tests.support.processes.daemon_process import Daemon, Refusal, daemon
 from .conftest import await_passes, eventually, project_of
 
 SECRET, PLAIN, SEEN = "zqsecret", "zqplain", "zqseen"
-# What base64 takes, and is a key of 33 bytes.
+# Valid base64 for a key of 33 bytes.
 WHSEC = SECRET + "A" * 36
 _numbers = count(1)
 
@@ -34,7 +35,7 @@ def plain() -> str:
 
 
 class Echo(socketserver.BaseRequestHandler):
-    """Whatever it is sent comes back, in an answer of HTTP for those who speak that."""
+    """Returns the received data, in an HTTP response if the client uses HTTP."""
 
     def handle(self) -> None:
         self.request.settimeout(2)
@@ -77,7 +78,7 @@ def store_secret(leadline: Daemon, project: str) -> str:
 
 
 def definitions(leadline: Daemon, project: str, port: int) -> dict[str, dict[str, Any]]:
-    """A monitor of every kind, with a canary in every setting that takes a free text."""
+    """Returns a monitor of every type, with a marked value in every setting of free text."""
     at = f"127.0.0.1:{port}"
 
     def ref() -> str:
@@ -116,7 +117,7 @@ def definitions(leadline: Daemon, project: str, port: int) -> dict[str, dict[str
         "http bearer": {"target": url, "config": {"auth_mode": "bearer", "token_ref": ref()}},
         "http2": {"target": url, "config": {"http_version": "2", "headers": {"Cookie": secret()}}},
         "tcp": {"target": at, "conditions": ["[BODY] == x"], "config": {"send": plain()}},
-        # A host is what a message may name.
+        # A message can name the host.
         "dns": {"target": "shop.test", "config": {"resolver": at, "transport": "tcp"}},
         "tls": {"target": at, "config": {"server_name": f"{plain()}.test"}},
         "redis": {"target": at, "config": {**user, "key": plain()}},
@@ -148,7 +149,9 @@ def definitions(leadline: Daemon, project: str, port: int) -> dict[str, dict[str
 
 
 def channels(port: int) -> dict[str, dict[str, str]]:
-    """A channel of every type, all led to where the echo is, which no channel may reach."""
+    """Returns a channel of every type with the address of the echo, which the egress policy
+    forbids.
+    """
     at = f"http://127.0.0.1:{port}"
     hidden = {"url": f"{at}/{secret()}"}
     key = secret()
@@ -167,14 +170,14 @@ def channels(port: int) -> dict[str, dict[str, str]]:
 
 
 def told(leadline: Daemon, project: str, port: int) -> dict[str, bytes]:
-    """Channels and a webhook are made, tried, listed and refused: all that was answered."""
+    """Creates, tests, lists and refuses channels and a webhook, and returns all answers."""
     found: dict[str, bytes] = {}
     all_of = f"/projects/{project}/notification-channels"
     for kind, config in channels(port).items():
         body = {"type": kind, "name": kind, "config": config}
         made = leadline.api("POST", all_of, body)
         path = f"/api/v1/notification-channels/{made['id']}/test"
-        # Telegram is at one place, and no test leaves this host.
+        # Telegram has a fixed address, and no test may leave this host.
         if kind not in ("telegram", "apprise"):
             found[f"test of {kind}"] = leadline.raw("POST", path)[2]
             assert b'"ok":false' in found[f"test of {kind}"], kind
@@ -195,7 +198,7 @@ def told(leadline: Daemon, project: str, port: int) -> dict[str, bytes]:
 
 
 def refused_bodies(leadline: Daemon, project: str) -> list[bytes]:
-    """Errors of requests that hold canaries where something is wrong with them."""
+    """Returns the errors of invalid requests that contain marked values."""
     here = f"/projects/{project}"
     http = {"name": "x", "type": "http", "target": "http://x.test/"}
     wrong: list[tuple[str, str, Any]] = [
@@ -251,7 +254,7 @@ def refused_bodies(leadline: Daemon, project: str) -> list[bytes]:
 
 
 def rows_of(leadline: Daemon) -> dict[str, str]:
-    """Every row of every table as text, by table."""
+    """Returns every row of every table as text, by table."""
     with psycopg.connect(leadline.dsn, autocommit=True) as connection:
         tables = connection.execute(
             "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
@@ -264,8 +267,8 @@ def rows_of(leadline: Daemon) -> dict[str, str]:
         return found
 
 
-def looked_at(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str, bytes]:
-    """What may be read of monitors beside their settings."""
+def read_outputs(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str, bytes]:
+    """Returns the readable data of monitors other than their settings."""
     (organization,) = leadline.api("GET", "/organizations")
     paths = [
         f"/api/v1/organizations/{organization['id']}/audit",
@@ -281,11 +284,11 @@ def looked_at(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[
 
 
 def shown(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str, bytes]:
-    """Pages and routes on which settings stand: no secret may be among them."""
+    """Returns the screens and routes that show settings, which must not contain a secret."""
     paths = [f"/projects/{project}", f"/projects/{project}/secrets"]
     for kind, monitor in monitors.items():
         paths.append(f"/monitors/{monitor}")
-        # Those who may write a scenario read it back, whatever stands in it.
+        # Users who can edit a scenario can read all of it.
         if kind != "synthetic":
             paths += [f"/monitors/{monitor}/edit", f"/api/v1/monitors/{monitor}"]
     found = {path: leadline.raw("GET", path)[2] for path in paths}
@@ -300,7 +303,7 @@ def shown(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str,
     return found
 
 
-def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> None:
+def test_no_secret_leaves_the_installation(leadline: Daemon, echo: int) -> None:
     project = project_of(leadline)
     errors = refused_bodies(leadline, project)
     given = definitions(leadline, project, echo)
@@ -318,7 +321,7 @@ def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> Non
     assert SECRET in str(leadline.api("GET", f"/monitors/{synthetic}"))
     answered = told(leadline, project, echo)
     pages = shown(leadline, project, monitors)
-    outputs = looked_at(leadline, project, monitors)
+    outputs = read_outputs(leadline, project, monitors)
     rows = rows_of(leadline)
     for name in ("http", "ssh", "synthetic"):
         leadline.api("DELETE", f"/monitors/{monitors[name]}")
@@ -338,7 +341,7 @@ def test_no_value_that_was_planted_comes_out(leadline: Daemon, echo: int) -> Non
         assert not [word for word in (SECRET, SEEN) if word.encode() in text.lower()], where
     for table, found in rows.items():
         assert not [word for word in (SECRET, SEEN) if word in found.lower()], table
-    # What was looked for would have been found: the settings are there, and the log was written.
+    # The search works: the settings contain the values, and the log was written.
     assert PLAIN in rows["monitors"]
     assert PLAIN.encode() in pages["the list"]
     assert b"stopping" in outputs["the log"]

@@ -1,4 +1,4 @@
-"""A directory that is watched, the command line and the console: one project, written as code."""
+"""A watched directory, the command line and the console manage one project as code."""
 
 import subprocess
 from collections.abc import Iterator
@@ -83,14 +83,14 @@ def test_a_project_as_code(leadline: Daemon, nginx: Nginx, watched: Path, tmp_pa
         leadline.api("PATCH", f"/monitors/{front['id']}", {"name": "By hand"})
     assert refused.value.status == 409
 
-    # What is wrong changes nothing, and says where.
+    # An error changes nothing, and is reported with its position.
     file.write_text(text.replace("type: push", "type: pull"))
     eventually(lambda: files(leadline)["shop.yaml"]["status"] == "degraded")
     said = files(leadline)["shop.yaml"]["last_error"]
     assert said.startswith("line 6, column 28: monitors.nightly.type: ")
     assert set(monitors(leadline)) == {"front", "nightly"}
 
-    # What the file no longer names is disabled and stays.
+    # An object that the file no longer names is disabled and kept.
     file.write_text(text.replace("  nightly: {", "  weekly: {").replace("nightly]", "weekly]"))
     eventually(lambda: "weekly" in monitors(leadline))
     orphan = monitors(leadline)["nightly"]
@@ -120,7 +120,7 @@ def by_command_line(leadline: Daemon, nginx: Nginx, tmp_path: Path) -> None:
     assert monitors(leadline)["own"]["management"]["provider"] == "api"
     exported = run(leadline, token, "export", "--project", project_of(leadline))
     assert exported.returncode == 0, exported.stderr
-    # What the watched files name stands there, and not in the export.
+    # Objects of watched files are listed as such, and are not in the export.
     assert "own:" in exported.stdout
     assert "front:" not in exported.stdout
     file.write_text(exported.stdout)
@@ -130,7 +130,7 @@ def by_command_line(leadline: Daemon, nginx: Nginx, tmp_path: Path) -> None:
     wrong = run(leadline, token, "plan", str(file))
     assert wrong.returncode == 2
     assert "line 8, column 5: monitors.own.colour: is not known here" in wrong.stderr
-    # What only the server knows is pointed at too.
+    # Errors that only the server finds have a position too.
     file.write_text(exported.stdout.replace("type: http", "type: http\n    depends_on: [moon]"))
     wrong = run(leadline, token, "apply", str(file))
     assert wrong.returncode == 2

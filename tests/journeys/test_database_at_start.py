@@ -76,7 +76,7 @@ def lines(process: Daemon, message: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("role", ["all", "api", "scheduler", "worker"])
-def test_it_waits_until_the_server_is_there(empty_installation: str, role: str) -> None:
+def test_a_start_waits_for_the_server(empty_installation: str, role: str) -> None:
     """The server appears when the folder of its socket gets the name of the DSN."""
     with daemon() as folder:
         socket_dir = folder.data_dir.parent / "run"
@@ -101,7 +101,7 @@ def exit_code_after_stop(process: Daemon) -> int:
     return exit_code(process)
 
 
-def test_a_server_without_room_is_waited_for(empty_installation: str) -> None:
+def test_a_start_waits_for_a_server_without_free_connections(empty_installation: str) -> None:
     with psycopg.connect(empty_installation, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute("create role crowded login connection limit 0")
@@ -120,7 +120,7 @@ def test_a_server_without_room_is_waited_for(empty_installation: str) -> None:
             connection.execute("drop role crowded")
 
 
-def test_a_standby_is_waited_for_until_it_takes_writes(empty_installation: str) -> None:
+def test_a_start_waits_until_a_standby_accepts_writes(empty_installation: str) -> None:
     with psycopg.connect(empty_installation, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"alter database {name} set default_transaction_read_only = on".encode())
@@ -142,7 +142,7 @@ def test_a_signal_ends_the_wait() -> None:
         assert lines(process, "stopping")
 
 
-def test_what_waiting_cannot_repair_ends_the_start(empty_installation: str) -> None:
+def test_permanent_database_errors_end_the_start(empty_installation: str) -> None:
     with psycopg.connect(empty_installation, autocommit=True) as connection:
         connection.execute("create role outsider login")
     try:
@@ -180,7 +180,7 @@ def notices(listener: socket.socket) -> list[str]:
     return found
 
 
-def test_systemd_is_asked_for_time_and_told_ready_only_when_ready(empty_installation: str) -> None:
+def test_systemd_gets_ready_only_after_the_start(empty_installation: str) -> None:
     with daemon() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         address = folder.data_dir.parent / "notify"
         listener.bind(str(address))
@@ -217,7 +217,7 @@ def test_a_wrong_password_ends_the_start() -> None:
         assert "wrong-horse" not in text
 
 
-def test_a_command_that_uses_the_embedded_store_is_waited_for() -> None:
+def test_a_start_waits_for_a_command_on_the_embedded_database() -> None:
     """The test takes the lock of a command, such as a backup of a stopped installation."""
     with daemon(LEADLINE_LOG__FORMAT="json") as process:
         process.data_dir.mkdir(parents=True, exist_ok=True)

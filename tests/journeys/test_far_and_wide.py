@@ -1,5 +1,6 @@
-"""Regions near and far, while the link between them is cut, slowed and healed and whoever runs
-there is killed: at the end every window has its verdict, and the figures are those of an oracle."""
+"""A local and a remote region, while their link is cut, slowed and restored and processes are
+killed: in the end every window has its verdict, and the figures equal those of a model.
+"""
 
 import base64
 import json
@@ -26,7 +27,8 @@ pytestmark = [pytest.mark.needs("ip", "root")]
 SEALING_KEY = base64.b64encode(b"k" * 32).decode()
 TOKEN = "token-of-the-far-side-1234"
 INTERVAL, TIMEOUT, HOLD = 5, 2, 90.0
-# A window is called missed so long after it was due at the latest, and some for the sealer.
+# The longest time after its due instant at which a window gets its verdict, plus some time for the
+# sealer.
 SEALED_AFTER = TIMEOUT + 120 + 15
 
 
@@ -112,12 +114,13 @@ def watched(house: House, project: str, region: str, count: int) -> list[str]:
 
 
 @pytest.mark.soak
-def test_whatever_is_cut_slowed_and_killed_every_window_has_its_verdict(house: House) -> None:
+def test_every_window_has_its_verdict_after_cuts_and_kills(house: House) -> None:
     project = project_of(house.api)
     monitors = {region: watched(house, project, region, 4) for region in ("core", "far")}
     all_of_them = [uid for uids in monitors.values() for uid in uids]
     eventually(lambda: all(status(house.api, uid) == "up" for uid in all_of_them), 40)
-    # What an agent never met it cannot go on with: the one that stays was alone with all of them.
+    # An agent continues only with monitors that it has received: the remaining agent was connected
+    # alone, so it knows all of them.
     house.begin(house.agents[0])
     eventually(lambda: '"is":"connected"' in house.agents[0].log.read_text(), 30)
     for uid in monitors["far"]:
@@ -147,8 +150,8 @@ def test_whatever_is_cut_slowed_and_killed_every_window_has_its_verdict(house: H
     ended_at = time.time()
     eventually(lambda: sealed_through(house) > ended_at, SEALED_AFTER)
 
-    missed = verdicts_are_whole(house, ended_at)
-    # After the remaining agent noticed the cut, it ran all monitors by itself.
+    missed = assert_complete_verdicts(house, ended_at)
+    # After the remaining agent noticed the cut, it ran all monitors itself.
     noticed = round(cut_off_at(house.agents[1], cut_at) - cut_at)
     unheard = sorted(round(at - cut_at) for region, at, _ in missed if region == "far")
     assert all(-10 < after <= noticed for after in unheard), (unheard, noticed)
@@ -157,7 +160,7 @@ def test_whatever_is_cut_slowed_and_killed_every_window_has_its_verdict(house: H
         " join shards s on s.id = m.shard where s.region = 'far' and verdict = 'covered_late'"
         f" and due_at between to_timestamp({cut_at}) and to_timestamp({healed_at})"
     )
-    assert late[0][0] > 10, "what was found while nobody could be told is there"
+    assert late[0][0] > 10, "results of the time without a connection are stored"
     seen_down = house.rows(
         "select distinct m.uid::text from heartbeats h join monitors m on m.id = h.monitor"
         " where not h.up and h.msg like 'http_status%'"
@@ -194,8 +197,10 @@ def newest_is_recent(house: House, monitors: list[str]) -> bool:
     return all(uid in ages and ages[uid] < 3 * INTERVAL for uid in monitors)
 
 
-def verdicts_are_whole(house: House, until: float) -> list[tuple[str, float, str]]:
-    """Each window that was due has one row; where and when the missed ones were due, and why."""
+def assert_complete_verdicts(house: House, until: float) -> list[tuple[str, float, str]]:
+    """Checks that each due window has one row. Returns region, due time and reason of the missed
+    ones.
+    """
     begun = house.rows(
         "select t.monitor, s.region, extract(epoch from t.anchor), extract(epoch from t.from_at)"
         " from monitor_terms t join shards s on s.id = t.shard"
@@ -223,7 +228,9 @@ def verdicts_are_whole(house: House, until: float) -> list[tuple[str, float, str
 
 
 def figures_are_the_oracles(house: House, uid: str) -> None:
-    """By the same results, counted here: each holds until the next, or for so long at most."""
+    """Compares the uptime with a model of the same results: each is valid until the next one, for
+    at most HOLD seconds.
+    """
     for _ in range(100):
         mark = watermark(house, uid)
         said = house.api.api("GET", f"/monitors/{uid}/availability?days=1")[-1]
@@ -245,7 +252,7 @@ def figures_are_the_oracles(house: House, uid: str) -> None:
 
 
 def watermark(house: House, uid: str) -> float:
-    """What a monitor's figures reach to, by the last sealing that was finished."""
+    """Returns the end of the monitor's figures, by the last completed sealing."""
     rows = house.rows(
         f"select extract(epoch from s.settled_through) - {TIMEOUT} - 120 from shards s"
         f" join monitors m on m.shard = s.id where m.uid = '{uid}'"

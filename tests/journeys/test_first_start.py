@@ -32,7 +32,7 @@ def lines_of(process: Daemon) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("role", ["worker", "scheduler"])
-def test_only_a_process_that_serves_the_console_makes_and_prints_a_password(
+def test_only_a_console_process_creates_and_prints_a_password(
     empty_installation: str, role: str
 ) -> None:
     given: dict[str, Any] = {
@@ -46,7 +46,7 @@ def test_only_a_process_that_serves_the_console_makes_and_prints_a_password(
         start(first, role)
         with psycopg.connect(empty_installation) as connection:
             found = connection.execute("select count(*) from users").fetchone()
-        assert found == (0,), "nobody is made whose password nobody sees"
+        assert found == (0,), "no administrator is created with a password that is not shown"
         start(api, "api")
         (message,) = [line for line in lines_of(api) if "password" in line]
         assert (message["url"], message["email"]) == (api.url, "admin@localhost")
@@ -60,7 +60,7 @@ def test_only_a_process_that_serves_the_console_makes_and_prints_a_password(
             assert message["password"] not in other.log.read_text()
 
 
-def test_a_worker_makes_the_administrator_of_the_configuration_and_prints_nothing(
+def test_a_worker_creates_the_configured_administrator_silently(
     empty_installation: str,
 ) -> None:
     with daemon(

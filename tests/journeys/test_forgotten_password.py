@@ -1,5 +1,6 @@
-"""Mail is set in the console, and who has an account and no password comes in by a letter, in a
-browser without scripts."""
+"""The e-mail server is set in the console, and a user without a password signs in through a reset
+mail, in a browser without scripts.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,7 @@ def browser_page() -> Iterator[Page]:
         yield page
 
 
-def test_the_way_in_by_a_letter(
+def test_a_password_is_reset_by_mail(
     leadline: Daemon, mail: Server, browser_page: Page, tmp_path: Path
 ) -> None:
     page = browser_page
@@ -84,7 +85,7 @@ def test_the_way_in_by_a_letter(
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="No project access yet")).to_be_visible()
 
-    # A second time the link leads to nothing.
+    # The link can be used only once.
     page.context.clear_cookies()
     page.goto(link_in(heard, "/reset/"))
     page.get_by_label("New password").fill("another one of mine")

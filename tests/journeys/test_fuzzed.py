@@ -1,7 +1,8 @@
-"""Everything that the document describes, asked with what it allows and what it does not, as three
-principals: no answer is a fault of ours, and none is one that the document does not describe.
+"""Every documented operation is called with valid and invalid input as three principals: no
+response is a server error or undocumented.
 
-What is generated is the same in each run. `LEADLINE_FUZZ_EXAMPLES` asks more of each operation.
+The generated input is the same in each run. `LEADLINE_FUZZ_EXAMPLES` sets the number of examples
+per operation.
 """
 
 import json
@@ -26,18 +27,18 @@ PHASES = "examples,coverage,fuzzing" if IS_SOAK else "examples,fuzzing"
 SECONDS_MOST = 900
 # Limits of a failure message.
 FOUND_LINES, LOG_LINES, LINE_LONGEST = 20, 15, 300
-# What ends the session that asks, or does not end by itself.
+# Routes that end the session of the caller, or do not end by themselves.
 NOT_ASKED = (
     "/api/v1/events",
     "/auth/logout",
     "/api/v1/me/password",
-    # What was answered before is asked about, too.
+    # The requests use ids of earlier answers, which include the session of the caller.
     "/api/v1/me/sessions/{sessionID}",
-    # It may be set so that who asks is asked for a second factor.
+    # This could require two-factor authentication of the caller.
     "/api/v1/settings/auth-policy",
 )
 NOWHERE = "01890000-0000-7000-8000-000000000000"
-# A value that breaks a rule which no schema tells is 400, 409 or 422; what is not there yet, 503.
+# A value that violates a rule outside of the schema is 400, 409 or 422; a missing feature is 503.
 CONFIG = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", "4xx", "503"]
@@ -59,7 +60,7 @@ def leadline() -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def places(leadline: Daemon) -> dict[str, str]:
-    """One of each thing that paths name, so that what is asked is about something."""
+    """Creates one object for each id in a path, so that requests reach existing objects."""
     (organization,) = leadline.api("GET", "/organizations")
     org = f"/organizations/{organization['id']}"
     (project,) = leadline.api("GET", f"{org}/projects")
@@ -106,7 +107,7 @@ def token(leadline: Daemon, organization: str, **given: Any) -> str:
 
 
 def credential(leadline: Daemon, organization: str, who: str) -> tuple[str, str]:
-    """The scheme of the document that it goes by, and what it is."""
+    """Returns the security scheme of the principal, and its credential."""
     if who == "global admin":
         leadline.sign_in()
         return "session", leadline.cookie.partition("=")[2]
@@ -116,8 +117,9 @@ def credential(leadline: Daemon, organization: str, who: str) -> tuple[str, str]
 
 
 def narrowed(document: dict[str, Any], scheme: str) -> dict[str, Any]:
-    """The document to one who has a credential of that scheme only; what another opens is left
-    as it is, and refused."""
+    """Limits the document to the operations of one scheme; the others stay unchanged and are
+    refused.
+    """
     for item in document["paths"].values():
         for operation in item.values():
             ways = operation.get("security") if isinstance(operation, dict) else None
@@ -127,7 +129,9 @@ def narrowed(document: dict[str, Any], scheme: str) -> dict[str, Any]:
 
 
 def config_of(scheme: str, secret: str, named: dict[str, str]) -> str:
-    """What is there is not deleted: most of the rest would be asked of nothing."""
+    """Deletions get an id without an object, because the other operations need the existing
+    objects.
+    """
     key = "bearer" if scheme == "bearer" else "api_key"
     ids = "\n".join(f'"path.{name}" = "{value}"' for name, value in named.items())
     gone = "\n".join(f'"path.{name}" = "{NOWHERE}"' for name in named)
@@ -159,7 +163,7 @@ def _lines_of(text: str) -> list[str]:
     return [line[:LINE_LONGEST] for line in text.splitlines() if line.strip()]
 
 
-def test_a_report_names_the_end_the_finding_and_the_log() -> None:
+def test_a_report_has_the_exit_the_first_finding_and_the_log() -> None:
     log = "\n".join(f"log {n}" for n in range(50))
     failures = "\n\n".join(f"failure {n}" for n in range(50))
     found = report(1, f"Loaded\n==== FAILURES ====\n{failures}\n=== SUMMARY ===\n1", log)
@@ -174,7 +178,7 @@ def test_a_report_names_the_end_the_finding_and_the_log() -> None:
     "who",
     varied([] if IS_SOAK else ["global admin"], ["global admin", "org admin's token", "pipeline"]),
 )
-def test_nothing_that_is_asked_finds_a_fault(
+def test_fuzzing_finds_no_fault(
     leadline: Daemon, places: dict[str, str], tmp_path: Path, who: str
 ) -> None:
     leadline.sign_in()
@@ -198,7 +202,7 @@ def test_nothing_that_is_asked_finds_a_fault(
             "--seed=1",
             "--generation-deterministic",
             "--request-timeout=60",
-            # How long it takes to make up what is asked depends on the machine.
+            # The time to generate input depends on the machine.
             "--suppress-health-check=all",
             *(f"--exclude-path={path}" for path in NOT_ASKED),
         ],
@@ -214,7 +218,7 @@ def test_nothing_that_is_asked_finds_a_fault(
         output.write_text(ran.stdout + ran.stderr)
         found = report(ran.returncode, ran.stdout + ran.stderr, log)
         pytest.fail(f"{found}\nAll of the output: {output}", pytrace=False)
-    # It was whom it said to be all the time.
+    # The credential is still valid at the end.
     named = {"Cookie": f"leadline_session={secret}"}
     named = named if scheme == "session" else {"Authorization": f"Bearer {secret}"}
     leadline.cookie = ""

@@ -1,4 +1,4 @@
-"""A client that is made of the document alone can be made without a warning, and works."""
+"""A client can be generated from the OpenAPI document without a warning, and works."""
 
 import importlib
 import json
@@ -47,7 +47,7 @@ def part(name: str) -> ModuleType:
     return importlib.import_module(f"{NAME}.{name}")
 
 
-def test_a_monitor_is_made_read_and_refused_by_it(leadline: Daemon, made: Path) -> None:
+def test_a_generated_client_creates_and_reads_a_monitor(leadline: Daemon, made: Path) -> None:
     (organization,) = leadline.api("GET", "/organizations")
     path = f"/organizations/{organization['id']}/tokens"
     token = leadline.api("POST", path, {"name": "ci", "role": "editor"})["token"]

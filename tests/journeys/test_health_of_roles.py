@@ -1,4 +1,4 @@
-"""Each role says whether it is well and what it does, and nothing of what only others do."""
+"""Each role reports its health and the metrics of its own work, and no others."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from tests.support.worlds.databases import Databases
 from .conftest import eventually, project_of
 
 KEY = base64.b64encode(b"k" * 32).decode()
-# What tells a role's metrics from another's.
+# One metric of each kind of work.
 SCHEDULES = "leadline_windows_reserved_total"
 PROBES = "leadline_runs_started_total"
 ANSWERS = "leadline_gate_decision_duration_seconds_count"
@@ -65,7 +65,7 @@ def metrics_of(process: Daemon) -> str:
 
 
 @pytest.mark.parametrize("role", OF_ROLE)
-def test_every_role_answers_for_its_health(roles: dict[str, Daemon], role: str) -> None:
+def test_every_role_serves_health_checks(roles: dict[str, Daemon], role: str) -> None:
     process = roles[role]
     for path, said in (("/healthz", "ok"), ("/readyz", "ready")):
         status, _, body = process.raw("GET", path)
@@ -73,24 +73,24 @@ def test_every_role_answers_for_its_health(roles: dict[str, Daemon], role: str) 
 
 
 @pytest.mark.parametrize("role", OF_ROLE)
-def test_its_metrics_are_of_what_it_does(roles: dict[str, Daemon], role: str) -> None:
+def test_each_role_has_the_metrics_of_its_work(roles: dict[str, Daemon], role: str) -> None:
     def told() -> set[str]:
         names = set(re.findall(r"^(\w+)", metrics_of(roles[role]), re.MULTILINE))
         return names & ALL
 
-    # The first look at the fleet and at the outbox comes soon after the start.
+    # The first measurements of the fleet and the outbox are made soon after the start.
     eventually(lambda: told() == OF_ROLE[role], 20)
 
 
 @pytest.mark.parametrize("role", ["scheduler", "worker"])
-def test_where_health_is_told_there_is_no_api(roles: dict[str, Daemon], role: str) -> None:
+def test_the_health_listener_serves_no_api(roles: dict[str, Daemon], role: str) -> None:
     for path in ("/api/v1/version", "/api/v1/admin/fleet", "/admin/fleet", "/sign-in"):
         with pytest.raises(Refusal) as refused:
             roles[role].raw("GET", path)
         assert refused.value.status == 404, path
 
 
-def test_the_fleet_tells_who_is_there_and_what_waits(roles: dict[str, Daemon]) -> None:
+def test_the_fleet_shows_processes_and_pending_jobs(roles: dict[str, Daemon]) -> None:
     api = roles["api"]
     api.sign_in()
     fleet = api.api("GET", "/admin/fleet")
@@ -113,7 +113,7 @@ def test_the_fleet_tells_who_is_there_and_what_waits(roles: dict[str, Daemon]) -
         )
         return found is not None and float(found[1]) >= 1
 
-    # Nobody probes there: what is due is seen by the look that comes every quarter of a minute.
+    # The region has no prober: its load is sampled every 15 s.
     eventually(waits, 40)
     (cellar,) = [r for r in api.api("GET", "/admin/fleet")["regions"] if r["name"] == "cellar"]
     assert cellar["pending_jobs"] >= 1

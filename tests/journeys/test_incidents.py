@@ -1,5 +1,6 @@
-"""Something breaks and people hear of it: the whole daemon, a real target, receivers that listen,
-and a machine that loses its power again and again meanwhile."""
+"""From a failure to an acknowledged page: the whole daemon, a real target, receivers of webhooks,
+and repeated kills of the daemon.
+"""
 
 import http.server
 import json
@@ -22,7 +23,7 @@ SECOND_STEP_SECONDS = 8
 
 
 class Receiver:
-    """Keeps what is posted to it; `refuses` answers 500 now and then, `hangs` never answers."""
+    """Stores posted documents; with `refuses` it sometimes answers 500, with `hangs` never."""
 
     def __init__(self) -> None:
         self.got: list[tuple[float, dict[str, str], bytes]] = []
@@ -106,7 +107,7 @@ def made_monitor(leadline: Daemon, project: str, url: str, **given: Any) -> str:
     return str(leadline.api("POST", f"/projects/{project}/monitors", body)["id"])
 
 
-def test_from_a_red_monitor_to_a_person_who_has_acknowledged(
+def test_an_outage_pages_until_it_is_acknowledged(
     leadline: Daemon, nginx: Nginx, receivers: list[Receiver]
 ) -> None:
     machines, people = receivers
@@ -210,7 +211,7 @@ def _kill_within(leadline: Daemon, seconds: float) -> None:
 
 
 def _expect_in_order(arrivals: list[tuple[str, int]]) -> None:
-    """Of each incident what came first is in order; what came again may come at any time."""
+    """The first arrivals of each incident are in order; repeated ones can arrive at any time."""
     seen: dict[str, int] = {}
     for key, seq in arrivals:
         assert seq <= seen.get(key, 0) + 1

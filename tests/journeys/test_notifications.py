@@ -1,4 +1,4 @@
-"""A running daemon as it is configured: channels by mail and by webhook, tried over the API."""
+"""A running daemon with its configuration: channels by mail and webhook, tested over the API."""
 
 import email
 import email.policy
@@ -81,16 +81,14 @@ def tried(leadline: Daemon, kind: str, config: dict[str, str]) -> Any:
     return leadline.api("POST", f"/notification-channels/{made['id']}/test")
 
 
-def test_a_letter_arrives_from_the_configured_sender(
-    leadline: Daemon, box: tuple[Box, int]
-) -> None:
+def test_a_mail_arrives_from_the_configured_sender(leadline: Daemon, box: tuple[Box, int]) -> None:
     assert tried(leadline, "email", {"to": "ops@example.com"}) == {"ok": True}
     (letter,) = box[0].letters
     assert letter["From"] == "Leadline <alerts@example.com>"
     assert letter["Subject"] == "Leadline test message"
 
 
-def test_a_webhook_arrives_where_private_addresses_are_allowed(
+def test_a_webhook_reaches_an_allowed_private_address(
     leadline: Daemon, hook: tuple[int, list[Any]]
 ) -> None:
     port, got = hook

@@ -1,5 +1,6 @@
-"""What whoever runs it relies on: metrics that parse, a stop that keeps what was handed over, a
-clear word when it cannot start."""
+"""Operation of a daemon: valid metrics, a stop that keeps accepted data, and clear errors at the
+start.
+"""
 
 import os
 import subprocess
@@ -21,7 +22,7 @@ def monitor(leadline: Daemon, **given: object) -> dict[str, str]:
 
 
 @pytest.mark.needs("promtool", "nginx")
-def test_the_metrics_are_what_prometheus_reads(shared: Daemon, nginx: Nginx) -> None:
+def test_the_metrics_are_valid_for_prometheus(shared: Daemon, nginx: Nginx) -> None:
     leadline = shared
     made = monitor(leadline, target=nginx.url)
     eventually(lambda: status(leadline, made["id"]) == "up", 8)
@@ -34,21 +35,19 @@ def test_the_metrics_are_what_prometheus_reads(shared: Daemon, nginx: Nginx) -> 
     assert done.returncode == 0
     names = {line.split("{")[0].split(" ")[0] for line in text.decode().splitlines()}
     assert all(name.startswith(("leadline_", "#")) for name in names)
-    assert made["id"] not in text.decode(), "metrics name no monitor"
-    assert "127.0.0.1" not in text.decode(), "metrics name no target"
+    assert made["id"] not in text.decode(), "metrics contain no monitor name"
+    assert "127.0.0.1" not in text.decode(), "metrics contain no target"
 
 
 @pytest.mark.needs("nginx")
-def test_a_stop_ends_streams_finishes_runs_and_keeps_what_they_brought(
-    leadline: Daemon, nginx: Nginx
-) -> None:
+def test_a_stop_ends_streams_and_stores_running_results(leadline: Daemon, nginx: Nginx) -> None:
     made = monitor(leadline, target=nginx.url)
     eventually(lambda: status(leadline, made["id"]) == "up", 8)
     stream = Stream(leadline)
     stream.await_open()
     before = leadline.api("GET", f"/monitors/{made['id']}/heartbeats")
     leadline.stop()
-    assert stream.process.wait(30) is not None, "the stream was ended"
+    assert stream.process.wait(30) is not None, "the daemon ended the stream"
     assert leadline.process is not None
     assert leadline.process.returncode == 0
     leadline.start()
@@ -59,7 +58,7 @@ def test_a_stop_ends_streams_finishes_runs_and_keeps_what_they_brought(
     assert clean == (1,)
 
 
-def test_a_second_daemon_on_the_same_data_is_refused_in_one_line(shared: Daemon) -> None:
+def test_a_second_daemon_on_the_same_data_directory_is_refused(shared: Daemon) -> None:
     environment = {**shared.environment, "LEADLINE_SERVER__LISTEN": "127.0.0.1:0"}
     done = subprocess.run(
         [LEADLINE, "run"], env=environment, capture_output=True, text=True, check=False, timeout=60
@@ -72,7 +71,7 @@ def test_a_second_daemon_on_the_same_data_is_refused_in_one_line(shared: Daemon)
 @pytest.mark.parametrize(
     ("role", "key"), [("all", "server.listen"), ("worker", "server.ops_listen")]
 )
-def test_an_address_that_is_taken_is_said_in_one_line_with_its_key(
+def test_a_used_address_is_reported_in_one_line_with_its_key(
     shared: Daemon, role: str, key: str
 ) -> None:
     address = shared.url.removeprefix("http://")
@@ -93,7 +92,7 @@ def test_an_address_that_is_taken_is_said_in_one_line_with_its_key(
     assert done.stderr == f"leadline: {key}: cannot listen on {address}: Address already in use\n"
 
 
-def test_the_log_holds_templates_and_never_a_token(shared: Daemon) -> None:
+def test_the_log_has_route_templates_and_no_token(shared: Daemon) -> None:
     leadline = shared
     made = monitor(leadline, name="Job", type="push")
     leadline.raw("POST", made["push_url"].removeprefix(leadline.url) + "?msg=hunter2")
@@ -103,11 +102,11 @@ def test_the_log_holds_templates_and_never_a_token(shared: Daemon) -> None:
     assert "/api/v1/public/push/{token}" in log
     assert made["push_token"] not in log
     assert "hunter2" not in log
-    assert leadline.password in log, "a first start tells it once, to whoever started it"
+    assert leadline.password in log, "the first start prints the password once, on the terminal"
 
 
 def test_an_empty_environment_is_enough_to_start() -> None:
-    """No HOME, no locale, no PATH beyond the system's."""
+    """Without HOME and locale, and with the default PATH."""
     with daemon() as leadline:
         keep = {k: v for k, v in leadline.environment.items() if k.startswith("LEADLINE_")}
         leadline.environment = {**keep, "PATH": os.defpath}

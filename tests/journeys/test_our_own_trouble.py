@@ -1,5 +1,6 @@
-"""Our own trouble is never the target's: what happens to us makes nothing DOWN, and no window is
-left without its verdict. Half a minute each; LEADLINE_SOAK=1 makes it the full minute and more."""
+"""Local failures never make a target down, and every window gets its verdict. Each test takes half
+a minute; LEADLINE_SOAK=1 makes it more than a minute.
+"""
 
 import os
 import signal
@@ -22,7 +23,7 @@ CHECK_SECONDS = 5
 
 @pytest.fixture
 def watched(leadline: Daemon, nginx: Nginx) -> dict[str, str]:
-    """A target that is well, and a job that reports in well within its time."""
+    """A monitor that is up, and a push monitor that reports well within its interval."""
     project = project_of(leadline)
     checked = leadline.api(
         "POST",
@@ -82,9 +83,7 @@ def postgres_pids(leadline: Daemon) -> list[int]:
 
 
 @pytest.mark.soak
-def test_frozen_and_thawed_the_daemon_calls_nothing_down(
-    leadline: Daemon, watched: dict[str, str]
-) -> None:
+def test_a_frozen_daemon_makes_nothing_down(leadline: Daemon, watched: dict[str, str]) -> None:
     assert leadline.process is not None
     push(leadline, watched)
     os.kill(leadline.process.pid, signal.SIGSTOP)
@@ -96,9 +95,7 @@ def test_frozen_and_thawed_the_daemon_calls_nothing_down(
 
 
 @pytest.mark.soak
-def test_a_database_that_stands_still_makes_nothing_down(
-    leadline: Daemon, watched: dict[str, str]
-) -> None:
+def test_a_frozen_database_makes_nothing_down(leadline: Daemon, watched: dict[str, str]) -> None:
     push(leadline, watched)
     pids = postgres_pids(leadline)
     for pid in pids:
@@ -112,7 +109,7 @@ def test_a_database_that_stands_still_makes_nothing_down(
     assert false_alarms(leadline, watched["checked"], watched["pushed"]) == []
 
 
-def test_a_database_that_is_killed_comes_back_with_every_result(
+def test_a_killed_database_recovers_with_every_result(
     leadline: Daemon, watched: dict[str, str]
 ) -> None:
     push(leadline, watched)
@@ -127,7 +124,7 @@ def test_a_database_that_is_killed_comes_back_with_every_result(
     assert false_alarms(leadline, watched["checked"], watched["pushed"]) == []
 
 
-def test_every_window_of_a_stretch_in_which_we_were_away_has_its_verdict(
+def test_every_window_during_an_absence_has_its_verdict(
     leadline: Daemon, watched: dict[str, str]
 ) -> None:
     last = await_results(leadline, watched["checked"])
@@ -136,7 +133,7 @@ def test_every_window_of_a_stretch_in_which_we_were_away_has_its_verdict(
     await_instant(last + 2 * CHECK_SECONDS)
     leadline.start()
     goes_on(leadline, watched)
-    # Sealing is two minutes away; the fence is asked for what it would say.
+    # Sealing happens two minutes later; this query reads the windows that it would settle.
     with psycopg.connect(leadline.dsn, autocommit=True) as connection:
         gaps = connection.execute(
             """

@@ -1,4 +1,4 @@
-"""A pipeline and a real daemon: the gate asked, changes recorded, the recipes of the page run."""
+"""A pipeline and a real daemon: gate requests, recorded changes, and the documented recipes."""
 
 import json
 import os
@@ -31,7 +31,7 @@ DEPLOY = ("--kind", "deploy", "--source", "shell")
 
 @dataclass
 class Pipeline:
-    """A service without anything to judge it by, and tokens to ask with."""
+    """A service without sealed time, and tokens of a pipeline."""
 
     leadline: Daemon
     organization: str
@@ -64,7 +64,7 @@ class Pipeline:
         return subprocess.run(command, env=environment, capture_output=True, text=True)
 
     def changes(self) -> list[dict[str, Any]]:
-        """Those of today, the newest first."""
+        """Returns the changes of today, the newest first."""
         now = datetime.now(UTC)
         ends = [f"{now + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-1, 1)]
         path = f"/projects/{self.project}/services/{self.service}/changes"
@@ -74,7 +74,7 @@ class Pipeline:
 
 @pytest.fixture
 def pipeline(shared: Daemon, request: pytest.FixtureRequest) -> Pipeline:
-    """Each test has a service of its own."""
+    """Each test has its own service."""
     (organization,) = shared.api("GET", "/organizations")
     project = project_of(shared)
     slug = f"s{abs(hash(request.node.name))}"
@@ -82,7 +82,7 @@ def pipeline(shared: Daemon, request: pytest.FixtureRequest) -> Pipeline:
     return Pipeline(shared, organization["id"], project, service["id"])
 
 
-def test_the_gate_is_asked_and_the_end_says_what_it_said(pipeline: Pipeline) -> None:
+def test_gate_check_exits_by_the_decision(pipeline: Pipeline) -> None:
     token = pipeline.token("gate:evaluate")
     done = pipeline.call(token, "gate", "check")
     assert done.returncode == 4, done.stderr
@@ -90,7 +90,7 @@ def test_the_gate_is_asked_and_the_end_says_what_it_said(pipeline: Pipeline) -> 
     done = pipeline.call(token, "gate", "check")
     assert (done.returncode, done.stdout.startswith("WARN")) == (0, True), done.stderr
     revision = pipeline.policy("block", "block", revision)
-    # What is printed is what is kept.
+    # The printed decision is the stored one.
     done = pipeline.call(token, "gate", "check", "--json")
     assert done.returncode == 2, done.stderr
     said = json.loads(done.stdout)
@@ -109,7 +109,7 @@ def _tomorrow(decision: dict[str, Any]) -> str:
     return (at + timedelta(days=1)).isoformat()
 
 
-def test_who_may_not_ask_gets_no_decision(pipeline: Pipeline) -> None:
+def test_an_unauthorized_token_gets_no_decision(pipeline: Pipeline) -> None:
     narrow = pipeline.token("change:record")
     wrong = pipeline.call("leadline_nobody", "gate", "check")
     assert (wrong.returncode, "401 unauthorized" in wrong.stderr) == (1, True)
@@ -117,7 +117,7 @@ def test_who_may_not_ask_gets_no_decision(pipeline: Pipeline) -> None:
     assert (refused.returncode, "403 forbidden" in refused.stderr) == (1, True)
 
 
-def test_slugs_are_looked_up_by_a_token_that_may(pipeline: Pipeline) -> None:
+def test_slugs_need_a_token_that_can_read(pipeline: Pipeline) -> None:
     path = f"/projects/{pipeline.project}/services/{pipeline.service}"
     slugs = ("default", str(pipeline.leadline.api("GET", path)["service"]["slug"]))
     done = pipeline.call(pipeline.token(role="viewer"), "gate", "check", by=slugs)
@@ -126,7 +126,7 @@ def test_slugs_are_looked_up_by_a_token_that_may(pipeline: Pipeline) -> None:
     assert (done.returncode, "give the ids" in done.stderr) == (1, True)
 
 
-def test_a_change_is_recorded_once_however_often_it_is_told(pipeline: Pipeline) -> None:
+def test_a_repeated_change_is_recorded_once(pipeline: Pipeline) -> None:
     token = pipeline.token("change:record")
     started = ("change", "record", *DEPLOY, "--external-id", "1", "--phase", "started")
     for word in ("Recorded: ", "Already recorded: "):
@@ -143,7 +143,7 @@ def test_a_change_is_recorded_once_however_often_it_is_told(pipeline: Pipeline) 
 # tests/gate/test_pipeline_recipes_command.py runs every recipe in each run, against a scripted
 # server.
 @pytest.mark.parametrize("recipe", varied(["shell"], ["shell", "github", "gitlab"]))
-def test_a_recipe_deploys_when_it_may_and_tells_both_ends(
+def test_an_allowed_recipe_deploys_and_reports_start_and_end(
     pipeline: Pipeline, recipe: str, tmp_path: Path
 ) -> None:
     token = pipeline.token("gate:evaluate", "change:record")
@@ -162,7 +162,7 @@ def test_a_recipe_deploys_when_it_may_and_tells_both_ends(
     assert change["decision"]["state"] == "ALLOW"
 
 
-def test_one_that_is_too_many_in_a_minute_gets_no_decision(
+def test_a_request_above_the_rate_limit_gets_no_decision(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = pipeline.token("gate:evaluate")

@@ -1,5 +1,6 @@
-"""A person's first hour, with real parts: nginx checked, stopped, found red, started, found green;
-pushes by curl, the event stream by curl, and a kill -9 in the middle of it."""
+"""The first hour of a user with real parts: nginx is checked, stopped, found down, started and
+found up; curl sends pushes and reads the event stream, and the daemon is killed meanwhile.
+"""
 
 import subprocess
 from itertools import pairwise
@@ -27,9 +28,7 @@ def curl(*arguments: str) -> str:
     return done.stdout
 
 
-def test_a_target_that_stops_turns_red_and_one_that_comes_back_green(
-    shared: Daemon, nginx: Nginx
-) -> None:
+def test_a_stopped_target_is_down_and_a_started_one_is_up(shared: Daemon, nginx: Nginx) -> None:
     leadline, project = shared, project_of(shared)
     stream = Stream(leadline)
     stream.await_open()
@@ -62,7 +61,7 @@ def test_a_target_that_stops_turns_red_and_one_that_comes_back_green(
     assert days[0]["coverage"] <= 1
 
 
-def test_a_push_is_answered_once_it_is_committed_and_silence_is_noticed(shared: Daemon) -> None:
+def test_a_push_is_committed_before_its_answer_and_silence_is_down(shared: Daemon) -> None:
     leadline, project = shared, project_of(shared)
     made = leadline.api(
         "POST",
@@ -93,7 +92,7 @@ def test_a_push_is_answered_once_it_is_committed_and_silence_is_noticed(shared: 
     assert (refused.value.status, refused.value.body) == (404, b'{"error":"not_found"}')
 
 
-def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict(
+def test_a_kill_loses_no_push_and_every_window_has_its_verdict(
     leadline: Daemon, nginx: Nginx
 ) -> None:
     project = project_of(leadline)
@@ -135,7 +134,7 @@ def test_killed_in_the_middle_it_loses_no_push_and_every_window_gets_its_verdict
     )["items"]
     dues = [run["due_at"] for run in runs]
     assert dues == sorted(dues, reverse=True)
-    # Not one instant of the grid is missing, those of the outage included.
+    # Every due instant is present, including those of the outage.
     seconds = [float(due[17:23]) + 60 * int(due[14:16]) for due in dues]
     steps = {round((a - b) % 3600, 3) for a, b in pairwise(seconds)}
     assert steps == {5.0}

@@ -1,8 +1,8 @@
-"""A pipeline releases a toy shop and asks the gate: it is let through, warned, blocked while a bad
-version burns its budget, and mended by a release that somebody lets through.
+"""A pipeline releases a demo shop through the gate: allowed, warned, blocked while a bad version
+uses up its budget, and fixed by a release with an override.
 
-The hours before are generated: results that arrive late, as an edge that was cut off brings them,
-told by the daemon's own loops like all others. Nothing moves a clock.
+The hours before are generated as late results, like those of an agent that was cut off, and
+processed by the loops of the daemon. No clock is changed.
 """
 
 import json
@@ -30,8 +30,8 @@ from .conftest import Nginx, eventually, project_of, status
 
 pytestmark = [pytest.mark.needs("nginx", "curl")]
 
-# What a pipeline runs for one release. AT is when it happens, in the generated past; empty is now.
-# It says how the gate's check ended, and releases nothing that it did not let through.
+# The script of a pipeline for one release. AT is its time in the generated past; empty means now.
+# It prints how the gate check ended, and releases only if allowed.
 PIPELINE = """
 set -u
 at=${AT:+--occurred-at $AT}
@@ -47,7 +47,7 @@ fi
 "$DEPLOY" "$VERSION" || exit 92
 $LEADLINE change record $of $change --phase succeeded $at || exit 93
 """
-# The past that is generated, and the objective: 3 % of it may be bad.
+# The length of the generated past, and the objective: 3 % of it may be bad.
 HOURS = 10
 OBJECTIVE = 97.0
 POLICY = {
@@ -68,7 +68,7 @@ POLICY = {
 
 @dataclass
 class Shop:
-    """`noon` is when the journey began: all its hours are counted back from there."""
+    """`noon` is the start of the journey: all hours are counted back from it."""
 
     noon: datetime
     leadline: Daemon
@@ -103,7 +103,7 @@ class Shop:
         )
 
     def live(self, from_: float, until: float, *, up: bool) -> None:
-        """A result each minute from so many minutes ago until so many minutes ago, come late."""
+        """Records late results, one per minute, between these numbers of minutes ago."""
         first, last = from_datetime(self.ago(from_)), from_datetime(self.ago(until))
         trio.run(_record, self.leadline.dsn, UUID(self.monitor), first, last, up)
 
@@ -158,7 +158,7 @@ def shop(nginx: Nginx, tmp_path: Path) -> Iterator[Shop]:
             {"name": "Shop", "type": "http", "target": nginx.url, "interval_seconds": 5},
         )["id"]
         eventually(lambda: status(leadline, monitor) == "up", 10)
-        # It has been watched for hours.
+        # The monitor has existed for hours.
         with psycopg.connect(leadline.dsn, autocommit=True) as connection:
             begun = [noon - timedelta(hours=HOURS)]
             connection.execute("update monitor_terms set from_at = %s", begun)
@@ -180,10 +180,10 @@ kill -HUP $(cat {nginx.config.parent}/pid)
         yield Shop(noon, leadline, nginx, tmp_path, project, monitor, service, token)
 
 
-def test_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> None:
+def test_releases_are_allowed_warned_blocked_and_fixed(shop: Shop) -> None:
     leadline = shop.leadline
     unasked = shop.release("v0")
-    assert unasked.returncode == 4, "without a policy nobody is let through"
+    assert unasked.returncode == 4, "without a policy the gate does not allow"
     shop.live(60 * HOURS, 44, up=True)
     declare(shop)
     eventually(lambda: leadline.api("GET", f"{shop.path}/reliability?window=24h").get("budget"), 60)
@@ -194,8 +194,8 @@ def test_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.count("ALLOW") >= 1
 
-    # The next release is bad. It burns a third of an hour of the budget, of which first one half
-    # and then the other is known.
+    # The next release is bad. It uses a third of an hour of the budget, which becomes known in two
+    # halves.
     assert shop.release("v6-bad", shop.ago(45)).returncode == 0
     eventually(lambda: status(leadline, shop.monitor) == "down", 20)
     shop.live(44, 34, up=False)
@@ -204,7 +204,7 @@ def test_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> None:
     blocked = shop.release("v7")
     assert blocked.returncode == 2
     assert "incident" in blocked.stdout
-    # Whoever looks after it says that it is over: what is left to say is the budget.
+    # The incident is resolved by a person: only the budget is left as a reason.
     body = {"status": "resolved", "body": "We know, and mend it."}
     leadline.api("POST", f"/incidents/{incident}/updates", body)
     warned = shop.release("v6b-bad", shop.ago(34))
@@ -222,11 +222,11 @@ def test_releases_are_let_through_warned_blocked_and_mended(shop: Shop) -> None:
     assert "The release is the fix." in mended.stdout
     eventually(lambda: status(leadline, shop.monitor) == "up", 20)
 
-    tell_the_story(shop, incident)
+    check_records(shop, incident)
 
 
 def declare(shop: Shop) -> None:
-    """Of what it is made, what it aims at, who is told, and by what it is released."""
+    """Sets the declaration, the objective, the paging target and the gate policy."""
     leadline = shop.leadline
     declaration = {
         "expected_revision": 0,
@@ -235,7 +235,8 @@ def declare(shop: Shop) -> None:
         "backfill_from": f"{shop.ago(60 * HOURS):%Y-%m-%dT%H:%M:%SZ}",
     }
     leadline.api("PUT", f"{shop.path}/declaration", declaration)
-    # That was some minutes ago: a service has its first figure when so much is sealed.
+    # The declaration is moved some minutes into the past: a service has its first figure after that
+    # much is sealed.
     with psycopg.connect(leadline.dsn) as connection:
         at = {"at": shop.ago(5)}
         connection.execute("update service_revisions set effective_at = %(at)s", at)
@@ -272,8 +273,8 @@ def override(shop: Shop) -> None:
     shop.leadline.api("POST", f"{shop.path}/gate/override", body)
 
 
-def tell_the_story(shop: Shop, incident: str) -> None:
-    """What is asked when it is over."""
+def check_records(shop: Shop, incident: str) -> None:
+    """Checks the comparison, the incident and the decisions after the journey."""
     leadline = shop.leadline
     compared = leadline.api(
         "GET", f"{shop.path}/changes/compare?source=pipeline&external_id=v6-bad&horizon=15m"
@@ -288,7 +289,7 @@ def tell_the_story(shop: Shop, incident: str) -> None:
     assert [one["lag_seconds"] for one in preceding["items"]] == sorted(
         one["lag_seconds"] for one in preceding["items"]
     )
-    assert "v9" not in found, "it came after the incident"
+    assert "v9" not in found, "the change began after the incident"
     bad = shop.change("v6-bad")
     assert [link["incident_id"] for link in bad["incidents"]] == [incident]
     said = json.dumps([compared, preceding, bad]).lower()

@@ -1,5 +1,6 @@
-"""Three processes of different roles on one PostgreSQL, and one of them killed: nothing is run
-twice, nothing is lost, and what the API shows is the same from every replica."""
+"""Processes of different roles on one PostgreSQL, and one of them killed: no run happens twice, no
+result is lost, and every replica of the API returns the same data.
+"""
 
 import base64
 import time
@@ -38,13 +39,13 @@ def roles(dsn: str) -> Iterator[dict[str, Daemon]]:
                 process.environment["LEADLINE_SERVER__LISTEN"] = f"127.0.0.1:{free_port()}"
             process.password = "correct-horse"
             running[name] = process
-        # The scheduler makes the partitions that the others store into.
+        # The scheduler creates the partitions that the others write to.
         for name in ("scheduler", "api", "api2", "worker", "worker2"):
             running[name].start(role=name.rstrip("2"))
         yield running
 
 
-def test_roles_apart_check_what_is_due_once_and_outlive_a_killed_worker(
+def test_separate_roles_run_each_window_once_after_a_kill(
     roles: dict[str, Daemon], nginx: Nginx, dsn: str
 ) -> None:
     api, replica = roles["api"], roles["api2"]
@@ -97,7 +98,7 @@ def test_roles_apart_check_what_is_due_once_and_outlive_a_killed_worker(
         ).fetchall()
     assert recent is not None
     assert recent[0] == recent[1] > 30
-    assert missed == (0,), "nothing was sealed yet, so nothing is missed yet"
+    assert missed == (0,), "no window is sealed yet, so no window is missed yet"
     assert doubled == []
     with psycopg.connect(dsn) as connection:
         present = connection.execute("select unnest(roles) from presences").fetchall()

@@ -1,5 +1,6 @@
-"""Somebody signs in at a real provider in a browser, links a local account to it, and signs out at
-both."""
+"""A user signs in at a real OpenID provider in a browser, links a local account to it, and signs
+out at both.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +51,7 @@ def prove(page: Page, person: str) -> None:
     page.get_by_role("button", name="Continue").click()
 
 
-def test_the_way_there_and_back(
+def test_sign_in_and_sign_out_through_the_provider(
     places: tuple[Daemon, Provider], page: Page, tmp_path: Path
 ) -> None:
     leadline, provider = places
@@ -58,7 +59,7 @@ def test_the_way_there_and_back(
     page.screenshot(path=tmp_path / "signin.png", full_page=True)
     page.get_by_role("link", name="Sign in by the harbour").click()
     prove(page, "boss")
-    # Where the way began, and as somebody who may be there.
+    # The sign-in leads to the requested screen, with the rights of the user.
     expect(page).to_have_url(f"{leadline.url}/admin/fleet")
     expect(page.get_by_role("heading", level=1)).to_have_text("1 region probed")
     page.goto(f"{leadline.url}/admin/single-sign-on")
@@ -67,7 +68,7 @@ def test_the_way_there_and_back(
     page.goto(f"{leadline.url}/profile")
     page.screenshot(path=tmp_path / "profile.png", full_page=True)
     page.get_by_role("button", name="Sign out").click()
-    # Continue to the provider, which asks whether its own session is to end, and leads back.
+    # Sign-out leads to the provider, which asks whether to end its own session, and back.
     page.get_by_role("button", name="Yes, sign me out").click()
     expect(page).to_have_url(f"{leadline.url}/sign-in")
 

@@ -1,4 +1,4 @@
-"""Somebody reads a status page in a browser without scripts, asks to be told of it, and leaves."""
+"""A reader opens a status page in a browser without scripts, subscribes, and unsubscribes."""
 
 import re
 import urllib.request
@@ -42,7 +42,7 @@ def leadline(mail: Server) -> Iterator[Daemon]:
 
 @pytest.fixture
 def reader() -> Iterator[Page]:
-    """Nobody's browser, with scripts off."""
+    """A browser without a session and without scripts."""
     with browsing() as browser:
         page = browser.new_context(java_script_enabled=False).new_page()
         page.set_default_timeout(30_000)
@@ -58,13 +58,13 @@ def link_in(letter: EmailMessage, what: str) -> str:
 
 
 def letter(mail: Server, count: int) -> EmailMessage:
-    """The last of so many."""
+    """Waits for exactly this number of mails, and returns the last one."""
     eventually(lambda: len(mail.box.letters) >= count)
     assert len(mail.box.letters) == count
     return mail.box.letters[-1]
 
 
-def test_a_reader_is_told_of_an_incident_and_then_no_more(
+def test_a_subscriber_gets_an_incident_and_nothing_after_unsubscribing(
     leadline: Daemon, mail: Server, reader: Page
 ) -> None:
     project = project_of(leadline)
@@ -81,7 +81,7 @@ def test_a_reader_is_told_of_an_incident_and_then_no_more(
     reader.get_by_role("button", name="Subscribe").click()
     expect(reader.get_by_role("heading", level=1)).to_have_text("Check your inbox")
 
-    # What scans mail follows its links, and says yes to nothing.
+    # A mail scanner follows the links of a mail, which must not confirm the subscription.
     confirm = link_in(letter(mail, 1), "/status/confirm/")
     with urllib.request.urlopen(confirm) as scanned:
         assert scanned.status == 200
@@ -110,7 +110,7 @@ def test_a_reader_is_told_of_an_incident_and_then_no_more(
     update = {"status": "resolved", "body": "They sail again.", "public": True}
     leadline.api("POST", f"/incidents/{made['id']}/updates", update)
     reader.goto(f"{leadline.url}/status/harbour")
-    # A browser may show what it has for half a minute, while it asks again.
+    # A browser can show a cached page for half a minute while it reloads.
     reader.reload()
     expect(reader.get_by_text("They sail again.")).to_be_visible()
     assert len(mail.box.letters) == 2

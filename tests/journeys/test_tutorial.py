@@ -21,7 +21,7 @@ def test_the_commands_of_the_tutorial_end_as_the_page_describes(tmp_path: Path) 
     with daemon() as leadline:
         leadline.start()
         variables = f"export A={leadline.url}/api/v1 PASSWORD={leadline.password}\n"
-        # Separates what the blocks print.
+        # Separates the outputs of the blocks.
         script = "\necho; echo ---\n".join([variables, *rest])
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
@@ -42,5 +42,5 @@ def test_the_commands_of_the_tutorial_end_as_the_page_describes(tmp_path: Path) 
     assert '"slug":"harbour"' in page
     assert "UNKNOWN" in gate
     assert change.strip()
-    # The folder has no cookie of the session any more.
+    # The cookie file of the session was deleted.
     assert [path.name for path in tmp_path.iterdir()] == [".venv"]
