@@ -223,7 +223,9 @@ async def assert_in_order(connection: Connection, work: object) -> None:
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
-async def test_a_connection_cancelled_at_every_await_is_usable_or_discarded(work, empty_dsn: str) -> None:
+async def test_a_connection_cancelled_at_every_await_is_usable_or_discarded(
+    work, empty_dsn: str
+) -> None:
     connection = await connect(empty_dsn)
     await connection.command(b"create table things (n bigint, text text)")
     cancelled = 0
@@ -248,7 +250,9 @@ async def test_a_connection_cancelled_at_every_await_is_usable_or_discarded(work
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
-async def test_a_connection_cancelled_at_any_time_is_usable_or_discarded(work, empty_dsn: str) -> None:
+async def test_a_connection_cancelled_at_any_time_is_usable_or_discarded(
+    work, empty_dsn: str
+) -> None:
     chance = random.Random(work.__name__)
     connection = await connect(empty_dsn)
     await connection.command(b"create table things (n bigint, text text)")

@@ -139,7 +139,9 @@ async def test_a_restart_keeps_data_and_a_stop_leaves_no_process(
         look(server.dsn, "create table things as select 7 as n")
         pid = server.pid
     assert not is_alive(pid)
-    assert not (open_dir / "postgres" / "postmaster.pid").exists(), "the server was shut down cleanly"
+    assert not (open_dir / "postgres" / "postmaster.pid").exists(), (
+        "the server was shut down cleanly"
+    )
     async with running(open_dir) as server:
         assert look(server.dsn, "select n from things") == [(7,)]
 

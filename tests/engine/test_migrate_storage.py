@@ -117,9 +117,7 @@ async def test_two_files_of_one_number_are_refused(empty_dsn: str, folder: Path)
         await migrate(empty_dsn, folder)
 
 
-async def test_a_failing_file_is_rolled_back_and_named(
-    empty_dsn: str, folder: Path
-) -> None:
+async def test_a_failing_file_is_rolled_back_and_named(empty_dsn: str, folder: Path) -> None:
     write(folder, "0003_bad", "create table third (n int); select nonsense;")
     with pytest.raises(CannotMigrate, match=r"0003_bad: column .nonsense. does not exist"):
         await migrate(empty_dsn, folder)

@@ -85,9 +85,7 @@ async def test_concurrent_processes_create_each_partition_once(pool: Pool) -> No
     assert len(made) == 7
 
 
-async def test_a_creation_waits_for_a_concurrent_row_type(
-    pool: Pool, empty_dsn: str
-) -> None:
+async def test_a_creation_waits_for_a_concurrent_row_type(pool: Pool, empty_dsn: str) -> None:
     # Two concurrent creations: the second finds the row type of the first, but not yet its table.
     async with pool.statement("meanwhile") as tx:
         await tx.execute("create type beats_20260105 as (n int)")

@@ -151,9 +151,7 @@ async def test_locks_are_taken_in_one_order(small: Pool) -> None:
         tx.lock_rank(LockRank.ORGANIZATION, "each transaction begins anew")
 
 
-async def test_a_read_only_transaction_sees_one_snapshot(
-    small: Pool, empty_dsn: str
-) -> None:
+async def test_a_read_only_transaction_sees_one_snapshot(small: Pool, empty_dsn: str) -> None:
     async with small.transaction("make") as tx:
         await tx.execute("create table things (n int)")
     with pytest.raises((Rejected, Unavailable)):
