@@ -166,21 +166,21 @@ def test_an_outage_without_the_explained_members_is_not_explained() -> None:
 
 
 def test_an_adopted_episode_is_announced_after_its_suppression() -> None:
-    untold = Episode(announced=False, notified_at=None, taken_up=False)
+    unannounced = Episode(announced=False, notified_at=None, taken_up=False)
 
-    def looked(
+    def decided(
         around: EpisodeContext, speaking: AlertingPolicy = PAGES
     ) -> tuple[EpisodeAction, NoPageReason | None]:
-        step = decide(speaking, ServiceCondition.DOWN, 1, untold, around, Instant(0))
+        step = decide(speaking, ServiceCondition.DOWN, 1, unannounced, around, Instant(0))
         return step.act, step.quiet
 
-    assert looked(EpisodeContext()) == (EpisodeAction.ANNOUNCE, None)
-    assert looked(EpisodeContext(spoken_for=True)) == (EpisodeAction.NOTHING, NoPageReason.ADOPTED)
-    assert looked(EpisodeContext(explained=True)) == (EpisodeAction.NOTHING, NoPageReason.HELD)
-    assert looked(EpisodeContext(silenced=True)) == (EpisodeAction.NOTHING, NoPageReason.SILENCED)
-    assert looked(EpisodeContext(reaches=False)) == (EpisodeAction.NOTHING, NoPageReason.UNREACHED)
+    assert decided(EpisodeContext()) == (EpisodeAction.ANNOUNCE, None)
+    assert decided(EpisodeContext(spoken_for=True)) == (EpisodeAction.NOTHING, NoPageReason.ADOPTED)
+    assert decided(EpisodeContext(explained=True)) == (EpisodeAction.NOTHING, NoPageReason.HELD)
+    assert decided(EpisodeContext(silenced=True)) == (EpisodeAction.NOTHING, NoPageReason.SILENCED)
+    assert decided(EpisodeContext(reaches=False)) == (EpisodeAction.NOTHING, NoPageReason.UNREACHED)
     owns_nothing = AlertingPolicy(False, frozenset({ServiceCondition.DOWN}), False, 1)
-    assert looked(EpisodeContext(), owns_nothing) == (EpisodeAction.NOTHING, None)
+    assert decided(EpisodeContext(), owns_nothing) == (EpisodeAction.NOTHING, None)
 
 
 def test_a_service_without_a_reachable_channel_is_unreached() -> None:

@@ -114,10 +114,12 @@ def _process(story: Speaking, pool: Pool) -> Process:
     def clock() -> Instant:
         return story.world.now
 
-    def nobody() -> None:
+    def wake_none() -> None:
         """Wakes no other loop."""
 
-    return AlertProcessor(pool, clock, nobody, nobody), ServiceEvaluator(pool, clock, nobody)
+    return AlertProcessor(pool, clock, wake_none, wake_none), ServiceEvaluator(
+        pool, clock, wake_none
+    )
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(4)))

@@ -49,7 +49,7 @@ def host(server: Server, tmp_path: Path) -> Host:
     return made
 
 
-def says(server: Server, state: str) -> None:
+def serve_decision(server: Server, state: str) -> None:
     path = f"POST /api/v1/projects/{PROJECT}/services/{SERVICE}/gate"
     server.says[path] = http(decision(state))
 
@@ -59,7 +59,7 @@ def says(server: Server, state: str) -> None:
 def test_an_allowed_release_deploys_and_reports_start_and_end(
     server: Server, host: Host, recipe: str, state: str
 ) -> None:
-    says(server, state)
+    serve_decision(server, state)
     assert getattr(host, recipe)() == 0, host.said
     assert host.deployed
     began, ended = changes(server)
@@ -71,7 +71,7 @@ def test_an_allowed_release_deploys_and_reports_start_and_end(
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_failed_deployment_is_reported_as_failed(server: Server, host: Host, recipe: str) -> None:
-    says(server, "ALLOW")
+    serve_decision(server, "ALLOW")
     host.prepare(deploys=False)
     assert getattr(host, recipe)() != 0
     assert [change["phase"] for change in changes(server)] == ["started", "failed"]
@@ -83,7 +83,7 @@ def test_a_blocked_release_does_not_deploy(
     server: Server, host: Host, recipe: str, state: str
 ) -> None:
     if state != "no decision":
-        says(server, state)
+        serve_decision(server, state)
     status = getattr(host, recipe)()
     assert status == {"BLOCK": 2, "NOT_CONFIGURED": 4, "no decision": 1}[state], host.said
     assert not host.deployed
@@ -92,10 +92,10 @@ def test_a_blocked_release_does_not_deploy(
 
 
 def test_the_lenient_shell_deploys_only_without_a_policy(server: Server, host: Host) -> None:
-    says(server, "BLOCK")
+    serve_decision(server, "BLOCK")
     assert host.shell(otherwise=True) == 2
     assert not host.deployed
-    says(server, "NOT_CONFIGURED")
+    serve_decision(server, "NOT_CONFIGURED")
     assert host.shell(otherwise=True) == 0, host.said
     assert host.deployed
 
@@ -104,7 +104,7 @@ def test_the_lenient_shell_deploys_only_without_a_policy(server: Server, host: H
 def test_an_outage_after_the_decision_does_not_stop_a_deployment(
     server: Server, host: Host, recipe: str
 ) -> None:
-    says(server, "ALLOW")
+    serve_decision(server, "ALLOW")
     server.says[CHANGES] = b""
     assert getattr(host, recipe)() == 0, host.said
     assert host.deployed
@@ -116,7 +116,7 @@ def test_an_outage_after_the_decision_does_not_stop_a_deployment(
 def test_the_rollout_job_exits_by_the_decision(
     server: Server, host: Host, state: str, status: int
 ) -> None:
-    says(server, state)
+    serve_decision(server, state)
     assert host.argo() == status, host.said
     assert len(server.asked) == 1
 

@@ -169,7 +169,7 @@ def channels(port: int) -> dict[str, dict[str, str]]:
     }
 
 
-def told(leadline: Daemon, project: str, port: int) -> dict[str, bytes]:
+def channel_answers(leadline: Daemon, project: str, port: int) -> dict[str, bytes]:
     """Creates, tests, lists and refuses channels and a webhook, and returns all answers."""
     found: dict[str, bytes] = {}
     all_of = f"/projects/{project}/notification-channels"
@@ -319,7 +319,7 @@ def test_no_secret_leaves_the_installation(leadline: Daemon, echo: int) -> None:
         assert eventually(lambda p=path: leadline.api("GET", p), 40), name  # type: ignore[misc]
     synthetic = monitors["synthetic"]
     assert SECRET in str(leadline.api("GET", f"/monitors/{synthetic}"))
-    answered = told(leadline, project, echo)
+    answered = channel_answers(leadline, project, echo)
     pages = shown(leadline, project, monitors)
     outputs = read_outputs(leadline, project, monitors)
     rows = rows_of(leadline)

@@ -44,7 +44,7 @@ def begun(dsn: str, role: str = "all", **environ: Any) -> Iterator[Daemon]:
         yield process
 
 
-def told(process: Daemon, path: str) -> tuple[int, Any]:
+def answer_of(process: Daemon, path: str) -> tuple[int, Any]:
     try:
         status, _, body = process.raw("GET", path)
     except Refusal as refusal:
@@ -54,14 +54,17 @@ def told(process: Daemon, path: str) -> tuple[int, Any]:
 
 def is_waiting(process: Daemon) -> bool:
     with suppress(OSError):
-        return told(process, "/readyz") == (503, {"status": "not_ready", "faults": ["database"]})
+        return answer_of(process, "/readyz") == (
+            503,
+            {"status": "not_ready", "faults": ["database"]},
+        )
     return False
 
 
 def is_ready(process: Daemon) -> bool:
     # The server that answers during the start closes its connections before the next one listens.
     with suppress(OSError):
-        return told(process, "/readyz")[0] == 200
+        return answer_of(process, "/readyz")[0] == 200
     return False
 
 
@@ -83,9 +86,9 @@ def test_a_start_waits_for_the_server(empty_installation: str, role: str) -> Non
         dsn = make_conninfo(empty_installation, host=str(socket_dir))
         with begun(dsn, role) as process:
             eventually(lambda: is_waiting(process), 20)
-            assert told(process, "/healthz") == (200, {"status": "ok", "faults": []})
+            assert answer_of(process, "/healthz") == (200, {"status": "ok", "faults": []})
             for path in ("/metrics", "/api/v1/version", "/sign-in"):
-                assert told(process, path) == (503, {"error": "not_ready"})
+                assert answer_of(process, path) == (503, {"error": "not_ready"})
             real = conninfo_to_dict(empty_installation)["host"]
             socket_dir.symlink_to(str(real))
             eventually(lambda: is_ready(process), 30)
@@ -196,7 +199,7 @@ def test_systemd_gets_ready_only_after_the_start(empty_installation: str) -> Non
             real = conninfo_to_dict(empty_installation)["host"]
             socket_dir.symlink_to(str(real))
             eventually(lambda: "READY=1" in notices(listener), 30)
-            assert told(process, "/readyz")[0] == 200
+            assert answer_of(process, "/readyz")[0] == 200
 
 
 def test_a_wrong_password_ends_the_start() -> None:

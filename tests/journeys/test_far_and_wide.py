@@ -32,7 +32,7 @@ INTERVAL, TIMEOUT, HOLD = 5, 2, 90.0
 SEALED_AFTER = TIMEOUT + 120 + 15
 
 
-class House:
+class Installation:
     def __init__(self, stack: ExitStack, dsn: str, folder: Path, link: Link) -> None:
         self.dsn, self.link = dsn, link
         authority = trustme.CA()
@@ -87,14 +87,14 @@ class House:
 
 
 @pytest.fixture
-def house(dsn: str, tmp_path: Path) -> Iterator[House]:
+def house(dsn: str, tmp_path: Path) -> Iterator[Installation]:
     with own_network(), linked(f"far-{free_port()}") as link, ExitStack() as stack:
-        house = House(stack, dsn, tmp_path, link)
+        house = Installation(stack, dsn, tmp_path, link)
         house.start()
         yield house
 
 
-def watched(house: House, project: str, region: str, count: int) -> list[str]:
+def watched(house: Installation, project: str, region: str, count: int) -> list[str]:
     made = [
         house.api.api(
             "POST",
@@ -114,7 +114,7 @@ def watched(house: House, project: str, region: str, count: int) -> list[str]:
 
 
 @pytest.mark.soak
-def test_every_window_has_its_verdict_after_cuts_and_kills(house: House) -> None:
+def test_every_window_has_its_verdict_after_cuts_and_kills(house: Installation) -> None:
     project = project_of(house.api)
     monitors = {region: watched(house, project, region, 4) for region in ("core", "far")}
     all_of_them = [uid for uids in monitors.values() for uid in uids]
@@ -180,7 +180,7 @@ def seconds_of(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def sealed_through(house: House) -> float:
+def sealed_through(house: Installation) -> float:
     """Returns the time up to which every shard is sealed."""
     found = house.rows(
         f"select min(extract(epoch from settled_through)) - {TIMEOUT} - 120 from shards"
@@ -188,7 +188,7 @@ def sealed_through(house: House) -> float:
     return float(found[0][0])
 
 
-def newest_is_recent(house: House, monitors: list[str]) -> bool:
+def newest_is_recent(house: Installation, monitors: list[str]) -> bool:
     newest = house.rows(
         "select m.uid::text, extract(epoch from now() - max(h.ts)) from heartbeats h"
         " join monitors m on m.id = h.monitor group by 1"
@@ -197,7 +197,7 @@ def newest_is_recent(house: House, monitors: list[str]) -> bool:
     return all(uid in ages and ages[uid] < 3 * INTERVAL for uid in monitors)
 
 
-def assert_complete_verdicts(house: House, until: float) -> list[tuple[str, float, str]]:
+def assert_complete_verdicts(house: Installation, until: float) -> list[tuple[str, float, str]]:
     """Checks that each due window has one row. Returns region, due time and reason of the missed
     ones.
     """
@@ -227,7 +227,7 @@ def assert_complete_verdicts(house: House, until: float) -> list[tuple[str, floa
     return [(region, float(at), reason) for region, at, reason in rows]
 
 
-def figures_are_the_oracles(house: House, uid: str) -> None:
+def figures_are_the_oracles(house: Installation, uid: str) -> None:
     """Compares the uptime with a model of the same results: each is valid until the next one, for
     at most HOLD seconds.
     """
@@ -251,7 +251,7 @@ def figures_are_the_oracles(house: House, uid: str) -> None:
     assert said["uptime_percent"] == pytest.approx(expected, abs=0.01), (uid, seconds)
 
 
-def watermark(house: House, uid: str) -> float:
+def watermark(house: Installation, uid: str) -> float:
     """Returns the end of the monitor's figures, by the last completed sealing."""
     rows = house.rows(
         f"select extract(epoch from s.settled_through) - {TIMEOUT} - 120 from shards s"

@@ -74,12 +74,12 @@ def test_every_role_serves_health_checks(roles: dict[str, Daemon], role: str) ->
 
 @pytest.mark.parametrize("role", OF_ROLE)
 def test_each_role_has_the_metrics_of_its_work(roles: dict[str, Daemon], role: str) -> None:
-    def told() -> set[str]:
+    def metric_names() -> set[str]:
         names = set(re.findall(r"^(\w+)", metrics_of(roles[role]), re.MULTILINE))
         return names & ALL
 
     # The first measurements of the fleet and the outbox are made soon after the start.
-    eventually(lambda: told() == OF_ROLE[role], 20)
+    eventually(lambda: metric_names() == OF_ROLE[role], 20)
 
 
 @pytest.mark.parametrize("role", ["scheduler", "worker"])

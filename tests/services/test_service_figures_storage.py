@@ -223,7 +223,7 @@ class Served(Life):
             start, sealed = row.materialization_start, row.sealed_through
             assert start is not None
             assert sealed is not None
-            totals[uid] = (await told(self.world, row, start, sealed))[1]
+            totals[uid] = (await sum_of(self.world, row, start, sealed))[1]
         return totals
 
     async def _expect_as_shown(
@@ -282,9 +282,9 @@ async def _begin(tx: Tx, row: ServiceRow, at: Instant) -> None:
 
 @cache
 def _by_hand(
-    policies: Policies, told: tuple[tuple[str, MemberState], ...]
+    policies: Policies, sum_of: tuple[tuple[str, MemberState], ...]
 ) -> tuple[str, str | None]:
-    return by_hand(policies, list(told))
+    return by_hand(policies, list(sum_of))
 
 
 class ServicePainter(Painter):
@@ -320,8 +320,8 @@ class ServicePainter(Painter):
         policies = governing.policies
         hold = (policies.active_multiplier, policies.active_floor_us // SECOND)
         members = [self._by_id[member] for member in governing.sli]
-        told = ((self.region(uid, instant), self.seen(uid, instant, hold)) for uid in members)
-        return _by_hand(policies, tuple(told))
+        sum_of = ((self.region(uid, instant), self.seen(uid, instant, hold)) for uid in members)
+        return _by_hand(policies, tuple(sum_of))
 
     def durations(self, service: UUID, from_: int, until: int) -> Durations:
         sums: dict[str, int] = {}
@@ -340,7 +340,7 @@ async def read_service(world: World, uid: UUID) -> ServiceRow:
     return row
 
 
-async def told(world: World, row: ServiceRow, from_: int, until: int) -> tuple[int, Durations]:
+async def sum_of(world: World, row: ServiceRow, from_: int, until: int) -> tuple[int, Durations]:
     async with world.pool.transaction("sum", read_only=True) as tx:
         found = await select_sum(tx, row.key, TimeSpan(Instant(from_), Instant(until)))
     return found.minutes, found.durations
@@ -358,7 +358,7 @@ async def expect_all_as_painted(life: Served) -> None:
             at: painter.durations(uid, at, at + MINUTE) for at in range(start, sealed, MINUTE)
         }
         for at, wanted in painted.items():
-            assert await told(world, row, at, at + MINUTE) == (1, wanted), (at - START) / MINUTE
+            assert await sum_of(world, row, at, at + MINUTE) == (1, wanted), (at - START) / MINUTE
         await _expect_windows(life, row, painted)
 
 
@@ -639,7 +639,7 @@ async def test_a_late_result_stays_fresh_into_the_next_hour(
     while await Repairer(world.pool).pass_once():
         pass
     row = await read_service(world, life.services[0])
-    _, durations = await told(world, row, START + HOUR, START + HOUR + 15 * MINUTE)
+    _, durations = await sum_of(world, row, START + HOUR, START + HOUR + 15 * MINUTE)
     assert durations.bad_us == 15 * MINUTE
     await expect_all_as_painted(life)
 
@@ -661,7 +661,7 @@ async def test_a_result_before_maintenance_does_not_apply_after_it(
     while await Repairer(world.pool).pass_once():
         pass
     row = await read_service(world, life.services[0])
-    _, durations = await told(world, row, START + HOUR, START + HOUR + 10 * MINUTE)
+    _, durations = await sum_of(world, row, START + HOUR, START + HOUR + 10 * MINUTE)
     assert durations.unknown_us == 10 * MINUTE
     await expect_all_as_painted(life)
 

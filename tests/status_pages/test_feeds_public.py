@@ -49,7 +49,7 @@ pages = page_world.facts().map(lambda facts: render(facts, Audience.PUBLIC))
 
 
 @dataclass(frozen=True)
-class Told:
+class FeedEntry:
     """An entry as a reader of the feed finds it."""
 
     id: str
@@ -71,7 +71,7 @@ def text_of(element: ElementTree.Element, tag: str) -> str:
     return found[0].text or ""
 
 
-def of_rss(text: str) -> tuple[str, list[Told]]:
+def of_rss(text: str) -> tuple[str, list[FeedEntry]]:
     root = ElementTree.fromstring(text.encode())
     assert (root.tag, root.get("version")) == ("rss", "2.0")
     channel = root[0]
@@ -86,7 +86,7 @@ def of_rss(text: str) -> tuple[str, list[Told]]:
         assert guid is not None
         assert guid.get("isPermaLink") == "false"
         entries.append(
-            Told(
+            FeedEntry(
                 id=text_of(item, "guid"),
                 link=text_of(item, "link"),
                 title=text_of(item, "title"),
@@ -99,7 +99,7 @@ def of_rss(text: str) -> tuple[str, list[Told]]:
     return text_of(channel, "title"), entries
 
 
-def of_atom(text: str) -> tuple[str, list[Told]]:
+def of_atom(text: str) -> tuple[str, list[FeedEntry]]:
     root = ElementTree.fromstring(text.encode())
     assert root.tag == f"{ATOM}feed"
     # RFC 4287 4.1.1: one id, title and updated, an author for all; at most one link to itself.
@@ -120,7 +120,7 @@ def of_atom(text: str) -> tuple[str, list[Told]]:
         assert link is not None
         assert content.get("type") == "html"
         entries.append(
-            Told(
+            FeedEntry(
                 id=text_of(entry, f"{ATOM}id"),
                 link=link.get("href", ""),
                 title=text_of(entry, f"{ATOM}title"),
@@ -133,13 +133,13 @@ def of_atom(text: str) -> tuple[str, list[Told]]:
     return text_of(root, f"{ATOM}title"), entries
 
 
-def of_json(text: str) -> tuple[str, list[Told]]:
+def of_json(text: str) -> tuple[str, list[FeedEntry]]:
     document = json.loads(text)
     assert json_feed_faults(document) == []
     assert document["home_page_url"] == PAGE_URL
     assert document["feed_url"] == FEED_URL % "json"
     return document["title"], [
-        Told(
+        FeedEntry(
             id=item["id"],
             link=item["url"],
             title=item["title"],

@@ -131,7 +131,7 @@ async def test_random_concurrent_operations_lose_nothing(readers: Readers, world
     await readers.subscribe(*people)
     incident = await readers.open_incident()
 
-    async def tell() -> None:
+    async def send_leased() -> None:
         claim = await world.pool.transact("lease", lambda tx: lease_deliveries(tx, ROOMS, 3))
         for delivery in claim.deliveries:
             if delivery.event.page is not None:
@@ -140,11 +140,11 @@ async def test_random_concurrent_operations_lose_nothing(readers: Readers, world
                     "enqueue_subscriber_events", partial(_pass_on, event, lease)
                 )
 
-    async def telling() -> None:
+    async def sending() -> None:
         for _ in range(5):
-            await tell()
+            await send_leased()
 
-    async def saying() -> None:
+    async def updating() -> None:
         for n in range(5):
             await readers.say(incident.uid, None, f"Note {n}.")
 
@@ -159,7 +159,7 @@ async def test_random_concurrent_operations_lose_nothing(readers: Readers, world
 
     try:
         async with trio.open_nursery() as nursery:
-            for work in (telling, telling, saying, leaving, asking):
+            for work in (sending, sending, updating, leaving, asking):
                 nursery.start_soon(work)
     except* (Refused, Conflicted) as group:
         pytest.fail(repr(group.exceptions))

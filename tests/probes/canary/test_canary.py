@@ -317,10 +317,10 @@ async def test_silence_ends_at_the_timeout_of_stage_or_run(
 ) -> None:
     given.setdefault("timeout_seconds", 10 * PATIENCE_SECONDS)
 
-    async def say_nothing(_asked: Asked, _stream: Secure) -> None:
+    async def stay_silent(_asked: Asked, _stream: Secure) -> None:
         await trio.sleep_forever()
 
-    asker.queue.on[given.pop("at")] = say_nothing
+    asker.queue.on[given.pop("at")] = stay_silent
     result = await asker.run(polled(**given.pop("workflow")), **given)
     assert outcome_of(result) == fails("timeout")
     assert asker.counted.stages[-1] == (stage, StageEnd.FAILED)
@@ -329,11 +329,11 @@ async def test_silence_ends_at_the_timeout_of_stage_or_run(
 async def test_a_cancelled_run_is_counted_as_cancelled(asker: Asker) -> None:
     reached = trio.Event()
 
-    async def say_nothing(_asked: Asked, _stream: Secure) -> None:
+    async def stay_silent(_asked: Asked, _stream: Secure) -> None:
         reached.set()
         await trio.sleep_forever()
 
-    asker.queue.on["/v1/jobs"] = say_nothing
+    asker.queue.on["/v1/jobs"] = stay_silent
     async with trio.open_nursery() as nursery:
         nursery.start_soon(asker.run, polled())
         await reached.wait()
@@ -417,11 +417,11 @@ async def test_an_interrupted_stream_resumes_with_the_last_event_id(
         ]
     )
 
-    async def tell(asked: Asked, stream: Secure) -> None:
+    async def resume(asked: Asked, stream: Secure) -> None:
         heard.append(asked.headers.get("last-event-id", ""))
         await next(ends)(asked, stream)
 
-    asker.queue.on["/v1/jobs/"] = tell
+    asker.queue.on["/v1/jobs/"] = resume
     # The stream sets the reconnection time.
     monkeypatch.setattr(await_result, "RETRY_SECONDS", 10 * PATIENCE_SECONDS)
     result = await asker.run(streamed())

@@ -55,8 +55,8 @@ def test_all_faults_are_reported_together() -> None:
 
 @pytest.mark.parametrize("kind", [*MonitorType, "gopher"])
 def test_a_type_that_this_build_cannot_probe_is_a_fault_on_type(kind: str) -> None:
-    told = [f.field for f in validate(kind, "", None, {}, [])] == ["type"]
-    assert told is (kind not in FILES)
+    faulty_fields = [f.field for f in validate(kind, "", None, {}, [])] == ["type"]
+    assert faulty_fields is (kind not in FILES)
 
 
 @pytest.mark.parametrize(
@@ -177,14 +177,14 @@ def test_condition_faults_have_numbers_and_check_the_type() -> None:
 
 
 def test_times_are_bounded() -> None:
-    def told(**times: int) -> list[str]:
+    def faulty_fields(**times: int) -> list[str]:
         return [fault.field for fault in validate("http", URL, None, {}, [], **times)]
 
-    assert told(timeout_seconds=30, interval_seconds=30) == []
-    assert told(timeout_seconds=31, interval_seconds=30) == ["timeout_seconds"]
-    assert told(timeout_seconds=0) == ["timeout_seconds"]
-    assert told(interval_seconds=86_401) == ["interval_seconds"]
-    assert told(retries=-1) == ["retries"]
+    assert faulty_fields(timeout_seconds=30, interval_seconds=30) == []
+    assert faulty_fields(timeout_seconds=31, interval_seconds=30) == ["timeout_seconds"]
+    assert faulty_fields(timeout_seconds=0) == ["timeout_seconds"]
+    assert faulty_fields(interval_seconds=86_401) == ["interval_seconds"]
+    assert faulty_fields(retries=-1) == ["retries"]
 
 
 def test_every_spec_is_complete() -> None:

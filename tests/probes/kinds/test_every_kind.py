@@ -32,13 +32,13 @@ from tests.support.peers.kind_forms import (
     Peer,
     Stream,
     asked,
-    hear,
+    classes_of_an_end,
     judged,
     leaving,
     otherwise,
     playing,
+    read_request,
     run_form,
-    told_of_an_end,
 )
 from tests.support.peers.leaks import cancelled_often, nothing_left_behind
 from tests.support.peers.servers import Prober, answer, gzip_bomb
@@ -95,7 +95,7 @@ async def garbage(form: Form, stream: Stream) -> None:
 
 
 async def garbage_and_an_end(form: Form, stream: Stream) -> None:
-    await hear(form, stream)
+    await read_request(form, stream)
     await stream.send_all(random.Random(7).randbytes(4_096))
     await stream.aclose()
 
@@ -107,12 +107,12 @@ async def http_400(form: Form, stream: Stream) -> None:
 
 
 async def breaking_off(form: Form, stream: Stream) -> None:
-    await hear(form, stream)
+    await read_request(form, stream)
     await stream.send_all(form.opening)
 
 
 async def resetting(form: Form, stream: Stream) -> None:
-    await hear(form, stream)
+    await read_request(form, stream)
     plain = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     linger = struct.pack("ii", 1, 0)
     plain.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, linger)
@@ -120,7 +120,7 @@ async def resetting(form: Form, stream: Stream) -> None:
 
 
 async def bomb(form: Form, stream: Stream) -> None:
-    await hear(form, stream)
+    await read_request(form, stream)
     await stream.send_all(answer(gzip_bomb(), "200 OK", "content-encoding: gzip"))
     await silent(form, stream)
 
@@ -128,54 +128,54 @@ async def bomb(form: Form, stream: Stream) -> None:
 # Expected failure classes.
 
 
-def told_of_silence(form: Form) -> set[FailureClass]:
+def classes_of_silence(form: Form) -> set[FailureClass]:
     return {TIMEOUT, *form.also}
 
 
-def told_of_a_drip(form: Form) -> set[FailureClass]:
+def classes_of_slow_bytes(form: Form) -> set[FailureClass]:
     return {TIMEOUT, *form.also} | ({TLS} if form.begins_with_tls else set())
 
 
-def told_of_no_end(form: Form) -> set[FailureClass]:
+def classes_of_an_endless_answer(form: Form) -> set[FailureClass]:
     # The class depends on the first exceeded limit: of a line, of a packet, or of the whole answer.
     return {TOO_LARGE, TIMEOUT, PROTOCOL, TLS}
 
 
-def told_of_garbage(form: Form) -> set[FailureClass]:
+def classes_of_garbage(form: Form) -> set[FailureClass]:
     # The bytes can be the beginning of a valid message.
     return otherwise(form, PROTOCOL, TLS, TOO_LARGE, TIMEOUT)
 
 
-def told_of_mere_garbage(form: Form) -> set[FailureClass]:
+def classes_of_garbage_and_an_end(form: Form) -> set[FailureClass]:
     return otherwise(form, PROTOCOL, TLS, TOO_LARGE) - ({TIMEOUT} if form.kind != "tcp" else set())
 
 
-def told_of_http(form: Form) -> set[FailureClass]:
+def classes_of_http(form: Form) -> set[FailureClass]:
     if form.opening in (HEAD, BODY) or form.kind == "websocket":
         # If there are conditions, only they decide.
         return {CONDITION if form.conditions else FailureClass.HTTP_STATUS}
     return otherwise(form, PROTOCOL, TLS, TOO_LARGE)
 
 
-def told_of_an_early_end(form: Form) -> set[FailureClass]:
+def classes_of_an_early_end(form: Form) -> set[FailureClass]:
     # A body without a length ends with the connection: it is incomplete and is no JSON.
     return otherwise(form, PROTOCOL, CONNECT_ERROR, CONDITION)
 
 
-def told_of_a_reset(form: Form) -> set[FailureClass]:
+def classes_of_a_reset(form: Form) -> set[FailureClass]:
     return otherwise(form, CONNECT_ERROR)
 
 
 PEERS: list[tuple[Peer, Callable[[Form], set[FailureClass]]]] = [
-    (silent, told_of_silence),
-    (dripping, told_of_a_drip),
-    (endless, told_of_no_end),
-    (garbage, told_of_garbage),
-    (garbage_and_an_end, told_of_mere_garbage),
-    (http_400, told_of_http),
-    (leaving, told_of_an_end),
-    (breaking_off, told_of_an_early_end),
-    (resetting, told_of_a_reset),
+    (silent, classes_of_silence),
+    (dripping, classes_of_slow_bytes),
+    (endless, classes_of_an_endless_answer),
+    (garbage, classes_of_garbage),
+    (garbage_and_an_end, classes_of_garbage_and_an_end),
+    (http_400, classes_of_http),
+    (leaving, classes_of_an_end),
+    (breaking_off, classes_of_an_early_end),
+    (resetting, classes_of_a_reset),
 ]
 
 

@@ -22,11 +22,11 @@ from tests.support.peers.kind_forms import (
     V6,
     Form,
     Stream,
+    classes_of_an_end,
     judged,
     leaving,
     playing,
     run_form,
-    told_of_an_end,
 )
 from tests.support.peers.servers import Names, Prober
 
@@ -41,7 +41,7 @@ async def test_every_type_accepts_every_spelling_of_a_host(
     wrong: list[str] = []
     for form in FORMS:
         async with playing(form, leaving, authority, HOST if host == IDN else V6) as port:
-            wrong += await judged(prober, form, port, told_of_an_end(form), host)
+            wrong += await judged(prober, form, port, classes_of_an_end(form), host)
     assert not wrong, "\n".join(wrong)
 
 

@@ -415,17 +415,17 @@ def test_unknown_fields_are_skipped(status: int, other: bytes) -> None:
 
 
 def test_invalid_definitions_are_refused(authority: trustme.CA) -> None:
-    def told(**config: object) -> list[str]:
+    def faulty_fields(**config: object) -> list[str]:
         return [f.field for f in validate("grpc", "shop.example:50051", None, config, [])]
 
     chain, _ = pems(authority.issue_cert("a.example"))
-    assert told(service="shop", tls="true", authority="shop.example:443") == []
-    assert told(tls=True, client_cert=chain, client_key_ref="key") == []
-    assert told(authority="a b") == ["config.authority"]
-    assert told(tls=True, client_cert="x", client_key_ref="key") == ["config.client_cert"]
-    assert told(tls=True, client_cert=chain) == ["config.client_key_ref"]
-    assert told(tls=True, client_key_ref="key") == ["config.client_cert"]
-    assert told(client_cert=chain, client_key_ref="key") == ["config.tls"]
+    assert faulty_fields(service="shop", tls="true", authority="shop.example:443") == []
+    assert faulty_fields(tls=True, client_cert=chain, client_key_ref="key") == []
+    assert faulty_fields(authority="a b") == ["config.authority"]
+    assert faulty_fields(tls=True, client_cert="x", client_key_ref="key") == ["config.client_cert"]
+    assert faulty_fields(tls=True, client_cert=chain) == ["config.client_key_ref"]
+    assert faulty_fields(tls=True, client_key_ref="key") == ["config.client_cert"]
+    assert faulty_fields(client_cert=chain, client_key_ref="key") == ["config.tls"]
 
 
 async def test_a_run_cancelled_after_connecting_has_no_result(

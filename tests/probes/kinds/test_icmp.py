@@ -323,13 +323,13 @@ async def test_a_missing_route_is_a_local_failure(net: Net) -> None:
 
 
 def test_invalid_definitions_are_refused() -> None:
-    def told(target: str = "gw.example", **config: object) -> list[str]:
+    def faulty_fields(target: str = "gw.example", **config: object) -> list[str]:
         return [f.field for f in validate("icmp", target, None, config, [])]
 
-    assert told(count="20", max_loss=99) == []
-    assert told("gw.example:80") == ["target"]
-    assert told(count=0) == told(count=21) == ["config.count"]
-    assert told(max_loss=100) == told(max_loss=-1) == ["config.max_loss"]
+    assert faulty_fields(count="20", max_loss=99) == []
+    assert faulty_fields("gw.example:80") == ["target"]
+    assert faulty_fields(count=0) == faulty_fields(count=21) == ["config.count"]
+    assert faulty_fields(max_loss=100) == faulty_fields(max_loss=-1) == ["config.max_loss"]
 
 
 async def test_a_run_cancelled_at_its_start_has_no_result(prober: Prober) -> None:

@@ -27,20 +27,20 @@ def down(failure: FailureClass) -> str:
     return message(failure, HOST)
 
 
-def said(kind: bytes, body: bytes = b"") -> bytes:
+def encoded(kind: bytes, body: bytes = b"") -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
 
 
-OK, READY = said(b"R", struct.pack("!i", 0)), said(b"Z", b"I")
-BEGUN = said(b"C", b"BEGIN\x00") + said(b"Z", b"T")
-ENDED = said(b"C", b"ROLLBACK\x00") + READY
-COLUMN = said(b"T", b"\x00\x01n\x00" + bytes(6) + struct.pack("!ihih", 23, 4, -1, 0))
-CLEAR = said(b"R", struct.pack("!i", 3))
-SASL = said(b"R", struct.pack("!i", 10) + b"SCRAM-SHA-256\x00\x00")
+OK, READY = encoded(b"R", struct.pack("!i", 0)), encoded(b"Z", b"I")
+BEGUN = encoded(b"C", b"BEGIN\x00") + encoded(b"Z", b"T")
+ENDED = encoded(b"C", b"ROLLBACK\x00") + READY
+COLUMN = encoded(b"T", b"\x00\x01n\x00" + bytes(6) + struct.pack("!ihih", 23, 4, -1, 0))
+CLEAR = encoded(b"R", struct.pack("!i", 3))
+SASL = encoded(b"R", struct.pack("!i", 10) + b"SCRAM-SHA-256\x00\x00")
 
 
 def refusing(state: bytes) -> bytes:
-    return said(b"E", b"SFATAL\x00C" + state + b"\x00Msecret text\x00\x00")
+    return encoded(b"E", b"SFATAL\x00C" + state + b"\x00Msecret text\x00\x00")
 
 
 @pytest.mark.parametrize(
@@ -50,29 +50,29 @@ def refusing(state: bytes) -> bytes:
         ([b"\x00\x00\x00\x00\x00\x00\x00\x00\x00"], FailureClass.PROTOCOL_ERROR),
         ([b""], FailureClass.PROTOCOL_ERROR),
         ([OK[:-1]], FailureClass.PROTOCOL_ERROR),
-        ([said(b"R", b"\x00")], FailureClass.PROTOCOL_ERROR),
+        ([encoded(b"R", b"\x00")], FailureClass.PROTOCOL_ERROR),
         ([READY], FailureClass.PROTOCOL_ERROR),
-        ([said(b"R", struct.pack("!i", 7))], FailureClass.AUTH_FAILED),
+        ([encoded(b"R", struct.pack("!i", 7))], FailureClass.AUTH_FAILED),
         ([CLEAR], FailureClass.AUTH_FAILED),
-        ([said(b"R", struct.pack("!i", 10) + b"OAUTHBEARER\x00\x00")], FailureClass.AUTH_FAILED),
+        ([encoded(b"R", struct.pack("!i", 10) + b"OAUTHBEARER\x00\x00")], FailureClass.AUTH_FAILED),
         ([SASL, OK + READY], FailureClass.PROTOCOL_ERROR),
         (
-            [SASL, said(b"R", struct.pack("!i", 11) + b"r=x,s=eA==,i=1")],
+            [SASL, encoded(b"R", struct.pack("!i", 11) + b"r=x,s=eA==,i=1")],
             FailureClass.PROTOCOL_ERROR,
         ),
         ([refusing(b"28P01")], FailureClass.AUTH_FAILED),
         ([refusing(b"57P03")], FailureClass.PROTOCOL_ERROR),
         ([refusing(b"53300")], FailureClass.PROTOCOL_ERROR),
-        ([said(b"E", b"")], FailureClass.PROTOCOL_ERROR),
-        ([said(b"N", b"hello\x00") * 30_000], FailureClass.RESPONSE_TOO_LARGE),
+        ([encoded(b"E", b"")], FailureClass.PROTOCOL_ERROR),
+        ([encoded(b"N", b"hello\x00") * 30_000], FailureClass.RESPONSE_TOO_LARGE),
         # The transaction did not begin: the client must send nothing further.
-        ([OK + READY, said(b"C", b"BEGIN\x00") + READY], FailureClass.PROTOCOL_ERROR),
+        ([OK + READY, encoded(b"C", b"BEGIN\x00") + READY], FailureClass.PROTOCOL_ERROR),
         ([OK + READY, BEGUN, COLUMN + READY + ENDED], FailureClass.CONDITION_FAILED),
         (
             [
                 OK + READY,
                 BEGUN,
-                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"7") + READY + ENDED,
+                COLUMN + encoded(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"7") + READY + ENDED,
             ],
             None,
         ),
@@ -80,7 +80,7 @@ def refusing(state: bytes) -> bytes:
             [
                 OK + READY,
                 BEGUN,
-                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"x") + READY,
+                COLUMN + encoded(b"D", b"\x00\x01" + struct.pack("!i", 1) + b"x") + READY,
             ],
             FailureClass.PROTOCOL_ERROR,
         ),
@@ -88,16 +88,20 @@ def refusing(state: bytes) -> bytes:
             [
                 OK + READY,
                 BEGUN,
-                COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", 9) + b"x") + READY,
+                COLUMN + encoded(b"D", b"\x00\x01" + struct.pack("!i", 9) + b"x") + READY,
             ],
             FailureClass.PROTOCOL_ERROR,
         ),
         (
-            [OK + READY, BEGUN, COLUMN + said(b"D", b"\x00\x01" + struct.pack("!i", -7)) + READY],
+            [
+                OK + READY,
+                BEGUN,
+                COLUMN + encoded(b"D", b"\x00\x01" + struct.pack("!i", -7)) + READY,
+            ],
             FailureClass.PROTOCOL_ERROR,
         ),
-        ([OK + READY, BEGUN, COLUMN + said(b"D", b"\x00") + READY], FailureClass.PROTOCOL_ERROR),
-        ([OK + READY, BEGUN, said(b"T", b"\x00\x01n") + READY], FailureClass.PROTOCOL_ERROR),
+        ([OK + READY, BEGUN, COLUMN + encoded(b"D", b"\x00") + READY], FailureClass.PROTOCOL_ERROR),
+        ([OK + READY, BEGUN, encoded(b"T", b"\x00\x01n") + READY], FailureClass.PROTOCOL_ERROR),
         ([OK + READY, BEGUN, COLUMN + b"D\x7f\xff\xff\xff"], FailureClass.RESPONSE_TOO_LARGE),
         ([OK + READY, BEGUN, COLUMN + refusing(b"57014")], FailureClass.TIMEOUT),
     ],
@@ -157,7 +161,7 @@ async def test_without_the_required_tls_nothing_is_sent(
 @given(
     st.lists(
         st.tuples(st.sampled_from(b"RSKZTDCENsIGHW1"), st.binary(max_size=40)).map(
-            lambda pair: said(bytes([pair[0]]), pair[1])
+            lambda pair: encoded(bytes([pair[0]]), pair[1])
         )
         | st.sampled_from([OK, READY, BEGUN, COLUMN, SASL])
         | st.binary(max_size=20),
@@ -193,7 +197,7 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
 
     async def dripping(stream: trio.SocketStream) -> None:
         while True:
-            await stream.send_all(said(b"N", b"x"))
+            await stream.send_all(encoded(b"N", b"x"))
             await trio.sleep(0.05)
 
     for handler, failure in (

@@ -191,7 +191,7 @@ async def test_cancelled_runs_leave_nothing_open(
 # Other peers.
 
 
-def told(result_type: object, result: object) -> bytes:
+def response_of(result_type: object, result: object) -> bytes:
     data = {"resultType": result_type, "result": result}
     return json.dumps({"status": "success", "data": data}).encode()
 
@@ -203,18 +203,18 @@ def samples(count: int) -> list[object]:
 @pytest.mark.parametrize(
     ("body", "failure"),
     [
-        (told("vector", samples(VALUES_MOST)), None),
-        (told("vector", samples(VALUES_MOST + 1)), FailureClass.RESPONSE_TOO_LARGE),
-        (told("vector", [{}] * 20_000), FailureClass.RESPONSE_TOO_LARGE),
-        (told("vector", [{"values": [[]] * 20_000}]), FailureClass.RESPONSE_TOO_LARGE),
-        (told("vector", []), FailureClass.CONDITION_FAILED),
-        (told("scalar", [1, "5"])[:-1] + b',"warnings":["some are missing"]}', None),
-        (told("scalar", [1, 5]), FailureClass.PROTOCOL_ERROR),
-        (told("scalar", [1]), FailureClass.PROTOCOL_ERROR),
-        (told("scalar", [1, "five"]), FailureClass.PROTOCOL_ERROR),
-        (told("vector", {"value": [1, "5"]}), FailureClass.PROTOCOL_ERROR),
-        (told("streams", []), FailureClass.PROTOCOL_ERROR),
-        (told(None, []), FailureClass.PROTOCOL_ERROR),
+        (response_of("vector", samples(VALUES_MOST)), None),
+        (response_of("vector", samples(VALUES_MOST + 1)), FailureClass.RESPONSE_TOO_LARGE),
+        (response_of("vector", [{}] * 20_000), FailureClass.RESPONSE_TOO_LARGE),
+        (response_of("vector", [{"values": [[]] * 20_000}]), FailureClass.RESPONSE_TOO_LARGE),
+        (response_of("vector", []), FailureClass.CONDITION_FAILED),
+        (response_of("scalar", [1, "5"])[:-1] + b',"warnings":["some are missing"]}', None),
+        (response_of("scalar", [1, 5]), FailureClass.PROTOCOL_ERROR),
+        (response_of("scalar", [1]), FailureClass.PROTOCOL_ERROR),
+        (response_of("scalar", [1, "five"]), FailureClass.PROTOCOL_ERROR),
+        (response_of("vector", {"value": [1, "5"]}), FailureClass.PROTOCOL_ERROR),
+        (response_of("streams", []), FailureClass.PROTOCOL_ERROR),
+        (response_of(None, []), FailureClass.PROTOCOL_ERROR),
         (b'{"status":"error","errorType":"internal"}', FailureClass.PROTOCOL_ERROR),
         (b'{"status":"success"}', FailureClass.PROTOCOL_ERROR),
         (b"<html>Sign in</html>", FailureClass.PROTOCOL_ERROR),
@@ -233,7 +233,7 @@ async def test_malformed_answers_get_their_failure_class(
 
 
 async def test_a_histogram_is_a_sample_without_a_number(prober: Prober) -> None:
-    body = told("vector", [{"metric": {}, "histogram": [1, {"count": "5", "sum": "1"}]}])
+    body = response_of("vector", [{"metric": {}, "histogram": [1, {"count": "5", "sum": "1"}]}])
     async with serving(answering(answer(body))) as port:
         base = f"http://{HOST}:{port}"
         assert (await prober.check("promql", base, query="up")).outcome is RunOutcome.UP
@@ -253,7 +253,7 @@ async def test_a_histogram_is_a_sample_without_a_number(prober: Prober) -> None:
 async def test_an_error_status_is_the_code(
     prober: Prober, status: str, failure: FailureClass
 ) -> None:
-    async with serving(answering(answer(told("scalar", [1, "5"]), status))) as port:
+    async with serving(answering(answer(response_of("scalar", [1, "5"]), status))) as port:
         result = await prober.check("promql", f"http://{HOST}:{port}", query="up")
     assert (result.msg, result.code) == (down(failure), int(status[:3]))
 
@@ -266,7 +266,7 @@ async def test_redirects_keep_the_query_and_drop_credentials(
 
     async def final(stream: trio.SocketStream) -> None:
         heads.append(await read_head(stream))
-        await stream.send_all(answer(told("scalar", [1, "5"])))
+        await stream.send_all(answer(response_of("scalar", [1, "5"])))
 
     async with serving(final) as other:
 

@@ -30,31 +30,31 @@ def down(failure: FailureClass) -> str:
     return message(failure, HOST)
 
 
-def said(method: "frame.FrameTypes", channel: int = 0) -> bytes:
+def wire(method: "frame.FrameTypes", channel: int = 0) -> bytes:
     return frame.marshal(method, channel)
 
 
-START = said(
+START = wire(
     commands.Connection.Start(
         server_properties={"product": "RabbitMQ", "capabilities": {"basic.nack": True}},
         mechanisms="AMQPLAIN PLAIN",
     )
 )
-TUNE = said(commands.Connection.Tune(2_047, 131_072, 60))
-OPEN_OK = said(commands.Connection.OpenOk())
-CHANNEL_OK = said(commands.Channel.OpenOk(), 1)
-DECLARED = said(commands.Queue.DeclareOk("jobs", 3, 0), 1)
-CLOSE_OK = said(commands.Connection.CloseOk())
+TUNE = wire(commands.Connection.Tune(2_047, 131_072, 60))
+OPEN_OK = wire(commands.Connection.OpenOk())
+CHANNEL_OK = wire(commands.Channel.OpenOk(), 1)
+DECLARED = wire(commands.Queue.DeclareOk("jobs", 3, 0), 1)
+CLOSE_OK = wire(commands.Connection.CloseOk())
 HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 LOGIN = [START, TUNE, OPEN_OK]
 
 
 def closing(code: int) -> bytes:
-    return said(commands.Connection.Close(code, "secret text", 0, 0))
+    return wire(commands.Connection.Close(code, "secret text", 0, 0))
 
 
 def closing_channel(code: int) -> bytes:
-    return said(commands.Channel.Close(code, "secret text", 50, 10), 1)
+    return wire(commands.Channel.Close(code, "secret text", 50, 10), 1)
 
 
 def raw(channel: int, payload: bytes) -> bytes:
@@ -161,7 +161,7 @@ async def test_another_codec_reads_the_sent_methods(prober: Prober) -> None:
         ([started(b"\x00T" + b"\xff" * 8)], FailureClass.PROTOCOL_ERROR, None),
         ([TUNE], FailureClass.PROTOCOL_ERROR, None),
         ([HEARTBEAT * 40_000], FailureClass.RESPONSE_TOO_LARGE, None),
-        ([said(commands.Connection.Start(mechanisms="EXTERNAL"))], FailureClass.AUTH_FAILED, None),
+        ([wire(commands.Connection.Start(mechanisms="EXTERNAL"))], FailureClass.AUTH_FAILED, None),
         ([START], FailureClass.PROTOCOL_ERROR, None),
         ([START, closing(403)], FailureClass.AUTH_FAILED, 403),
         ([START, raw(0, b"\x00\x0a\x00\x1e")], FailureClass.PROTOCOL_ERROR, None),
@@ -216,7 +216,7 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
             await stream.send_all(HEARTBEAT)
             await trio.sleep(0.05)
 
-    async def never_saying_goodbye(stream: trio.SocketStream) -> None:
+    async def without_close_ok(stream: trio.SocketStream) -> None:
         await Peer(*LOGIN)(stream)
 
     handlers: list[tuple[Callable[[trio.SocketStream], Awaitable[None]], FailureClass]] = [
@@ -228,7 +228,7 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
         async with serving(handler) as port:
             result = await prober.check("rabbitmq", f"{HOST}:{port}", timeout_seconds=1, **WATCHER)
         assert result.msg == down(failure), handler
-    async with serving(never_saying_goodbye) as port:
+    async with serving(without_close_ok) as port:
         result = await prober.check("rabbitmq", f"{HOST}:{port}", **WATCHER)
     assert result.msg == ""
 

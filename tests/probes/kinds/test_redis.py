@@ -248,11 +248,11 @@ async def test_silence_and_slow_bytes_are_a_timeout(prober: Prober) -> None:
 
 
 def test_invalid_definitions_are_refused() -> None:
-    def told(**config: object) -> list[str]:
+    def faulty_fields(**config: object) -> list[str]:
         return [f.field for f in validate("redis", "cache.example:6379", None, config, [])]
 
-    assert told(database="3", tls="true", key="a b") == []
-    assert told(username="app", password_ref="redis") == []
-    assert told(username="app") == ["config.password"]
-    assert told(database=-1) == ["config.database"]
-    assert told(key="a\r\nb") == ["config.key"]
+    assert faulty_fields(database="3", tls="true", key="a b") == []
+    assert faulty_fields(username="app", password_ref="redis") == []
+    assert faulty_fields(username="app") == ["config.password"]
+    assert faulty_fields(database=-1) == ["config.database"]
+    assert faulty_fields(key="a\r\nb") == ["config.key"]

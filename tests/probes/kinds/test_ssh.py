@@ -257,7 +257,7 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, sshd: Sshd) -> 
 # Other peers.
 
 
-def saying(*pieces: bytes, then: str = "wait") -> Handler:
+def sending(*pieces: bytes, then: str = "wait") -> Handler:
     async def handle(stream: trio.SocketStream) -> None:
         for piece in pieces:
             await stream.send_all(piece)
@@ -281,18 +281,18 @@ HELLO = b"SSH-2.0-OpenSSH_9.2\r\n"
 @pytest.mark.parametrize(
     ("handler", "failure"),
     [
-        (saying(HELLO), None),
-        (saying(b"SSH-1.99-Cisco\n"), None),
-        (saying(b"This is ours.\r\nGo away.\r\n" + HELLO), None),
-        (saying(b"SSH-1.5-old\r\n"), FailureClass.PROTOCOL_ERROR),
-        (saying(b"SSH-2.0-" + b"x" * 300 + b"\r\n"), FailureClass.PROTOCOL_ERROR),
-        (saying(b"220 mail.example ESMTP\r\n"), FailureClass.PROTOCOL_ERROR),
-        (saying(b"Exceeded MaxStartups\r\n", then="end"), FailureClass.PROTOCOL_ERROR),
-        (saying(then="end"), FailureClass.PROTOCOL_ERROR),
-        (saying(b"x" * 20_000), FailureClass.RESPONSE_TOO_LARGE),
-        (saying(b"x\r\n" * 9_000), FailureClass.RESPONSE_TOO_LARGE),
-        (saying(), FailureClass.TIMEOUT),
-        (saying(b"SSH-"), FailureClass.TIMEOUT),
+        (sending(HELLO), None),
+        (sending(b"SSH-1.99-Cisco\n"), None),
+        (sending(b"This is ours.\r\nGo away.\r\n" + HELLO), None),
+        (sending(b"SSH-1.5-old\r\n"), FailureClass.PROTOCOL_ERROR),
+        (sending(b"SSH-2.0-" + b"x" * 300 + b"\r\n"), FailureClass.PROTOCOL_ERROR),
+        (sending(b"220 mail.example ESMTP\r\n"), FailureClass.PROTOCOL_ERROR),
+        (sending(b"Exceeded MaxStartups\r\n", then="end"), FailureClass.PROTOCOL_ERROR),
+        (sending(then="end"), FailureClass.PROTOCOL_ERROR),
+        (sending(b"x" * 20_000), FailureClass.RESPONSE_TOO_LARGE),
+        (sending(b"x\r\n" * 9_000), FailureClass.RESPONSE_TOO_LARGE),
+        (sending(), FailureClass.TIMEOUT),
+        (sending(b"SSH-"), FailureClass.TIMEOUT),
     ],
 )
 async def test_greetings_get_their_failure_class(
@@ -306,15 +306,15 @@ async def test_greetings_get_their_failure_class(
 @pytest.mark.parametrize(
     ("handler", "failure"),
     [
-        (saying(), FailureClass.TIMEOUT),
-        (saying(HELLO), FailureClass.TIMEOUT),
-        (saying(HELLO, b"\x00\x00\x00\x0c\x04"), FailureClass.TIMEOUT),
-        (saying(then="end"), FailureClass.PROTOCOL_ERROR),
-        (saying(HELLO, then="end"), FailureClass.PROTOCOL_ERROR),
-        (saying(HELLO, b"\xff" * 4_000), FailureClass.PROTOCOL_ERROR),
-        (saying(b"HTTP/1.1 400 Bad Request\r\n\r\n", then="end"), FailureClass.PROTOCOL_ERROR),
-        (saying(b"x" * 70_000), FailureClass.PROTOCOL_ERROR),
-        (saying(HELLO, then="reset"), FailureClass.CONNECT_ERROR),
+        (sending(), FailureClass.TIMEOUT),
+        (sending(HELLO), FailureClass.TIMEOUT),
+        (sending(HELLO, b"\x00\x00\x00\x0c\x04"), FailureClass.TIMEOUT),
+        (sending(then="end"), FailureClass.PROTOCOL_ERROR),
+        (sending(HELLO, then="end"), FailureClass.PROTOCOL_ERROR),
+        (sending(HELLO, b"\xff" * 4_000), FailureClass.PROTOCOL_ERROR),
+        (sending(b"HTTP/1.1 400 Bad Request\r\n\r\n", then="end"), FailureClass.PROTOCOL_ERROR),
+        (sending(b"x" * 70_000), FailureClass.PROTOCOL_ERROR),
+        (sending(HELLO, then="reset"), FailureClass.CONNECT_ERROR),
     ],
 )
 async def test_failed_key_exchanges_and_logins_get_their_failure_class(
@@ -354,7 +354,7 @@ def test_arbitrary_packets_are_no_probe_bug(payloads: list[bytes]) -> None:
         said = [HELLO, *map(_packet, payloads)]
         async with trio.open_nursery() as nursery:
             await nursery.start(reach.lag.watch)
-            async with serving(saying(*said, then="end")) as port:
+            async with serving(sending(*said, then="end")) as port:
                 for config in ({"host_key_sha256": "SHA256:" + "A" * 43}, login):
                     target = f"{HOST}:{port}"
                     result = await Prober(reach).check("ssh", target, timeout_seconds=1, **config)
@@ -393,7 +393,7 @@ async def test_invalid_key_numbers_are_a_target_failure(
     prober: Prober, offer: bytes, reply: bytes
 ) -> None:
     login = {"username": USER, "password_ref": "ssh", "secrets": {"password": PASSWORD}}
-    async with serving(saying(HELLO, _packet(offer), _packet(reply))) as port:
+    async with serving(sending(HELLO, _packet(offer), _packet(reply))) as port:
         for config in ({"host_key_sha256": "SHA256:" + "A" * 43}, login):
             result = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=1, **config)
             assert result.msg == down(FailureClass.PROTOCOL_ERROR), result.bug
@@ -419,15 +419,17 @@ async def test_closed_ports_and_forbidden_addresses_get_their_class(prober: Prob
 
 
 def test_invalid_definitions_are_refused() -> None:
-    def told(**config: object) -> list[str]:
+    def faulty_fields(**config: object) -> list[str]:
         return [f.field for f in validate("ssh", "box.example:22", None, config, [])]
 
-    assert told() == []
-    assert told(host_key_sha256="SHA256:" + "b" * 43) == []
-    assert told(username="a", private_key_ref="key", command="uptime") == []
-    assert told(username="a", password_ref="word") == []
-    assert told(host_key_sha256="MD5:aa:bb") == ["config.host_key_sha256"]
-    assert told(username="a") == ["config.password_ref"]
-    assert told(username="a", password_ref="p", private_key_ref="k") == ["config.password_ref"]
-    assert told(command="uptime") == ["config.username"]
-    assert told(password_ref="p") == ["config.username"]
+    assert faulty_fields() == []
+    assert faulty_fields(host_key_sha256="SHA256:" + "b" * 43) == []
+    assert faulty_fields(username="a", private_key_ref="key", command="uptime") == []
+    assert faulty_fields(username="a", password_ref="word") == []
+    assert faulty_fields(host_key_sha256="MD5:aa:bb") == ["config.host_key_sha256"]
+    assert faulty_fields(username="a") == ["config.password_ref"]
+    assert faulty_fields(username="a", password_ref="p", private_key_ref="k") == [
+        "config.password_ref"
+    ]
+    assert faulty_fields(command="uptime") == ["config.username"]
+    assert faulty_fields(password_ref="p") == ["config.username"]

@@ -85,7 +85,7 @@ async def _more(stream: trio.SocketStream) -> bytes:
     return bytes(data)
 
 
-async def _say_nothing(_stream: trio.SocketStream) -> None:
+async def _stay_silent(_stream: trio.SocketStream) -> None:
     await trio.sleep_forever()
 
 
@@ -292,7 +292,7 @@ async def test_another_origin_gets_no_secrets_variables_or_cookies(
 
 
 async def test_an_unanswered_step_times_out_and_is_named(prober: Prober, shop: Shop) -> None:
-    async with serving(_say_nothing) as silent:
+    async with serving(_stay_silent) as silent:
         result = await played(
             prober, login(shop), {"url": f"http://{HOST}:{silent}/"}, timeout_seconds=1
         )

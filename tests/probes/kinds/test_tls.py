@@ -32,7 +32,7 @@ async def nothing_first(stream: trio.SocketStream) -> None:
     """TLS from the first byte."""
 
 
-async def heard(stream: trio.SocketStream, expected: bytes) -> None:
+async def read_expected(stream: trio.SocketStream, expected: bytes) -> None:
     """Reads exactly the expected bytes."""
     got = b""
     while len(got) < len(expected):
@@ -45,20 +45,20 @@ async def heard(stream: trio.SocketStream, expected: bytes) -> None:
 
 async def smtp(stream: trio.SocketStream) -> None:
     await stream.send_all(b"220-mail.example\r\n220 ESMTP\r\n")
-    await heard(stream, b"EHLO [127.0.0.1]\r\n")
+    await read_expected(stream, b"EHLO [127.0.0.1]\r\n")
     await stream.send_all(b"250-mail.example\r\n250-SIZE 1000\r\n250 StartTLS\r\n")
-    await heard(stream, b"STARTTLS\r\n")
+    await read_expected(stream, b"STARTTLS\r\n")
     await stream.send_all(b"220 go ahead\r\n")
 
 
 async def imap(stream: trio.SocketStream) -> None:
     await stream.send_all(b"* OK [CAPABILITY IMAP4rev2 STARTTLS] ready\r\n")
-    await heard(stream, b"a1 STARTTLS\r\n")
+    await read_expected(stream, b"a1 STARTTLS\r\n")
     await stream.send_all(b"* CAPABILITY IMAP4rev2\r\na1 OK begin\r\n")
 
 
 async def postgres(stream: trio.SocketStream) -> None:
-    await heard(stream, bytes([0, 0, 0, 8, 4, 210, 22, 47]))
+    await read_expected(stream, bytes([0, 0, 0, 8, 4, 210, 22, 47]))
     await stream.send_all(b"S")
 
 
@@ -242,10 +242,10 @@ async def test_cancelled_runs_leave_nothing_open(prober: Prober, authority: trus
 
 
 def test_invalid_definitions_are_refused() -> None:
-    def told(**config: object) -> list[str]:
+    def faulty_fields(**config: object) -> list[str]:
         return [f.field for f in validate("tls", "app.example:443", None, config, [])]
 
-    assert told(server_name="other.example", warn_days="30", starttls="imap") == []
-    assert told(server_name="a b") == ["config.server_name"]
-    assert told(warn_days=-1) == ["config.warn_days"]
-    assert told(starttls="pop3") == ["config.starttls"]
+    assert faulty_fields(server_name="other.example", warn_days="30", starttls="imap") == []
+    assert faulty_fields(server_name="a b") == ["config.server_name"]
+    assert faulty_fields(warn_days=-1) == ["config.warn_days"]
+    assert faulty_fields(starttls="pop3") == ["config.starttls"]

@@ -354,11 +354,11 @@ def test_arbitrary_frames_are_no_probe_bug(said: bytes) -> None:
 
 
 def test_invalid_definitions_are_refused() -> None:
-    def told(target: str = "wss://a.example/live", **config: object) -> list[str]:
+    def faulty_fields(target: str = "wss://a.example/live", **config: object) -> list[str]:
         return [f.field for f in validate("websocket", target, None, config, [])]
 
-    assert told(send="a\nb", subprotocol="graphql-transport-ws") == []
-    assert told("https://a.example") == ["target"]
-    assert told(subprotocol="a, b") == ["config.subprotocol"]
-    assert told(headers={"Sec-WebSocket-Key": "x"}) == ["config.headers"]
-    assert told(headers={"Upgrade": "x"}) == ["config.headers"]
+    assert faulty_fields(send="a\nb", subprotocol="graphql-transport-ws") == []
+    assert faulty_fields("https://a.example") == ["target"]
+    assert faulty_fields(subprotocol="a, b") == ["config.subprotocol"]
+    assert faulty_fields(headers={"Sec-WebSocket-Key": "x"}) == ["config.headers"]
+    assert faulty_fields(headers={"Upgrade": "x"}) == ["config.headers"]

@@ -34,7 +34,7 @@ async def reach() -> AsyncIterator[Egress]:
         nursery.cancel_scope.cancel()
 
 
-class Says:
+class ScriptedServer:
     """A server with one fixed reply, which records the requests."""
 
     def __init__(self, body: bytes, status: str = "200 OK") -> None:
@@ -62,7 +62,7 @@ def document(port: int, **changed: Any) -> bytes:
 
 async def found(reach: Egress, **changed: Any) -> Metadata | str:
     """Returns the metadata, or the reason code of its refusal."""
-    says = Says(b"")
+    says = ScriptedServer(b"")
     async with serving(says) as port:
         says.body = document(port, **changed)
         try:
@@ -114,7 +114,7 @@ async def test_metadata_is_read(reach: Egress) -> None:
 async def test_an_invalid_response_has_a_reason(
     reach: Egress, body: bytes, status: str, reason: str
 ) -> None:
-    async with serving(Says(body, status)) as port:
+    async with serving(ScriptedServer(body, status)) as port:
         with pytest.raises(ProviderFault) as caught:
             await discover(reach, f"http://127.0.0.1:{port}")
     assert caught.value.reason == reason
@@ -149,7 +149,7 @@ def metadata_at(port: int, **given: Any) -> Metadata:
 
 @pytest.mark.parametrize("keys", [b'{"keys": 7}', b'{"keys": [7]}', b"{}"])
 async def test_malformed_keys_are_refused(reach: Egress, keys: bytes) -> None:
-    async with serving(Says(keys)) as port:
+    async with serving(ScriptedServer(keys)) as port:
         with pytest.raises(ProviderFault, match="bad_keys"):
             await fetch_keys(reach, metadata_at(port))
 
@@ -158,7 +158,7 @@ CLIENT = Client(id="a client", secret="s:%+", redirect_url="https://up.test/auth
 
 
 async def test_the_client_authenticates_with_a_supported_method(reach: Egress) -> None:
-    says = Says(b'{"id_token": "a.b.c", "access_token": "t"}')
+    says = ScriptedServer(b'{"id_token": "a.b.c", "access_token": "t"}')
     async with serving(says) as port:
         basic = await redeem(reach, metadata_at(port), CLIENT, "c", "v")
         posted = metadata_at(port, token_methods=("client_secret_post",))
@@ -177,7 +177,7 @@ async def test_the_client_authenticates_with_a_supported_method(reach: Egress) -
 
 
 async def test_a_response_without_an_id_token_is_refused(reach: Egress) -> None:
-    async with serving(Says(b'{"access_token": "t"}')) as port:
+    async with serving(ScriptedServer(b'{"access_token": "t"}')) as port:
         with pytest.raises(ProviderFault, match="no_id_token"):
             await redeem(reach, metadata_at(port), CLIENT, "c", "v")
 

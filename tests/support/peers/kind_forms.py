@@ -119,21 +119,21 @@ FORMS = [
 # Peers, and the failure classes of their ends.
 
 
-async def hear(form: Form, stream: Stream) -> None:
+async def read_request(form: Form, stream: Stream) -> None:
     """Reads what the probe has sent; otherwise closing the socket would cause a reset."""
     if not form.listens_first:
         await stream.receive_some(65_536)
 
 
 async def leaving(form: Form, stream: Stream) -> None:
-    await hear(form, stream)
+    await read_request(form, stream)
 
 
 def otherwise(form: Form, *classes: FailureClass) -> set[FailureClass]:
     return {TLS} if form.begins_with_tls else {*classes, *form.also}
 
 
-def told_of_an_end(form: Form) -> set[FailureClass]:
+def classes_of_an_end(form: Form) -> set[FailureClass]:
     return otherwise(form, PROTOCOL, CONNECT_ERROR)
 
 
