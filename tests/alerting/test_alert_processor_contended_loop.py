@@ -95,7 +95,7 @@ async def test_a_deleted_monitor_leaves_no_status_change(story: Story) -> None:
     assert await story.world.rows("select from status_changes") == []
 
 
-async def test_deferred_monitors_do_not_starve_others(
+async def test_failing_monitors_do_not_starve_others(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(6)]

@@ -182,7 +182,9 @@ async def test_a_page_of_a_paused_member_does_not_count_for_the_service(
 async def test_a_member_pages_itself_if_its_service_cannot(
     story: Speaking,
 ) -> None:
-    """The episode was adopted for a member that recovered and is not known to be down since."""
+    """The episode was adopted for a member that recovered, and the service is not known to be down
+    since.
+    """
     rows = [await story.world.monitor(name=f"M{n}") for n in range(3)]
     one, other, unseen = rows
     await story.channel("own", *rows)

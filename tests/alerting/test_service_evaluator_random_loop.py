@@ -60,7 +60,7 @@ class Play:
         if chance.random() < 0.03:
             self.story.dead = not self.story.dead
         await self.pass_time()
-        await self.expect_nobody_is_in_the_dark()
+        await self.expect_no_silent_outage()
 
     async def pass_time(self) -> None:
         now = Instant(self.story.world.now + self.chance.randrange(10, 31) * SECOND)
@@ -75,7 +75,7 @@ class Play:
         if self.chance.random() < 0.8:
             await self.story.deliver()
 
-    async def expect_nobody_is_in_the_dark(self) -> None:
+    async def expect_no_silent_outage(self) -> None:
         """Checks that every long outage is announced, has an announced cause, or is tolerated by a
         healthy service.
         """

@@ -114,7 +114,7 @@ def test_an_epoch_begins_only_at_a_change(
 
 
 @given(_revisions())
-def test_the_later_of_two_concurrent_revisions_governs(
+def test_the_later_of_two_revisions_with_one_start_governs(
     revisions: list[Revision],
 ) -> None:
     found = governed(revisions)

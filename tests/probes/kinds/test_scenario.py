@@ -164,7 +164,7 @@ def faults(**config: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("depth", [*range(50, 70), *range(880, 1_010, 3), 50_000])
-def test_the_depth_limit_applies_to_text_and_objects(depth: int) -> None:
+def test_the_depth_limit_of_a_scenario_text(depth: int) -> None:
     body = "[" * depth + "]" * depth
     text = f'{{"steps": [{{"url": "http://a/", "method": "POST", "body": {body}}}]}}'
     # The document, its steps and the step are three levels.
