@@ -115,20 +115,21 @@ class AddIncidentUpdate(RequestSchema, frozen=True, kw_only=True):
 
 
 class Postmortem(Schema, frozen=True, kw_only=True):
-    """`author` is the user who published the postmortem."""
+    """`author` is the user who wrote it first. It is public only if it is published."""
 
     id: UUID
     incident_id: UUID
     body: str
     declaration_revision: int | UnsetType = UNSET
     author: str | UnsetType = UNSET
-    published_at: InstantText
+    published: bool
+    published_at: InstantText | UnsetType = UNSET
     created_at: InstantText
     updated_at: InstantText
 
 
 class PutPostmortem(RequestSchema, frozen=True, kw_only=True):
-    """Postmortem to publish.
+    """Postmortem to write. Status pages, feeds and the Statuspage format show it if `published`.
 
     `declaration_revision` was in effect during the incident. It is required if the incident has a
     service.
@@ -136,6 +137,7 @@ class PutPostmortem(RequestSchema, frozen=True, kw_only=True):
 
     body: Annotated[str, Meta(max_length=POSTMORTEM_LONGEST)]
     declaration_revision: int | UnsetType = UNSET
+    published: bool = False
 
 
 # No limit per value, as labels can be long. The limit of the body bounds them.

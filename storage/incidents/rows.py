@@ -61,12 +61,16 @@ OWN_CHANNELS: Final = 0
 
 
 class PostmortemRow(msgspec.Struct, frozen=True):
-    """Postmortem of an incident. `author_label` names the user who published it."""
+    """Postmortem of an incident. `author_label` names the user who wrote it first.
+
+    `published_at` counts only if it is published.
+    """
 
     uid: UUID
     body: str
     declaration_revision: int | None
     author_label: str
+    published: bool
     published_at: Instant
     created_at: Instant
     updated_at: Instant

@@ -165,7 +165,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
     await send(api, path, act="note", **{"for": "all"}, body="Seen.", public="true")
     await send(api, path, act="note", **{"for": "all"}, body="Unseen.")
     assert (await updates(api, uid))[-2:] == [(None, "Seen.", True), (None, "Unseen.", False)]
-    assert "Publish postmortem" in text
+    assert "Save postmortem" in text
     await send(api, path, act="postmortem", body="It was DNS.\r\n\r\nAlways.")
     text = await seen(api, path)
     assert "It was DNS.\n\nAlways." in text
@@ -316,7 +316,8 @@ def test_at_night_on_a_phone_without_scripts_one_takes_it_up_and_ends_it(
     page.get_by_role("button", name="Post update").click()
     expect(page.get_by_role("main")).to_contain_text("Resolved after")
     page.get_by_label("What happened").fill("A switch died.")
-    page.get_by_role("button", name="Publish postmortem").click()
+    page.get_by_label("Publish").check()
+    page.get_by_role("button", name="Save postmortem").click()
     expect(page.get_by_role("main")).to_contain_text("Published")
     found = leadline.api("GET", f"/incidents/{made['id']}")
     assert (found["status"], found["seq"]) == ("resolved", 2)

@@ -146,7 +146,9 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> None:
             note = AddIncidentUpdate(body=typed.body, public=public)
             await _post_update(ask, note)
         case "postmortem":
-            await api.write_postmortem(replace(ask, body=PutPostmortem(body=typed.body)))
+            await api.write_postmortem(
+                replace(ask, body=PutPostmortem(body=typed.body, published=typed.public))
+            )
         case _:
             raise Problem("Unknown action")
 
@@ -278,8 +280,11 @@ def _edited(postmortem: PostmortemRow | None, now: Instant) -> str:
     if postmortem is None:
         return ""
     by = f" by {postmortem.author_label}" if postmortem.author_label else ""
-    text = f"Published {ago(postmortem.published_at, now).text}{by}"
-    if postmortem.updated_at != postmortem.published_at:
+    if postmortem.published:
+        text = f"Published {ago(postmortem.published_at, now).text}{by}"
+    else:
+        text = f"Not published, written {ago(postmortem.created_at, now).text}{by}"
+    if postmortem.updated_at not in (postmortem.published_at, postmortem.created_at):
         text += f", edited {ago(postmortem.updated_at, now).text}"
     return f"{text}."
 

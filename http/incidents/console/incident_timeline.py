@@ -51,10 +51,10 @@ def timeline(
             TimelineEvent(at, moment(at, now), "pending", "Acknowledged", who, took, None, 2)
         )
     if postmortem is not None:
-        at, who = postmortem.published_at, postmortem.author_label
-        events.append(
-            TimelineEvent(at, moment(at, now), "pending", "Postmortem published", who, "", None, 3)
-        )
+        at = postmortem.published_at if postmortem.published else postmortem.created_at
+        what = "Postmortem published" if postmortem.published else "Postmortem written"
+        who = postmortem.author_label
+        events.append(TimelineEvent(at, moment(at, now), "pending", what, who, "", None, 3))
     return sorted(events, key=lambda event: (event.at, event.rank), reverse=True)
 
 

@@ -66,7 +66,8 @@ def _postmortem_json(incident: IncidentRow, row: PostmortemRow) -> Postmortem:
         body=row.body,
         declaration_revision=known(row.declaration_revision),
         author=known(row.author_label or None),
-        published_at=to_text(row.published_at),
+        published=row.published,
+        published_at=to_text(row.published_at) if row.published else UNSET,
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
     )
@@ -171,7 +172,12 @@ async def write_postmortem(ask: Request) -> Postmortem:
     uid = ask.ids["incidentID"]
     async with ask.context.pool.transaction("put_postmortem") as tx:
         written = await put_postmortem(
-            tx, ask.who, uid, body.body, given(body.declaration_revision)
+            tx,
+            ask.who,
+            uid,
+            body.body,
+            given(body.declaration_revision),
+            published=body.published,
         )
         row = await select_incident(tx, uid)
         assert row is not None, "it is held"

@@ -16,8 +16,16 @@ import msgspec
 from markupsafe import Markup
 
 from ....storage.core.instant import Instant, to_datetime, to_text
-from ....storage.status_pages.rules.status_page import Incident, Page, Update
-from .page_text import FEED_ABOUT, IMPACT, INCIDENT_STATUS, exactly, incident_line, update_word
+from ....storage.status_pages.rules.status_page import Incident, Page
+from .page_text import (
+    FEED_ABOUT,
+    IMPACT,
+    INCIDENT_STATUS,
+    POSTMORTEM,
+    exactly,
+    incident_line,
+    update_word,
+)
 from .xml_text import legal
 
 JSON_VERSION: Final = "https://jsonfeed.org/version/1.1"
@@ -74,22 +82,34 @@ def _entry(incident: Incident) -> FeedEntry:
         title=legal(incident.title),
         status=INCIDENT_STATUS[incident.status],
         published=incident.started_at,
-        updated=incident.updated_at,
+        updated=_updated_at(incident),
         content=_content(incident),
     )
 
 
+def _updated_at(incident: Incident) -> Instant:
+    found = incident.postmortem
+    return incident.updated_at if found is None else max(incident.updated_at, found.updated_at)
+
+
 def _content(incident: Incident) -> str:
-    """Returns the status of the incident, then its updates, newest first."""
-    stands = Markup("<p>{}. {}.</p>").format(incident_line(incident), IMPACT[incident.impact])
-    return str(Markup("\n").join([stands, *map(_entry_text, reversed(incident.updates))]))
+    """Returns the status of the incident, its postmortem, then its updates, newest first."""
+    parts = [Markup("<p>{}. {}.</p>").format(incident_line(incident), IMPACT[incident.impact])]
+    found = incident.postmortem
+    if found is not None:
+        parts.append(_entry_text(POSTMORTEM, found.published_at, found.body))
+    parts += [
+        _entry_text(update_word(each.status), each.created_at, each.body)
+        for each in reversed(incident.updates)
+    ]
+    return str(Markup("\n").join(parts))
 
 
-def _entry_text(update: Update) -> Markup:
+def _entry_text(word: str, at: Instant, text: str) -> Markup:
     head = Markup('<p><strong>{}</strong>, <time datetime="{}">{}</time></p>').format(
-        update_word(update.status), to_text(update.created_at), exactly(update.created_at)
+        word, to_text(at), exactly(at)
     )
-    body = legal(update.body).strip()
+    body = legal(text).strip()
     if not body:
         return head
     return head + Markup("\n<p>{}</p>").format(Markup("<br>\n").join(body.split("\n")))

@@ -282,12 +282,15 @@ def _incident(one: Incident, now: Instant) -> PublicIncidentItem:
         )
         for update in reversed(one.updates)
     ]
+    if one.postmortem is not None:
+        at = Moment(*_moment(one.postmortem.published_at, now))
+        said.insert(0, UpdateItem(at, "up", words.POSTMORTEM, one.postmortem.body))
     return PublicIncidentItem(
         title=one.title,
         mark=mark,
         line=words.incident_line(one),
         began=Moment(*_moment(one.started_at, now)),
-        last=next((each.body for each in said if each.body), ""),
+        last=next((each.body for each in reversed(one.updates) if each.body), ""),
         updates=said,
     )
 

@@ -258,6 +258,9 @@ def open_mark(incident: Incident) -> str:
     return _IMPACT_MARK[incident.impact]
 
 
+POSTMORTEM: Final = "Postmortem"
+
+
 def update_word(status: IncidentStatus | None) -> str:
     return NOTE if status is None else INCIDENT_STATUS[status]
 

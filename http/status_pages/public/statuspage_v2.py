@@ -145,24 +145,32 @@ def _incident(page: Page, one: Incident) -> Body:
 
 
 def _updates(one: Incident) -> list[Body]:
-    """Returns the updates, newest first. A note has the status at its time."""
+    """Returns the updates, newest first. A note has the status at its time.
+
+    A published postmortem is an update with the status `postmortem`, as in the format.
+    """
     found: list[Body] = []
     stands = IncidentStatus.INVESTIGATING
     for update in one.updates:
         stands = update.status or stands
         at = to_text(update.created_at)
-        found.append(
-            {
-                "id": f"{one.uid}-{update.seq}",
-                "incident_id": str(one.uid),
-                "status": stands.value,
-                "body": update.body,
-                "created_at": at,
-                "updated_at": at,
-                "display_at": at,
-            }
-        )
+        found.append(_update(one, str(update.seq), stands.value, update.body, at, at))
+    if one.postmortem is not None:
+        at, changed = to_text(one.postmortem.published_at), to_text(one.postmortem.updated_at)
+        found.append(_update(one, "postmortem", "postmortem", one.postmortem.body, at, changed))
     return found[::-1]
+
+
+def _update(one: Incident, name: str, status: str, text: str, at: str, changed: str) -> Body:
+    return {
+        "id": f"{one.uid}-{name}",
+        "incident_id": str(one.uid),
+        "status": status,
+        "body": text,
+        "created_at": at,
+        "updated_at": changed,
+        "display_at": at,
+    }
 
 
 def _maintenances(page: Page, addresses: Addresses, found: Sequence[Maintenance]) -> Body:

@@ -144,9 +144,15 @@ async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentR
 
 
 async def put_postmortem(
-    tx: Tx, principal: Principal, incident: UUID, body: str, revision: int | None
+    tx: Tx,
+    principal: Principal,
+    incident: UUID,
+    body: str,
+    revision: int | None,
+    *,
+    published: bool = False,
 ) -> PostmortemRow:
-    """Writes the postmortem. The first write publishes it; an equal text writes no row.
+    """Writes the postmortem, which is public if `published`. An equal one writes no row.
 
     For the incident of a service, `revision` must have governed a part of it.
 
@@ -161,7 +167,12 @@ async def put_postmortem(
     if row.status != IncidentStatus.RESOLVED:
         raise Refused("not_resolved")
     before = await postmortems_queries.select_postmortem(tx, row.org, row.id)
-    if before is not None and (before.body, before.declaration_revision) == (body, revision):
+    wanted = (body, revision, published)
+    if before is not None and wanted == (
+        before.body,
+        before.declaration_revision,
+        before.published,
+    ):
         return before
     written = await postmortems.put_postmortem(
         tx,
@@ -169,10 +180,13 @@ async def put_postmortem(
         row.id,
         body=body,
         revision=revision,
+        published=published,
         author=person_of(principal),
         label=principal.label,
     )
-    await audit(tx, principal, row.org, "incident.postmortem", _target(row))
+    was_published = before is not None and before.published
+    did = f" published={was_published}->{published}".lower() if was_published != published else ""
+    await audit(tx, principal, row.org, "incident.postmortem", _target(row) + did)
     return written
 
 

@@ -67,7 +67,7 @@ order by k.incident, u.seq
 _POSTMORTEMS: Final = """
 select t.incident, t.uid, t.body, t.declaration_revision, t.author_label, t.published_at,
   t.created_at, t.updated_at
-from postmortems t where t.org = %(org)s and t.incident = any(%(ids)s::int[])
+from postmortems t where t.org = %(org)s and t.incident = any(%(ids)s::int[]) and t.published
 """
 _LAST: Final = 2**31 - 1
 
