@@ -3,8 +3,10 @@ as it was at each instant.
 """
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +17,9 @@ from leadline.storage.changes.rules.change import ChangeKind
 from leadline.storage.changes.rules.change_precedence import FOLLOWS_MOST_US, ChangeRole
 from leadline.storage.core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
 from leadline.storage.core.time_span import TimeSpan
+from leadline.storage.engine.pools import Tx
 from leadline.storage.incidents.queries.incidents import select_incident
+from leadline.storage.retirement.transactions.delete_service import delete_service
 from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.tables.service_dependencies import put_edges
 from tests.support.run.effort import examples
@@ -232,3 +236,25 @@ async def test_a_page_is_of_the_range_and_a_cursor_does_not_lead_out_of_it(world
         async with world.pool.transaction("look", read_only=True) as tx:
             page = await select_timeline(tx, service.key, within, list(ChangeKind), None, before, 9)
         assert len(page) == count
+
+
+async def test_a_service_that_is_deleted_meanwhile_precedes_no_incident(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upstream, service = await make_service(world, "upstream"), await make_service(world, "service")
+    await depend(world, service, upstream)
+    await say(world, upstream, external_id="1")
+    incident = await open_incident(world, service, world.now)
+    assert len(await preceding(world, incident)) == 1
+    original = preceding_changes.select_phases
+
+    async def deleting(tx: Tx, org: int, changes: Sequence[int]) -> Any:
+        async with world.pool.transaction("delete") as other:
+            await delete_service(other, world.editor, world.project_uid, upstream.uid)
+        return await original(tx, org, changes)
+
+    monkeypatch.setattr(preceding_changes, "select_phases", deleting)
+    async with world.pool.transaction("look") as tx:
+        row = await select_incident(tx, incident)
+        assert row is not None
+        assert await select_preceding(tx, row) == []

@@ -6,6 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from leadline.storage.core.instant import MINUTE, Instant, to_text
+from leadline.storage.incidents.queries.incident_impacts import select_impacts
+from leadline.storage.incidents.queries.incidents import select_incident
 from leadline.storage.incidents.rules.incident import IncidentImpact, IncidentSource, IncidentStatus
 from leadline.storage.incidents.transactions.write_incident import Opening, open_incident
 from leadline.storage.services.tables.services import select_service
@@ -164,3 +166,15 @@ async def test_an_incident_of_a_service_says_so(api: Api) -> None:
     assert found["impacts"] is None
     assert "service_id" not in found
     assert "members" not in found
+
+
+async def test_a_monitor_that_is_deleted_meanwhile_has_no_impacts(api: Api) -> None:
+    monitor = await api.new_monitor(slug="probe")
+    uid = await api.new_incident(monitor=monitor.uid)
+    async with api.pool.transaction("read", read_only=True) as tx:
+        incident = await select_incident(tx, uid)
+    assert incident is not None
+    response = await api.ask("editor", "DELETE", f"/api/v1/monitors/{monitor.uid}")
+    assert response.status_code == 204
+    async with api.pool.transaction("impacts", read_only=True) as tx:
+        assert await select_impacts(tx, incident) == []

@@ -68,9 +68,11 @@ async def select_preceding(tx: Tx, incident: IncidentRow) -> list[Preceding]:
             service=known[ServiceKey((row.org, row.service))].uid,
             service_name=known[ServiceKey((row.org, row.service))].name,
             change=row,
-            phases=phases[row.id],
+            phases=phases.get(row.id, ()),
             role=ChangeRole.OWN_SERVICE if row.service == incident.service else ChangeRole.UPSTREAM,
             lag_seconds=lag_seconds(row.started_at, at),
         )
         for row in rows
+        # A service can be deleted between these statements.
+        if ServiceKey((row.org, row.service)) in known
     ]

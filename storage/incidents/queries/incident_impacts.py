@@ -124,7 +124,10 @@ async def _of_owners(
     """Returns the services with the monitor as a member, and their dependents."""
     assert incident.monitor is not None, "the incident has a monitor"
     monitor = incident.monitor
-    slug = (await select_members(tx, incident.org, [monitor]))[monitor].slug
+    member = (await select_members(tx, incident.org, [monitor])).get(monitor)
+    if member is None:
+        # Deleted since the incident was read, as below.
+        return []
     owners = await _owners(tx, incident.org, monitor, _until(tx, incident))
     reached: dict[int, list[int]] = {}
     for owner in owners:
@@ -134,7 +137,7 @@ async def _of_owners(
                 reached[service] = way
     rows = await select_services(tx, [ServiceKey((incident.org, owner)) for owner in owners])
     owning = sorted(rows.values(), key=lambda row: row.slug)
-    found = [ServiceImpact(row, ImpactRole.AFFECTED, [slug, row.slug]) for row in owning]
+    found = [ServiceImpact(row, ImpactRole.AFFECTED, [member.slug, row.slug]) for row in owning]
     return found + await _names_by_key(tx, incident.org, ImpactRole.AFFECTED, reached)
 
 
@@ -160,6 +163,7 @@ async def _names_by_key(
             [rows[ServiceKey((org, key))].slug for key in way],
         )
         for service, way in found.items()
+        if all(ServiceKey((org, key)) in rows for key in (service, *way))
     ]
     return sorted(impacts, key=lambda impact: (len(impact.path), impact.path))
 
