@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from leadline.storage.changes.queries import change_timeline, preceding_changes
 from leadline.storage.changes.queries.change_timeline import ChangeGroup, select_timeline
+from leadline.storage.changes.queries.changes import select_phases
 from leadline.storage.changes.queries.preceding_changes import Preceding, select_preceding
 from leadline.storage.changes.rules.change import ChangeKind
 from leadline.storage.changes.rules.change_precedence import FOLLOWS_MOST_US, ChangeRole
@@ -19,7 +20,6 @@ from leadline.storage.core.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import Tx
 from leadline.storage.incidents.queries.incidents import select_incident
-from leadline.storage.retirement.transactions.delete_service import delete_service
 from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.tables.service_dependencies import put_edges
 from tests.support.run.effort import examples
@@ -246,14 +246,14 @@ async def test_a_service_that_is_deleted_meanwhile_precedes_no_incident(
     await say(world, upstream, external_id="1")
     incident = await open_incident(world, service, world.now)
     assert len(await preceding(world, incident)) == 1
-    original = preceding_changes.select_phases
+    original = select_phases
 
     async def deleting(tx: Tx, org: int, changes: Sequence[int]) -> Any:
-        async with world.pool.transaction("delete") as other:
-            await delete_service(other, world.editor, world.project_uid, upstream.uid)
-        return await original(tx, org, changes)
+        found = await original(tx, org, changes)
+        await tx.execute("delete from services where id = %(id)s", id=upstream.id)
+        return found
 
-    monkeypatch.setattr(preceding_changes, "select_phases", deleting)
+    monkeypatch.setattr(f"{preceding_changes.__name__}.select_phases", deleting)
     async with world.pool.transaction("look") as tx:
         row = await select_incident(tx, incident)
         assert row is not None
