@@ -47,7 +47,8 @@ async def test_a_canary_that_leaves_what_it_makes_says_so_in_the_audit(
 ) -> None:
     uid = await made(api, spell(workflow(cleanup=LEFT)))
     path = f"/api/v1/monitors/{uid}"
-    for body in ({"name": "renamed"}, {"enabled": False}, {"config": {"workflow": ""}}):
+    kept = {"config": {"workflow": ""}, "tags": ["kept"]}
+    for body in ({"name": "renamed"}, {"enabled": False}, kept):
         answer = await api.ask("editor", "PATCH", path, body)
         assert answer.status_code == 200, await answer.get_data()
     entries = await audits(api)

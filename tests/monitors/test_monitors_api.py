@@ -94,6 +94,30 @@ async def test_a_slug_is_taken_once_and_derived_around(api: Api) -> None:
     assert (answer.status_code, await answer.get_json()) == (409, {"error": "slug_taken"})
 
 
+async def test_an_edit_without_effect_writes_nothing(api: Api) -> None:
+    config = {"auth_mode": "basic", "username": "mara", "password": "hunter2"}
+    made = await create(api, config=config, tags=["a"])
+    path = f"/api/v1/monitors/{made['id']}"
+
+    async def written() -> list[Any]:
+        return [
+            await api.rows(f"select t::text from {table} t order by 1")
+            for table in ("monitors", "monitor_states", "monitor_terms", "jobs", "audit_entries")
+        ]
+
+    before = await written()
+    same = {name: made[name] for name in ("name", "target", "tags", "enabled", "region", "config")}
+    for body in ({}, same, {"config": config}, {"depends_on": [], "escalation_policy_id": ""}):
+        answer = await api.ask("editor", "PATCH", path, body)
+        assert answer.status_code == 200, await answer.get_data()
+        assert await written() == before, body
+    answer = await api.ask("editor", "PATCH", path, {"config": {**config, "password": "other"}})
+    assert answer.status_code == 200
+    after = await written()
+    assert after[0] != before[0]
+    assert len(after[-1]) == len(before[-1]) + 1
+
+
 async def test_a_secret_is_kept_sealed_never_returned_and_kept_by_a_blank(api: Api) -> None:
     secret = {"auth_mode": "basic", "username": "mara", "password": "hunter2"}
     secret["headers"] = {"X-Api-Key": "swordfish", "Accept": "text/plain"}  # type: ignore[assignment]

@@ -84,8 +84,14 @@ async def test_a_blank_secret_keeps_what_is_stored_and_the_rest_stays(api: Api, 
 
 async def test_what_was_read_may_be_written_back_and_changes_nothing(api: Api) -> None:
     made = await make(api)
+    before = await api.rows("select config_ciphertext from notification_channels")
     assert await patch(api, made, config=made["config"]) == made
+    assert await patch(api, made, config=NTFY, name=made["name"], enabled=True) == made
     assert await stored(api, made) == NTFY
+    assert await api.rows("select config_ciphertext from notification_channels") == before
+    assert await api.rows("select action from audit_entries") == [("channel.create",)]
+    await patch(api, made, config={"token": "other"})
+    assert len(await api.rows("select from audit_entries")) == 2
 
 
 @pytest.mark.parametrize(

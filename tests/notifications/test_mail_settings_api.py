@@ -74,6 +74,20 @@ async def test_a_blank_password_stays_unless_it_would_go_elsewhere(api: Api) -> 
     assert await stored_password(api) == ""
 
 
+async def test_equal_settings_are_not_audited(api: Api) -> None:
+    first = await put(api, **WHOLE)
+    sealed = await api.rows("select secret_ciphertext from settings")
+    for equal in (WHOLE, {**WHOLE, "smtp_password": ""}):
+        assert await put(api, **equal) == first
+    assert await api.rows("select secret_ciphertext from settings") == sealed
+    assert len(await api.rows("select from audit_entries")) == 1
+    changes: list[dict[str, Any]] = [{"smtp_password": "another"}, {"smtp_port": 25}]
+    for count, other in enumerate(changes, 2):
+        await put(api, **{**WHOLE, "smtp_password": "another", **other})
+        assert len(await api.rows("select from audit_entries")) == count
+    assert await stored_password(api) == "another"
+
+
 async def test_what_cannot_be_is_named(api: Api) -> None:
     wrong = await put(api, 400, **{**WHOLE, "from": "nobody"})
     assert wrong == {"error": "from: must contain an e-mail address"}

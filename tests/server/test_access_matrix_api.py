@@ -5,6 +5,7 @@ decided by the rules of this file. The tests use neither the route table nor rul
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -686,3 +687,25 @@ async def test_a_monitor_is_not_found_under_another_project(api: Api) -> None:
     for place in ("acme/mill", "other/shop"):
         path = f"/api/v1/projects/{api.projects[place][1]}/monitors/{monitor}/expected-runs"
         assert (await api.ask("org_admin", "GET", path)).status_code == 404, place
+
+
+# A new value of a secret sets rotated_at, even if it is equal to the former one: the holder states
+# that it was rotated.
+ROTATES = {"/api/v1/projects/{projectID}/secrets/{name}"}
+UPDATES = [
+    route for route in ASKED if route.method in ("PATCH", "PUT") and route.path not in ROTATES
+]
+
+
+@pytest.mark.parametrize("route", UPDATES, ids=lambda route: f"{route.method} {route.path}")
+async def test_an_update_without_effect_is_not_audited(api: Api, route: Route) -> None:
+    """Sends two equal requests. The first one can change something, the second does not."""
+    await api.new_monitor()
+    ids = await _ids(api, "global_admin", route.path)
+    audited = []
+    for _ in range(2):
+        # Bodies with a number in them are equal too.
+        api.numbers = count(100)
+        await _call(api, "global_admin", route, ids)
+        audited.append(await api.rows("select action, target from audit_entries order by id"))
+    assert audited[1] == audited[0]

@@ -1,7 +1,5 @@
 """Settings of the installation: a JSON document per name, with an optional secret."""
 
-from uuid import UUID
-
 from ...engine.pools import Tx
 from ..rows import SettingRow
 
@@ -13,7 +11,7 @@ _PUT = """
 insert into settings (name, value, updated_at)
 values (%(name)s, %(value)s::jsonb, at(%(now)s))
 on conflict (name) do update set value = excluded.value, updated_at = excluded.updated_at
-returning uid
+where settings.value <> excluded.value
 """
 _PUT_SECRET = "update settings set secret_ciphertext = %(sealed)s where name = %(name)s"
 
@@ -28,10 +26,12 @@ async def select_whole_setting(tx: Tx, name: str) -> SettingRow | None:
     return await tx.one(SettingRow, _SELECT_WHOLE, name=name)
 
 
-async def put_setting(tx: Tx, name: str, value: str) -> UUID:
-    """Writes a setting and returns its uid, which later writes keep."""
-    uid: UUID = await tx.value(_PUT, name=name, value=value, now=tx.now)
-    return uid
+async def put_setting(tx: Tx, name: str, value: str) -> bool:
+    """Writes a setting and locks it. Returns False if the stored value is equal.
+
+    Later writes keep the uid of a setting.
+    """
+    return await tx.execute(_PUT, name=name, value=value, now=tx.now) == 1
 
 
 async def put_secret(tx: Tx, name: str, sealed: bytes | None) -> None:

@@ -48,7 +48,7 @@ async def add_member(
 async def update_member(
     tx: Tx, principal: Principal, organization: UUID, membership: UUID, role: Role
 ) -> MembershipRow:
-    """Changes the role of a member.
+    """Changes the role of a member. An equal role is not written.
 
     Raises:
         Refused not_found, forbidden, invalid, last_org_admin.
@@ -60,6 +60,8 @@ async def update_member(
     _expect_fit(role, before.project)
     if role is not Role.ORG_ADMIN and admins == [before.id]:
         raise Refused(LAST_ORG_ADMIN)
+    if role == before.role:
+        return before
     await users.set_role(tx, home.id, before.id, role)
     target = f"membership:{before.uid} user:{before.user_uid} role={before.role}->{role}"
     await audit(tx, principal, home.id, "member.update", target)

@@ -47,13 +47,15 @@ async def create_organization(
 async def rename_organization(
     tx: Tx, principal: Principal, organization: UUID, name: str
 ) -> OrganizationRow:
-    """Renames an organization.
+    """Renames an organization. An equal name is not written.
 
     Raises:
         Refused not_found, forbidden, invalid.
     """
     before = await demand_organization(tx, principal, RENAME, organization)
     expect("name", name_fault(name))
+    if name == before.name:
+        return before
     await projects.rename_organization(tx, before.id, name)
     target = f"organization:{before.uid} slug={before.slug}"
     await audit(tx, principal, before.id, "organization.update", target)

@@ -36,7 +36,7 @@ async def create_project(
 
 
 async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str) -> ProjectRow:
-    """Renames a project.
+    """Renames a project. An equal name is not written.
 
     Raises:
         Refused not_found, forbidden, invalid.
@@ -44,6 +44,8 @@ async def rename_project(tx: Tx, principal: Principal, project: UUID, name: str)
     before = await demand_project(tx, principal, EDIT, project)
     expect("name", name_fault(name))
     await lock_project(tx, before)
+    if name == before.name:
+        return before
     await projects.rename_project(tx, before.org, before.id, name)
     target = f"project:{before.uid} slug={before.slug}"
     await audit(tx, principal, before.org, "project.update", target)

@@ -47,7 +47,7 @@ async def create_user(
 
 
 async def set_global_admin(tx: Tx, principal: Principal, user: UUID, *, admin: bool) -> UserRow:
-    """Grants or revokes the global admin right.
+    """Grants or revokes the global admin right. An equal right is not written.
 
     Raises:
         Refused forbidden, not_found, last_global_admin, own_account.
@@ -58,6 +58,8 @@ async def set_global_admin(tx: Tx, principal: Principal, user: UUID, *, admin: b
     if not admin and admins == [before.id]:
         raise Refused(LAST_GLOBAL_ADMIN)
     _expect_another(principal, user)
+    if admin == before.is_global_admin:
+        return before
     await users.set_global_admin(tx, before.id, admin=admin)
     target = f"user:{user} is_global_admin={before.is_global_admin}->{admin}"
     await audit(tx, principal, INSTANCE, "user.update", target)

@@ -22,7 +22,7 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 async def put_auth_policy(
     tx: Tx, principal: Principal, policy: AuthPolicy, *, can_seal: bool
 ) -> None:
-    """Writes the policy.
+    """Writes the policy. An equal policy is not audited.
 
     Raises:
         Refused forbidden, invalid with the field; encryption_key_missing if second factors are
@@ -34,6 +34,7 @@ async def put_auth_policy(
         raise Refused("invalid", *fault)
     if policy.require_totp is not RequireTotp.NONE and not can_seal:
         raise Refused("encryption_key_missing")
-    await put_setting(tx, NAME, msgspec.json.encode(policy).decode())
+    if not await put_setting(tx, NAME, msgspec.json.encode(policy).decode()):
+        return
     target = f"settings:auth_policy require_totp={policy.require_totp}"
     await audit(tx, principal, INSTANCE, "settings.auth_policy", target)

@@ -6,13 +6,13 @@ import msgspec
 
 from ....probes.oidc.oidc_settings import OidcSettings, sign_on_faults, with_client_secret
 from ...core.refusal import Refused
-from ...engine.keyring import CannotOpen, CipherContext, Keyring
+from ...engine.keyring import CannotOpen, Keyring
 from ...engine.pools import Tx
 from ..queries.oidc_settings import NAME, select_sign_on
 from ..rows import INSTANCE
 from ..rules.access import Need, Permission, Principal
-from ..tables.instance_settings import put_secret, put_setting
 from .authorize import audit, demand
+from .write_setting import write_setting
 
 EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
@@ -49,18 +49,15 @@ async def merged_sign_on(
 
 
 async def put_sign_on(tx: Tx, principal: Principal, whole: OidcSettings, keyring: Keyring) -> None:
-    """Writes merged settings.
+    """Writes merged settings. Equal settings are not audited.
 
     Raises:
         Refused forbidden, encryption_key_missing.
     """
     demand(principal, EDIT, None)
     plain = msgspec.structs.replace(whole, client_secret="")
-    uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
-    sealed = None
-    if whole.client_secret:
-        place = CipherContext("settings", "secret_ciphertext", uid)
-        sealed = keyring.seal(whole.client_secret.encode(), place)
-    await put_secret(tx, NAME, sealed)
+    value = msgspec.json.encode(plain).decode()
+    if not await write_setting(tx, NAME, value, whole.client_secret, keyring):
+        return
     target = f"settings:oidc enabled={whole.enabled} issuer={whole.issuer}"
     await audit(tx, principal, INSTANCE, "settings.oidc", target)

@@ -80,7 +80,8 @@ async def edit_held(
 ) -> None:
     """Edits a locked monitor. The caller checks for cycles and flushes `together` afterwards.
 
-    In a plan, only the composition of the monitor is written.
+    An edit without an effect is not written, and does not raise the revision. In a plan, only the
+    composition of the monitor is written.
     """
     draft = with_stored_secrets(before, _merged(before, given), keyring)
     if before.retired_at is not None and draft.enabled:
@@ -90,7 +91,16 @@ async def edit_held(
     shard = await _shard_of(tx, before, draft)
     plain, secret = secrets_of_config.split(before.type, draft.config)
     dependencies = await _dependencies(tx, before, draft, given)
+    policy = await _policy(tx, before, draft, given)
     await lock_references(tx, before.org, before.project, plain)
+    is_changed = (
+        (shard, dependencies, policy) != (before.shard, before.depends_on, before.escalation_policy)
+        or any(getattr(before, name) != value for name, value in common_values(draft).items())
+        or _is_other_json(plain, msgspec.json.decode(before.config))
+        or _is_other_json(secret, _stored_secrets(before, keyring))
+    )
+    if not is_changed and not together.is_plan:
+        return
     values = {
         **common_values(draft),
         "org": before.org,
@@ -99,7 +109,7 @@ async def edit_held(
         "depends_on": dependencies,
         "config": msgspec.json.encode(plain).decode(),
         "config_ciphertext": secrets_of_config.encrypt(keyring, secret, before.uid),
-        "escalation_policy": await _policy(tx, before, draft, given),
+        "escalation_policy": policy,
         "now": tx.now,
     }
     if draft.type == MonitorType.COMPOSITE:
@@ -114,6 +124,12 @@ async def edit_held(
     await _follow_schedule(tx, together, before, draft, shard)
     if draft.enabled and _wants_extra_run(before, draft):
         together.run(key, shard, with_term=not before.enabled)
+
+
+def _is_other_json(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Compares JSON texts, because 1 equals True in Python."""
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    return encode(one) != encode(other)
 
 
 async def _shard_of(tx: Tx, before: MonitorRow, draft: MonitorDraft) -> int:
@@ -177,14 +193,18 @@ def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
 
 def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
     """Returns the draft with stored secrets in place of blanks, which is what is checked."""
-    stored: dict[str, Any] = {}
-    # If the ring no longer decrypts the stored values, they can still be replaced.
-    with suppress(CannotOpen):
-        stored = secrets_of_config.decrypt(keyring, before.config_ciphertext, before.uid)
+    stored = _stored_secrets(before, keyring)
     plain, secret = secrets_of_config.split(before.type, draft.config)
     moved = has_moved(before.target, draft.target)
     kept = secrets_of_config.keep_blanks(secret, stored, moved=moved)
     return msgspec.structs.replace(draft, config=secrets_of_config.join(plain, kept))
+
+
+def _stored_secrets(before: MonitorRow, keyring: Keyring) -> dict[str, Any]:
+    """Returns the decrypted secrets, none if no key decrypts them: they can still be replaced."""
+    with suppress(CannotOpen):
+        return secrets_of_config.decrypt(keyring, before.config_ciphertext, before.uid)
+    return {}
 
 
 async def _dependencies(

@@ -20,7 +20,7 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_monitor_defaults(tx: Tx, principal: Principal, defaults: MonitorDefaults) -> None:
-    """Writes the defaults.
+    """Writes the defaults. Equal ones are not audited.
 
     Raises:
         Refused forbidden, invalid with the field.
@@ -29,5 +29,6 @@ async def put_monitor_defaults(tx: Tx, principal: Principal, defaults: MonitorDe
     fault = defaults_fault(defaults)
     if fault is not None:
         raise Refused("invalid", *fault)
-    await put_setting(tx, NAME, msgspec.json.encode(defaults).decode())
-    await audit(tx, principal, INSTANCE, "settings.monitor_defaults", "settings:monitor_defaults")
+    if await put_setting(tx, NAME, msgspec.json.encode(defaults).decode()):
+        target = "settings:monitor_defaults"
+        await audit(tx, principal, INSTANCE, "settings.monitor_defaults", target)

@@ -61,28 +61,31 @@ async def edit_channel(
     enabled: bool | None,
     keyring: Keyring,
 ) -> ChannelRow:
-    """Changes the fields that are not None.
+    """Changes the fields that are not None. An edit without an effect is not written.
 
     Raises: Refused not_found, forbidden, invalid, encryption_key_missing.
     """
     before = await _lock(tx, principal, channel)
     if name is not None:
         expect("name", name_fault(name))
+    new_name = before.name if name is None else name
+    is_enabled = before.enabled if enabled is None else enabled
     plain, sealed = before.config, before.config_ciphertext
+    is_config_changed = False
     if config is not None:
         spec = spec_of(before.type)
         stored = opened_for_edit(before, spec, config, keyring)
-        plain, sealed = split(spec, merged(spec, stored, config), keyring, before.uid)
+        whole = merged(spec, stored, config)
+        is_config_changed = whole != stored
+        if is_config_changed:
+            plain, sealed = split(spec, whole, keyring, before.uid)
+    if not is_config_changed and (new_name, is_enabled) == (before.name, before.enabled):
+        return before
     await channels.update_channel(
-        tx,
-        before,
-        name=before.name if name is None else name,
-        config=plain,
-        sealed=sealed,
-        enabled=before.enabled if enabled is None else enabled,
+        tx, before, name=new_name, config=plain, sealed=sealed, enabled=is_enabled
     )
     row = await _written(tx, channel)
-    did = [" config changed"] if config is not None else []
+    did = [" config changed"] if is_config_changed else []
     if row.enabled != before.enabled:
         did.append(f" enabled={before.enabled}->{row.enabled}".lower())
     await audit(tx, principal, row.org, "channel.update", _target(row) + "".join(did))

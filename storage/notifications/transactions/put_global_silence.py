@@ -18,12 +18,16 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_global_silence(tx: Tx, principal: Principal, silence: GlobalSilence) -> None:
-    """Raises: Refused forbidden, or invalid with the field."""
+    """Writes the silence. An equal one is not audited.
+
+    Raises: Refused forbidden, or invalid with the field.
+    """
     demand(principal, EDIT, None)
     fault = silence_fault(silence, tx.now)
     if fault is not None:
         raise Refused("invalid", *fault)
-    await put_setting(tx, NAME, msgspec.json.encode(silence).decode())
+    if not await put_setting(tx, NAME, msgspec.json.encode(silence).decode()):
+        return
     until = f" until={to_text(silence.until)}" if silence.enabled and silence.until else ""
     target = f"settings:alerting silenced={silence.enabled}{until}"
     await audit(tx, principal, INSTANCE, "settings.alerting", target)

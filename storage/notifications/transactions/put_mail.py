@@ -7,10 +7,10 @@ import msgspec
 from ....probes.senders.mail_settings import MailSettings, mail_faults, with_password
 from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.tables.instance_settings import put_secret, put_setting
 from ...accounts.transactions.authorize import audit, demand
+from ...accounts.transactions.write_setting import write_setting
 from ...core.refusal import Refused
-from ...engine.keyring import CannotOpen, CipherContext, Keyring
+from ...engine.keyring import CannotOpen, Keyring
 from ...engine.pools import Tx
 from ..queries.mail_settings import NAME, select_mail_settings
 
@@ -25,7 +25,7 @@ async def put_mail(
     configured: MailSettings,
     keyring: Keyring,
 ) -> MailSettings:
-    """Stores the settings and returns them with the password.
+    """Stores the settings and returns them with the password. Equal settings are not audited.
 
     A blank `password` keeps the one in force, or that of `configured` if no setting was stored.
 
@@ -43,17 +43,9 @@ async def put_mail(
         raise Refused("invalid", "smtp_password", fault)
     for field, rule in mail_faults(whole):
         raise Refused("invalid", field, rule)
-    await _store(tx, whole, keyring)
-    target = f"settings:mail enabled={whole.enabled} host={whole.smtp_host}"
-    await audit(tx, principal, INSTANCE, "settings.mail", target)
-    return whole
-
-
-async def _store(tx: Tx, whole: MailSettings, keyring: Keyring) -> None:
     plain = msgspec.structs.replace(whole, smtp_password="")
-    uid = await put_setting(tx, NAME, msgspec.json.encode(plain).decode())
-    sealed = None
-    if whole.smtp_password:
-        place = CipherContext("settings", "secret_ciphertext", uid)
-        sealed = keyring.seal(whole.smtp_password.encode(), place)
-    await put_secret(tx, NAME, sealed)
+    value = msgspec.json.encode(plain).decode()
+    if await write_setting(tx, NAME, value, whole.smtp_password, keyring):
+        target = f"settings:mail enabled={whole.enabled} host={whole.smtp_host}"
+        await audit(tx, principal, INSTANCE, "settings.mail", target)
+    return whole

@@ -34,7 +34,7 @@ async def set_monitor_objective(
     *,
     burn_enabled: bool,
 ) -> MonitorTarget:
-    """Sets an objective. `rules` None keeps the existing rules.
+    """Sets an objective. `rules` None keeps the existing rules. An equal one is not written.
 
     Refused not_found, forbidden, invalid.
     """
@@ -46,11 +46,14 @@ async def set_monitor_objective(
     key = row.key
     told = await burn_rules.lock_notified_rules(tx, row.org, monitor=row.id)
     await notify_unwatched(tx, of_monitor(row), _unwatched(told, window, rules, burn_enabled))
+    aim = BurnTarget(org=row.org, monitor=row.id, window=window)
+    are_rules_changed = rules is not None and await burn_rules.replace_rules(tx, aim, rules)
+    targets = await monitor_targets_queries.select_monitor_targets(tx, [key])
+    before = targets.get(key, {}).get(window)
+    same = before is not None and (before.objective, before.burn_enabled) == (scaled, burn_enabled)
+    if before is not None and same and not are_rules_changed:
+        return before
     await monitor_targets.put_monitor_target(tx, key, window, scaled, burn_enabled=burn_enabled)
-    if rules is not None:
-        await burn_rules.replace_rules(
-            tx, BurnTarget(org=row.org, monitor=row.id, window=window), rules
-        )
     said = f"window={window} objective={scaled / OBJECTIVE_SCALE} burn_alert={burn_enabled}"
     await audit(tx, principal, row.org, "monitor.target", f"monitor:{row.uid} {said}")
     return (await monitor_targets_queries.select_monitor_targets(tx, [key]))[key][window]
@@ -70,9 +73,15 @@ def _unwatched(
 async def aim_for_project(
     tx: Tx, principal: Principal, project: UUID, window: str, objective: float
 ) -> ProjectTarget:
-    """Sets the objective of a project. Refused not_found, forbidden, invalid."""
+    """Sets the objective of a project. An equal one is not written.
+
+    Refused not_found, forbidden, invalid.
+    """
     row = await demand_project(tx, principal, EDIT, project)
     scaled = _scaled(objective)
+    before = (await project_targets_queries.select_project_targets(tx, row.org, row.id)).get(window)
+    if before is not None and before.objective == scaled:
+        return before
     await project_targets.put_project_target(tx, row.org, row.id, window, scaled)
     said = f"window={window} objective={scaled / OBJECTIVE_SCALE}"
     await audit(tx, principal, row.org, "project.target", f"project:{row.uid} {said}")
@@ -91,7 +100,13 @@ async def delete_project_objective(
 
 
 async def report_weekly(tx: Tx, principal: Principal, project: UUID, *, enabled: bool) -> None:
+    """Enables or disables the weekly report of a project. An equal setting is not written.
+
+    Refused not_found, forbidden.
+    """
     row = await demand_project(tx, principal, EDIT, project)
+    if enabled == await project_targets_queries.is_reported_weekly(tx, row.org, row.id):
+        return
     await project_targets.set_reported_weekly(tx, row.org, row.id, enabled=enabled)
     said = f"project:{row.uid} weekly={enabled}"
     await audit(tx, principal, row.org, "project.report", said)

@@ -63,7 +63,7 @@ async def create_policy(
 async def replace_policy(
     tx: Tx, principal: Principal, policy: UUID, draft: PolicyDraft
 ) -> EscalationPolicyRow:
-    """Replaces a policy. Open incidents continue with the new steps.
+    """Replaces a policy. Open incidents continue with the new steps. An equal one is not written.
 
     Raises:
         Refused not_found, forbidden, invalid with its field.
@@ -71,6 +71,10 @@ async def replace_policy(
     before = await _lock(tx, principal, policy)
     _check(draft)
     ladder = await _ladder(tx, before.org, before.project, draft)
+    if draft.name == before.name and ladder == await policies.select_ladder(
+        tx, before.org, before.id
+    ):
+        return before
     await policies.update_policy(tx, before, draft.name, ladder)
     await policies.look_at_incidents_again(tx, before)
     row = await _written(tx, policy)

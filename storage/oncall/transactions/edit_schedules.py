@@ -63,7 +63,7 @@ async def create_schedule(
 async def replace_schedule(
     tx: Tx, principal: Principal, schedule: UUID, draft: ScheduleDraft
 ) -> ScheduleRow:
-    """Replaces a schedule. Keeps its overrides and calendar token.
+    """Replaces a schedule. Keeps its overrides and calendar token. An equal one is not written.
 
     Raises:
         Refused not_found, forbidden, invalid with its field.
@@ -71,6 +71,10 @@ async def replace_schedule(
     before = await lock_for_edit(tx, principal, schedule)
     _check(draft)
     roster = await _roster(tx, before.org, before.project, draft)
+    people = await oncall_schedules.select_participants(tx, before.org, [before.id])
+    stored = before.roster([person.channel for person in people[before.id]])
+    if (draft.name, roster) == (before.name, stored):
+        return before
     await oncall.update_schedule(tx, before, draft.name, roster)
     row = await _written(tx, schedule)
     await audit(tx, principal, row.org, "oncall_schedule.update", target_of(row))

@@ -17,7 +17,7 @@ EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
 
 async def put_branding(tx: Tx, principal: Principal, branding: Branding) -> None:
-    """Writes the branding.
+    """Writes the branding. An equal one is not audited.
 
     Raises:
         Refused forbidden, invalid with the field.
@@ -26,5 +26,5 @@ async def put_branding(tx: Tx, principal: Principal, branding: Branding) -> None
     fault = branding_fault(branding)
     if fault is not None:
         raise Refused("invalid", *fault)
-    await put_setting(tx, NAME, msgspec.json.encode(branding).decode())
-    await audit(tx, principal, INSTANCE, "settings.branding", "settings:branding")
+    if await put_setting(tx, NAME, msgspec.json.encode(branding).decode()):
+        await audit(tx, principal, INSTANCE, "settings.branding", "settings:branding")
