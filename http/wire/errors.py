@@ -26,7 +26,6 @@ _STATUSES = {
     "in_use": 409,
     "secret_exists": 409,
     "secret_quota": 409,
-    "secret_renamed_in_use": 409,
     "secret_in_use": 409,
     "managed_by_file": 409,
     "not_superseded": 409,

@@ -14,6 +14,7 @@ from leadline.storage.monitors.rules.secret import (
 )
 from leadline.storage.monitors.tables import secrets as table
 from tests.support.app.cast import Api
+from tests.support.peers.job_queue import polled
 
 VALUE = "correct horse battery staple"
 
@@ -75,15 +76,10 @@ async def test_a_patch_that_changes_nothing_is_refused(api: Api) -> None:
     assert answer.status_code == 400
 
 
-async def test_a_secret_in_use_keeps_its_name_and_stays(api: Api) -> None:
+async def test_a_secret_in_use_stays(api: Api) -> None:
     await api.new_secret(name="db")
     await api.new_monitor(**redis("db"))
     assert (await listed(api))[0]["used_by"]["total"] == 1
-    renamed = await api.ask("editor", "PATCH", path_of(api, "db"), {"name": "other"})
-    assert (renamed.status_code, await renamed.get_json()) == (
-        409,
-        {"error": "secret_renamed_in_use"},
-    )
     gone = await api.ask("editor", "DELETE", path_of(api, "db"))
     assert (gone.status_code, await gone.get_json()) == (409, {"error": "secret_in_use"})
 
@@ -100,9 +96,72 @@ async def test_an_unused_one_is_renamed_unless_that_name_is_taken_and_then_goes(
     assert (await api.ask("editor", "DELETE", path_of(api, "three"))).status_code == 404
 
 
+async def test_references_follow_a_renamed_secret(api: Api) -> None:
+    for name in ("db", "kept"):
+        await api.new_secret(name=name)
+    cache = await api.new_monitor(**redis("db"))
+    other = await api.new_monitor(**redis("kept"))
+    steps = [{"url": "https://shop.example/", "headers": {"Authorization": "{{secret:login}}"}}]
+    scenario = await api.new_monitor(
+        type="synthetic",
+        target="",
+        config={"scenario": {"steps": steps}, "scenario_secret_login_ref": "db"},
+    )
+    document = {**polled(), "secrets": {"key": "db"}}
+    canary = await api.new_monitor(
+        type="async_canary",
+        target="",
+        interval_seconds=3_600,
+        config={"workflow": document, "canary_secret_key_ref": "db"},
+    )
+    changed = await api.ask("editor", "PATCH", path_of(api, "db"), {"name": "cache-db"})
+    assert changed.status_code == 204, await changed.get_data()
+
+    async def seen(row: Any) -> Any:
+        return await (await api.ask("editor", "GET", f"/api/v1/monitors/{row.uid}")).get_json()
+
+    assert (await seen(cache))["config"]["password_ref"] == "cache-db"
+    assert (await seen(other))["config"]["password_ref"] == "kept"
+    assert (await seen(scenario))["config"]["scenario_secret_login_ref"] == "cache-db"
+    config = (await seen(canary))["config"]
+    assert config["canary_secret_key_ref"] == "cache-db"
+    assert config["workflow"] == {**document, "secrets": {"key": "cache-db"}}
+    # The written config is valid.
+    path = f"/api/v1/monitors/{canary.uid}"
+    assert (await api.ask("editor", "PATCH", path, {"config": config})).status_code == 200
+    revisions = await api.rows("select id, revision from monitors order by id")
+    assert [revision for _, revision in revisions] == [2, 1, 2, 2]
+    audited = await api.rows("select action from audit_entries where target like '%%cache-db%%'")
+    assert sorted(audited) == 3 * [("monitor.update",)] + [("secret.update",)]
+    assert [(one["name"], one["used_by"]["total"]) for one in await listed(api)] == [
+        ("cache-db", 3),
+        ("kept", 1),
+    ]
+
+
+async def test_files_keep_the_name_of_a_secret(api: Api) -> None:
+    await api.new_secret(name="db")
+    row = await api.new_monitor(name="Cache", **redis("db"))
+    await api.new_monitor(**redis("db"))
+    async with api.pool.transaction("manage") as tx:
+        await tx.execute(
+            "update monitors set managed_by = 'files', bundle_uid = 'x' where id = %(id)s",
+            id=row.id,
+        )
+    assert (await listed(api))[0]["used_by"] == {"total": 2, "file_managed": 1}
+    renamed = await api.ask("editor", "PATCH", path_of(api, "db"), {"name": "other"})
+    error = "managed_by_file: monitor Cache: managed by files"
+    assert (renamed.status_code, await renamed.get_json()) == (409, {"error": error})
+    async with api.pool.transaction("manage") as tx:
+        await tx.execute("update monitors set orphaned_at = now() where managed_by <> ''")
+    assert (await listed(api))[0]["used_by"] == {"total": 2, "file_managed": 0}
+    renamed = await api.ask("editor", "PATCH", path_of(api, "db"), {"name": "other"})
+    assert renamed.status_code == 204
+
+
 async def test_a_refused_rename_keeps_the_old_value_too(api: Api) -> None:
     await api.new_secret(name="db")
-    await api.new_monitor(**redis("db"))
+    await api.new_secret(name="other")
     before = await api.rows("select value_ciphertext from project_secrets")
     body = {"name": "other", "value": "replaced"}
     assert (await api.ask("editor", "PATCH", path_of(api, "db"), body)).status_code == 409

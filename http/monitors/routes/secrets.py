@@ -5,6 +5,7 @@ from typing import Final
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
+from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
 from ....storage.monitors.transactions.edit_secrets import (
     EDIT,
@@ -34,8 +35,7 @@ def _secret_json(row: ListedSecret) -> ProjectSecret:
         name=row.name,
         created_at=to_text(row.created_at),
         rotated_at=None if row.rotated_at is None else to_text(row.rotated_at),
-        # Bundles do not manage monitors yet.
-        used_by=UsedBy(total=row.used_by, file_managed=0),
+        used_by=UsedBy(total=row.used_by, file_managed=row.used_by_managed),
     )
 
 
@@ -56,7 +56,8 @@ async def create(ask: Request) -> CreatedSecret:
 
 async def update(ask: Request) -> None:
     context, body = ask.context, ask.body
-    async with context.pool.transaction("edit_secret") as tx:
+
+    async def edit(tx: Tx) -> None:
         await edit_secret(
             tx,
             ask.who,
@@ -66,6 +67,9 @@ async def update(ask: Request) -> None:
             given(body.value),
             context.keyring,
         )
+
+    # A monitor can come to refer to a secret that is being renamed.
+    await context.pool.transact("edit_secret", edit)
     context.on_edit()
 
 
@@ -99,7 +103,7 @@ ROUTES: Final = (
         method="PATCH",
         action=EDIT,
         handler=update,
-        summary="Replaces a secret's value, or renames one that no monitor refers to.",
+        summary="Replaces a secret's value, or renames it, also in the monitors that refer to it.",
         body=UpdateSecretRequest,
         status=204,
         also=(409,),

@@ -5,26 +5,36 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 from ..rules.secret import REFERENCE_SUFFIX
 
 # Computed from the settings themselves, so that the count is always correct.
-_REFERRING = f"""
-select c.value as name, count(distinct m.id) as monitors
+_REFERENCES = f"""
 from monitors m, jsonb_each(m.config) c
 where m.org = %(org)s and m.project = %(project)s
   and right(c.key, {len(REFERENCE_SUFFIX)}) = '{REFERENCE_SUFFIX}'
   and jsonb_typeof(c.value) = 'string'
+"""
+# An orphan is edited by users.
+_REFERRING = f"""
+select c.value as name, count(distinct m.id) as monitors,
+  count(distinct m.id) filter (where m.managed_by <> '' and m.orphaned_at is null) as managed
+{_REFERENCES}
 group by c.value
 """
 _LIST = f"""
-select s.uid, s.name, s.created_at, s.rotated_at, coalesce(r.monitors, 0)
+select s.uid, s.name, s.created_at, s.rotated_at, coalesce(r.monitors, 0),
+  coalesce(r.managed, 0)
 from project_secrets s left join ({_REFERRING}) r on r.name = to_jsonb(s.name)
 where s.org = %(org)s and s.project = %(project)s
 order by s.name
 """
 _IN_USE = f"""
 select exists (select from ({_REFERRING}) r where r.name = to_jsonb(%(name)s::text))
+"""
+_OF_SECRET = f"""
+select distinct m.id {_REFERENCES} and c.value = to_jsonb(%(name)s::text)
 """
 
 
@@ -34,6 +44,7 @@ class ListedSecret(msgspec.Struct, frozen=True):
     created_at: Instant
     rotated_at: Instant | None
     used_by: int
+    used_by_managed: int
 
 
 async def select_secrets(tx: Tx, org: int, project: int) -> list[ListedSecret]:
@@ -43,3 +54,9 @@ async def select_secrets(tx: Tx, org: int, project: int) -> list[ListedSecret]:
 async def is_referred_to(tx: Tx, org: int, project: int, name: str) -> bool:
     found: bool = await tx.value(_IN_USE, org=org, project=project, name=name)
     return found
+
+
+async def select_referring(tx: Tx, org: int, project: int, name: str) -> list[MonitorKey]:
+    """Returns the monitors that refer to a secret."""
+    rows = await tx.rows(_OF_SECRET, org=org, project=project, name=name)
+    return [MonitorKey((org, monitor)) for (monitor,) in rows]

@@ -89,6 +89,13 @@ update monitors set push_token_hash = %(hash)s, push_token_ciphertext = %(sealed
 where org = %(org)s and id = %(id)s
 """
 
+_SET_CONFIGS = """
+update monitors m set config = k.config::jsonb, config_ciphertext = k.sealed,
+  revision = m.revision + 1, updated_at = at(%(now)s)
+from unnest(%(ids)s::int[], %(configs)s::text[], %(sealed)s::bytea[]) as k(id, config, sealed)
+where m.org = %(org)s and m.id = k.id
+"""
+
 _SET_SUPERSEDED = """
 update monitors set superseded_by = %(service)s, revision = revision + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
@@ -205,6 +212,20 @@ async def set_push_token(
         _SET_PUSH_TOKEN, org=org, id=monitor, hash=digest, sealed=sealed, now=now
     )
     assert count == 1, "the monitor is locked and there"
+
+
+async def set_configs(
+    tx: Tx, org: int, monitors: Sequence[int], configs: Sequence[tuple[str, bytes | None]]
+) -> None:
+    """Writes configs, as JSON text and encrypted secrets, of locked monitors."""
+    await tx.execute(
+        _SET_CONFIGS,
+        org=org,
+        ids=list(monitors),
+        configs=[plain for plain, _ in configs],
+        sealed=[sealed for _, sealed in configs],
+        now=tx.now,
+    )
 
 
 async def set_superseded(tx: Tx, org: int, monitor: int, service: int | None) -> None:

@@ -1,4 +1,7 @@
-"""Secrets of projects: write-only. A secret in use cannot be renamed or deleted."""
+"""Secrets of projects: write-only.
+
+A rename changes the references of monitors too. A secret in use cannot be deleted.
+"""
 
 from uuid import UUID
 
@@ -6,15 +9,24 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
+from ...accounts.transactions.authorize import (
+    NOT_FOUND,
+    audit,
+    audit_many,
+    demand_project,
+    is_managed,
+)
 from ...accounts.transactions.authorize_tenant_write import lock_project
 from ...core.refusal import Refused, expect
 from ...engine.keyring import CipherContext, Keyring
-from ...engine.pools import Tx
-from ..queries.secret_list import is_referred_to
+from ...engine.pools import Conflicted, Tx
+from ..queries.secret_list import is_referred_to, select_referring
+from ..rows import MonitorRow
 from ..rules.secret import SECRETS_OF_PROJECT_MOST, secret_name_fault, secret_value_fault
-from ..tables import secrets
+from ..tables import monitors, secrets
 from ..tables.secrets import SecretRow
+from .monitor_audit import target_of
+from .rename_references import renamed_config
 
 EDIT = Permission(Need.EDITOR)
 
@@ -59,9 +71,13 @@ async def edit_secret(
 ) -> None:
     """Replaces the value of a secret, renames it, or both.
 
+    The settings and workflows of monitors that refer to a renamed secret change in the same
+    transaction.
+
     Raises:
-        Refused not_found, forbidden, invalid, secret_exists, secret_renamed_in_use,
-        encryption_key_missing.
+        Refused not_found, forbidden, invalid, secret_exists, encryption_key_missing, and
+        managed_by_file with the monitor, if a bundle or a file provider manages a monitor that
+        refers to a renamed secret. Conflicted if a monitor came to refer to it meanwhile.
     """
     home = await demand_project(tx, principal, EDIT, project)
     if new_name is None and value is None:
@@ -70,16 +86,19 @@ async def edit_secret(
         expect("name", secret_name_fault(new_name))
     if value is not None:
         expect("value", secret_value_fault(value))
+    is_renamed = new_name is not None and new_name != name
+    # An edit of a monitor locks the monitor before the secret.
+    referring = await _lock_referring(tx, home, name) if is_renamed else []
     row = await _lock(tx, home, name)
     did = []
     if value is not None:
         await secrets.replace_value(tx, row, keyring.seal(value.encode(), place_of(row.uid)))
         did.append("value replaced")
-    if new_name is not None and new_name != name:
-        if await is_referred_to(tx, home.org, home.id, name):
-            raise Refused("secret_renamed_in_use")
+    if new_name is not None and is_renamed:
+        _expect_unmanaged(principal, referring)
         if not await secrets.rename_secret(tx, row, new_name):
             raise Refused("secret_exists")
+        await _rename_references(tx, principal, home, referring, (name, new_name), keyring)
         did.append(f"name={name}->{new_name}")
     if did:
         target = f"{_target(home, row.uid, name)} {' '.join(did)}"
@@ -105,6 +124,44 @@ async def _lock(tx: Tx, home: ProjectRow, name: str) -> SecretRow:
     if row is None:
         raise Refused(NOT_FOUND)
     return row
+
+
+async def _lock_referring(tx: Tx, home: ProjectRow, name: str) -> list[MonitorRow]:
+    """Locks the monitors that refer to a secret, and returns them in the order of their names."""
+    keys = await select_referring(tx, home.org, home.id, name)
+    await monitors.lock_monitors_of(tx, home.org, [key[1] for key in keys])
+    rows = await monitors.select_monitors_by_key(tx, keys)
+    return sorted(rows.values(), key=lambda row: (row.name, row.id))
+
+
+def _expect_unmanaged(principal: Principal, referring: list[MonitorRow]) -> None:
+    """Refuses if files manage a monitor, since they would name the former secret again."""
+    for row in referring:
+        if is_managed(principal, row.managed_by, row.orphaned_at):
+            message = f"managed by {row.managed_by}"
+            raise Refused("managed_by_file", f"monitor {row.name}", message)
+
+
+async def _rename_references(
+    tx: Tx,
+    principal: Principal,
+    home: ProjectRow,
+    referring: list[MonitorRow],
+    names: tuple[str, str],
+    keyring: Keyring,
+) -> None:
+    """Writes the new name of a locked secret into the locked monitors that refer to it.
+
+    `names` are the former and the new name.
+    """
+    found = await select_referring(tx, home.org, home.id, names[0])
+    if not {row.key for row in referring}.issuperset(found):
+        raise Conflicted("a monitor came to refer to the secret before its lock")
+    configs = [renamed_config(row, *names, keyring) for row in referring]
+    await monitors.set_configs(tx, home.org, [row.id for row in referring], configs)
+    said = f"config secret {names[0]}->{names[1]}"
+    audited = [(row.org, "monitor.update", f"{target_of(row)} {said}") for row in referring]
+    await audit_many(tx, principal, audited)
 
 
 def _target(home: ProjectRow, uid: UUID, name: str) -> str:
