@@ -57,6 +57,17 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
+def micros_of(text: str) -> int:
+    """Returns µs since the epoch of an RFC 3339 text.
+
+    Raises: ValueError for another text, or one without a time zone.
+    """
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError("an instant has no time zone")
+    return micros(found)
+
+
 def moment(instant: int) -> datetime:
     """Returns the datetime in UTC, exactly."""
     return _EPOCH + instant * _MICROSECOND
@@ -73,12 +84,12 @@ def read_task(raw: Mapping[str, Any], token: str, number: int) -> AgentJob:
     definition = KnownCheck(
         monitor=job.monitor_id,
         revision=job.revision,
-        anchor=micros(job.anchor),
+        anchor=micros_of(job.anchor),
         interval=job.interval_seconds * SECOND,
         timeout=job.timeout_seconds * SECOND,
         check=_check(job, _contents(raw, job, token)),
     )
-    due, lease_until = micros(job.due_at), micros(job.lease_expires_at)
+    due, lease_until = micros_of(job.due_at), micros_of(job.lease_expires_at)
     is_window = job.job_id == window_job_id(job.monitor_id, due, job.revision)
     begin_until = lease_until
     if is_window:
@@ -102,12 +113,11 @@ def own_task(definition: KnownCheck, due: int, number: int) -> AgentJob:
 def _read(raw: Mapping[str, Any]) -> Job:
     try:
         job = msgspec.convert(raw, Job)
-    except msgspec.ValidationError as error:
+        for instant in (job.due_at, job.anchor, job.lease_expires_at):
+            micros_of(instant)
+    except (msgspec.ValidationError, ValueError) as error:
         raise RefusedJob("unreadable", str(error)[:200]) from None
-    instants = (job.due_at, job.anchor, job.lease_expires_at)
     least, most = INTERVAL_SECONDS
-    if any(instant.tzinfo is None for instant in instants):
-        raise RefusedJob("unreadable", "an instant has no time zone")
     if not least <= job.interval_seconds <= most:
         raise RefusedJob("unreadable", "its interval is out of bounds")
     if not 1 <= job.timeout_seconds <= CANARY_TIMEOUT_SECONDS_MOST:
@@ -139,4 +149,4 @@ def _check(job: Job, contents: Contents) -> Check:
         )
     except BadCondition:
         raise RefusedJob("bad_definition", "a condition cannot be read") from None
-    return replace(check, run_key=run_key(job.monitor_id, job.revision, micros(job.due_at)))
+    return replace(check, run_key=run_key(job.monitor_id, job.revision, micros_of(job.due_at)))

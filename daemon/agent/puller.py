@@ -17,7 +17,7 @@ from ..runtime.wake_event import WakeEvent
 from .backoff import Backoff
 from .connection_state import ALONE_US_MOST, ConnectionState, ConnectionTracker, Question
 from .counters import AgentCounters
-from .job_parser import CARRIER, AgentJob, RefusedJob, micros, own_task, read_task
+from .job_parser import CARRIER, AgentJob, RefusedJob, own_task, read_task
 from .job_runner import JobRunner
 from .offline_schedule import OfflineSchedule
 from .ring_buffer import RingBuffer
@@ -95,12 +95,12 @@ class Puller:
         """Sends one heartbeat. Returns False if it was refused or had no response."""
         before, asked_at = self.standing(), self._clock.count()
         try:
-            heard = await self._server.heartbeat(CARRIER, self._version)
+            server_now = await self._server.heartbeat(CARRIER, self._version)
         except (NoAnswer, RequestRefused) as error:
             self._failed(Question.HEARTBEAT, error)
             return False
         answered_at = self._clock.count()
-        self._hear(self._clock.hear(micros(heard.now), asked_at, answered_at))
+        self._hear(self._clock.hear(server_now, asked_at, answered_at))
         now = self._count_us()
         self._link.answered(Question.HEARTBEAT, now)
         if before is ConnectionState.CONNECTED:

@@ -26,6 +26,7 @@ from ...probes.jobs.agent_protocol import (
 from ...probes.net.egress import Egress
 from ...probes.net.egress_httpx import is_whole, send_request
 from .agent_config import AgentConfig
+from .job_parser import micros_of
 
 HEARTBEAT_SECONDS: Final = 10.0
 # Added to the wait of the server: a full response over a slow line.
@@ -85,14 +86,15 @@ class ServerClient:
             INSTANCE_HEADER: instance,
         }
 
-    async def heartbeat(self, carrier: int, version: str) -> AgentHeartbeatResponse:
-        """Reports that the agent is running, and returns the server's time."""
+    async def heartbeat(self, carrier: int, version: str) -> int:
+        """Reports that the agent is running, and returns the server's time, in µs."""
         body = AgentHeartbeat(workflow_kinds=self._kinds, carrier=carrier, version=version)
         data = msgspec.json.encode(body)
         heard = await self._post("heartbeat", data, HEARTBEAT_SECONDS, AgentHeartbeatResponse)
-        if heard.now.tzinfo is None:
-            raise NoAnswer("the response has a time without a time zone")
-        return heard
+        try:
+            return micros_of(heard.now)
+        except ValueError:
+            raise NoAnswer("the response has a time that is no instant") from None
 
     async def claim(self, most: int, wait_seconds: int) -> list[dict[str, Any]]:
         """Returns jobs as received. The server waits up to `wait_seconds` for the first one."""

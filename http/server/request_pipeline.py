@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qs
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from msgspec import structs
 
 from ...storage.accounts.queries.resource_scopes import select_scope
 from ...storage.accounts.rules.access import AccessDecision, Need, Principal, Scope, may
+from ...storage.core.decode_error import field_fault
 from ...storage.core.refusal import Refused, Unavailable
 from ..accounts.console.profile import PATH as PROFILE
 from ..auth.csrf import is_cross_site
@@ -31,9 +32,13 @@ from ..wire.local_credentials import AuthenticatedCaller
 from ..wire.route import FORM_FIELDS_MOST, NoQuery, Request, Response, Route
 
 log = logging.getLogger("leadline.http")
+access_log = logging.getLogger("leadline.access")
 
 # Only for console screens: redirects to the setup of the second factor.
 SECOND_FACTOR_OWED = "second_factor_owed"
+
+# Characters of a field or fault in a log line.
+FIELD_LOGGED_MOST: Final = 200
 
 _NUL = b"\\u0000"
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -213,7 +218,24 @@ async def _read_body(route: Route, request: quart.Request) -> Any:
             json.loads(data, object_pairs_hook=_expect_once, parse_int=str, parse_float=str)
         return body
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise fault_of_body(error) from error
+        problem = fault_of_body(error, route.body)
+        if problem.code == INVALID_BODY:
+            _log_invalid(route, str(error))
+        raise problem from error
+
+
+def _log_invalid(route: Route, text: str) -> None:
+    """Logs which field made a body invalid. The response has no field, as it could be a value."""
+    field, fault = field_fault(text)
+    access_log.debug(
+        "invalid JSON body",
+        extra={
+            "route": route.path,
+            "method": route.method,
+            "field": field[:FIELD_LOGGED_MOST],
+            "fault": fault[:FIELD_LOGGED_MOST],
+        },
+    )
 
 
 def _expect_once(pairs: list[tuple[str, Any]]) -> None:
@@ -274,7 +296,7 @@ def _read_query(route: Route, request: quart.Request) -> Any:
     try:
         return msgspec.convert(given, route.query, strict=False)
     except msgspec.ValidationError as error:
-        raise Problem(fault_in_words(str(error))) from error
+        raise Problem(fault_in_words(str(error), route.query)) from error
 
 
 def _query_values(route: Route, request: quart.Request) -> dict[str, list[str]]:

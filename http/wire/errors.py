@@ -1,6 +1,7 @@
 """Conversion of refusals to one status and one field. The only map of codes to statuses."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -116,15 +117,18 @@ def body_of(code: str) -> bytes:
     return msgspec.json.encode({"error": code})
 
 
-def fault_of_body(error: Exception) -> Problem:
-    """Returns INVALID_BODY for undecodable bodies and unknown fields, else the field fault."""
+def fault_of_body(error: Exception, kind: Any = None) -> Problem:
+    """Returns INVALID_BODY for undecodable bodies and unknown fields, else the field fault.
+
+    `kind` is the type of the body, whose enumerations the message lists.
+    """
     text = str(error)
     if not isinstance(error, msgspec.ValidationError) or "unknown field" in text:
         return Problem(INVALID_BODY)
-    return Problem(fault_in_words(text))
+    return Problem(fault_in_words(text, kind))
 
 
-def fault_in_words(text: str) -> str:
+def fault_in_words(text: str, kind: Any = None) -> str:
     """Converts the message of a decoder, e.g. to `interval_seconds: expected int, got str`."""
-    field, said = field_fault(text)
+    field, said = field_fault(text, kind)
     return f"{field}: {said}" if field else INVALID_BODY

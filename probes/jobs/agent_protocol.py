@@ -1,7 +1,8 @@
 """Messages of the agent protocol: jobs, each with a carrier generation, and results.
 
 A generation states what an agent must understand to run a job. Secrets of a job are only in its
-envelope (see `envelope`). Pure. Instants on the wire are RFC 3339 in UTC.
+envelope (see `envelope`). Pure. Instants on the wire are RFC 3339 in UTC; those of the server have
+milliseconds.
 """
 
 import json
@@ -31,6 +32,8 @@ _WINDOW_JOBS: Final = UUID("6f2b7a54-97c5-4d0e-8d8e-30f6f4b1c6a2")
 
 
 Moment = Annotated[datetime, Meta(tz=True)]
+# As text: an encoded datetime has six decimals, or none for a whole second.
+MomentText = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
 class Generation(IntEnum):
@@ -64,7 +67,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: UUID
     monitor_id: UUID
-    due_at: datetime
+    due_at: MomentText
     type: str
     target: str
     config: dict[str, str] = msgspec.field(default_factory=dict)
@@ -75,8 +78,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int
     interval_seconds: int
     # Grid of the windows: due instants are `anchor + k * interval_seconds`.
-    anchor: datetime
-    lease_expires_at: datetime
+    anchor: MomentText
+    lease_expires_at: MomentText
     carrier: int
     envelope: Envelope | UnsetType = UNSET
 
@@ -131,7 +134,7 @@ class AgentHeartbeat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class AgentHeartbeatResponse(msgspec.Struct, frozen=True, kw_only=True):
-    now: datetime
+    now: MomentText
 
 
 def window_job_id(monitor: UUID, due_us: int, revision: int) -> UUID:

@@ -29,7 +29,7 @@ SPEC: Final = ChannelSpec(
             required=True,
             secret=True,
             pattern=r"[A-Za-z0-9-]{8,128}",
-            hint="must be letters, digits and dashes",
+            hint="must be 8 to 128 letters, digits and dashes",
             longest=128,
         ),
         ChannelSetting(

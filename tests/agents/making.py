@@ -6,11 +6,12 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from leadline.daemon.agent.job_parser import SECOND, moment
+from leadline.daemon.agent.job_parser import SECOND
 from leadline.daemon.agent.offline_schedule import KnownCheck
 from leadline.probes.check.check import make_check
 from leadline.probes.jobs.agent_protocol import Job, generation_of, window_job_id
 from leadline.probes.jobs.envelope import NONCE_BYTES, SALT_BYTES, Contents, seal
+from leadline.storage.core.instant import Instant, to_text
 
 # 2026-01-05T00:00:00Z.
 T0 = 1_767_571_200_000_000
@@ -54,14 +55,16 @@ def job(
     made = Job(
         job_id=window_job_id(monitor, due, revision) if is_window else uuid4(),
         monitor_id=monitor,
-        due_at=moment(due),
+        due_at=to_text(Instant(due)),
         type=kind,
         target=target,
         revision=revision,
         timeout_seconds=5,
         interval_seconds=interval_seconds,
-        anchor=moment(anchor),
-        lease_expires_at=moment(lease_until if lease_until is not None else due + 15 * SECOND),
+        anchor=to_text(Instant(anchor)),
+        lease_expires_at=to_text(
+            Instant(due + 15 * SECOND if lease_until is None else lease_until)
+        ),
         carrier=generation_of(kind, has_secrets=secret is not None),
         **more,
     )

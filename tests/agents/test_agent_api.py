@@ -1,5 +1,6 @@
 """What agents call: who may, what they are given, and what becomes of what they bring."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
@@ -41,6 +42,8 @@ CALLS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("POST", "backfill?region=", {"results": []}),
 ]
 SHOP = {"auth_mode": "basic", "username": "shop", "password": "horse-battery"}
+
+MILLISECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
 @pytest.fixture
@@ -115,6 +118,8 @@ async def test_a_window_is_claimed_run_and_accounted_for(edge: Edge) -> None:
     assert instant_of(job["due_at"]) == due
     assert (due - instant_of(job["anchor"])) % (60 * SECOND) == 0
     assert instant_of(job["lease_expires_at"]) == due + 20 * SECOND
+    for name in ("due_at", "anchor", "lease_expires_at"):
+        assert re.fullmatch(MILLISECONDS, job[name]), name
     assert (job["type"], job["conditions"], job["config"]) == (
         "http",
         ["[STATUS] == 200"],
@@ -216,6 +221,7 @@ async def test_a_canary_that_cannot_be_made_ready_holds_no_place(edge: Edge) -> 
 async def test_a_heartbeat_is_answered_with_our_time_and_remembered(edge: Edge) -> None:
     found = await edge.declare()
     assert instant_of(found["now"]) == edge.clock.now
+    assert re.fullmatch(MILLISECONDS, found["now"])
     edge.clock.forward(30)
     instance = {"X-Leadline-Agent": "00000000-0000-4000-8000-000000000001"}
     await edge.declare(headers=instance)

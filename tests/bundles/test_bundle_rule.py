@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.probes.check.monitor_spec import MonitorType
 from leadline.storage.bundles.rules.bundle import DEPTH_MOST, MONITORS_MOST, Bundle, read_bundle
 from leadline.storage.bundles.rules.bundle_diff import FieldChange, differences, in_order
 from leadline.storage.core.refusal import Refused
@@ -90,7 +91,10 @@ def test_durations_are_read_wherever_seconds_are_asked_for() -> None:
         (bundle(monitors={"Web": WEB}), "monitors.Web: must match ^[a-z][a-z0-9-]{0,62}$"),
         (bundle(monitors={"web": None}), "monitors.web: must be a mapping"),
         (bundle(monitors={"web": {"type": "http"}}), "monitors.web.name: is required"),
-        (monitor(type="htp"), "monitors.web.type: is not one of the known values"),
+        (
+            monitor(type="htp"),
+            f"monitors.web.type: must be one of {', '.join(MonitorType)}",
+        ),
         (monitor(interval=30), "monitors.web.interval: is not known here"),
         (monitor(tags=[False]), "monitors.web.tags[0]: expected str, got bool"),
         (monitor(retries="3"), "monitors.web.retries: expected int, got str"),

@@ -19,6 +19,7 @@ from leadline.daemon.loops.file_provider_syncer import (
     FileProviderConfig,
     FileProviderSyncer,
 )
+from leadline.probes.check.monitor_spec import MonitorType
 from leadline.storage.accounts.rules.access import CredentialKind, Principal
 from leadline.storage.accounts.tables import projects
 from leadline.storage.bundles.queries import select_files, select_providers
@@ -100,7 +101,7 @@ async def test_what_is_wrong_keeps_what_was_right(world: World, tmp_path: Path) 
     row = await file(world)
     assert row.status == "rejected"
     assert row.last_error == (
-        "line 5, column 20: monitors.web.type: is not one of the known values"
+        f"line 5, column 20: monitors.web.type: must be one of {', '.join(MonitorType)}"
     )
     shop.write_text(HEAD + WEB)
     await look()

@@ -138,6 +138,11 @@ async def test_what_is_wrong_is_named_and_not_repeated(
     assert await listed(api) == []
 
 
+async def test_the_refusal_of_a_key_states_its_length(api: Api) -> None:
+    refused = await make(api, "opsgenie", 400, api_key="short")
+    assert refused == {"error": "config.api_key: must be 8 to 128 letters, digits and dashes"}
+
+
 async def test_the_whole_is_checked_after_an_edit(api: Api) -> None:
     made = await make(api)
     assert (await patch(api, made, 400, config={"topic": ""}))[

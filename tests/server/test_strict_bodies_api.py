@@ -1,12 +1,16 @@
 """A body is accepted as documented or refused with one field, and a refusal changes nothing."""
 
-from typing import Any
+import logging
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
+from msgspec import UNSET, UnsetType
 
 from leadline.http.server.route_table import ROUTES
 from leadline.http.wire.route import Route
-from leadline.storage.accounts.rules.access import Need
+from leadline.storage.accounts.rules.access import Need, Role
+from leadline.storage.core.decode_error import field_fault
 from tests.support.app.cast import Api
 
 INVALID = "invalid JSON body"
@@ -190,3 +194,65 @@ async def test_responses_are_not_cacheable(api: Api) -> None:
     for who, path in (("viewer", "/api/v1/me"), ("nobody", "/api/v1/me")):
         response = await api.ask(who, "GET", path)
         assert response.headers["Cache-Control"] == "no-store"
+
+
+class Step(msgspec.Struct):
+    kind: Literal["a", "b"] | UnsetType = UNSET
+
+
+class First(msgspec.Struct, tag="first"):
+    role: Annotated[Role, msgspec.Meta(description="x")] | None = None
+
+
+class Second(msgspec.Struct, tag="second"):
+    steps: list[Step] = []
+    named: dict[str, Step] = {}
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        (b'{"kind": "z"}', Step, ("kind", "must be one of a, b")),
+        (b'{"type": "z"}', First | Second, ("type", "must be one of first, second")),
+        (
+            b'{"type": "first", "role": "z"}',
+            First | Second,
+            ("role", "must be one of viewer, editor, project_admin, org_admin"),
+        ),
+        (
+            b'{"type": "second", "steps": [{}, {"kind": 1}]}',
+            First | Second,
+            ("steps[1].kind", "expected `str`, got `int`".replace("`", "")),
+        ),
+        (
+            b'{"type": "second", "steps": [{}, {"kind": "z"}]}',
+            First | Second,
+            ("steps[1].kind", "must be one of a, b"),
+        ),
+        (
+            b'{"type": "second", "named": {"x": {"kind": "z"}}}',
+            First | Second,
+            ("named[...].kind", "must be one of a, b"),
+        ),
+    ],
+)
+def test_a_refused_value_is_answered_with_its_path_and_what_is_allowed(
+    body: bytes, kind: Any, said: tuple[str, str]
+) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.json.decode(body, type=kind)
+    assert field_fault(str(caught.value), kind) == said
+
+
+async def test_the_access_log_names_the_field_of_an_invalid_body(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "leadline.access")
+    path = f"/api/v1/projects/{api.project}/services"
+    answer = await api.ask("editor", "POST", path, {"slug": "a", "managed_by": "files"})
+    assert await answer.get_json() == {"error": INVALID}
+    (record,) = [one for one in caplog.records if one.levelno == logging.DEBUG]
+    seen = vars(record)
+    assert record.message == INVALID
+    assert (seen["field"], seen["fault"]) == ("managed_by", "is not known here")
+    assert seen["route"] == "/api/v1/projects/{projectID}/services"

@@ -249,7 +249,7 @@ async def test_a_user_has_one_membership_per_project(api: Api) -> None:
         ),
         (
             {"role": "owner", "email": "stranger@example.com"},
-            "role: is not one of the known values",
+            "role: must be one of viewer, editor, project_admin, org_admin",
         ),
         ({"email": "stranger@example.com"}, "role: is required"),
     ],

@@ -298,6 +298,6 @@ async def test_a_list_shows_declarations_and_watermarks(api: Api) -> None:
     await told(api, "PUT", f"{path}/declaration", body)
     (shown,) = await told(api, "GET", services_of(api))
     assert shown["revision"] == 2
-    assert (shown["context_members"], shown["sli_members"]) == (1, 2)
+    assert (shown["context_members"], shown["sli_members"]) == (3, 2)
     assert shown["epoch_seq"] == 1
     assert "sealed_through" not in shown

@@ -87,6 +87,11 @@ async def test_a_component_is_created_listed_edited_and_deleted(api: Api) -> Non
     assert await listed(api, page) == []
 
 
+async def test_a_name_alone_makes_a_manual_component(api: Api) -> None:
+    made = await make(api, await api.new_status_page())
+    assert (made["source"], made["manual_status"]) == ("manual", "operational")
+
+
 async def test_bound_components_name_their_source_and_its_project(api: Api) -> None:
     page = await api.new_status_page()
     monitor, service = (await api.new_monitor()).uid, await api.new_service()
@@ -110,7 +115,6 @@ async def test_bound_components_name_their_source_and_its_project(api: Api) -> N
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        ({}, "monitor_id: or service_id or manual_status is required"),
         ({**BY_HAND, "monitor_id": NOWHERE}, "manual_status: a component has one source"),
         ({"service_id": NOWHERE, "monitor_id": NOWHERE}, "service_id: a component has one source"),
         ({**BY_HAND, "name": ""}, "name: "),

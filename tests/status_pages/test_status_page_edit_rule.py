@@ -28,7 +28,7 @@ from leadline.storage.status_pages.rules.status_page_edit import (
     conversion_notes,
     next_position,
     page_faults,
-    source_of,
+    target_of_new,
 )
 
 UID = UUID(int=7)
@@ -52,12 +52,14 @@ SUBSETS = [
 
 @pytest.mark.parametrize("names", SUBSETS)
 def test_a_component_has_exactly_one_source(names: tuple[str, ...]) -> None:
-    found = source_of(target(names))
-    if len(names) == 1:
-        assert found == FIELDS[names[0]]
-    else:
+    found = target_of_new(target(names))
+    if len(names) > 1:
         assert isinstance(found, tuple)
-        assert found[0] == (names[1] if names else "monitor_id")
+        assert found[0] == names[1]
+    elif names:
+        assert found == target(names)
+    else:
+        assert found == BindingTarget(manual_status=ComponentStatus.OPERATIONAL)
 
 
 @pytest.mark.parametrize("source", ComponentSource)

@@ -41,7 +41,7 @@ from ....storage.agents.transactions import accept_results, record_agent_contact
 from ....storage.agents.transactions.accept_results import accept_job_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from ....storage.agents.transactions.record_agent_contact import record_probe_errors
-from ....storage.core.instant import SECOND, Instant, to_datetime
+from ....storage.core.instant import SECOND, Instant, to_text
 from ....storage.core.key import MonitorKey
 from ....storage.engine.keyring import CannotOpen
 from ....storage.monitors.rows import ProbeErrorReason
@@ -173,7 +173,7 @@ def _job(run: ClaimedJobs, material: OpenedConfig, token: str) -> Job:
     job = Job(
         job_id=run.job or window_job_id(d.uid, run.due, d.revision),
         monitor_id=d.uid,
-        due_at=to_datetime(run.due),
+        due_at=to_text(run.due),
         type=d.type,
         target=d.target,
         config=spelt(material.plain),
@@ -183,8 +183,8 @@ def _job(run: ClaimedJobs, material: OpenedConfig, token: str) -> Job:
         revision=d.revision,
         timeout_seconds=d.timeout_seconds,
         interval_seconds=d.interval_seconds,
-        anchor=to_datetime(anchor),
-        lease_expires_at=to_datetime(run.lease_until),
+        anchor=to_text(anchor),
+        lease_expires_at=to_text(run.lease_until),
         carrier=int(run.carrier),
     )
     if run.carrier is Generation.PLAIN:
@@ -203,7 +203,7 @@ async def heartbeat(ask: Request) -> AgentHeartbeatResponse:
         await record_agent_contact.record_heartbeat(
             tx, agent.holder, body.version, body.workflow_kinds, body.carrier
         )
-    return AgentHeartbeatResponse(now=to_datetime(ask.context.clock()))
+    return AgentHeartbeatResponse(now=to_text(ask.context.clock()))
 
 
 async def report(ask: Request, source: ResultSource) -> ResultsResponse:

@@ -74,7 +74,7 @@ async def list_services(ask: Request) -> list[ServiceSummary]:
             service=service_json(row),
             revision=(said := declared[row.key]).revision,
             effective_at=instant_text(said.effective_at),
-            context_members=said.monitors - said.sli,
+            context_members=said.monitors,
             sli_members=said.sli,
             epoch_seq=said.epoch,
             sealed_through=instant_text(sealed_through(row)),

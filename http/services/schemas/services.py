@@ -32,8 +32,8 @@ class Service(Schema, frozen=True, kw_only=True):
 class ServiceSummary(Schema, frozen=True, kw_only=True):
     """Service in a list.
 
-    `revision` is 0 without a declaration. Context members are declared members outside the SLI.
-    `repairing_count` is the number of ranges under repair.
+    `revision` is 0 without a declaration. `context_members` counts all declared members, also those
+    of the SLI. `repairing_count` is the number of ranges under repair.
     """
 
     service: Service

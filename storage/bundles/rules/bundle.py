@@ -234,7 +234,7 @@ def _convert(path: str, entry: object, shape: type[T]) -> T:
     try:
         return msgspec.convert(entry, shape)
     except msgspec.ValidationError as error:
-        field, rule = field_fault(str(error))
+        field, rule = field_fault(str(error), shape)
         raise _wrong(f"{path}.{field}".rstrip("."), rule) from None
 
 

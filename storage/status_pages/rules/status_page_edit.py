@@ -1,7 +1,7 @@
 """Texts of status pages and components, and the bindings of components.
 
-A component has exactly one source. A different number is refused with its field. Existence of the
-source is not checked here.
+A component has exactly one source; several are refused with the field of the second. Whether the
+source exists is not checked here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -134,14 +134,15 @@ def _text_fault(text: str, longest: int, *, multiline: bool = False) -> str | No
     return text_rule_broken(text, multiline=multiline)
 
 
-def source_of(target: BindingTarget) -> ComponentSource | Fault:
-    """Returns the source that is named, or the fault."""
+def target_of_new(target: BindingTarget) -> BindingTarget | Fault:
+    """Returns the source of a new component: manual and operational if none is named.
+
+    Returns the fault if several are named.
+    """
     named = target.named()
-    if not named:
-        return "monitor_id", "or service_id or manual_status is required"
     if len(named) > 1:
         return named[1][0], "a component has one source"
-    return named[0][1]
+    return target if named else BindingTarget(manual_status=ComponentStatus.OPERATIONAL)
 
 
 def conversion_fault(source: ComponentSource, target: BindingTarget) -> Fault | None:

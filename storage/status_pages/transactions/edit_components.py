@@ -13,12 +13,13 @@ from ..queries import status_page_components
 from ..rows import ComponentRow, PageRow
 from ..rules.status_page import COMPONENTS_MOST, ComponentSource
 from ..rules.status_page_edit import (
+    BindingTarget,
     ComponentDraft,
     ComponentEdit,
     component_faults,
     moved_positions,
     next_position,
-    source_of,
+    target_of_new,
 )
 from ..tables import status_page_components as status_components
 from ..tables import status_pages
@@ -29,7 +30,7 @@ from .lock_bindings import lock_bindings
 async def create_component(
     tx: Tx, principal: Principal, page: UUID, draft: ComponentDraft
 ) -> ComponentRow:
-    """Creates a component.
+    """Creates a component. If no source is named, it is manual and operational.
 
     Raises:
         Refused not_found, forbidden, invalid, binding not found, component_quota.
@@ -37,10 +38,10 @@ async def create_component(
     found = await find_page(tx, principal, page)
     for field, fault in component_faults(draft):
         raise Refused("invalid", field, fault)
-    source = source_of(draft.target)
-    if not isinstance(source, ComponentSource):
-        raise Refused("invalid", *source)
-    bound = await lock_bindings(tx, found, draft.target)
+    target = target_of_new(draft.target)
+    if not isinstance(target, BindingTarget):
+        raise Refused("invalid", *target)
+    bound = await lock_bindings(tx, found, target)
     home = await lock_page(tx, found)
     others = await status_page_components.select_components_of(tx, home.org, home.id)
     if len(others) >= COMPONENTS_MOST:

@@ -1,7 +1,6 @@
 """An envelope opens only with the token and the job that it was sealed for."""
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +13,7 @@ from leadline.probes.jobs.agent_protocol import Generation, Job
 from leadline.probes.jobs.envelope import BadEnvelope, Contents, open_envelope, seal
 
 TOKEN = "leadline_agent_" + "a" * 43
-NOW = datetime(2026, 11, 22, 12, 0, 0, 123_456, tzinfo=UTC)
+NOW = "2026-11-22T12:00:00.123Z"
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
