@@ -4,7 +4,7 @@ import base64
 import binascii
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -197,24 +197,44 @@ class Settings(Section, frozen=True):
     canary: Canary = Canary()
     backup: BackupConfig = BackupConfig()
 
-    def faults(self) -> list[str]:
-        """Returns the faults that no single field shows, one line each, beginning with the key."""
-        return [
+    def faults(self, unread: Collection[str] = ()) -> list[str]:
+        """Returns the faults that no single field shows, one line each, beginning with the key.
+
+        `unread` are keys whose values do not fit their type and are replaced by the default. No
+        fault is returned for them, and none of the rules that compare them with another key.
+        """
+        faults = [
             *_listen_faults("server.listen", self.server.listen),
-            *(_listen_faults("server.ops_listen", self.server.ops_listen)),
+            *_listen_faults("server.ops_listen", self.server.ops_listen),
             *_network_faults("server.trusted_proxies", self.server.trusted_proxies),
             *_network_faults("prober.deny_networks", self.prober.deny_networks),
+            *_endpoint_faults("prober.connectivity_check", self.prober.connectivity_check),
             *_url_faults("server.public_base_url", self.server.public_base_url),
             *_key_faults(self.security),
             *_backup_faults(self.backup),
-            *_mail_faults(self.mail),
             *_provider_faults(self.providers),
-            *_oidc_faults(self.oidc, self.server),
             *_pull_region_faults(self.pull.regions),
             *_pull_token_faults(self.pull),
-            *_administrator_faults(self.security, self.local.min_password_length),
             *([] if self.prober.regions else ["prober.regions: at least one is needed"]),
         ]
+        if not _are_within(unread, "mail"):
+            faults += _mail_faults(self.mail)
+        if not _are_within(unread, "oidc", "server.public_base_url"):
+            faults += _oidc_faults(self.oidc, self.server)
+        administrator = ("security.admin_email", "security.admin_password")
+        if not _are_within(unread, "security", *administrator, "local.min_password_length"):
+            faults += _administrator_faults(self.security, self.local.min_password_length)
+        return [fault for fault in faults if not _is_below(fault.partition(": ")[0], unread)]
+
+
+def _are_within(unread: Collection[str], *keys: str) -> bool:
+    """Returns whether one of `keys`, or a key below it, is unread."""
+    return any(_is_below(one, keys) for one in unread)
+
+
+def _is_below(key: str, keys: Collection[str]) -> bool:
+    """Returns whether a key is one of `keys`, or below it."""
+    return any(key == one or key.startswith((f"{one}.", f"{one}[")) for one in keys)
 
 
 def split_address(text: str) -> tuple[str, int]:
@@ -233,6 +253,17 @@ def _listen_faults(key: str, text: str) -> list[str]:
     except ValueError as error:
         return [f"{key}: {error}"]
     return []
+
+
+def _endpoint_faults(key: str, text: str) -> list[str]:
+    """Checks an address to connect to, which has a host and a port."""
+    if not text:
+        return []
+    try:
+        host, port = split_address(text)
+    except ValueError as error:
+        return [f"{key}: {error}"]
+    return [] if host and port else [f"{key}: must be host:port"]
 
 
 def _network_faults(key: str, networks: tuple[str, ...]) -> list[str]:

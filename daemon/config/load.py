@@ -47,13 +47,13 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     """Reads the configuration. Raises: BadConfig with all faults."""
     faults: list[str] = []
     document = _read_file(_chosen_file(path, environ), faults)
+    is_file_read = not faults
     _overlay_credentials(document, environ, faults)
     _overlay_environment(document, environ, faults)
-    _check_section("", document, Settings, faults)
-    if faults:
-        raise BadConfig(faults)
-    settings = msgspec.convert(document, Settings, strict=False)
-    faults = settings.faults()
+    found = _Reading(faults)
+    settings = msgspec.convert(found.section("", document, Settings), Settings, strict=False)
+    if is_file_read:
+        faults += settings.faults(found.unread)
     if faults:
         raise BadConfig(faults)
     return settings
@@ -157,26 +157,67 @@ def _fields(section: Any) -> dict[str, msgspec.structs.FieldInfo]:
     return {}
 
 
-def _check_section(prefix: str, value: Any, section: type, faults: list[str]) -> None:
-    """Compares the document with its type recursively, so that it finds all faults."""
-    if not isinstance(value, dict):
-        faults.append(f"{prefix.rstrip('.')}: must be a section")
-        return
-    fields = _fields(section)
-    for key, item in value.items():
-        field = fields.get(key)
-        if field is None:
-            faults.append(f"{prefix}{key}: no such key")
-        elif _fields(field.type):
-            _check_section(f"{prefix}{key}.", item, field.type, faults)
+class _Reading:
+    """Comparison of a document with its types, which finds all faults.
+
+    `unread` are the keys whose values do not fit their type.
+    """
+
+    def __init__(self, faults: list[str]) -> None:
+        self._faults = faults
+        self.unread: set[str] = set()
+
+    def section(self, key: str, value: Any, section: Any) -> dict[str, Any]:
+        """Returns the values of a section that fit their types.
+
+        An unread value is left out, so its default applies. A required value, which is a text,
+        becomes empty. So the faults that only whole sections show can be found too.
+        """
+        if not isinstance(value, dict):
+            self._wrong(key, "must be a section")
+            value = {}
+        fields = _fields(section)
+        found: dict[str, Any] = {}
+        for name, item in value.items():
+            path = f"{key}.{name}" if key else name
+            if name in fields:
+                self._read(found, name, path, item, fields[name].type)
+            else:
+                self._faults.append(f"{path}: no such key")
+        for name, field in fields.items():
+            if field.required and name not in found:
+                path = f"{key}.{name}"
+                if name not in value and key not in self.unread:
+                    self._wrong(path, "is required")
+                found[name] = ""
+        return found
+
+    def _read(self, found: dict[str, Any], name: str, key: str, item: Any, target: Any) -> None:
+        inner = _section_within(target)
+        if _fields(target):
+            found[name] = self.section(key, item, target)
+        elif inner is not None and isinstance(item, list):
+            found[name] = [self.section(f"{key}[{n}]", one, inner) for n, one in enumerate(item)]
+        elif inner is not None and isinstance(item, dict):
+            found[name] = {one: self.section(f"{key}.{one}", item[one], inner) for one in item}
+        elif isinstance(target, types.UnionType) and item == "":
+            found[name] = item
         else:
-            _check_value(f"{prefix}{key}", item, field.type, faults)
+            try:
+                msgspec.convert(item, target, strict=False)
+                found[name] = item
+            except msgspec.ValidationError as error:
+                self._wrong(key, str(error).replace(" - at `$", f" - at `{key}"))
+
+    def _wrong(self, key: str, fault: str) -> None:
+        self._faults.append(f"{key}: {fault}")
+        self.unread.add(key)
 
 
-def _check_value(key: str, item: Any, target: Any, faults: list[str]) -> None:
-    if isinstance(target, types.UnionType) and item == "":
-        return
-    try:
-        msgspec.convert(item, target, strict=False)
-    except msgspec.ValidationError as error:
-        faults.append(f"{key}: {str(error).replace(' - at `$', ' - at `' + key)}")
+def _section_within(target: Any) -> Any:
+    """Returns the type of the sections in a list or a mapping of sections, otherwise None."""
+    inner = {tuple: 0, dict: 1}.get(typing.get_origin(target))
+    if inner is None:
+        return None
+    found = typing.get_args(target)[inner]
+    return found if _fields(found) else None

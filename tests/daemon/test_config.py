@@ -34,6 +34,43 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
         assert any(fault.startswith(part) for fault in found), part
 
 
+def test_a_wrong_type_hides_no_other_fault(tmp_path: Path) -> None:
+    text = (
+        '[server]\nlisten = "nowhere"\n'
+        '[prober]\nconcurrency = "many"\nconnectivity_check = "zz"\n'
+        '[session]\nsecure = "perhaps"\n[mail]\nsmtp_username = "u"\n'
+        "[security]\nadmin_email = 7\n"
+        '[providers.file.Shop]\ndirectory = "bundles"\n[providers.file.mill]\n'
+        "[log]\nlevel = 1\n"
+    )
+    assert sorted(fault.split(":")[0] for fault in faults(tmp_path, text)) == [
+        "log.level",
+        "mail.smtp_password",
+        "prober.concurrency",
+        "prober.connectivity_check",
+        "providers.file.Shop",
+        "providers.file.Shop.directory",
+        "providers.file.mill.directory",
+        "security.admin_email",
+        "server.listen",
+        "session.secure",
+    ]
+
+
+@pytest.mark.parametrize("section", ["mail = 1\n", "[mail]\nenabled = true\nsmtp_port = 'x'\n"])
+def test_a_default_in_place_of_a_wrong_value_is_no_fault(tmp_path: Path, section: str) -> None:
+    (fault,) = faults(tmp_path, section)
+    assert fault.startswith(("mail: must be a section", "mail.smtp_port: "))
+
+
+@pytest.mark.parametrize("text", ["zz", "host", "host:", ":443", "host:0", "host:65536", "443"])
+def test_the_connectivity_check_is_a_host_and_a_port(tmp_path: Path, text: str) -> None:
+    found = faults(tmp_path, f'[prober]\nconnectivity_check = "{text}"\n')
+    assert found == ["prober.connectivity_check: must be host:port"]
+    for good in ("host:443", "[::1]:53"):
+        load(write(tmp_path, f'[prober]\nconnectivity_check = "{good}"\n'), {})
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [
@@ -76,7 +113,19 @@ def test_mail_is_told_whole(tmp_path: Path, text: str, key: str) -> None:
             'agents = [{ name = " ", region = "eu", token = "sixteen-letters-1" }]',
             ["pull.agents[0].name", "pull.agents[0].token"],
         ),
-        ('regions = [{ name = "eu", orgs = ["a"] }]', ["pull.regions"]),
+        ('regions = [{ name = "eu", orgs = ["a"] }]', ["pull.regions[0].orgs"]),
+        ('agents = [{ name = "a", region = "eu" }]', ["pull.agents[0].token"]),
+        (
+            'agents = [{ name = "a", region = 1, token = "sixteen-letters-1" }, 7,'
+            ' { name = "a", region = "E", token = 1 }]',
+            [
+                "pull.agents[0].region",
+                "pull.agents[1]",
+                "pull.agents[2].token",
+                "pull.agents[2].name",
+                "pull.agents[2].region",
+            ],
+        ),
     ],
 )
 def test_who_an_agent_is_must_be_plain(tmp_path: Path, text: str, keys: list[str]) -> None:
