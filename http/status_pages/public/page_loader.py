@@ -48,8 +48,6 @@ from ...wire.response_cache import FRESH_SECONDS, CachedResponse, LoadedContent
 from ...wire.route import Request, Response
 from .urls import Addresses, addresses_at
 
-# Time in seconds during which a client may show its cached copy while it revalidates.
-STALE_SECONDS: Final = 30
 # Smallest body in bytes that is compressed. A smaller body fits in one packet anyway.
 PACKED_LEAST: Final = 1_000
 
@@ -167,16 +165,17 @@ async def kept_page(
 
 
 def kept_reply(ask: Request, answer: CachedResponse, content_type: str, **headers: str) -> Response:
-    """Returns a response that a client may show while it revalidates.
+    """Returns a response that a cache can use for one second, and must revalidate afterwards.
 
-    If a token opened the page, shared caches must not store the response.
+    A page, an incident or a component can be withdrawn, so no cache uses a stale response. If a
+    token opened the page, shared caches must not store the response.
     """
     whose = "public" if ask.query.token is None else "private"
-    stale = f"max-age={int(FRESH_SECONDS)}, stale-while-revalidate={STALE_SECONDS}"
+    fresh = f"max-age={int(FRESH_SECONDS)}, must-revalidate"
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     packs = len(answer.body) >= PACKED_LEAST and takes_gzip(ask.headers)
     tag = answer.packed_tag if packs else answer.tag
-    named |= {"ETag": tag, "Cache-Control": f"{whose}, {stale}", "Vary": "Accept-Encoding"}
+    named |= {"ETag": tag, "Cache-Control": f"{whose}, {fresh}", "Vary": "Accept-Encoding"}
     if is_known(ask.headers, tag):
         return Response(status=304, headers=named)
     if packs:
