@@ -56,6 +56,10 @@ _TROUBLES: Final = {
 T = TypeVar("T")
 
 
+class BadToken(click.UsageError):
+    """LEADLINE_TOKEN is not set, or cannot be a token."""
+
+
 class NoResponse(Exception):
     """The server gave no usable response. The message is the reason and safe to print."""
 
@@ -66,6 +70,10 @@ def read_json(body: bytes, shape: type[T]) -> T | None:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+class LookupForbidden(NoResponse):
+    """The token cannot read a list, for example because it has a list of actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +152,13 @@ class ApiClient:
         )
 
     async def listed(self, path: str) -> list[dict[str, Any]]:
-        """Returns a list for the lookup of slugs. Raises NoResponse, also on any status but 200."""
+        """Returns a list for the lookup of slugs.
+
+        Raises LookupForbidden on 403, NoResponse on any other status but 200.
+        """
         answer = await self.ask("GET", path)
         if answer.status == 403:
-            raise NoResponse(
+            raise LookupForbidden(
                 "the token cannot look up slugs: give the ids of the project and the service"
             )
         if answer.status != 200:
@@ -207,7 +218,7 @@ def refusal(answer: ApiResponse) -> str:
 
 
 def read_server(environ: Mapping[str, str]) -> ApiServer:
-    """Reads LEADLINE_URL, LEADLINE_TOKEN and LEADLINE_CA_FILE. Raises UsageError."""
+    """Reads LEADLINE_URL, LEADLINE_TOKEN and LEADLINE_CA_FILE. Raises UsageError, BadToken."""
     return ApiServer(
         base=_base(environ.get("LEADLINE_URL", "")),
         token=_token(environ.get("LEADLINE_TOKEN", "")),
@@ -231,9 +242,9 @@ def _base(text: str) -> Url:
 
 def _token(text: str) -> str:
     if not text:
-        raise click.UsageError("LEADLINE_TOKEN is not set: set it to an API token")
+        raise BadToken("LEADLINE_TOKEN is not set: set it to an API token")
     if not _TOKEN.fullmatch(text):
-        raise click.UsageError("LEADLINE_TOKEN contains characters not allowed in a token")
+        raise BadToken("LEADLINE_TOKEN contains characters not allowed in a token")
     return text
 
 

@@ -183,8 +183,8 @@ def _read(answer: ApiResponse, place: ServiceRef, body: dict[str, str]) -> Recor
     if recorded is None:
         raise NoResponse("the response is not a recorded change")
     change = recorded.change
-    kept = (change.service_id, change.kind, change.phase)
-    if kept != (place.service, body["kind"], body["phase"]):
+    kept = (change.kind, change.phase)
+    if kept != (body["kind"], body["phase"]) or not place.is_service(change.service_id):
         raise NoResponse("the response is for another change")
     if recorded.replayed != (answer.status == 200):
         raise NoResponse("the status of the response contradicts its body")

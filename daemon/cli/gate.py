@@ -7,7 +7,15 @@ from typing import Final
 import click
 
 from . import gate_ci_formats as gate_formats
-from .api_client import ApiClient, NoResponse, read_server, refusal, timeout_option, within
+from .api_client import (
+    ApiClient,
+    BadToken,
+    NoResponse,
+    read_server,
+    refusal,
+    timeout_option,
+    within,
+)
 from .gate_ci_formats import Format
 from .gate_response import NoDecision, PrintedDecision, read_decision
 from .gate_text import decision_text
@@ -39,10 +47,10 @@ def check(
 ) -> None:
     """Evaluate the release gate once, and exit with the status of its action.
 
-    LEADLINE_URL is the address of the server and LEADLINE_TOKEN an API token. With ids, a token
-    with only the action gate:evaluate is enough; the lookup of slugs needs a token without an
-    action list. LEADLINE_CA_FILE can name the certificate authorities to trust instead of those of
-    this host. The command repeats no request, follows no redirect and uses no proxy.
+    LEADLINE_URL is the address of the server and LEADLINE_TOKEN an API token. A token with only
+    the action gate:evaluate is enough. LEADLINE_CA_FILE can name the certificate authorities to
+    trust instead of those of this host. The command repeats no request, follows no redirect and
+    uses no proxy.
 
     --format github prints a workflow command and appends to GITHUB_STEP_SUMMARY and GITHUB_OUTPUT
     (state, action, decision-id); gitlab prints variables for artifacts:reports:dotenv; junit prints
@@ -55,14 +63,19 @@ def check(
       leadline gate check --project $P --service $S --format junit > gate.xml
     Exit status:
       0  ALLOW or WARN
-      1  no decision: no connection, no permission, or a timeout
+      1  no decision: no connection, no token, no permission, or a timeout
       2  BLOCK, or a usage error before any request
       4  NOT_CONFIGURED: neither the service nor its project has a policy
     """
     if as_json and form is not None:
         raise click.UsageError("--json and --format exclude each other")
-    client = read_server(os.environ).client()
     form_asked = None if form is None else Format(form)
+    try:
+        client = read_server(os.environ).client()
+    except BadToken as error:
+        # Status 2 of a usage error would be read as BLOCK.
+        _print_no_decision(form_asked, f"no decision: {error.message}")
+        raise SystemExit(NO_DECISION) from error
     try:
         decision, body = within(timeout_seconds, lambda: _ask(client, project, service))
     except (NoResponse, NoDecision) as error:
@@ -81,7 +94,8 @@ async def _ask(client: ApiClient, project: str, service: str) -> tuple[PrintedDe
     answer = await client.ask("POST", f"{place.path}/gate", {})
     if answer.status != 200:
         raise NoResponse(refusal(answer))
-    return read_decision(answer.body, place.service), answer.body
+    service_id = None if isinstance(place.service, str) else place.service
+    return read_decision(answer.body, service_id), answer.body
 
 
 def _print_decision(form: Format | None, decision: PrintedDecision) -> None:

@@ -95,8 +95,11 @@ class PrintedDecision(msgspec.Struct, frozen=True, kw_only=True):
 _BLOCKABLE: Final = frozenset({GateState.BLOCK, GateState.UNKNOWN})
 
 
-def read_decision(body: bytes, service: UUID) -> PrintedDecision:
-    """Decodes the decision of the service. Raises NoDecision."""
+def read_decision(body: bytes, service: UUID | None) -> PrintedDecision:
+    """Decodes the decision of the service. Raises NoDecision.
+
+    Any service is accepted if `service` is None, because it was named by its slug.
+    """
     decision = read_json(body, PrintedDecision)
     if decision is None:
         raise NoDecision("the response is not a gate decision")
@@ -106,9 +109,9 @@ def read_decision(body: bytes, service: UUID) -> PrintedDecision:
     return decision
 
 
-def _fault(decision: PrintedDecision, service: UUID) -> str | None:
+def _fault(decision: PrintedDecision, service: UUID | None) -> str | None:
     """Returns the contradiction in the decision; None if it is consistent."""
-    if decision.service_id != service:
+    if service is not None and decision.service_id != service:
         return "it is for another service"
     intended = decision.intended
     if intended not in _ACTIONS[decision.state]:

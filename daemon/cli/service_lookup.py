@@ -1,7 +1,8 @@
 """Resolution of the options --project and --service to ids.
 
 Ids are used as they are, slugs are looked up over the API. An unknown slug is an error, and so is a
-slug of several projects.
+slug of several projects. If the token cannot read the lists, the slugs are part of the request, and
+the server looks them up.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from uuid import UUID
 import click
 
 from ...storage.core.slug import is_slug
-from .api_client import ApiClient, NoResponse
+from .api_client import ApiClient, LookupForbidden, NoResponse
 
 # An API token belongs to one organization. A user's JWT can see several.
 ORGANIZATIONS_MOST: Final = 50
@@ -43,14 +44,18 @@ service_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class ServiceRef:
-    """Ids of a service and its project."""
+    """Ids of a service and its project; slugs if the token cannot look up the ids."""
 
-    project: UUID
-    service: UUID
+    project: UUID | str
+    service: UUID | str
 
     @property
     def path(self) -> str:
         return f"/projects/{self.project}/services/{self.service}"
+
+    def is_service(self, found: UUID) -> bool:
+        """Returns whether an answer can be about the service. Only an id can be compared."""
+        return isinstance(self.service, str) or self.service == found
 
 
 def id_of(text: str) -> UUID | None:
@@ -65,10 +70,16 @@ def id_of(text: str) -> UUID | None:
 async def find_place(client: ApiClient, project: str, service: str) -> ServiceRef:
     """Returns the ids of project and service. Looks up each one that is given as a slug.
 
+    Returns them as they are given if the token cannot read the lists.
+
     Raises: ResourceNotFound, NoResponse.
     """
-    project_id = await find_project(client, project)
-    return ServiceRef(project_id, id_of(service) or await _service(client, project_id, service))
+    try:
+        project_id = await find_project(client, project)
+        service_id = id_of(service) or await _service(client, project_id, service)
+    except LookupForbidden:
+        return ServiceRef(id_of(project) or project, id_of(service) or service)
+    return ServiceRef(project_id, service_id)
 
 
 async def find_project(client: ApiClient, project: str, organization: str | None = None) -> UUID:

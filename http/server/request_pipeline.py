@@ -16,9 +16,11 @@ import quart
 from msgspec import structs
 
 from ...storage.accounts.queries.resource_scopes import select_scope
+from ...storage.accounts.queries.visible_projects import find_named_service
 from ...storage.accounts.rules.access import AccessDecision, Need, Principal, Scope, may
 from ...storage.core.decode_error import field_fault
 from ...storage.core.refusal import Refused, Unavailable
+from ...storage.core.slug import is_slug
 from ..accounts.console.profile import PATH as PROFILE
 from ..auth.csrf import is_cross_site
 from ..ui.error_pages import problem_page
@@ -100,6 +102,8 @@ async def _admit(
         agent = await _demand_agent(context, headers)
     elif route.action.need is not Need.NOBODY and not by_token:
         identified = await _demand_credential(context, headers, request.method)
+        if malformed and route.takes_slugs:
+            ids, malformed = await _find_named(context, identified.principal, parameters)
         scope = await _demand_access(context, route, identified.principal, ids, malformed)
     elif malformed:
         raise Problem("not_found")
@@ -179,12 +183,31 @@ def _read_parameters(
         if not name.endswith("ID"):
             words[name] = text
             continue
-        try:
+        if _is_id(text):
             ids[name] = UUID(text)
-            malformed = malformed or len(text) != 36
-        except ValueError:
+        else:
             malformed = True
     return ids, words, malformed
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return len(text) == 36
+
+
+async def _find_named(
+    context: AppContext, principal: Principal, parameters: Mapping[str, str]
+) -> tuple[dict[str, UUID], bool]:
+    """Returns the ids of a project and a service that slugs name, and whether there are none."""
+    project, service = parameters["projectID"], parameters["serviceID"]
+    if not all(is_slug(text) or _is_id(text) for text in (project, service)):
+        return {}, True
+    async with context.pool.statement("find_named_service") as tx:
+        found = await find_named_service(tx, principal, project.lower(), service.lower())
+    return ({}, True) if found is None else ({"projectID": found[0], "serviceID": found[1]}, False)
 
 
 async def _skip_body(route: Route, request: quart.Request) -> bool:

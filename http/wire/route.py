@@ -114,6 +114,9 @@ class Route:
     # A `token` in the query is accepted in place of a credential. The handler validates it;
     # `ask.principal` is None without a credential.
     token_opens: bool = False
+    # The project and the service can also be named by their slugs, for pipelines whose token cannot
+    # read the lists.
+    takes_slugs: bool = False
     # HEAD is routed with GET, except on routes that change state.
     head: bool = True
 

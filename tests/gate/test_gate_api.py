@@ -324,6 +324,39 @@ async def test_the_gate_accepts_only_an_empty_document(
         assert answer.status_code == 200
 
 
+async def test_slugs_name_the_project_and_the_service_of_a_request(gated: Gated) -> None:
+    """As a token that is restricted to actions cannot read the lists."""
+    uid = uid_of(await gated.service())
+    project = str(gated.api.project)
+    for who in ("gate_token", "pipeline_token", "viewer_token", "viewer"):
+        for names in (("shop", "checkout"), ("shop", uid), (project, "checkout")):
+            found = await gated.ask("/projects/{}/services/{}".format(*names), who)
+            assert found["service_id"] == uid
+    change = {
+        "source": "ci",
+        "external_id": "1",
+        "kind": "deploy",
+        "phase": "started",
+        "occurred_at": to_text(gated.clock.now),
+    }
+    path = "/projects/shop/services/checkout"
+    told_ = await told(gated.api, "POST", f"{path}/changes", change, 201, who="change_token")
+    assert told_["change"]["service_id"] == uid
+    for who, where in (
+        ("gate_token", "/projects/shop/services/nothing"),
+        ("gate_token", "/projects/mill/services/checkout"),
+        ("gate_token", "/projects/shop/services/Checkout"),
+        ("gate_token", "/projects/shop/services/%27"),
+        ("foreign_token", path),
+        ("stranger", path),
+    ):
+        refused = await told(gated.api, "POST", f"{where}/gate", status=404, who=who)
+        assert refused == {"error": "not_found"}
+    # Other routes take ids only.
+    await told(gated.api, "GET", f"{path}/gate/policy", status=404)
+    await told(gated.api, "POST", f"{path}/gate", status=403, who="change_token")
+
+
 async def test_a_service_is_found_only_in_its_own_project(gated: Gated) -> None:
     path = await gated.service()
     mill = f"{services_of(gated.api, 'acme/mill')}/{uid_of(path)}"

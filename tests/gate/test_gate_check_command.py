@@ -376,8 +376,6 @@ def test_slugs_are_resolved_before_the_gate_request(server: Server) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"/organizations": refused("403 Forbidden", "forbidden")}, "give the ids"),
-        ({f"/projects/{PROJECT}/services": refused("403 Forbidden", "forbidden")}, "give the ids"),
         ({"/organizations": refused("401 No", "unauthorized")}, "LEADLINE_TOKEN"),
         ({"/organizations": []}, "project shop not found"),
         ({f"/projects/{PROJECT}/services": []}, "service checkout not found"),
@@ -403,6 +401,31 @@ def test_an_unknown_slug_sends_no_gate_request(
     assert all(asked.line.startswith("GET") for asked in server.asked)
 
 
+@pytest.mark.parametrize("list_refused", ["/organizations", f"/projects/{PROJECT}/services"])
+def test_slugs_go_to_the_gate_if_the_token_cannot_look_them_up(
+    server: Server, list_refused: str
+) -> None:
+    tell_slugs(server, **{list_refused: refused("403 Forbidden", "forbidden")})
+    server.says["POST /api/v1/projects/shop/services/checkout/gate"] = http(decision())
+    assert call(server, *BY_SLUG).exit_code == 0
+    assert server.asked[-1].line.startswith("POST /api/v1/projects/shop/services/checkout/gate ")
+
+
+# Wrong tokens: 1, as 2 would be read as BLOCK, and nothing is asked.
+
+
+@pytest.mark.parametrize(
+    "token", [None, "", "two words", "line\r\nX-Injected: 1", "line\n", "tökén", "x" * 5_000]
+)
+def test_a_wrong_token_ends_with_1_and_does_nothing(server: Server, token: str | None) -> None:
+    server.else_says = http(decision())
+    done = call(server, *BY_ID, "--format", "junit", LEADLINE_TOKEN=token)
+    assert (done.exit_code, server.connections) == (1, 0)
+    assert "no decision: LEADLINE_TOKEN" in done.stderr
+    assert "<error" in done.stdout
+    assert "two words" not in done.output
+
+
 # Wrong arguments: exit status 2 and no request.
 
 
@@ -411,13 +434,6 @@ def test_an_unknown_slug_sends_no_gate_request(
     [
         (BY_ID, {"LEADLINE_URL": None}),
         (BY_ID, {"LEADLINE_URL": ""}),
-        (BY_ID, {"LEADLINE_TOKEN": None}),
-        (BY_ID, {"LEADLINE_TOKEN": ""}),
-        (BY_ID, {"LEADLINE_TOKEN": "two words"}),
-        (BY_ID, {"LEADLINE_TOKEN": "line\r\nX-Injected: 1"}),
-        (BY_ID, {"LEADLINE_TOKEN": "line\n"}),
-        (BY_ID, {"LEADLINE_TOKEN": "tökén"}),
-        (BY_ID, {"LEADLINE_TOKEN": "x" * 5_000}),
         (BY_ID, {"LEADLINE_URL": "localhost:8080"}),
         (BY_ID, {"LEADLINE_URL": "ftp://localhost"}),
         (BY_ID, {"LEADLINE_URL": "http://user:secret@localhost"}),

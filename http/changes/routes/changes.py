@@ -204,6 +204,7 @@ ROUTES: Final = (
         action=RECORD,
         scope=("service", "serviceID"),
         handler=record,
+        takes_slugs=True,
         summary="Record a phase of a change; a repetition returns 200 with the stored phase.",
         tag="changes",
         body=ChangeRecord,

@@ -170,6 +170,7 @@ ROUTES: Final = (
         action=EVALUATE,
         scope=SERVICE,
         handler=evaluate,
+        takes_slugs=True,
         summary="Evaluate the release gate; the decision is stored with its evidence.",
         tag="gate",
         body=EmptyGateBody,
