@@ -6,7 +6,7 @@ The rows name the fields, so a new field needs a row. A refused form keeps its i
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -90,6 +90,8 @@ class SettingField:
 
 
 Typed = Mapping[str, str]
+# Field that the form has after it showed the consequence of a change.
+CONFIRMED: Final = "confirmed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class SettingForm:
     otherwise: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     unset: str = "Built-in default"
     after_save: str = ""
+    # Returns the consequence of a change that the user must confirm, empty without one.
+    consequence: Callable[[Request], Awaitable[str]] | None = None
 
     def routes(self) -> tuple[Route, ...]:
         return (
@@ -143,7 +147,12 @@ class SettingForm:
     async def _act(self, ask: Request) -> Response:
         typed = {row.name: _typed(ask, row) for row in self.rows}
         try:
-            await self.put(replace(ask, body=self._body_of(typed)))
+            given = replace(ask, body=self._body_of(typed))
+            if self.consequence is not None and not stripped(ask, CONFIRMED):
+                consequence = await self.consequence(given)
+                if consequence:
+                    return self._page(await self.read(ask), typed, consequence=consequence)
+            await self.put(given)
         except (Refused, Problem) as refused:
             wrong = self._wrong(refused)
             if wrong is None:
@@ -169,6 +178,7 @@ class SettingForm:
         *,
         wrong: Mapping[str, str] | None = None,
         saved: bool = False,
+        consequence: str = "",
         status: int = 200,
     ) -> Response:
         return page(
@@ -181,6 +191,7 @@ class SettingForm:
             says=self.says(found),
             configured=found.configured,
             saved=saved,
+            consequence=consequence,
         )
 
 

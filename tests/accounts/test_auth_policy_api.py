@@ -121,6 +121,41 @@ async def test_what_nobody_could_set_up_is_asked_of_nobody(
         assert found["configured"] is False
 
 
+async def test_the_form_states_what_happens_to_who_has_no_second_factor(
+    api: Api, passwords: Passwords
+) -> None:
+    uid = await api.new_user(MARA, await passwords.hash(PASSWORD))
+    async with api.pool.transaction("promote") as tx:
+        row = await users.select_user(tx, uid)
+        assert row is not None
+        await users.set_global_admin(tx, row.id, admin=True)
+    session = await cookie_of(api)
+    form = {"Content-Type": "application/x-www-form-urlencoded", **session}
+
+    async def save(**typed: str) -> tuple[int, str]:
+        whole = {"min_password_len": "12", "session_ttl_seconds": "7200", **typed}
+        data = urlencode(whole).encode()
+        answer = await api.ask("nobody", "POST", "/admin/sign-in-policy", data=data, headers=form)
+        return answer.status_code, await answer.get_data(as_text=True)
+
+    assert (await save(require_totp="none"))[0] == 303
+    for required in ("admins", "all"):
+        status, page = await save(require_totp=required)
+        assert status == 200
+        assert "After the save you can open only your profile" in page
+        assert 'name="confirmed" value="on"' in page
+        assert f'<option value="{required}" selected>' in page
+        found = await told(api, "GET", PATH, who="global_admin")
+        assert found["require_totp"] == "none"
+    assert (await save(require_totp="all", min_password_len="7", confirmed="on"))[0] == 400
+    assert (await save(require_totp="all", confirmed="on"))[0] == 303
+    assert await error(await api.ask(session, "GET", "/api/v1/organizations")) == (403, "forbidden")
+    enrolled = await (await api.ask(session, "POST", "/api/v1/me/totp/enroll")).get_json()
+    body = {"code": code(enrolled["secret"])}
+    assert (await api.ask(session, "POST", "/api/v1/me/totp/enable", body)).status_code == 200
+    assert (await save(require_totp="admins"))[0] == 303
+
+
 async def test_the_form_of_the_console_sets_it(api: Api) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     typed = {
