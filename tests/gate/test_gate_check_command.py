@@ -405,7 +405,7 @@ def test_an_unknown_slug_sends_no_gate_request(
 def test_slugs_go_to_the_gate_if_the_token_cannot_look_them_up(
     server: Server, list_refused: str
 ) -> None:
-    tell_slugs(server, **{list_refused: refused("403 Forbidden", "forbidden")})
+    serve_slugs(server, **{list_refused: refused("403 Forbidden", "forbidden")})
     server.says["POST /api/v1/projects/shop/services/checkout/gate"] = http(decision())
     assert call(server, *BY_SLUG).exit_code == 0
     assert server.asked[-1].line.startswith("POST /api/v1/projects/shop/services/checkout/gate ")
