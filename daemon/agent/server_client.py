@@ -94,7 +94,7 @@ class ServerClient:
         try:
             return micros_of(heard.now)
         except ValueError:
-            raise NoAnswer("the response has a time that is no instant") from None
+            raise NoAnswer("the response has a time that is not an instant") from None
 
     async def claim(self, most: int, wait_seconds: int) -> list[dict[str, Any]]:
         """Returns jobs as received. The server waits up to `wait_seconds` for the first one."""

@@ -308,7 +308,7 @@ def _provider_faults(providers: ProvidersConfig) -> list[str]:
     found = []
     for name, one in providers.file.items():
         if re.fullmatch(_SLUG, name) is None or name == "api":
-            fault = f"must match {_SLUG} and not be api, as what is applied over HTTP is called"
+            fault = f"must match {_SLUG} and not be api, the provider of bundles over HTTP"
             found.append(f"providers.file.{name}: {fault}")
         if not Path(one.directory).is_absolute():
             found.append(f"providers.file.{name}.directory: must be an absolute path")

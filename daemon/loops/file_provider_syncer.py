@@ -48,7 +48,7 @@ log = logging.getLogger("leadline.file_provider_syncer")
 PAUSE_SECONDS: Final = 5.0
 AGAIN_US: Final = 60 * SECOND
 _GONE: Final = b""
-_OURS: Final = "cannot be applied for a reason of ours, which the log tells"
+_OURS: Final = "cannot be applied because of an internal error; see the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ async def _home(tx: Tx, source: FileProviderConfig, bundle: Bundle) -> ProjectRo
     if home is None:
         raise Refused("invalid", "project", "is not in this installation")
     organization = await select_organization(tx, home.org_uid)
-    assert organization is not None, "the project stands in it"
+    assert organization is not None, "the organization contains the project"
     if not may_name(source.scope, organization.slug, home.slug):
         raise Refused("invalid", "project", f"is another than the provider's, {source.scope}")
     return home

@@ -139,14 +139,12 @@ _PATH: Final = "/monitors/{monitorID}/successor"
 _MONITOR: Final = ("monitor", "monitorID")
 
 ROUTES: Final = (
-    form_route(
-        "GET", _PATH, _MONITOR, render_successor, "Which service stands in a monitor's place."
-    ),
+    form_route("GET", _PATH, _MONITOR, render_successor, "The replacement of a monitor."),
     form_route(
         "POST",
         _PATH,
         _MONITOR,
         submit_successor,
-        "Says which does, retires, reactivates, converts.",
+        "Set the replacement, retire, reactivate or convert a monitor.",
     ),
 )

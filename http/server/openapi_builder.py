@@ -36,7 +36,7 @@ _WHO: Final = {
 }
 
 
-_BY_TOKEN: Final = " Open to whoever gives its own token, without a credential."
+_BY_TOKEN: Final = " The token in the query is accepted without a credential."
 
 
 def describe(routes: Iterable[Route]) -> Json:

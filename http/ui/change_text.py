@@ -130,7 +130,7 @@ def side(found: Side, sealed_through: Instant | None) -> ReliabilityText:
         note = f"bad: {bad}, coverage {coverage(split.coverage())}"
         return ReliabilityText(percent(found.availability, split.measured_us // MINUTE), note)
     if found.is_pending:
-        assert sealed_through is not None, "what waits for facts has some"
+        assert sealed_through is not None, "a pending comparison has a horizon"
         note = f"pending: sealed up to {exact(sealed_through)}, needed up to {exact(span.until)}"
         return ReliabilityText(NOTHING, note, withheld=True)
     assert found.withheld is not None, "a side has a figure, waits for one, or has a reason"

@@ -25,14 +25,14 @@ PASSWORD = Field(
 PASSWORD_REF = Field(
     name="password_ref",
     type=FieldType.SECRET_NAME,
-    help="The project secret that holds the password.",
+    help="The project secret with the password.",
 )
 TOKEN_REF = Field(
     name="token_ref",
     type=FieldType.SECRET_NAME,
-    help="The project secret that holds the bearer token.",
+    help="The project secret with the bearer token.",
 )
-TLS = Field(name="tls", type=FieldType.BOOLEAN, help="Speaks TLS.", default=False)
+TLS = Field(name="tls", type=FieldType.BOOLEAN, help="Use TLS.", default=False)
 TLS_SKIP_VERIFY = Field(
     name="tls_skip_verify",
     type=FieldType.BOOLEAN,

@@ -41,7 +41,7 @@ SPEC = Spec(
         Field(
             name="quorum",
             type=FieldType.INTEGER,
-            help="For mode quorum: down when at least so many children are down.",
+            help="For mode quorum: number of down children that makes it down.",
             least=1,
             most=CHILDREN_MOST,
         ),

@@ -54,7 +54,7 @@ SPEC = Spec(
         Field(name="username", type=FieldType.TEXT, help="The user to log in as.", required=True),
         PASSWORD,
         PASSWORD_REF,
-        Field(name="database", type=FieldType.TEXT, help="The default one; else none."),
+        Field(name="database", type=FieldType.TEXT, help="The default database of the session."),
         TLS,
         TLS_SKIP_VERIFY,
         Field(

@@ -71,7 +71,7 @@ SPEC = Spec(
         Field(
             name="mode",
             type=FieldType.CHOICE,
-            help="amqp speaks as clients do (5672), management asks the HTTP API (15672).",
+            help="amqp uses the client protocol (5672), management the HTTP API (15672).",
             default="amqp",
             choices=("amqp", "management"),
         ),

@@ -28,7 +28,7 @@ SPEC: Final = ChannelSpec(
     settings=(
         ChannelSetting(
             name="url",
-            help="The webhook's URL; who knows it can post",
+            help="The webhook's URL; anyone with it can post",
             form=ValueForm.URL,
             required=True,
             secret=True,

@@ -37,7 +37,7 @@ SPEC: Final = ChannelSpec(
         ),
         ChannelSetting(
             name="topic",
-            help="The topic; on a public server whoever knows it can read along",
+            help="The topic; on a public server anyone with it can read the messages",
             required=True,
             pattern=r"[A-Za-z0-9_-]{1,64}",
             hint="must be 1 to 64 letters, digits, dashes and underscores",
@@ -45,7 +45,7 @@ SPEC: Final = ChannelSpec(
         ),
         ChannelSetting(
             name="token",
-            help="An access token, where the topic asks for one",
+            help="An access token, if the topic requires one",
             secret=True,
             pattern=r"[\x21-\x7e]+",
             hint="must be visible ASCII without blanks",

@@ -15,11 +15,11 @@ TEXT_LONGEST: Final = 3_000
 
 SPEC: Final = ChannelSpec(
     type="slack",
-    help="A message by an incoming webhook of Slack, or of what takes the same.",
+    help="A message to an incoming webhook of Slack, or of a compatible service.",
     settings=(
         ChannelSetting(
             name="url",
-            help="The incoming webhook's URL; who knows it can post",
+            help="The incoming webhook's URL; anyone with it can post",
             form=ValueForm.URL,
             required=True,
             secret=True,

@@ -21,7 +21,7 @@ SPEC: Final = ChannelSpec(
     settings=(
         ChannelSetting(
             name="url",
-            help="The workflow's webhook URL; who knows it can post",
+            help="The workflow's webhook URL; anyone with it can post",
             form=ValueForm.URL,
             required=True,
             secret=True,

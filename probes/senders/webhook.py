@@ -79,11 +79,11 @@ def _rule(config: Config) -> list[SettingFault]:
 
 SPEC: Final = ChannelSpec(
     type="webhook",
-    help="A POST of JSON to a URL of yours, signed where a secret is set.",
+    help="A POST of JSON to your URL, signed if a secret is set.",
     settings=(
         ChannelSetting(
             name="url",
-            help="Where it is posted",
+            help="The URL of the request",
             form=ValueForm.URL,
             required=True,
             leads=True,

@@ -29,7 +29,7 @@ class TokenKind(StrEnum):
 def token_from(kind: TokenKind, random_bytes: bytes) -> str:
     """Returns the token of 32 random bytes. Raises: ValueError for another length."""
     if len(random_bytes) != RANDOM_BYTES:
-        raise ValueError(f"a token is made of {RANDOM_BYTES} random bytes")
+        raise ValueError(f"a token has {RANDOM_BYTES} random bytes")
     number = int.from_bytes(random_bytes)
     body = ""
     for _ in range(LENGTH):

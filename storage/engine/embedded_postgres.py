@@ -316,4 +316,4 @@ def _links_to(path: Path, folder: Path) -> bool:
 
 def _tail(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return " | ".join(line.strip() for line in lines[-5:]) or "it said nothing"
+    return " | ".join(line.strip() for line in lines[-5:]) or "no message"

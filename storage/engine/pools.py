@@ -235,7 +235,7 @@ class Pool:
     async def _lend(self) -> AsyncIterator[Connection]:
         task = trio.lowlevel.current_task()
         if task in _holding:
-            raise RuntimeError("a task that holds a connection asks for another")
+            raise RuntimeError("a task with a connection requested another one")
         lent = await self._take()
         _holding.add(task)
         try:

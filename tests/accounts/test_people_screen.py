@@ -58,7 +58,7 @@ async def test_what_is_refused_is_said_in_words(api: Api) -> None:
             {"act": "add", "email": "nobody@example.com", "role": "viewer"},
             "no account has this e-mail address",
         ),
-        ({"act": "add", "email": "x", "role": "king"}, "Role is none that there is."),
+        ({"act": "add", "email": "x", "role": "king"}, "Role does not exist."),
         ({"act": "remove", "uid": "x"}, "It was deleted."),
         ({"act": "token", "name": " ", "role": "viewer"}, "Name must not be blank."),
         (

@@ -146,7 +146,7 @@ def _role(ask: Request) -> Role:
     try:
         return Role(value_of(ask, "role"))
     except ValueError:
-        raise Refused("invalid", "role", "is none that there is") from None
+        raise Refused("invalid", "role", "does not exist") from None
 
 
 def _place(ask: Request) -> UUID | None:

@@ -34,6 +34,6 @@ ROUTES: Final = (
         path=SIGNED_OUT,
         action=Permission(Need.NOBODY),
         handler=render_signed_out,
-        summary="After the sign-out of who came by single sign-on.",
+        summary="The page after a sign-out of single sign-on.",
     ),
 )

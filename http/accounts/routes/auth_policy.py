@@ -69,7 +69,7 @@ ROUTES: Final = setting_routes(
     body=PutAuthPolicy,
     answer=AuthPolicy,
     summaries=(
-        "How people sign in, and whether anybody has set it.",
+        "Read the sign-in policy.",
         "Set how people sign in, the whole of it.",
     ),
 )

@@ -64,7 +64,7 @@ ROUTES: Final = (
         path="/api/v1/regions",
         action=_ANYONE,
         handler=list_regions,
-        summary="The regions, and where something probes just now.",
+        summary="List the regions and whether they have a prober.",
         tag="search",
         answer=Regions,
     ),

@@ -24,7 +24,7 @@ ROUTES: Final = (
         path="/api/v1/version",
         action=Permission(Need.ANYONE, basic=True),
         handler=read_version,
-        summary="Which build answers.",
+        summary="Read the build of this process.",
         tag="version",
         answer=BuildInfo,
     ),

@@ -180,7 +180,7 @@ async def write_postmortem(ask: Request) -> Postmortem:
             published=body.published,
         )
         row = await select_incident(tx, uid)
-        assert row is not None, "it is held"
+        assert row is not None, "it is locked"
     return _postmortem_json(row, written)
 
 

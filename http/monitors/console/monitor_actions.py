@@ -54,7 +54,7 @@ async def delete(ask: Request) -> Response:
         if refused.code != "in_use":
             raise
         return await _asked(ask, error=_IN_USE)
-    assert row is not None, "what was deleted was there"
+    assert row is not None, "the deleted monitor existed"
     return redirect(f"/projects/{row.project_uid}")
 
 

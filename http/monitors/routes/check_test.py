@@ -37,7 +37,7 @@ ANSWER_SECONDS_MOST: Final = 50
 def _refuse_bindings(draft: MonitorDraft) -> None:
     """Refuses bindings: the use of those secrets is authorized only when the document is saved."""
     spec = spec_of(draft.type)
-    assert spec is not None, "the draft was held against it"
+    assert spec is not None, "the draft was checked"
     bindings = sorted(spec.bindings_of(draft.config))
     if bindings:
         fault = f"declares the binding {bindings[0]}: it is tested once it is saved"

@@ -149,6 +149,6 @@ def _place(letter: DeadLetter) -> str:
 
 
 ROUTES: Final = (
-    admin_route("GET", PATH, render_failed_deliveries, "Deliveries that were given up."),
+    admin_route("GET", PATH, render_failed_deliveries, "The failed deliveries."),
     admin_route("POST", PATH, submit_failed_deliveries, "Tries one delivery again, or all."),
 )

@@ -81,6 +81,6 @@ def _render(
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, render_global_silence, "Whether all alerts are silenced.", MuteQuery),
+    admin_route("GET", PATH, render_global_silence, "The global mute.", MuteQuery),
     admin_route("POST", PATH, submit_global_silence, "Silences all alerts, or lifts that."),
 )

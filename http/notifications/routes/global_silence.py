@@ -60,7 +60,7 @@ ROUTES: Final = setting_routes(
     body=PutAlerting,
     answer=Alerting,
     summaries=(
-        "Whether all alerts are silenced, and until when.",
+        "Read the global mute.",
         "Silence all alerts, or lift that.",
     ),
 )

@@ -143,7 +143,7 @@ ROUTES: Final = (
         _OBJECTIVE,
         _SERVICE,
         show_objective,
-        "The form of what is aimed at for a service.",
+        "The form of a service objective.",
         ObjectiveQuery,
     ),
     form_route(
@@ -159,10 +159,10 @@ ROUTES: Final = (
         _ALERTING,
         _SERVICE,
         show_alerting,
-        "The form of how a service speaks.",
+        "The form of the paging of a service.",
         ObjectiveQuery,
     ),
     form_route(
-        "POST", _ALERTING, _SERVICE, send_alerting, "Says how a service speaks.", ObjectiveQuery
+        "POST", _ALERTING, _SERVICE, send_alerting, "Save the paging of a service.", ObjectiveQuery
     ),
 )

@@ -261,7 +261,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=_PROJECT,
         handler=render_sla_report,
-        summary="What a project aims at, and what it kept.",
+        summary="The SLA report of a project.",
         query=ReportQuery,
     ),
 )

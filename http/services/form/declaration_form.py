@@ -154,6 +154,6 @@ _ONE: Final = ("/services/{serviceID}/declaration", ("service", "serviceID"))
 ROUTES: Final = (
     form_route("GET", *_NEW, render_declaration_form, "The form of a new service."),
     form_route("POST", *_NEW, submit_declaration_form, "Adds a service."),
-    form_route("GET", *_ONE, render_declaration_form, "The form of what is declared of a service."),
-    form_route("POST", *_ONE, submit_declaration_form, "Declares a service anew."),
+    form_route("GET", *_ONE, render_declaration_form, "The form of a declaration."),
+    form_route("POST", *_ONE, submit_declaration_form, "Save a declaration."),
 )

@@ -120,9 +120,15 @@ _DELETE: Final = "/services/{serviceID}/delete"
 
 ROUTES: Final = (
     form_route(
-        "GET", _NEEDS, _SERVICE, render_dependency_form, "The form of what a service needs."
+        "GET",
+        _NEEDS,
+        _SERVICE,
+        render_dependency_form,
+        "The form of the dependencies of a service.",
     ),
-    form_route("POST", _NEEDS, _SERVICE, submit_dependency_form, "Says what a service needs."),
+    form_route(
+        "POST", _NEEDS, _SERVICE, submit_dependency_form, "Save the dependencies of a service."
+    ),
     form_route("GET", _DELETE, _SERVICE, ask_to_delete, "Asks whether to delete a service."),
     form_route("POST", _DELETE, _SERVICE, delete, "Deletes a service."),
 )

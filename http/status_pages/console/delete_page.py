@@ -24,6 +24,11 @@ async def submit_delete_page(ask: Request) -> Response:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", f"{ONE}/delete", render_delete_page, "What goes with a status page."),
+    route(
+        "GET",
+        f"{ONE}/delete",
+        render_delete_page,
+        "The confirmation of the deletion of a status page.",
+    ),
     route("POST", f"{ONE}/delete", submit_delete_page, "Deletes a status page."),
 )

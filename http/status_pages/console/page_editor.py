@@ -294,6 +294,6 @@ def _item(ask: Request, facts: PageEditorData, row: ComponentRow) -> EditableCom
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", ONE, render_page_editor, "What a status page is made of.", VIEW, EditorQuery),
-    route("POST", ONE, submit_page_editor, "Edits a status page or one of its components."),
+    route("GET", ONE, render_page_editor, "The editor of a status page.", VIEW, EditorQuery),
+    route("POST", ONE, submit_page_editor, "Edit a status page or a component."),
 )

@@ -36,5 +36,5 @@ async def render_page_preview(ask: Request) -> Response:
 
 
 ROUTES: Final[tuple[Route, ...]] = (
-    route("GET", f"{ONE}/preview", render_page_preview, "What the public reads of a status page."),
+    route("GET", f"{ONE}/preview", render_page_preview, "The preview of a status page."),
 )

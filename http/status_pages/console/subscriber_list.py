@@ -73,7 +73,11 @@ def _day(at: Instant) -> str:
 
 ROUTES: Final[tuple[Route, ...]] = (
     route(
-        "GET", _ALL, render_subscriber_list, "Who is told of a status page.", query=FollowersQuery
+        "GET",
+        _ALL,
+        render_subscriber_list,
+        "The subscribers of a status page.",
+        query=FollowersQuery,
     ),
     route("POST", _ALL, remove, "Removes a subscriber of a status page."),
 )

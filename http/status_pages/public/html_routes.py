@@ -116,7 +116,7 @@ ROUTES: Final = (
         path=f"{_PAGE}/badge.svg",
         action=_ANYBODY,
         handler=read_badge,
-        summary="A badge of a status page, or of one of its components.",
+        summary="The badge of a status page or component.",
         query=BadgeQuery,
         in_document=False,
     ),

@@ -224,7 +224,7 @@ ROUTES: Final = (
         path=_SUBSCRIBE,
         action=_ANYBODY,
         handler=show_form,
-        summary="How to be told of a status page.",
+        summary="The form to subscribe to a status page.",
         query=TokenQuery,
     ),
     page_route(
@@ -232,7 +232,7 @@ ROUTES: Final = (
         path=_SUBSCRIBE,
         action=_ANYBODY,
         handler=send_form,
-        summary="Ask to be told of a status page.",
+        summary="Subscribe to a status page.",
         query=TokenQuery,
     ),
     *(

@@ -79,7 +79,7 @@ SPEC = Spec(
         Field(
             name="scenario",
             type=FieldType.DOCUMENT,
-            help="Steps with what they extract and assert, as JSON; stored encrypted.",
+            help="Steps with their extractions and assertions, as JSON; stored encrypted.",
             required=True,
             secret=True,
             multiline=True,

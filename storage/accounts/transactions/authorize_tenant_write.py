@@ -22,7 +22,7 @@ async def demand_organization(
     if not await removals.lock_shared_organization(tx, organization):
         raise Refused(NOT_FOUND)
     row = await projects_queries.select_organization(tx, organization)
-    assert row is not None, "it is held"
+    assert row is not None, "it is locked"
     demand(principal, action, Scope(row.id))
     return row
 

@@ -31,6 +31,6 @@ async def found_installation(tx: Tx, uid: UUID, email: str, password: str) -> bo
         raise Refused("slug_taken")
     await projects.insert_project(tx, org, uuid7(), DEFAULT, "Default")
     user = await users.insert_user(tx, uid, email, "Administrator", password, admin=True)
-    assert user is not None, "nobody was there"
+    assert user is not None, "the installation has no users"
     await users.insert_membership(tx, org, uuid7(), user, None, Role.ORG_ADMIN)
     return True

@@ -60,5 +60,5 @@ async def rename_organization(
     target = f"organization:{before.uid} slug={before.slug}"
     await audit(tx, principal, before.id, "organization.update", target)
     row = await projects_queries.select_organization(tx, organization)
-    assert row is not None, "it is held"
+    assert row is not None, "it is locked"
     return row

@@ -94,7 +94,7 @@ async def _made(tx: Tx, person: OidcPerson) -> UserRow:
     if key is None:
         # Another account has the address: it is stored unverified and not used for lookups.
         key = await _inserted(tx, uid, person, verified=False)
-    assert key is not None, "an address that is not verified is nobody's"
+    assert key is not None, "an unverified address belongs to no account"
     if not await identities.insert_identity(tx, person.issuer, person.subject, key):
         await users.delete_user(tx, key)
         found = await select_user_by_identity(tx, person.issuer, person.subject)

@@ -57,7 +57,7 @@ async def hear(tx: Tx, credential: str, region: str, instance: UUID, name: str) 
         )
         if row is not None:
             return row
-    raise AssertionError("what is told apart from nobody is always there")
+    raise AssertionError("the statement always returns a row")
 
 
 async def record_heartbeat(

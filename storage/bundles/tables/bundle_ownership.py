@@ -33,5 +33,5 @@ async def put_marks(tx: Tx, kind: Kind, org: int, marks: Sequence[OwnershipMark]
 
 async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:
     """Removes the marks of a provider. Returns their number."""
-    tx.lock_rank(_RANKS[kind], "what a provider lets go of")
+    tx.lock_rank(_RANKS[kind], "objects that a provider releases")
     return await tx.execute(_RELEASE.format(table=f"{kind}s"), provider=provider)

@@ -103,7 +103,7 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
         Refused invalid.
     """
     organization = await select_organization(tx, home.org_uid)
-    assert organization is not None, "the project stands in it"
+    assert organization is not None, "the organization contains the project"
     if bundle.organization not in (organization.slug, str(home.org_uid)):
         raise Refused("invalid", "organization", "is not the organization of the project")
     if bundle.project not in (home.slug, str(home.uid)):

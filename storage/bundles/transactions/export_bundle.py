@@ -36,7 +36,7 @@ async def export_bundle(
     """
     home = await demand_project(tx, principal, EXPORT, project)
     organization = await select_organization(tx, home.org_uid)
-    assert organization is not None, "the project stands in it"
+    assert organization is not None, "the organization contains the project"
     place = await look_around(tx, home)
     _take(place)
     monitors = await _monitors(tx, place, keyring)

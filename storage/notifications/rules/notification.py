@@ -73,7 +73,7 @@ def page_of(text: str) -> Notification:
 def document_text(event: str, payload: Mapping[str, Any]) -> str:
     """Encodes the document for webhooks. Raises: ValueError without `seq`, the order key."""
     if not isinstance(payload.get("seq"), int):
-        raise ValueError("what is told to webhooks has a seq")
+        raise ValueError("events of webhooks have a seq")
     return _storable(msgspec.json.encode({**payload, "event": event}).decode())
 
 

@@ -62,7 +62,7 @@ async def replay(tx: Tx, dead: list[Dead], *, wait: bool) -> set[UUID]:
     Without `wait`, skips events that a writer of their stream has locked, since this transaction
     already has many locks.
     """
-    tx.lock_rank(LockRank.OUTBOX, "events that were given up")
+    tx.lock_rank(LockRank.OUTBOX, "failed events")
     orgs = [item.org for item in dead]
     destinations = [item.destination for item in dead]
     await tx.execute(_WAKE_DESTINATIONS, orgs=orgs, ids=destinations)

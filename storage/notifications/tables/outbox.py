@@ -176,7 +176,7 @@ async def insert_events(
     Locks: the caller has locked all destinations and the subject of the stream, so that ids rise in
     commit order.
     """
-    tx.lock_rank(LockRank.OUTBOX, "what is undelivered of a stream")
+    tx.lock_rank(LockRank.OUTBOX, "undelivered events of a stream")
     held = list(destinations)
     waiting = await _lock_heads(tx, org, stream, held)
     aside: set[int] = set()

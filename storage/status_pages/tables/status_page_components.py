@@ -80,14 +80,14 @@ async def update_component(
         manual_status=manual_status,
         now=tx.now,
     )
-    assert count == 1, "the page is held, and so its components stay"
+    assert count == 1, "the locked page keeps its components"
 
 
 async def bind_component(tx: Tx, row: ComponentRow, bound: ComponentBinding) -> None:
     """Binds a component to another source. The page and the source are locked."""
     values = msgspec.structs.asdict(bound)
     count = await tx.execute(_BIND, org=row.org, id=row.id, now=tx.now, **values)
-    assert count == 1, "the page is held, and so its components stay"
+    assert count == 1, "the locked page keeps its components"
 
 
 async def delete_component(tx: Tx, row: ComponentRow) -> None:

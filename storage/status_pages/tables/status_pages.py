@@ -67,7 +67,7 @@ async def lock_shared_page(tx: Tx, org: int, page: int) -> UUID | None:
 
     Returns its id, None if it does not exist.
     """
-    tx.lock_rank(LockRank.PAGE, "a status page that tells")
+    tx.lock_rank(LockRank.PAGE, "a status page with subscribers")
     uid: UUID | None = await tx.value(_HOLD_BY_KEY, org=org, id=page)
     return uid
 
@@ -107,7 +107,7 @@ async def update_status_page(tx: Tx, row: PageRow, title: str, visibility: str) 
     """Updates a locked page without a change of its token."""
     values = {"title": title, "visibility": visibility, "now": tx.now}
     count = await tx.execute(_UPDATE, org=row.org, id=row.id, **values)
-    assert count == 1, "the page is held"
+    assert count == 1, "the page is locked"
 
 
 async def change_visibility(
@@ -124,13 +124,13 @@ async def change_visibility(
         sealed=None if token is None else token.sealed,
         now=tx.now,
     )
-    assert count == 1, "the page is held"
+    assert count == 1, "the page is locked"
 
 
 async def raise_generation(tx: Tx, row: PageRow) -> None:
     """Increments the generation of a locked page after an edit of a component."""
     count = await tx.execute(_RAISE, org=row.org, id=row.id, now=tx.now)
-    assert count == 1, "the page is held"
+    assert count == 1, "the page is locked"
 
 
 async def delete_status_page(tx: Tx, row: PageRow) -> None:

@@ -155,7 +155,7 @@ async def find_component(tx: Tx, component: UUID) -> ComponentRow:
 
 async def written(tx: Tx, component: UUID) -> ComponentRow:
     row = await status_page_components.select_component(tx, component)
-    assert row is not None, "its page is held"
+    assert row is not None, "its page is locked"
     return row
 
 

@@ -147,7 +147,7 @@ async def lock_page(tx: Tx, found: PageRow) -> PageRow:
 
 async def written(tx: Tx, page: UUID) -> PageRow:
     row = await status_pages_queries.select_status_page(tx, page)
-    assert row is not None, "it is held, or new"
+    assert row is not None, "it is locked or new"
     return row
 
 
