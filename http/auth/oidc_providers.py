@@ -53,10 +53,12 @@ class ProviderCache:
         judged.
         """
         known = await self._fresh(issuer)
+        asked_at = known.asked_at
         with suppress(UnknownKey):
             return known.keys.claims(token)
-        # The provider may have rotated its keys.
-        if not await self._ask_again(issuer, known, KEYS_AGAIN_SECONDS):
+        # The provider may have rotated its keys. A concurrent request can have fetched them.
+        await self._ask_again(issuer, known, KEYS_AGAIN_SECONDS)
+        if known.asked_at == asked_at:
             raise NotSigned
         return known.keys.claims(token)
 
@@ -78,24 +80,23 @@ class ProviderCache:
             raise ProviderFault(known.fault or "unavailable")
         return known
 
-    async def _ask_again(self, issuer: str, known: _Known, least_seconds: float) -> bool:
-        """Fetches the documents if they are older than `least_seconds`.
+    async def _ask_again(self, issuer: str, known: _Known, least_seconds: float) -> None:
+        """Fetches the documents if they are older than `least_seconds`, and sets `asked_at`.
 
-        Returns whether this call fetched them. False also during the pause after a failure.
+        Does nothing during the pause after a failure.
         """
         async with known.asking:
             now = trio.current_time()
             if known.metadata is not None and now - known.asked_at < least_seconds:
-                return False
+                return
             if now - known.failed_at < FAILED_SECONDS:
-                return False
+                return
             try:
                 metadata = await discover(self.reach, issuer)
                 keys = Jwks(await fetch_keys(self.reach, metadata))
             except ProviderFault as fault:
                 known.failed_at = trio.current_time()
                 known.fault = fault.reason
-                return False
+                return
             known.metadata, known.keys, known.fault = metadata, keys, ""
             known.asked_at = trio.current_time()
-            return True

@@ -373,6 +373,32 @@ async def test_new_keys_are_found_and_old_ones_are_not_believed_any_more(
             assert await status(old) == 401
 
 
+async def test_concurrent_requests_with_a_new_key_are_all_accepted(
+    dsn: str, passwords: Passwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them fetches the keys, and the others use them."""
+    monkeypatch.setattr("leadline.http.auth.oidc_providers.KEYS_AGAIN_SECONDS", 0.5)
+    with providing() as own:
+        async with world_of(dsn, passwords, own) as world:
+            statuses = []
+
+            async def ask(token: str) -> None:
+                bearer = {"Authorization": f"Bearer {token}"}
+                statuses.append((await world.api.ask(bearer, "GET", "/api/v1/me")).status_code)
+
+            await ask(await trio.to_thread.run_sync(own.client_token))
+            await trio.to_thread.run_sync(own.stop)
+            own.keys = [new_key("second")]
+            await trio.to_thread.run_sync(own.start)
+            new = await trio.to_thread.run_sync(own.client_token)
+            # Until the keys are old enough to be fetched again.
+            await trio.sleep(0.6)
+            async with trio.open_nursery() as nursery:
+                for _ in range(4):
+                    nursery.start_soon(ask, new)
+            assert statuses == [200] * 5
+
+
 async def test_a_provider_that_is_away_is_no_fault_of_a_token(
     dsn: str, passwords: Passwords, provider: Provider
 ) -> None:
