@@ -5,6 +5,7 @@ The order is: credential, cross-site, tenancy, role, media type, size, body, the
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -39,8 +40,8 @@ access_log = logging.getLogger("leadline.access")
 # Only for console screens: redirects to the setup of the second factor.
 SECOND_FACTOR_OWED = "second_factor_owed"
 
-# Characters of a field or fault in a log line.
-FIELD_LOGGED_MOST: Final = 200
+# A path that can be logged. An unknown name of another form could be a misplaced value.
+_LOGGED_PATH: Final = re.compile(r"[a-z_]{1,40}(?:\.[a-z_]{1,40}|\[(?:\d+|\.\.\.)\]){0,16}")
 
 _NUL = b"\\u0000"
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -248,15 +249,19 @@ async def _read_body(route: Route, request: quart.Request) -> Any:
 
 
 def _log_invalid(route: Route, text: str) -> None:
-    """Logs which field made a body invalid. The response has no field, as it could be a value."""
+    """Logs which field made a body invalid. The response has no field, as it could be a value.
+
+    A field that does not look like a name is logged as the object that contains it.
+    """
     field, fault = field_fault(text)
+    paths = (field, field.rpartition(".")[0])
     access_log.debug(
         "invalid JSON body",
         extra={
             "route": route.path,
             "method": route.method,
-            "field": field[:FIELD_LOGGED_MOST],
-            "fault": fault[:FIELD_LOGGED_MOST],
+            "field": next((path for path in paths if _LOGGED_PATH.fullmatch(path)), ""),
+            "fault": fault,
         },
     )
 

@@ -253,6 +253,11 @@ async def test_the_access_log_names_the_field_of_an_invalid_body(
     assert await answer.get_json() == {"error": INVALID}
     (record,) = [one for one in caplog.records if one.levelno == logging.DEBUG]
     seen = vars(record)
+    caplog.clear()
+    await api.ask("editor", "POST", path, {"slug": "a", "Hunter2.x": "y"})
+    (other,) = [one for one in caplog.records if one.levelno == logging.DEBUG]
+    assert vars(other)["field"] == ""
+    assert "Hunter2" not in str(vars(other))
     assert record.message == INVALID
     assert (seen["field"], seen["fault"]) == ("managed_by", "is not known here")
     assert seen["route"] == "/api/v1/projects/{projectID}/services"
