@@ -51,7 +51,7 @@ TROUBLES: Final = {
     UnknownReason.LOCAL_RESOURCES: "this host is out of descriptors, ports, threads or memory",
     UnknownReason.NO_TRUST_STORE: "this host has no certificate authorities installed",
     UnknownReason.BAD_DEFINITION: "saved by another version; save it again",
-    UnknownReason.NO_WORKER: "the region has no live prober",
+    UnknownReason.NO_WORKER: "no worker or agent of the region took it",
     UnknownReason.UNKNOWN_KIND: "this version does not support this monitor type",
     UnknownReason.MISSING_REFERENCE: "a referenced secret does not exist",
     UnknownReason.BAD_SECRET: "a secret contains characters that the protocol does not allow",

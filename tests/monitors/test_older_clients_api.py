@@ -50,3 +50,11 @@ async def test_a_check_is_tested_without_a_name(api: Api) -> None:
     path = f"/projects/{api.project}/monitors/test"
     tested = await ask(api, "POST", path, {"type": "tcp", "target": "127.0.0.1:1"})
     assert tested["up"] is False
+
+
+async def test_a_test_that_no_worker_took_states_it(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors/test"
+    tested = await ask(api, "POST", path, {"type": "tcp", "target": "127.0.0.1:1", "region": "eu"})
+    assert tested["up"] is False
+    assert tested["msg"] == "probe_error 127.0.0.1"
+    assert tested["reason"] == "no_worker"

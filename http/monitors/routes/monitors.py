@@ -143,6 +143,7 @@ async def test(ask: Request) -> TestResult:
         latency_ms=result.latency_ms,
         code=known(result.code),
         msg=result.msg,
+        reason=known(None if result.unknown_reason is None else result.unknown_reason.value),
     )
 
 

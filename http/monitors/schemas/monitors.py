@@ -130,10 +130,16 @@ class Monitor(_ShownFields, frozen=True, kw_only=True):
 
 
 class TestResult(Schema, frozen=True, kw_only=True):
+    """Result of a test. `reason` is present if the test could not run, which is no target failure.
+
+    `no_worker`: no worker or agent of the region took the test.
+    """
+
     up: bool
     latency_ms: int
     code: int | UnsetType = UNSET
     msg: str
+    reason: str | UnsetType = UNSET
 
 
 class Heartbeat(Schema, frozen=True, kw_only=True):

@@ -365,7 +365,12 @@ def _lagging(past: ServicePast, sums: Sums, facts: GateFacts, minute: Instant) -
     """Returns the present facts of a decision's minute, up to the seal that the decision had."""
     sealed = facts.sealed_through
     if sealed is None:
-        return structs.replace(facts_at(past, sums, minute), sealed_through=None, windows=[])
+        return structs.replace(
+            facts_at(past, sums, minute),
+            sealed_through=None,
+            windows=[],
+            seen=ServiceCondition.UNKNOWN,
+        )
     found = facts_at(past, sums, sealed)
     return structs.replace(
         found,
