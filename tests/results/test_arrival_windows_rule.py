@@ -1,4 +1,6 @@
-"""Which windows a heartbeat answers and which are handed out, in whatever order they come."""
+"""The windows that a heartbeat covers, and the windows that a batch publishes, in any order of
+arrival.
+"""
 
 import random
 from uuid import UUID
@@ -66,7 +68,7 @@ def test_a_window_with_a_heartbeat_in_it_is_never_called_missed() -> None:
     assert verdict_of_gap(window, Instant(NOW - 1), [TERM], (), heard).verdict is Verdict.MISSED
 
 
-def test_only_the_newest_window_is_handed_out_in_whatever_order_they_are_given() -> None:
+def test_only_the_newest_window_is_published_in_any_order_of_the_input() -> None:
     due = [
         DueWindow(1, 1, ResultMode.PROBE, window)
         for window in windows([TERM], TERM.from_, Instant(NOW + 59 * 60 * SECOND))

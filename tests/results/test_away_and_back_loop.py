@@ -1,4 +1,6 @@
-"""The store or the scheduler was away: what fell due meanwhile is in the ledger all the same."""
+"""After an outage of the database or the scheduler, the ledger has every window that fell due in
+it.
+"""
 
 from typing import Any, cast
 
@@ -103,7 +105,7 @@ async def _catch_up(world: World, ticker: Ticker) -> bool:
     return bool(through < world.now)
 
 
-async def test_what_a_composite_was_made_of_is_kept_until_its_hours_are_rolled_up(
+async def test_children_of_a_composite_are_kept_until_its_hours_are_rolled_up(
     world: World,
 ) -> None:
     leaves = [await world.monitor() for _ in range(2)]
@@ -115,7 +117,7 @@ async def test_what_a_composite_was_made_of_is_kept_until_its_hours_are_rolled_u
         await edit_monitor(tx, world.editor, row.uid, given, world.keyring, frozenset({"core"}))
     kept = "select children from composite_terms order by from_at"
     both = [([leaf.id],) for leaf in leaves]
-    # Off for so long that by its age alone it would be gone.
+    # By age alone, the retention would delete the first term.
     world.now = Instant(START + 40 * DAY)
     await Away(world).janitor.pass_once()
     assert await world.rows(kept) == both
@@ -128,7 +130,7 @@ async def test_what_a_composite_was_made_of_is_kept_until_its_hours_are_rolled_u
     assert await world.rows(kept) == both[1:]
 
 
-async def test_what_a_past_is_to_be_told_of_is_kept_until_it_is_told(world: World) -> None:
+async def test_composite_terms_are_kept_until_the_history_is_reconstructed(world: World) -> None:
     leaves = [await world.monitor() for _ in range(2)]
     configs = [{"children": [str(leaf.uid)]} for leaf in leaves]
     row = await world.monitor(type="composite", target="", config=configs[0])
@@ -159,7 +161,7 @@ async def test_what_a_past_is_to_be_told_of_is_kept_until_it_is_told(world: Worl
     assert await world.rows(kept) == [(1,)]
 
 
-async def test_marks_are_kept_as_long_as_heartbeats_and_none_of_a_monitor_that_is_gone(
+async def test_push_events_are_kept_as_long_as_heartbeats_and_need_a_monitor(
     world: World,
 ) -> None:
     row = await world.monitor(type="push")

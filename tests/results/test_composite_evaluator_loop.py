@@ -1,5 +1,6 @@
-"""The composer beside ticker and sealer: every window of a composite ends in a verdict, what fails
-of one keeps nothing from the others, and listeners hear of it."""
+"""The composite scheduler with the ticker and the sealer: every window of a composite gets a
+verdict, a failing composite does not delay the others, and results are published to the event bus.
+"""
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -48,7 +49,7 @@ async def test_every_window_of_a_random_hour_ends_in_a_verdict(world: World) -> 
     sealer = MonitorSealer(world.pool, lambda: world.now)
     composer = CompositeScheduler(CompositeEvaluator(world.pool, Bus()), lambda: world.now)
     while world.now < START + 60 * MINUTE:
-        # Now and then nobody is there for a while.
+        # At random, the loops do not run for some minutes.
         away = chance.random() < 0.03
         world.now = Instant(world.now + (chance.randint(2, 6) * MINUTE if away else 7 * SECOND))
         await ticker.pass_once()
@@ -75,7 +76,7 @@ async def test_every_window_of_a_random_hour_ends_in_a_verdict(world: World) -> 
     assert ("missed", "never_published") in seen
 
 
-async def test_one_that_the_database_refuses_keeps_nothing_from_the_others(
+async def test_a_composite_that_the_database_refuses_does_not_stop_the_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaf = await world.monitor()
@@ -109,7 +110,7 @@ async def test_one_that_the_database_refuses_keeps_nothing_from_the_others(
 
 @pytest.mark.parametrize("when", ["fail_before", "fail_after"])
 class FlakyTransacts(FlakyPool):
-    """Also where a transaction is begun again after a conflict."""
+    """Fails in `transact` as well, which repeats a transaction after a conflict."""
 
     async def transact(self, name: str, work: Callable[[Tx], Awaitable[Any]]) -> Any:
         async with self.transaction(name) as tx:
@@ -117,9 +118,7 @@ class FlakyTransacts(FlakyPool):
 
 
 @pytest.mark.parametrize("when", ["fail_before", "fail_after"])
-async def test_what_the_store_could_not_take_is_looked_at_again_and_stored_once(
-    world: World, when: str
-) -> None:
+async def test_a_failed_evaluation_is_repeated_and_stored_once(world: World, when: str) -> None:
     leaf = await world.monitor()
     row = await composite(world, leaf)
     await is_now(world, leaf, True)
@@ -133,7 +132,7 @@ async def test_what_the_store_could_not_take_is_looked_at_again_and_stored_once(
     assert [up for _, up, _ in await world.beats(row)] == [True]
 
 
-async def test_listeners_hear_of_composites_and_of_what_changed(world: World) -> None:
+async def test_the_event_bus_reports_each_result_of_a_composite(world: World) -> None:
     leaf = await world.monitor()
     row = await composite(world, leaf)
     bus = Bus()

@@ -1,4 +1,4 @@
-"""Composites while several processes, edits and people are at them at once."""
+"""Composites while several processes evaluate them and users edit them."""
 
 import pytest
 import trio
@@ -18,7 +18,7 @@ def watch(world: World) -> Watch:
     return Watch(world)
 
 
-async def test_a_call_that_comes_with_a_window_of_another_process_is_answered(
+async def test_an_evaluator_of_a_settled_window_still_answers_the_call(
     watch: Watch,
 ) -> None:
     member = await watch.world.monitor()
@@ -32,7 +32,7 @@ async def test_a_call_that_comes_with_a_window_of_another_process_is_answered(
     await watch.evaluator.evaluate(watch.world.now, windows, [])
     watch.world.now = Instant(watch.world.now + SECOND)
     await watch.is_now(member, False)
-    # A slower one still has the window in hand, and takes the call along with it.
+    # A slower evaluator still works on the same window and also takes the call.
     slower = CompositeEvaluator(watch.world.pool, Bus())
     await slower.evaluate(watch.world.now, windows, [])
     await watch.composer.pass_once()

@@ -1,4 +1,6 @@
-"""Composites looked at: what their members are now, what becomes of a window, who is called for."""
+"""Evaluation of composites: the status from the children, the verdict of a window, and the calls
+that a status change inserts.
+"""
 
 import random
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ from tests.support.worlds.world import REGIONS, START, World
 
 
 class Watch:
-    """A world with a composer, and what is done to it in a test."""
+    """A world with a ticker, a composite scheduler and a sealer, and the actions of the tests."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -108,7 +110,7 @@ UP = (True, None)
         ({"mode": "any"}, [False, None, None], None),
     ],
 )
-async def test_what_members_are_now_is_what_the_composite_is(
+async def test_the_status_of_a_composite_follows_from_its_children(
     watch: Watch, config: dict[str, Any], states: list[bool | None], said: tuple[bool, str] | None
 ) -> None:
     members = [await watch.world.monitor() for _ in states]
@@ -131,11 +133,11 @@ async def test_a_due_window_is_answered_by_a_result_at_its_instant(watch: Watch)
     assert (verdict, reason) == ("covered", None)
     assert due == START + 60 * SECOND
     assert [ts for ts, _, _ in await watch.world.beats(row)] == [START + SECOND, due]
-    # Its slice is dropped with the last of its windows, and nothing waits.
+    # The run batch is deleted with its last window, so no work remains.
     assert await watch.world.rows("select 1 from run_batches where kind = 'composite'") == []
 
 
-async def test_a_window_that_members_leave_open_says_so_and_stays_without_a_result(
+async def test_a_window_with_unknown_children_is_withheld_without_a_result(
     watch: Watch,
 ) -> None:
     member = await watch.world.monitor()
@@ -161,7 +163,7 @@ async def test_members_in_maintenance_leave_and_when_all_have_left_it_is_withhel
     assert await watch.said(row) == [UP]
 
 
-async def test_what_was_known_before_a_maintenance_is_not_known_after_it(watch: Watch) -> None:
+async def test_a_result_from_before_a_maintenance_is_unknown_after_it(watch: Watch) -> None:
     member = await watch.world.monitor()
     row = await watch.composite([member])
     await watch.is_now(member, True)
@@ -171,7 +173,7 @@ async def test_what_was_known_before_a_maintenance_is_not_known_after_it(watch: 
 
 
 @pytest.mark.parametrize("why", ["stale", "paused"])
-async def test_a_state_that_no_longer_holds_is_unknown(watch: Watch, why: str) -> None:
+async def test_a_stale_or_paused_child_is_unknown(watch: Watch, why: str) -> None:
     member = await watch.world.monitor(interval_seconds=5, timeout_seconds=1)
     row = await watch.composite([member])
     await watch.is_now(member, True)
@@ -183,7 +185,7 @@ async def test_a_state_that_no_longer_holds_is_unknown(watch: Watch, why: str) -
     assert await watch.said(row) == []
 
 
-async def test_a_members_change_of_status_is_told_at_once_and_without_a_window(
+async def test_a_status_change_of_a_child_evaluates_the_composite_without_a_window(
     watch: Watch,
 ) -> None:
     member = await watch.world.monitor()
@@ -198,7 +200,7 @@ async def test_a_members_change_of_status_is_told_at_once_and_without_a_window(
     assert [ts for ts, _, _ in await watch.world.beats(row)][-1] == watch.world.now
     assert await watch.world.ledger(row) == []
     assert await watch.calls() == []
-    # Failing on is no change: nobody is called for.
+    # A further failure is not a status change and inserts no call.
     await watch.is_now(member, False, START + 4 * SECOND)
     assert await watch.calls() == []
 
@@ -243,7 +245,7 @@ async def test_its_own_threshold_folds_its_own_results_and_asks_again_soon(watch
     assert await watch.world.rows("select 1 from jobs where monitor = %(m)s", m=row.id) == []
 
 
-async def test_a_paused_composite_is_not_looked_at_and_a_resumed_one_at_once(watch: Watch) -> None:
+async def test_a_paused_composite_is_not_evaluated_until_it_is_resumed(watch: Watch) -> None:
     member = await watch.world.monitor()
     row = await watch.composite([member])
     await watch.edit(row, enabled=False)
@@ -273,7 +275,7 @@ async def test_two_composers_store_one_answer(watch: Watch) -> None:
     assert [r[1] for r in await watch.world.ledger(row)] == ["covered"]
 
 
-async def test_where_nobody_looked_the_sealer_says_so_after_two_minutes(watch: Watch) -> None:
+async def test_the_sealer_settles_unclaimed_windows_after_two_minutes(watch: Watch) -> None:
     member = await watch.world.monitor()
     row = await watch.composite([member], interval_seconds=300)
     while watch.world.now < START + 10 * MINUTE:
@@ -304,10 +306,10 @@ async def test_windows_of_an_outage_are_missed_and_only_the_newest_is_answered(
     sealed = [r for r in await watch.world.ledger(row) if r[0] <= START + 30 * MINUTE]
     assert [r[1:] for r in sealed[:-1]] == [("missed", "never_published")] * 29
     assert sealed[-1][1:] == ("covered", None)
-    assert all(b[0] - a[0] == MINUTE for a, b in pairwise(sealed)), "none vanishes"
+    assert all(b[0] - a[0] == MINUTE for a, b in pairwise(sealed)), "a window has no verdict"
 
 
-async def test_a_part_cannot_be_deleted_and_what_it_was_part_of_may_go_first(
+async def test_a_child_cannot_be_deleted_before_its_composite(
     watch: Watch,
 ) -> None:
     member = await watch.world.monitor()
@@ -378,7 +380,7 @@ async def test_composites_are_at_most_ten_levels_deep_whichever_end_is_added(
         await watch.edit(rows[1], config={"children": [str(below.uid)]})
 
 
-async def test_children_are_given_as_a_text_too_and_come_back_as_a_list(watch: Watch) -> None:
+async def test_children_given_as_text_are_stored_as_a_list(watch: Watch) -> None:
     one, two = await watch.world.monitor(), await watch.world.monitor()
     row = await watch.world.monitor(
         type="composite", target="", config={"children": f" {one.uid}, {str(two.uid).upper()}"}
@@ -397,8 +399,8 @@ async def test_an_edit_of_anything_else_begins_no_new_composition(watch: Watch) 
     assert await watch.world.rows("select from_at from composite_terms") == [(START,)]
 
 
-async def test_edits_at_once_close_no_circle(watch: Watch) -> None:
-    """In two regions, so that not even their shards keep them apart."""
+async def test_concurrent_edits_do_not_create_a_cycle(watch: Watch) -> None:
+    """The composites are in two regions, so the lock of a shard does not serialize the edits."""
     member = await watch.world.monitor()
     one = await watch.composite([member])
     two = await watch.composite([member], region="eu")
@@ -416,10 +418,12 @@ async def test_edits_at_once_close_no_circle(watch: Watch) -> None:
     assert refusals == ["config.children"]
 
 
-async def test_edits_evaluations_and_results_at_once_leave_every_state_as_its_results_say(
+async def test_concurrent_edits_evaluations_and_results_leave_consistent_states(
     watch: Watch,
 ) -> None:
-    """Two evaluators, two writers and an editor, who lock in one order or try again."""
+    """Two evaluators, two recorders and an editor take locks in one order or repeat the
+    transaction.
+    """
     chance, world = random.Random(5), watch.world
     leaves = [await world.monitor(interval_seconds=5, timeout_seconds=2) for _ in range(4)]
     rows: list[MonitorRow] = []
@@ -469,4 +473,4 @@ async def test_edits_evaluations_and_results_at_once_leave_every_state_as_its_re
             state = fold(state, up, ts, 3)
             folded += 1
         assert await world.state(row) == (state.status, state.failures)
-    assert folded > 0, "somebody was evaluated meanwhile"
+    assert folded > 0, "no composite was evaluated"

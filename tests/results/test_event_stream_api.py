@@ -1,4 +1,6 @@
-"""The event stream: what a caller may see, in order, until the credential ends or they are slow."""
+"""The event stream sends the events of visible projects in order, until the credential ends or the
+client is too slow.
+"""
 
 import json
 from collections.abc import AsyncIterator
@@ -31,7 +33,7 @@ def event(row: MonitorRow, status: MonitorStatus, *, changed: bool = True) -> St
 
 
 class Heard:
-    """What the app sends on one connection, chunk by chunk; empty once it has ended."""
+    """The chunks that the application sends on one connection. `chunk` returns "" after the end."""
 
     def __init__(self) -> None:
         self.send, self._receive = trio.open_memory_channel[bytes](1_000)
@@ -52,7 +54,7 @@ class Heard:
 
 @asynccontextmanager
 async def listening(api: Api, who: str, query: str = "") -> AsyncIterator[Heard]:
-    """A client of the bare application, that goes away at the end."""
+    """Opens the stream as a client of the bare application; on exit the client disconnects."""
     heard, gone = Heard(), trio.Event()
     asked = False
 
@@ -96,7 +98,7 @@ async def listening(api: Api, who: str, query: str = "") -> AsyncIterator[Heard]
         gone.set()
 
 
-async def test_a_change_of_status_is_told_in_the_words_of_the_wire(api: Api) -> None:
+async def test_a_status_change_is_sent_with_the_fields_of_the_contract(api: Api) -> None:
     row = await api.new_monitor()
     async with listening(api, "viewer") as heard:
         api.context.bus.publish(event(row, MonitorStatus.DOWN))
@@ -110,7 +112,7 @@ async def test_a_change_of_status_is_told_in_the_words_of_the_wire(api: Api) -> 
         }
 
 
-async def test_a_result_that_changes_nothing_is_told_only_to_who_asks_for_results(api: Api) -> None:
+async def test_a_result_without_a_change_is_sent_only_with_every_result(api: Api) -> None:
     row = await api.new_monitor()
     async with listening(api, "viewer") as heard:
         api.context.bus.publish(event(row, MonitorStatus.UP, changed=False))
@@ -122,7 +124,7 @@ async def test_a_result_that_changes_nothing_is_told_only_to_who_asks_for_result
 
 
 @pytest.mark.parametrize("who", ["stranger", "neighbour", "foreign_token"])
-async def test_nobody_hears_of_projects_that_they_do_not_see(api: Api, who: str) -> None:
+async def test_events_of_invisible_projects_are_not_sent(api: Api, who: str) -> None:
     hidden = await api.new_monitor("acme/shop")
     place = "acme/mill" if who == "neighbour" else "other/shop"
     visible = await api.new_monitor(place)
@@ -145,7 +147,7 @@ async def test_a_stream_pings_and_ends_with_its_credential(
                 pass
 
 
-async def test_a_membership_that_ends_ends_what_is_heard(
+async def test_no_event_is_sent_after_the_membership_ends(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "PING_SECONDS", 0.05)
@@ -180,7 +182,7 @@ async def test_a_stop_ends_every_stream(api: Api) -> None:
     assert len(api.context.bus) == 0
 
 
-async def test_a_client_that_goes_away_leaves_no_listener_behind(api: Api) -> None:
+async def test_a_disconnected_client_leaves_no_listener(api: Api) -> None:
     async with listening(api, "viewer"):
         assert len(api.context.bus) == 1
     assert len(api.context.bus) == 0

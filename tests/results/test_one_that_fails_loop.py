@@ -1,4 +1,4 @@
-"""What cannot be stored of one monitor keeps nothing from any other."""
+"""A monitor or service whose data cannot be stored does not delay the others."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -75,7 +75,7 @@ async def test_figures_that_cannot_be_made_again_delay_no_others(
 
 
 @pytest.mark.parametrize("error", [Rejected("too large", "22003"), Unavailable("57014")])
-async def test_a_service_whose_time_cannot_be_told_delays_no_other(
+async def test_a_service_that_cannot_be_sealed_delays_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     keys = [await _declared(world, f"s{n}") for n in range(5)]
@@ -94,14 +94,14 @@ async def test_a_service_whose_time_cannot_be_told_delays_no_other(
 
 
 @pytest.mark.parametrize("error", [Rejected("too large", "22003"), Unavailable("57014")])
-async def test_a_past_that_cannot_be_told_delays_no_other(
+async def test_a_history_that_cannot_be_reconstructed_delays_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     world.now = Instant(START + HOUR)
     keys = [await _declared(world, f"s{n}", Instant(START + n * MINUTE)) for n in range(3)]
 
     async def refusing(tx: Tx, key: ServiceKey) -> bool:
-        # The shortest, which is the first.
+        # The history with the shortest span, which is reconstructed first.
         if key == keys[2]:
             raise error
         return await reconstruct(tx, key)

@@ -54,7 +54,9 @@ async def test_a_deadline_after_a_pause_is_not_missed(world: World) -> None:
 
 
 async def test_a_heartbeat_right_after_the_creation_begins_the_wait(world: World) -> None:
-    """The first term begins where reservation stands, which can be later than the heartbeat."""
+    """The first term begins at the shard's `reserved_through`, which can be later than the
+    heartbeat.
+    """
     async with world.pool.transaction("ahead") as tx:
         await tx.execute(
             "insert into shards (org, region, reserved_through, sealed_through, settled_through,"

@@ -39,7 +39,8 @@ def job(interval_us: int, grace_us: int = 60 * SECOND, from_: int = NOW - DAY) -
 
 @st.composite
 def listenings(draw: st.DrawFn, end: int = 140) -> list[TimeSpan]:
-    """Closed spans with at least one deaf instant between them."""
+    """Closed spans of listening, with at least one instant without listening between two of
+    them."""
     spans, at = [], draw(st.integers(0, 15))
     while at <= end:
         until = at + draw(st.integers(0, 60))
@@ -79,7 +80,7 @@ def instants_heard(heard: Sequence[TimeSpan]) -> set[int]:
 
 
 def is_failure(start: int, wait: int, promise: int, heard: set[int], at: int) -> bool:
-    """Whether the silence since `start` is a failure by then."""
+    """True if the silence since `start` is a failure at the instant `at`."""
     listened = sum(1 for t in range(start + 1, at + 1) if t in heard and t - 1 in heard)
     if at in heard and listened >= 2 * promise:
         return True
@@ -96,7 +97,7 @@ def sit_through(
     heard: set[int],
     through: int,
 ) -> list[int]:
-    """Every push_missed of a silence, found by looking at each instant in turn."""
+    """Every `push_missed` of a silence, computed by a test of each instant."""
     found: list[int] = []
     promised: tuple[bool, int, int] | None = None
     begun: int | None = None
@@ -130,7 +131,7 @@ def test_the_failures_are_those_that_a_clerk_would_note(
 
 
 @given(st.integers(0, 40), promises(), maintenances(), listenings(), st.data())
-def test_it_makes_no_difference_how_often_one_looks(
+def test_the_number_of_passes_does_not_change_the_failures(
     since: int,
     terms: list[ScheduleTerm],
     maintenance: list[TimeSpan],
@@ -140,7 +141,7 @@ def test_it_makes_no_difference_how_often_one_looks(
     at_once = missed_deadlines(PushGap(Instant(since)), terms, maintenance, heard, Instant(150))
     silence, bit_by_bit = PushGap(Instant(since)), []
     for through in [*sorted(data.draw(st.lists(st.integers(0, 150), max_size=6))), 150]:
-        # Who looks early knows only what was heard by then.
+        # An early pass knows only the listening spans up to its own instant.
         known = [span(s.from_, min(s.until, through)) for s in heard if s.from_ <= through]
         found = missed_deadlines(silence, terms, maintenance, known, Instant(through))
         bit_by_bit += found
@@ -150,7 +151,7 @@ def test_it_makes_no_difference_how_often_one_looks(
 
 
 @given(st.integers(0, 40), promises(), maintenances(), listenings())
-def test_whoever_waits_for_the_next_deadline_comes_neither_early_nor_late(
+def test_the_next_deadline_is_the_instant_of_the_next_failure(
     since: int, terms: list[ScheduleTerm], maintenance: list[TimeSpan], heard: list[TimeSpan]
 ) -> None:
     ahead = [*heard[:-1], span(heard[-1].from_, 600)]
@@ -160,10 +161,10 @@ def test_whoever_waits_for_the_next_deadline_comes_neither_early_nor_late(
 
 
 @given(promises(), maintenances(), listenings(), st.sets(st.integers(0, 140), max_size=14))
-def test_no_heartbeat_never_stands_without_a_push_missed(
+def test_silence_without_end_always_has_a_failure(
     terms: list[ScheduleTerm], maintenance: list[TimeSpan], heard: list[TimeSpan], beats: set[int]
 ) -> None:
-    # A heartbeat is only received while we listen, and not recorded while paused.
+    # A heartbeat is received only while a process listens, and not recorded while paused.
     listening = instants_heard(heard)
     kept = sorted(
         b
@@ -210,11 +211,11 @@ def test_a_heartbeat_covers_each_running_window_that_it_lies_in(
     assert covered == expected
 
 
-# The stories that the text tells.
+# The scenarios of the specification.
 
 
 def deaf_daily(days: int, for_us: int) -> list[TimeSpan]:
-    """We listen from one restart to the next, one a day, at an hour of our own."""
+    """Spans of listening between daily restarts, each with a gap of `for_us`."""
     starts = [NOW - DAY + 7 * HOUR + day * DAY for day in range(days)]
     return [span(start + for_us, start + DAY) for start in starts]
 
@@ -244,17 +245,17 @@ def test_a_monitor_resumed_after_two_weeks_is_not_down_for_them() -> None:
     assert next_deadline(silence, terms, [], heard) == resumed + HOUR + MINUTE
 
 
-def test_a_restart_every_day_still_tells_of_a_daily_job_that_died() -> None:
+def test_a_daily_restart_does_not_hide_a_dead_daily_job() -> None:
     term = job(DAY, grace_us=HOUR)
     heard = deaf_daily(10, for_us=30 * SECOND)
     found = missed_deadlines(PushGap(NOW), [term], [], heard, Instant(NOW + 8 * DAY))
     promise_us = DAY + HOUR
-    # Two promises of listening: two days and two hours, and the seconds we were deaf in them.
+    # Two promises of listening: two days and two hours, and the two gaps of the restarts in them.
     assert found[0] == NOW + 2 * promise_us + 2 * 30 * SECOND
     assert len(found) >= 3
 
 
-def test_our_own_outage_of_two_hours_calls_nobody_silent() -> None:
+def test_an_outage_of_leadline_fails_no_push_monitor() -> None:
     term = job(MINUTE)
     again = Instant(NOW + 2 * HOUR)
     heard = [span(NOW - DAY, NOW + 5 * SECOND), span(again, FOREVER)]
@@ -265,7 +266,7 @@ def test_our_own_outage_of_two_hours_calls_nobody_silent() -> None:
     assert verdict_of_gap(unheard, NOW, [term], [], heard).reason is MissedReason.NOT_LISTENING
 
 
-def test_one_that_went_silent_before_our_outage_is_not_failed_again_while_we_were_deaf() -> None:
+def test_a_silent_monitor_does_not_fail_again_during_an_outage_of_leadline() -> None:
     term = job(MINUTE)
     again = Instant(NOW + 2 * HOUR)
     heard = [span(NOW - DAY, NOW + 5 * MINUTE), span(again, FOREVER)]
@@ -277,7 +278,7 @@ def test_one_that_went_silent_before_our_outage_is_not_failed_again_while_we_wer
     ]
 
 
-def test_while_nobody_listens_nothing_is_judged() -> None:
+def test_no_deadline_is_judged_without_a_listener() -> None:
     heard = [span(NOW - DAY, NOW + 5 * SECOND)]
     assert not missed_deadlines(PushGap(NOW), [job(MINUTE)], [], heard, Instant(NOW + DAY))
     assert not missed_deadlines(PushGap(NOW), [job(MINUTE)], [], [], Instant(NOW + DAY))
@@ -291,7 +292,7 @@ def test_a_heartbeat_at_its_very_deadline_is_in_time() -> None:
     assert missed_deadlines(silence, [job(MINUTE)], [], heard, deadline) == [deadline]
 
 
-def test_a_maintenance_begins_the_promise_anew_when_it_ends() -> None:
+def test_the_end_of_a_maintenance_restarts_the_promise() -> None:
     heard = [span(NOW - DAY, FOREVER)]
     maintenance = [span(NOW + MINUTE, NOW + HOUR)]
     assert next_deadline(PushGap(NOW), [job(MINUTE)], maintenance, heard) == NOW + HOUR + 2 * MINUTE
@@ -324,7 +325,7 @@ def test_a_window_is_withheld_when_a_maintenance_touches_its_promise() -> None:
         last = Instant(NOW - SECOND)
         return verdict_of_gap(window, last, [job(MINUTE)], list(maintenance), heard).reason
 
-    # One that ended as the run was due left the whole promise standing.
+    # A maintenance that ended at the due instant does not overlap the promise.
     assert reason(span(due - MINUTE, due)) is MissedReason.NO_HEARTBEAT
     assert reason(span(due - MINUTE, due + 1)) is WithheldReason.MAINTENANCE
     assert reason(span(due + 1, due + 2)) is WithheldReason.MAINTENANCE
@@ -332,7 +333,7 @@ def test_a_window_is_withheld_when_a_maintenance_touches_its_promise() -> None:
     assert reason(span(end + 1, end + 2)) is MissedReason.NO_HEARTBEAT
 
 
-def test_a_window_in_which_its_promise_was_edited_or_paused_says_nothing() -> None:
+def test_a_window_with_an_edit_or_a_pause_in_its_promise_is_withheld() -> None:
     window = RunWindow(NOW, job(MINUTE))
     heard = [span(NOW - DAY, FOREVER)]
     last = Instant(NOW - SECOND)
@@ -346,7 +347,7 @@ def test_a_window_in_which_its_promise_was_edited_or_paused_says_nothing() -> No
     assert verdict_of_gap(window, last, later, [], heard).reason is MissedReason.NO_HEARTBEAT
 
 
-def test_a_heartbeat_holds_until_its_deadline_and_a_missed_one_an_interval() -> None:
+def test_a_heartbeat_is_fresh_until_its_deadline_and_a_failure_for_an_interval() -> None:
     assert fresh_until(NOW, [job(MINUTE)]) == NOW + 2 * MINUTE
     assert missed_hold_until(NOW, [job(MINUTE)]) == NOW + MINUTE
     longer = [job(MINUTE), job(HOUR, from_=NOW + MINUTE)]
@@ -360,7 +361,7 @@ def test_a_term_counts_for_a_heartbeat_at_its_first_instant() -> None:
     assert fresh_until(NOW, [job(MINUTE), paused]) == NOW + HOUR + MINUTE
 
 
-def test_an_edit_at_the_deadline_itself_prolongs_the_hold() -> None:
+def test_an_edit_at_the_deadline_extends_the_freshness() -> None:
     deadline = NOW + 2 * MINUTE
     edited = [job(MINUTE), job(HOUR, from_=deadline)]
     assert fresh_until(NOW, edited) == deadline + HOUR + MINUTE

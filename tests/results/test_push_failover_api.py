@@ -110,11 +110,12 @@ async def test_a_mark_outlasts_a_failover_and_is_recorded_once(api: Api, outage:
 
 
 @pytest.mark.parametrize("wanted", ["monitor_states", "monitors"])
-async def test_a_connection_that_breaks_in_the_middle_of_a_push_loses_nothing(
+async def test_a_push_survives_a_lost_connection(
     api: Api, outage: Outage, dsn: str, wanted: str
 ) -> None:
-    """The backend of the push is ended while it waits: for the lock of its state, or for the row
-    of its token."""
+    """The test ends the backend of the push while it waits for the lock of the state or of the
+    token.
+    """
     made = await pushed(api)
     statuses = []
 

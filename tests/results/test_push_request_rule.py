@@ -1,4 +1,4 @@
-"""What a push says, by its path and its query."""
+"""The parser of push requests: path, query, messages and warnings."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,7 @@ def test_a_status_is_read_in_any_case(word: str, upper: list[bool]) -> None:
 
 
 @pytest.mark.parametrize("status", ["ok", "1", "upp", "\x00", "\N{LATIN SMALL LETTER SHARP S}"])
-def test_a_status_that_is_neither_word_is_not_guessed(status: str) -> None:
+def test_a_status_other_than_up_or_down_is_refused(status: str) -> None:
     assert read_push("", [status]) == BadPush("status", "must be up or down")
     assert read_push("", ["up", status]) == BadPush("status", "must be up or down")
 
@@ -80,7 +80,7 @@ def test_no_message_and_no_ping_refuses_a_heartbeat(
     assert found.message.isprintable()
     assert found.ping_ms is None or 0 <= found.ping_ms < 2**31
     assert {w.split(":")[0] for w in found.warnings} <= {"msg", "ping"}
-    # What is stored unchanged causes no warning.
+    # A value that is stored unchanged causes no warning.
     if [found.message] == message and [str(found.ping_ms)] == ping:
         assert found.warnings == ()
 
@@ -122,7 +122,7 @@ def test_a_ping_is_in_milliseconds_and_may_be_empty(ping: str, expected: int | N
 @pytest.mark.parametrize(
     "ping", ["-1", "1e3", "NaN", "inf", "x", ".", "1.", ".5", "1.2.3", "٣", "2147483647", "9" * 99]
 )
-def test_a_ping_that_is_no_number_of_milliseconds_is_ignored(ping: str) -> None:
+def test_an_invalid_ping_is_ignored_with_a_warning(ping: str) -> None:
     found = read_push("", ping=[ping])
     assert isinstance(found, Push)
     assert found.ping_ms is None

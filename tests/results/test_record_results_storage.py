@@ -1,4 +1,6 @@
-"""Results as they are stored: folded once, in the order of their instants, whoever brings them."""
+"""`record_results` folds each result once, in the order of the instants, with any number of
+recorders.
+"""
 
 import random
 from collections.abc import AsyncIterator
@@ -70,7 +72,7 @@ async def test_two_results_of_one_instant_are_both_kept(world: World) -> None:
     assert [ts - START for ts, _, _ in await world.beats(row)] == [0, 1, 2]
 
 
-async def test_what_the_fence_has_passed_is_history(world: World) -> None:
+async def test_a_result_older_than_the_fence_is_history(world: World) -> None:
     row = await world.monitor()
     await record(world, world.result(row, Instant(START + 10 * MINUTE), True))
     async with world.pool.transaction("fence") as tx:
@@ -85,7 +87,7 @@ async def test_what_the_fence_has_passed_is_history(world: World) -> None:
     assert restated == [(instant, instant + 3 * MINUTE)]
 
 
-async def test_a_missed_window_may_still_be_covered_late_and_nothing_else(world: World) -> None:
+async def test_a_missed_window_can_be_covered_late_once(world: World) -> None:
     row = await world.monitor()
     due = Instant(START + MINUTE)
     async with world.pool.transaction("miss") as tx:
@@ -112,10 +114,10 @@ async def test_a_monitor_that_is_gone_is_ignored(world: World) -> None:
 
 
 @pytest.mark.parametrize(("kind", "jobs"), [("http", [("confirm",)]), ("async_canary", [])])
-async def test_a_canary_is_never_confirmed_whatever_it_was_saved_with(
+async def test_a_canary_has_no_confirm_run_with_any_failure_threshold(
     world: World, kind: str, jobs: list[tuple[str]]
 ) -> None:
-    """Each of its runs is a transaction of somebody's."""
+    """Each run of a canary is a real transaction, so a failure causes no extra run."""
     row = await world.monitor(failure_threshold=3, interval_seconds=3_600)
     async with world.pool.transaction("make_it_that_kind") as tx:
         await tx.execute("update monitors set type = %(t)s where id = %(id)s", t=kind, id=row.id)
@@ -206,7 +208,7 @@ async def test_in_order_the_recorder_folds_as_the_rule_does(world: World) -> Non
     assert await world.state(row) == (expected.status, expected.failures)
 
 
-async def test_a_run_that_was_asked_for_in_vain_is_in_the_way_of_no_other(world: World) -> None:
+async def test_an_expired_run_now_job_does_not_block_the_next_one(world: World) -> None:
     row = await world.monitor()
 
     async def ask_at(instant: Instant) -> None:
@@ -220,7 +222,7 @@ async def test_a_run_that_was_asked_for_in_vain_is_in_the_way_of_no_other(world:
     await ask_at(Instant(START + 3 * MINUTE))
 
 
-async def test_a_run_that_began_before_an_edit_still_tells_of_what_was_then(world: World) -> None:
+async def test_a_run_that_began_before_an_edit_is_still_live(world: World) -> None:
     row = await world.monitor()
     world.now = Instant(START + MINUTE)
     async with world.pool.transaction("edit") as tx:
@@ -280,7 +282,7 @@ async def test_two_steady_results_of_one_instant_each_cover_their_window(
     assert await world.state(row) == ("up", 0)
 
 
-async def test_two_processes_that_bring_one_instant_at_once_each_cover_their_window(
+async def test_concurrent_results_of_one_instant_cover_both_windows(
     world: World,
 ) -> None:
     row = await world.monitor()
@@ -296,8 +298,8 @@ async def test_two_processes_that_bring_one_instant_at_once_each_cover_their_win
     assert len(await world.beats(row)) == 42
 
 
-async def test_a_try_that_was_undone_is_not_taken_for_one_that_was_made(world: World) -> None:
-    """The same words at the same instant are another run's, where the window was still free."""
+async def test_a_retry_after_a_rollback_is_not_taken_for_a_duplicate(world: World) -> None:
+    """An equal result at the same instant belongs to another run if its window is still free."""
     row = await world.monitor()
     await record(world, world.result(row, START, True), windowed(world, row, START, 1))
     async with world.pool.transaction("record") as tx:
@@ -314,8 +316,8 @@ async def recording(world: World) -> AsyncIterator[Recorder]:
         recorder.close()
 
 
-async def test_who_waited_for_an_edit_judges_by_what_it_wrote(world: World) -> None:
-    """The lock is had with the row that the edit left; so must be what is read beside it."""
+async def test_a_recorder_that_waited_for_an_edit_uses_the_edited_row(world: World) -> None:
+    """After the wait for the lock, the recorder reads the row and the terms that the edit wrote."""
     row = await world.monitor()
     world.now = Instant(START + MINUTE)
     late = world.result(row, Instant(START + 61 * SECOND), False, revision=row.revision)

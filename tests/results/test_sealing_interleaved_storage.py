@@ -49,7 +49,7 @@ def _in_order(steps: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize("order", orders())
-async def test_whatever_the_order_the_window_has_one_verdict_and_the_result_one_place(
+async def test_every_order_gives_one_verdict_and_one_stored_result(
     world: World, order: str
 ) -> None:
     """F moves the fence, S settles the windows, E finishes; R records the result."""
@@ -90,7 +90,7 @@ async def test_whatever_the_order_the_window_has_one_verdict_and_the_result_one_
     assert (await world.state(row))[0] == ("pending" if after_fence else "up")
 
 
-async def test_a_recorder_in_the_middle_of_its_commit_holds_the_fence_back(world: World) -> None:
+async def test_an_open_recorder_transaction_blocks_the_fence(world: World) -> None:
     row = await world.monitor(interval_seconds=60, timeout_seconds=10)
     due = await reserved_window(world, row)
     world.now = Instant(due + 200 * SECOND)
@@ -166,13 +166,13 @@ async def _expect_hours_of(world: World, row: MonitorRow, results: list[Incoming
         assert (up, total) == (sum(r.up for r in inside), len(inside))
 
 
-async def test_of_five_hundred_results_the_one_that_is_refused_is_told_so_alone(
+async def test_one_refused_result_of_500_does_not_affect_the_others(
     world: World,
 ) -> None:
     row = await world.monitor(type="push")
     recorder = Recorder(world.pool, Bus(), lambda: world.now)
     good = [world.result(row, Instant(START + n), True) for n in range(500)]
-    # No partition holds this instant: the database refuses it, and with it the whole statement.
+    # No partition contains this instant, so the database refuses the whole statement.
     bad = world.result(row, Instant(START + 900 * 24 * HOUR), True)
     fates: dict[Instant, StoreOutcome] = {}
 

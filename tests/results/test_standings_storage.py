@@ -1,5 +1,4 @@
-"""How a monitor is shown to stand: by its newest result, while that holds, under the terms it came
-under."""
+"""The displayed status of a monitor: its newest result, while that is fresh under its own term."""
 
 from typing import Any
 
@@ -29,7 +28,7 @@ async def shown(world: World, row: MonitorRow, instant: int) -> str:
     return status_of(found[row.key], row.type, Instant(instant))
 
 
-async def test_a_result_holds_as_long_as_the_interval_it_came_under_lets_it(world: World) -> None:
+async def test_a_result_is_fresh_as_long_as_its_own_term_allows(world: World) -> None:
     row = await world.monitor(interval_seconds=3600)
     at = START + MINUTE
     await up_at(world, row, at)
@@ -46,7 +45,7 @@ async def test_a_longer_interval_makes_no_old_result_fresh(world: World) -> None
     assert await shown(world, row, at + HOUR) == "pending"
 
 
-async def test_after_a_pause_nothing_from_before_it_holds(world: World) -> None:
+async def test_results_from_before_a_pause_are_stale_after_it(world: World) -> None:
     row = await world.monitor(interval_seconds=60)
     at = START + MINUTE
     await up_at(world, row, at)
@@ -58,7 +57,7 @@ async def test_after_a_pause_nothing_from_before_it_holds(world: World) -> None:
     assert await shown(world, row, at + 12 * SECOND) == "up"
 
 
-async def test_a_push_holds_until_its_deadline_which_an_edit_begins_anew(world: World) -> None:
+async def test_a_push_is_fresh_until_its_deadline_which_an_edit_restarts(world: World) -> None:
     row = await world.monitor(type="push", interval_seconds=3600, grace_seconds=60)
     at = START + MINUTE
     await up_at(world, row, at)
@@ -66,15 +65,16 @@ async def test_a_push_holds_until_its_deadline_which_an_edit_begins_anew(world: 
     await edit_at(world, row, edited, interval_seconds=1800)
     deadline = edited + 31 * MINUTE
     assert await shown(world, row, deadline - 1) == "up"
-    # Whoever looks for silence has a moment to say so.
+    # The deadline checker gets a short time to record the failure.
     assert await shown(world, row, deadline + 30 * SECOND) == "pending"
 
 
-async def test_the_run_that_a_resume_asks_for_comes_when_the_resume_takes_hold(
+async def test_the_run_after_a_resume_is_due_when_the_new_term_begins(
     world: World,
 ) -> None:
-    """Windows are reserved a moment ahead, and terms begin behind what is reserved: a run made at
-    once would lie before the pause itself, and say nothing for a whole interval."""
+    """Windows are reserved ahead, and a term begins after the reserved time. A run before that
+    would be older than the pause and would not count for a whole interval.
+    """
     row = await world.monitor(interval_seconds=3600)
     await Ticker(world.pool, lambda: world.now).pass_once()
     await edit_at(world, row, START + SECOND // 10, enabled=False)

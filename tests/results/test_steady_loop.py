@@ -1,4 +1,4 @@
-"""Who may say that another is gone: who was there itself for long enough, and is."""
+"""A process is steady only after it has renewed its presence without a break for long enough."""
 
 from uuid_utils.compat import uuid7
 
@@ -23,7 +23,7 @@ async def test_a_process_is_steady_after_a_while_without_a_break(world: World) -
     assert not here.is_steady(STEADY_US)
     await attend(5 * SECOND)
     assert here.is_steady(STEADY_US)
-    # It stood still: even before it has said so, it is no witness.
+    # The process paused, so it is not steady, even before the next renewal.
     world.now = Instant(world.now + 16 * SECOND)
     assert not here.is_steady(STEADY_US)
     await here.pass_once()

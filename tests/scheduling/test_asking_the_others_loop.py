@@ -1,4 +1,4 @@
-"""A deadline that waits is judged at once, however many processes listen: they are asked."""
+"""A process that waits to judge a push deadline asks the others to renew their presence."""
 
 import trio
 from uuid_utils.compat import uuid7
@@ -19,9 +19,7 @@ def attendance(pool: Pool, world: World) -> PresenceRenewer:
     return PresenceRenewer(pool, identity, lambda: world.now, lambda: world.now)
 
 
-async def test_whoever_is_asked_says_at_once_how_far_it_has_listened(
-    world: World, dsn: str
-) -> None:
+async def test_an_asked_process_renews_its_presence_immediately(world: World, dsn: str) -> None:
     asking, asked = attendance(world.pool, world), attendance(world.pool, world)
     await asking.pass_once()
     await asked.pass_once()
@@ -39,7 +37,7 @@ async def test_whoever_is_asked_says_at_once_how_far_it_has_listened(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_renewal_that_nobody_asked_for_asks_nobody(world: World, dsn: str) -> None:
+async def test_a_regular_renewal_asks_no_other_process(world: World, dsn: str) -> None:
     alone = attendance(world.pool, world)
     await alone.pass_once()
     asked, edited, listens = trio.Event(), trio.Event(), trio.Event()
@@ -49,7 +47,8 @@ async def test_a_renewal_that_nobody_asked_for_asks_nobody(world: World, dsn: st
         with trio.fail_after(HANGS_SECONDS):
             await listens.wait()
             await alone.pass_once()
-            # What is told is heard in its order: once this is, what came before it was.
+            # PostgreSQL delivers notifications in order: after this one, an earlier one would have
+            # arrived.
             async with world.pool.statement("notify_edited") as tx:
                 await notify_edited(tx)
             await edited.wait()

@@ -1,4 +1,6 @@
-"""Canaries: one of a monitor, so many of a region, and a refusal is one bounded failure."""
+"""Canary dispatch: one run per monitor, a limit of runs per region, and refusals with a bounded set
+of reasons.
+"""
 
 import random
 from collections import Counter
@@ -34,7 +36,7 @@ CAPABLE = ["async_transaction@1"]
 
 
 class Fleet:
-    """Dispatchers on one store; what a run finds is when it is let go."""
+    """Dispatchers on one database. Their probes wait for `let_go` and then return `finds`."""
 
     def __init__(self, world: World, nursery: trio.Nursery) -> None:
         self.world = world
@@ -88,7 +90,7 @@ class Fleet:
         return member
 
     async def forward(self, seconds: int) -> None:
-        """Time goes by, and every process says that it is there."""
+        """Advances the clock in steps of one second and renews every presence."""
         for _ in range(seconds):
             self.world.now = Instant(self.world.now + SECOND)
             await self.ticker.pass_once()
@@ -98,7 +100,7 @@ class Fleet:
             )
 
     async def end(self, member: CanaryDispatcher) -> None:
-        """Its process is gone without a word."""
+        """Ends the presence of a dispatcher whose process died."""
         async with self.world.pool.transaction("gone") as tx:
             await tx.execute(
                 "update presences set ended = true where process = %(p)s", p=member.process
@@ -116,8 +118,10 @@ async def fleet(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 
 async def canary(world: World, **given: Any) -> MonitorRow:
-    """By the table: what it runs is of no matter here. It is due in the middle of its interval,
-    a second after the one before: how many windows a while has does not hang on a random id."""
+    """Inserts a canary by SQL, because its type has no meaning here. It is due in the middle of its
+    interval, one second after the previous canary, so that the number of windows does not depend on
+    a random id.
+    """
     row = await world.monitor(**{"interval_seconds": 60, "timeout_seconds": 5, **given})
     phase = row.interval_seconds // 2 + len(world.made)
     async with world.pool.transaction("make_canary") as tx:
@@ -216,14 +220,14 @@ async def test_a_canary_waits_for_a_permit_of_the_dispatcher(world: World, fleet
     assert len({key.partition("/")[0] for key in fleet.keys}) == len(rows)
 
 
-async def test_where_nobody_can_run_it_that_is_said_when_its_time_is_over(
+async def test_a_window_without_a_capable_runner_is_refused_when_its_time_is_over(
     world: World, fleet: Fleet
 ) -> None:
     row = await canary(world)
     scheduler = await fleet.member(probes=False)
     await fleet.forward(61)
     await scheduler.pass_once()
-    assert await refusals(world, row) == [], "there is still time"
+    assert await refusals(world, row) == [], "the window can still be claimed"
     await past_claiming(fleet, row)
     await scheduler.pass_once()
     await scheduler.pass_once()
@@ -240,7 +244,7 @@ async def test_where_nobody_can_run_it_that_is_said_when_its_time_is_over(
         ("async_transaction@1", 3, "no_capable_runner"),
     ],
 )
-async def test_an_agent_of_another_version_is_no_runner(
+async def test_an_agent_of_another_version_is_not_a_runner(
     world: World, fleet: Fleet, kind: str, carrier: int, reason: str
 ) -> None:
     row = await canary(world)
@@ -253,9 +257,7 @@ async def test_an_agent_of_another_version_is_no_runner(
     assert await refusals(world, row) == [reason]
 
 
-async def test_what_somebody_could_have_run_was_missed_and_not_refused(
-    world: World, fleet: Fleet
-) -> None:
+async def test_a_window_with_a_capable_runner_is_not_refused(world: World, fleet: Fleet) -> None:
     row = await canary(world)
     scheduler = await fleet.member(probes=False)
     worker = await fleet.member()
@@ -267,10 +269,10 @@ async def test_what_somebody_could_have_run_was_missed_and_not_refused(
     await fleet.end(worker)
     await fleet.forward(1)
     await scheduler.pass_once()
-    assert await refusals(world, row) == [], "who went later refuses nothing after the fact"
+    assert await refusals(world, row) == [], "a runner that ended later caused a refusal"
 
 
-async def test_a_reason_of_today_refuses_nothing_of_an_hour_ago(world: World, fleet: Fleet) -> None:
+async def test_a_reason_of_now_does_not_refuse_an_old_window(world: World, fleet: Fleet) -> None:
     row = await canary(world)
     worker = await fleet.member()
     await fleet.forward(61)
@@ -282,9 +284,7 @@ async def test_a_reason_of_today_refuses_nothing_of_an_hour_ago(world: World, fl
     assert await world.ledger(row) == []
 
 
-async def test_what_cannot_be_made_ready_is_said_at_the_monitor_and_holds_no_place(
-    world: World, fleet: Fleet
-) -> None:
+async def test_a_local_failure_is_recorded_and_frees_the_slot(world: World, fleet: Fleet) -> None:
     row = await canary(world)
     fleet.finds = unobtained(world.now, "shop", UnknownReason.MISSING_REFERENCE)
     fleet.let_go.set()
@@ -298,7 +298,7 @@ async def test_what_cannot_be_made_ready_is_said_at_the_monitor_and_holds_no_pla
     assert await world.beats(row) == []
 
 
-async def test_a_paused_monitor_is_refused_nothing(world: World, fleet: Fleet) -> None:
+async def test_a_window_of_a_paused_monitor_is_not_refused(world: World, fleet: Fleet) -> None:
     row = await canary(world)
     scheduler = await fleet.member(probes=False)
     await fleet.forward(61)
@@ -310,7 +310,7 @@ async def test_a_paused_monitor_is_refused_nothing(world: World, fleet: Fleet) -
     assert await world.beats(row) == []
 
 
-async def test_what_cannot_be_taken_keeps_nobody_from_a_free_place(
+async def test_canaries_that_cannot_be_claimed_do_not_block_a_free_slot(
     world: World, fleet: Fleet
 ) -> None:
     for _ in range(12):
@@ -362,9 +362,7 @@ async def claim(world: World, agent: AgentRow, kinds: list[str]) -> list[Claimed
         return await claim_jobs(tx, agent, kinds, shards, 10, 4)
 
 
-async def test_an_agent_takes_places_as_anyone_and_none_without_the_capability(
-    world: World, fleet: Fleet
-) -> None:
+async def test_an_agent_claims_slots_only_with_the_capability(world: World, fleet: Fleet) -> None:
     rows = [await canary(world, interval_seconds=120) for _ in range(6)]
     agent = await heard(world, CAPABLE)
     await fleet.forward(121)
@@ -374,11 +372,11 @@ async def test_an_agent_takes_places_as_anyone_and_none_without_the_capability(
     assert {run.definition.uid for run in runs} <= {row.uid for row in rows}
     assert await claim(world, agent, CAPABLE) == []
     world.now = runs[0].lease_until
-    assert len(await claim(world, agent, CAPABLE)) == 2, "two had no place before"
+    assert len(await claim(world, agent, CAPABLE)) == 2, "the last two canaries got no slot"
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_whatever_happens_no_bound_is_passed_and_each_refusal_is_told_once(
+async def test_limits_hold_and_each_refusal_is_recorded_once_in_random_histories(
     world: World, fleet: Fleet, seed: int
 ) -> None:
     dice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Why a canary's window was refused, against a reading of its own."""
+"""The reason of a refused canary window, compared with an independent model."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,5 @@
-"""Somebody sets the machine's clock back an hour: nothing is called down for it, nothing is run
-twice, and no window is left out while the product's clock waits for the machine's."""
+"""The machine's clock is set back an hour: no monitor goes down, no run happens twice, and no
+window is left out while the clock of the product waits for it."""
 
 from uuid_utils.compat import uuid7
 
@@ -58,7 +58,9 @@ async def test_a_clock_set_back_an_hour_makes_no_false_alarm_and_no_gap(world: W
         await listener.pass_once()
         await sealer.pass_once()
     assert seen == sorted(seen), "it never runs back"
-    assert seen[62] - seen[61] in range(4 * SECOND, 6 * SECOND), "it goes at half speed meanwhile"
+    assert seen[62] - seen[61] in range(4 * SECOND, 6 * SECOND), (
+        "the clock does not run at half speed"
+    )
     beats = await world.beats(pushed)
     assert [message for _, _, message in beats if message == "push_missed"] == []
     assert await world.state(pushed) == ("up", 0)

@@ -1,4 +1,4 @@
-"""The timetable hands out what each monitor's windows say, however its terms change meanwhile."""
+"""The timetable returns the windows of each monitor through changes of its schedule terms."""
 
 from uuid import UUID
 
@@ -70,7 +70,7 @@ def test_it_is_the_brute_force_sum_over_monitors_through_every_edit(data: st.Dat
         assert timetable.reserved_through == cursor
 
 
-def test_hours_of_outage_are_caught_up_in_steps_and_nothing_is_lost() -> None:
+def test_hours_of_outage_are_caught_up_in_steps_without_loss() -> None:
     monitors = {
         key: [
             ScheduleTerm(

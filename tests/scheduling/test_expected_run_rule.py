@@ -1,4 +1,6 @@
-"""Verdicts, history and the watermark, held against the text said a second time."""
+"""Verdicts, history and the watermark, compared with a model that is written from the
+specification.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,7 +126,7 @@ def test_no_live_result_lies_below_the_watermark(
 
 @given(terms_of_two_regions(), st.data())
 def test_the_watermark_never_moves_back(terms: list[ScheduleTerm], data: st.DataObject) -> None:
-    """Through fences that move on and edits that begin where the schedule was reserved."""
+    """The fences advance, and each edit begins at the reserved instant of the schedule."""
     fences = {0: Instant(0), 1: Instant(0)}
     history: list[ScheduleTerm] = [terms[0]]
     last = watermark(history, fences, ResultMode.PROBE)

@@ -39,7 +39,7 @@ async def due_windows(world: World, row: MonitorRow, through: Instant) -> list[I
     return [window.due for window in windows(history, history[0].from_, through)]
 
 
-async def test_every_window_nobody_answers_is_missed_with_where_it_stopped(world: World) -> None:
+async def test_every_window_without_a_result_is_missed_with_a_reason(world: World) -> None:
     row = await world.monitor(interval_seconds=60, timeout_seconds=10)
     await run_until(world, Instant(START + 10 * MINUTE))
     sealed_before = Instant(world.now - 130 * SECOND)

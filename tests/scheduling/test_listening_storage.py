@@ -1,4 +1,4 @@
-"""Whether we listened: what we could not hear, or heard and could not keep, is nobody's silence."""
+"""A push that Leadline could not receive or could not store is not a silence of the sender."""
 
 import pytest
 import trio
@@ -89,14 +89,14 @@ async def test_a_sender_that_hangs_up_on_us_because_we_were_slow_was_not_silent(
     assert await missed(world, job) == found
 
 
-async def test_while_a_push_waits_to_be_stored_we_have_not_heard_past_it(
+async def test_listening_does_not_pass_a_push_that_waits_to_be_stored(
     world: World, job: MonitorRow
 ) -> None:
     ears = Ears(world)
     async with trio.open_nursery() as nursery:
         world.now = Instant(START + 65 * SECOND)
         with trio.CancelScope() as sender, ears.recorder.receiving() as received:
-            # It stands in the queue, and nobody stores yet.
+            # The result waits in the queue, because no recorder runs yet.
             nursery.start_soon(
                 ears.recorder.hand_over, world.result(job, received, True), lambda _answer: None
             )
@@ -110,13 +110,11 @@ async def test_while_a_push_waits_to_be_stored_we_have_not_heard_past_it(
     assert ears.recorder.committed_through() == world.now
 
 
-async def test_what_was_sent_while_we_stopped_was_not_silence(
-    world: World, job: MonitorRow
-) -> None:
+async def test_pushes_sent_during_a_stop_are_not_a_silence(world: World, job: MonitorRow) -> None:
     before, after = Ears(world), Ears(world)
     await before.listen(65)
     before.recorder.stop_hearing()
-    # Runs in flight and results in the queue hold the stop up.
+    # Running probes and queued results delay the end of the process.
     await before.listen(78)
     await before.attendance.delete_presence()
     await after.listen(140)
@@ -145,7 +143,7 @@ async def test_an_unclean_end_just_before_a_heartbeat_is_remembered_after_it(
     assert await missed(world, job) == [80]
 
 
-async def test_whoever_is_cancelled_while_a_batch_is_collected_is_answered(
+async def test_a_result_gets_an_answer_when_the_recorder_is_cancelled(
     world: World, job: MonitorRow
 ) -> None:
     recorder = Recorder(world.pool, Bus(), lambda: world.now)

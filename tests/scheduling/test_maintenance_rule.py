@@ -1,4 +1,4 @@
-"""What falls into maintenance, with its start and without its end."""
+"""The results and windows that a maintenance covers: the start is included, the end is not."""
 
 import pytest
 

@@ -1,5 +1,6 @@
-"""Several processes of each role on one database, cancelled at any await and begun again: every
-window has one verdict or is still reserved, nothing is stored twice, states are of the newest."""
+"""Several processes of each role on one database, cancelled at any await and restarted: each window
+has one verdict or is reserved, no result is stored twice, and each state follows its newest result.
+"""
 
 import random
 from collections import Counter
@@ -50,7 +51,7 @@ _STATE = "select status, failures from monitor_states where monitor = %(monitor)
 
 
 class Processes:
-    """Workers that come and go on a world whose clock runs fast."""
+    """Workers that start and end in a world whose clock runs fast."""
 
     def __init__(self, world: World, chance: random.Random) -> None:
         self.world = world
@@ -113,7 +114,7 @@ class Processes:
         )
 
     async def killed_at_random(self, role: Callable[[], Awaitable[None]]) -> None:
-        """A role that lives for a while, ends in the middle of anything, and comes again."""
+        """Runs a role, cancels it after a random time and starts it again."""
         while True:
             with trio.move_on_after(0.3 + self.chance.random() * 1.5):
                 await role()
@@ -140,7 +141,7 @@ class Processes:
 
 
 @pytest.mark.parametrize("seed", varied([0], range(4)))
-async def test_whoever_is_killed_every_window_has_one_verdict_and_every_result_one_place(
+async def test_killed_processes_leave_one_verdict_per_window_and_one_row_per_result(
     world: World, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = Processes(world, random.Random(seed))
@@ -162,7 +163,7 @@ async def test_whoever_is_killed_every_window_has_one_verdict_and_every_result_o
         verdicts.update(await expect_each_window_once(world, row))
         await expect_state_of_newest(world, row)
     assert verdicts["covered"] > 10
-    # Afterwards nobody is killed any more: what is open is settled.
+    # No process is killed from here on, so the open windows are settled.
     world.now = Instant(world.now + 5 * MINUTE)
     await Ticker(world.pool, lambda: world.now).pass_once()
     await MonitorSealer(world.pool, lambda: world.now).pass_once()
@@ -195,14 +196,14 @@ async def expect_each_window_once(world: World, row: MonitorRow) -> Counter[str]
         m=row.id,
     )
     reserved = [at for (at,) in in_slices if at not in ledger]
-    assert len(reserved) == len(set(reserved)), "a window stands in one slice"
+    assert len(reserved) == len(set(reserved)), "a window is in two run batches"
     assert due == set(ledger) | set(reserved)
     return Counter([*ledger.values(), *["reserved"] * len(reserved)])
 
 
 async def expect_state_of_newest(world: World, row: MonitorRow) -> None:
-    """Each window that is covered has one result; the state is what the newest of all say."""
-    # Of one snapshot: a commit that was under way when its process was killed may still land.
+    """Each covered window has one result, and the state follows the newest results."""
+    # One snapshot, because a commit of a killed process can still arrive.
     async with world.pool.transaction(
         "look", read_only=True, isolation=Isolation.REPEATABLE_READ
     ) as tx:
@@ -219,5 +220,5 @@ async def expect_state_of_newest(world: World, row: MonitorRow) -> None:
         assert (status, failures) == ("up", 0)
     else:
         assert status != "up" or failures > 0
-        # A success that came late, older than what was folded already, ends no row of failures.
+        # A success that is older than the folded results does not reset the failures.
         assert failures <= sum(not up for _, up, _ in beats)

@@ -1,4 +1,4 @@
-"""What we heard, against asking at each instant whether anything sent then could be lost."""
+"""The listened spans, compared with a test of each instant: could a push at it have been lost?"""
 
 import itertools
 
@@ -36,7 +36,7 @@ presences = st.lists(
 
 
 @given(presences, seconds, seconds, seconds)
-def test_an_instant_is_heard_when_someone_heard_it_and_no_dead_one_could_have_had_it(
+def test_an_instant_is_covered_by_a_live_presence_and_by_no_dead_one(
     known: list[Presence], a: int, b: int, now_s: int
 ) -> None:
     now = Instant(NOW + now_s * SECOND)
@@ -54,30 +54,29 @@ def test_an_instant_is_heard_when_someone_heard_it_and_no_dead_one_could_have_ha
     heard = listened(known, now)
     if expected:
         assert all(s.from_ <= s.until for s in heard)
-    # Between quarter seconds nothing begins or ends, except between two presences a hair apart.
+    # Within a quarter of a second no presence begins or ends, except between two adjacent
+    # presences.
     assert is_wholly_listened(heard, from_, through) == expected
 
 
 @given(presences, seconds)
-def test_what_was_heard_lies_apart_and_in_order(known: list[Presence], now_s: int) -> None:
+def test_listened_spans_are_disjoint_and_in_order(known: list[Presence], now_s: int) -> None:
     heard = listened(known, Instant(NOW + now_s * SECOND))
     assert all(a.until + 1 < b.from_ for a, b in itertools.pairwise(heard))
 
 
 @given(presences, seconds)
-def test_silence_is_known_up_to_what_every_live_process_passed(
-    known: list[Presence], now_s: int
-) -> None:
+def test_silence_is_known_up_to_the_slowest_live_process(known: list[Presence], now_s: int) -> None:
     now = Instant(NOW + now_s * SECOND)
     live = [p for p in known if not p.ended and now <= p.through + LATE_RENEWAL_US]
     assert judged_through(known, now) == (min(p.through for p in live) if live else None)
 
 
 @given(presences, seconds, st.integers(0, 60))
-def test_what_is_judged_is_judged_the_same_later(
+def test_a_judged_instant_is_judged_the_same_later(
     known: list[Presence], now_s: int, later_s: int
 ) -> None:
-    """A process that may still renew cannot turn what was judged into something else."""
+    """A later renewal of a process does not change an instant that is already judged."""
     now, later = Instant(NOW + now_s * SECOND), Instant(NOW + (now_s + later_s) * SECOND)
     horizon = judged_through(known, now)
     if horizon is None:

@@ -1,4 +1,6 @@
-"""What a prober takes up and what it ends: with probes that are told what to say."""
+"""The prober: the work that it claims and the runs that it completes, with probes that the test
+controls.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -62,7 +64,7 @@ async def probing(
 
 
 async def settled(world: World, query: str, expected: list[tuple[Any, ...]]) -> None:
-    """Waits until a query answers so; the test fails where it never does."""
+    """Waits until the query returns `expected`; fails after 30 seconds."""
     with trio.fail_after(30):
         while await world.rows(query) != expected:  # noqa: ASYNC110 - another connection writes
             await trio.sleep(0.01)
@@ -73,7 +75,7 @@ async def test_each_failure_below_the_threshold_is_confirmed_and_not_only_the_fi
 ) -> None:
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: False))
     row = await world.monitor(
-        # So long that no window falls due meanwhile, wherever its anchor lies.
+        # The interval is long, so that no window falls due during the test with any anchor.
         failure_threshold=4,
         interval_seconds=86_400,
         confirm_interval_seconds=10,
@@ -91,7 +93,7 @@ async def test_each_failure_below_the_threshold_is_confirmed_and_not_only_the_fi
     ]
 
 
-async def test_who_has_done_what_it_took_asks_for_more_and_does_not_wait_for_the_clock(
+async def test_a_prober_that_finished_its_batch_claims_more_immediately(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
@@ -151,7 +153,7 @@ async def attend(world: World, process: UUID, through: Instant) -> None:
         )
 
 
-async def test_what_another_region_is_to_run_is_not_run_here(
+async def test_runs_of_another_region_are_not_run_here(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -178,7 +180,7 @@ async def test_what_another_region_is_to_run_is_not_run_here(
 
 
 @pytest.mark.parametrize("permits", [100, 3])
-async def test_slices_of_a_scheduler_elsewhere_are_taken_up(
+async def test_run_batches_of_another_scheduler_are_claimed(
     world: World, monkeypatch: pytest.MonkeyPatch, permits: int
 ) -> None:
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
@@ -215,7 +217,7 @@ async def test_a_dead_process_loses_its_slices_by_the_clock_it_was_seen_by(
     assert await world.rows("select count(*) from heartbeats") == [(int(taken),)]
 
 
-async def test_a_slice_that_was_lost_on_the_way_to_its_own_prober_is_taken_up_again(
+async def test_a_run_batch_that_its_own_prober_did_not_get_is_claimed_later(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
@@ -223,7 +225,7 @@ async def test_a_slice_that_was_lost_on_the_way_to_its_own_prober_is_taken_up_ag
     await world.forget_jobs()
     process = uuid7()
     world.now = Instant(START + 60 * SECOND)
-    # Committed, but nobody was told.
+    # The batch is committed, but the prober gets no notice.
     await Ticker(world.pool, lambda: world.now, holder=process, regions=("core",)).pass_once()
     ((due,),) = await world.rows("select max(first_due) from run_batches")
     await attend(world, process, Instant(due + 60 * SECOND))
@@ -237,10 +239,10 @@ async def test_a_slice_that_was_lost_on_the_way_to_its_own_prober_is_taken_up_ag
 
 
 @pytest.mark.parametrize("windowed", [True, False])
-async def test_a_run_by_what_was_true_before_an_edit_is_made_again(
+async def test_a_run_with_an_outdated_check_is_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch, windowed: bool
 ) -> None:
-    """The worker has not heard yet that somebody mended the target."""
+    """The worker has not yet read the edit that corrects the target."""
     asked: list[str] = []
 
     def says(check: Check) -> bool:
@@ -265,7 +267,7 @@ async def test_a_run_by_what_was_true_before_an_edit_is_made_again(
         world.now = Instant(START + 60 * SECOND)
         await prober.pass_once()
         await settled(world, "select status from monitor_states", [("up",)])
-    # A job's monitor is read anew when it is taken up; a window's only when it proves old.
+    # The check of a job is read again at the claim, the check of a window only when it is outdated.
     assert asked == (["broken", "mended"] if windowed else ["mended"])
     assert [up for _, up, _ in await world.beats(row)] == [True]
     assert len(await world.ledger(row)) == windowed
@@ -275,10 +277,10 @@ async def nothing_heard(_shards: object) -> int:
     return 0
 
 
-async def test_a_run_after_a_resume_is_made_by_whoever_still_knew_of_the_pause(
+async def test_a_prober_with_an_outdated_pause_runs_the_job_of_a_resume(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The edits were read before the resume was committed, and the job is leased after it."""
+    """The edits are read before the commit of the resume, and the job is leased after it."""
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
     row = await world.monitor(interval_seconds=3600)
     async with probing(world, uuid7()) as prober:
@@ -293,10 +295,10 @@ async def test_a_run_after_a_resume_is_made_by_whoever_still_knew_of_the_pause(
         await settled(world, "select status from monitor_states", [("up",)])
 
 
-async def test_a_pass_that_outlives_the_prober_begins_nothing(
+async def test_a_pass_that_outlives_the_prober_begins_no_run(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both are cancelled at once, and a pass may come out of a commit when the runs have ended."""
+    """Both are cancelled together, and the commit of a pass can end after the runs."""
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
     await world.monitor()
     async with probing(world, uuid7()) as prober:
@@ -319,10 +321,10 @@ async def test_a_pass_that_outlives_the_prober_begins_nothing(
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_jobs_that_are_taken_while_the_prober_ends_are_no_fault(
+async def test_jobs_claimed_while_the_prober_ends_cause_no_error(
     world: World, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
-    """However far the end has come by then: they are taken again when their claim has run out."""
+    """At any step of the end the jobs stay, and are claimed again when the lease expires."""
     monkeypatch.setattr(prober_module, "run", fake_run(lambda _check: True))
     await world.monitor()
 

@@ -1,4 +1,4 @@
-"""What waits in a region: told as a plain model of slices, jobs and their holders tells it."""
+"""The pending runs of a region, compared with a model of run batches, jobs and their holders."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ async def hear(world: World, region: str, at: Instant) -> None:
         )
 
 
-async def test_a_window_waits_until_somebody_claims_it_or_nobody_may(world: World) -> None:
+async def test_a_window_is_pending_until_it_is_claimed_or_expires(world: World) -> None:
     row = await world.monitor(interval_seconds=60)
     await world.forget_jobs()
     ticker = Ticker(world.pool, lambda: world.now)
@@ -85,7 +85,7 @@ async def test_a_run_that_was_asked_for_waits_too(world: World) -> None:
     assert (await loads(world))["core"].pending_jobs == 0
 
 
-async def test_who_probes_where_is_counted_and_who_only_answers_is_not(world: World) -> None:
+async def test_live_probers_are_counted_per_region(world: World) -> None:
     await present(world, world.now, "worker", "core", "attic")
     await present(world, world.now, "all", "core")
     await present(world, world.now, "api", "core")
@@ -96,7 +96,7 @@ async def test_who_probes_where_is_counted_and_who_only_answers_is_not(world: Wo
     assert found == {"attic": (1, 2), "core": (2, 0), "moon": (0, 1)}
 
 
-async def test_only_what_somebody_must_probe_is_watched(world: World) -> None:
+async def test_only_enabled_probed_monitors_are_counted(world: World) -> None:
     await world.monitor()
     await world.monitor(enabled=False)
     await world.monitor(type="push")
@@ -106,7 +106,7 @@ async def test_only_what_somebody_must_probe_is_watched(world: World) -> None:
 
 @dataclass
 class Model:
-    """The same told without a query."""
+    """The same numbers, computed without a query."""
 
     now: Instant
     live: set[UUID] = field(default_factory=set)
@@ -170,7 +170,7 @@ async def _store(world: World, items: Iterable[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(12)))
-async def test_what_waits_is_what_a_plain_model_says(world: World, seed: int) -> None:
+async def test_pending_runs_equal_those_of_a_model(world: World, seed: int) -> None:
     random = Random(seed)
     here = await present(world, world.now)
     gone = await present(world, Instant(world.now - 20 * SECOND))
@@ -205,7 +205,7 @@ async def test_what_waits_is_what_a_plain_model_says(world: World, seed: int) ->
         assert told == (len(waiting), min(waiting, default=None)), name
 
 
-async def test_what_was_seen_long_ago_is_not_told(world: World) -> None:
+async def test_an_old_sample_is_not_reported(world: World) -> None:
     surveyor = RegionLoadSampler(world.pool, lambda: world.now, REGIONS)
     assert surveyor.seen is None
     await surveyor.pass_once()

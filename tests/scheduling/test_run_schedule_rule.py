@@ -1,4 +1,4 @@
-"""Windows, held against walking through time one microsecond at a time."""
+"""The windows of a schedule, compared with a walk through time in steps of one microsecond."""
 
 from uuid import UUID
 
@@ -43,7 +43,8 @@ def histories(draw: st.DrawFn) -> list[ScheduleTerm]:
 
 
 def walk(terms: list[ScheduleTerm], after: int, through: int) -> list[RunWindow]:
-    """What the text says, an instant at a time: the last term begun before it decides."""
+    """The windows by the specification, one instant at a time: the last term that began before
+    decides."""
     found = []
     for instant in range(after + 1, through + 1):
         begun = [term for term in terms if term.from_ < instant]

@@ -1,4 +1,4 @@
-"""Reservation beside edits: every window is reserved once, under the terms that were committed."""
+"""Reservation during edits: every window is reserved once, under the terms that were committed."""
 
 import random
 from collections import Counter
@@ -81,7 +81,7 @@ async def reserved_through(world: World) -> Instant:
 
 
 async def reserved(world: World) -> Counter[tuple[int, int, Instant]]:
-    """(shard, monitor, due) of what is to be run, with how often."""
+    """Counts the reserved windows that are to be run, by (shard, monitor, due)."""
     rows = await world.rows(
         "select shard, monitor, due from run_batches, unnest(monitors, due_ats) as w(monitor, due)"
     )
@@ -89,7 +89,8 @@ async def reserved(world: World) -> Counter[tuple[int, int, Instant]]:
 
 
 async def expected(world: World, row: MonitorRow) -> list[RunWindow]:
-    """What the terms of a monitor make due, up to where each shard is reserved."""
+    """The windows that the terms of a monitor make due, up to the reserved instant of each
+    shard."""
     async with world.pool.transaction("terms", read_only=True) as tx:
         terms = (await schedules.select_terms_of(tx, [row.key]))[row.key]
     through = dict(await world.rows("select id, reserved_through from shards"))
@@ -98,7 +99,7 @@ async def expected(world: World, row: MonitorRow) -> list[RunWindow]:
 
 
 class Crowd:
-    """Edits of every kind, by several editors at once, while two schedulers reserve."""
+    """Edits of every kind by several concurrent editors, while two schedulers reserve windows."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -171,8 +172,8 @@ class Crowd:
         )
 
     async def _announce(self, row: MonitorRow) -> None:
-        """Of a monitor or of the whole project, so far ahead that nothing of it is reserved when it
-        is committed."""
+        """Announces a maintenance of a monitor or of the whole project, later than any reserved
+        window."""
         starts = Instant(self.world.now + MINUTE)
         of_project = self.chance.random() < 0.3
         monitor = None if of_project else row.uid
@@ -217,7 +218,7 @@ class Crowd:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_whatever_is_edited_meanwhile_each_window_is_reserved_once(
+async def test_each_window_is_reserved_once_during_edits_of_every_kind(
     world: World, seed: int
 ) -> None:
     crowd = Crowd(world, seed)
@@ -258,7 +259,7 @@ async def test_reservation_waits_for_an_edit_and_reserves_by_its_terms(world: Wo
     due = [window.due for window in await expected(world, row)]
     assert len(due) >= 12
     first = await reserved(world)
-    assert all(at <= START + MINUTE for _, _, at in first), "what follows the edit is paused"
+    assert all(at <= START + MINUTE for _, _, at in first), "a window after the edit is reserved"
 
 
 async def test_an_edit_waits_for_reservation_and_begins_where_it_ends(world: World) -> None:
@@ -346,7 +347,7 @@ async def test_many_edited_monitors_are_read_before_the_lock_is_taken(world: Wor
     assert step.through == ahead
 
 
-async def test_a_plan_knows_how_each_type_comes_by_its_results(world: World) -> None:
+async def test_a_plan_has_the_result_mode_of_each_monitor_type(world: World) -> None:
     given: dict[str, dict[str, Any]] = {
         "http": {},
         "tcp": {"target": "127.0.0.1:1"},
@@ -392,7 +393,7 @@ def created_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Mon
     return found
 
 
-async def test_a_monitor_that_is_created_meanwhile_has_the_maintenance_of_its_project(
+async def test_a_monitor_created_during_a_pass_has_the_maintenance_of_its_project(
     world: World, created_meanwhile: list[MonitorRow]
 ) -> None:
     ticker = Ticker(world.pool, lambda: world.now)
@@ -408,7 +409,7 @@ async def test_a_monitor_that_is_created_meanwhile_has_the_maintenance_of_its_pr
     assert withheld == {("withheld", "maintenance")}
 
 
-async def test_a_monitor_that_is_created_meanwhile_runs_after_the_end_of_a_maintenance(
+async def test_a_monitor_created_during_a_pass_runs_after_the_end_of_a_maintenance(
     world: World, created_meanwhile: list[MonitorRow]
 ) -> None:
     ticker = Ticker(world.pool, lambda: world.now)
@@ -479,7 +480,7 @@ async def test_an_edit_that_waits_for_an_extra_run_does_not_delay_reservation(
 async def test_terms_of_a_bundle_begin_after_what_is_reserved(
     world: World, through_us: int
 ) -> None:
-    """Reservation goes on between the writing of terms and their publication."""
+    """Reservation continues between the writing of the terms and their publication."""
     row = await world.monitor(interval_seconds=5, timeout_seconds=5)
     await Ticker(world.pool, lambda: world.now).pass_once()
     home = await home_of(world)
@@ -502,10 +503,10 @@ async def test_terms_of_a_bundle_begin_after_what_is_reserved(
     assert terms[new.key][0].from_ <= through + 2 * SECOND
 
 
-async def test_a_bundle_that_reservation_overtakes_is_refused(
+async def test_a_bundle_that_reservation_overtakes_is_refused_under_the_lock(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last look is under the lock, so that a term never begins in what is reserved."""
+    """The last check is made under the lock, so a term never begins in reserved time."""
     row = await world.monitor(interval_seconds=5, timeout_seconds=5)
     await Ticker(world.pool, lambda: world.now).pass_once()
 
@@ -574,7 +575,8 @@ async def test_lag_grows_while_reservation_is_blocked(world: World) -> None:
 
 
 async def told(work: Callable[[World], Awaitable[int]], world: World) -> int:
-    """The answer of another task: one that holds a connection asks for no other."""
+    """The result of another task, because a task that has a connection must not request a second
+    one."""
     answers: list[int] = []
 
     async def ask() -> None:
@@ -584,7 +586,7 @@ async def told(work: Callable[[World], Awaitable[int]], world: World) -> int:
     return answers[0]
 
 
-async def test_names_that_come_at_once_get_slugs_of_their_own(world: World) -> None:
+async def test_concurrent_monitors_of_one_name_get_different_slugs(world: World) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(6):
             nursery.start_soon(lambda: world.monitor(name="The same"))
@@ -592,7 +594,7 @@ async def test_names_that_come_at_once_get_slugs_of_their_own(world: World) -> N
     assert slugs == {"the-same", *(f"the-same-{n}" for n in range(2, 7))}
 
 
-async def test_two_edits_at_once_close_no_circle(world: World) -> None:
+async def test_two_concurrent_edits_do_not_create_a_cycle(world: World) -> None:
     one, other = await world.monitor(), await world.monitor()
     refused: list[str] = []
 
@@ -612,7 +614,7 @@ async def test_two_edits_at_once_close_no_circle(world: World) -> None:
         await edit(world, other, depends_on=[])
 
 
-async def test_a_monitor_that_is_depended_on_meanwhile_is_not_deleted(world: World) -> None:
+async def test_a_monitor_that_becomes_a_dependency_is_not_deleted(world: World) -> None:
     wanted = await world.monitor()
     codes: list[str] = []
 

@@ -1,11 +1,11 @@
-"""What a pass of the ticker costs is set by what is due, and not by how long the pass takes."""
+"""The cost of a pass of the ticker depends on the due windows, not on the duration of the pass."""
 
 from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
 from leadline.storage.core.instant import Instant
 from tests.support.worlds.world import World
 
 
-async def test_a_pass_ends_though_the_clock_goes_on_meanwhile(world: World) -> None:
+async def test_a_pass_ends_although_the_clock_advances(world: World) -> None:
     await world.monitor(interval_seconds=60, timeout_seconds=10)
     read: list[Instant] = []
 
