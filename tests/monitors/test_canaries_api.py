@@ -1,4 +1,5 @@
-"""Canaries over the API: what the audit says of those that leave something; when one is tried."""
+"""Canaries in the API: the audit entry of a canary without cleanup, and the test of a canary before
+it is saved."""
 
 import json
 from typing import Any
@@ -14,7 +15,7 @@ SWEPT = {"kind": "lifecycle_prefix", "prefix": "canary-"}
 
 
 def workflow(**given: Any) -> dict[str, Any]:
-    """Without a binding; what is given stands in place of a part."""
+    """A workflow without a binding. `given` replaces its parts."""
     bare = polled(submit={"headers": []}, completion={"headers": []})
     return {**bare, "secrets": {}, **given}
 
@@ -42,9 +43,7 @@ async def audits(api: Api) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("spell", [lambda document: document, json.dumps], ids=["object", "text"])
-async def test_a_canary_that_leaves_what_it_makes_says_so_in_the_audit(
-    api: Api, spell: Any
-) -> None:
+async def test_the_audit_names_a_canary_that_leaves_what_it_creates(api: Api, spell: Any) -> None:
     uid = await made(api, spell(workflow(cleanup=LEFT)))
     path = f"/api/v1/monitors/{uid}"
     kept = {"config": {"workflow": ""}, "tags": ["kept"]}
@@ -68,7 +67,7 @@ async def test_the_clause_follows_what_is_written(api: Api) -> None:
     assert [CLAUSE in target for _, target in await audits(api)] == [False, True, False]
 
 
-async def test_what_merely_mentions_it_has_no_clause(api: Api) -> None:
+async def test_a_workflow_that_only_mentions_the_clause_has_no_clause(api: Api) -> None:
     submit = {**workflow()["submit"], "body": {"cleanup": LEFT, "note": CLAUSE}}
     await made(api, workflow(submit=submit))
     ((_, target),) = await audits(api)
@@ -97,7 +96,7 @@ async def test_a_workflow_with_a_binding_is_not_tested_before_it_is_saved(api: A
     assert "binding key" in error
 
 
-async def test_one_without_is_tested_and_reaches_nothing_private(api: Api) -> None:
+async def test_a_workflow_is_tested_without_access_to_private_addresses(api: Api) -> None:
     submit = {**workflow()["submit"], "url": "https://127.0.0.1:1/v1/jobs"}
     answer = await tried(api, {"workflow": workflow(submit=submit)})
     assert answer.status_code == 200, await answer.get_data()

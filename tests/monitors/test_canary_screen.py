@@ -1,4 +1,4 @@
-"""Canaries in the console: a form to start from, and a refused run told as what did not run."""
+"""Canaries in the console: the form with its example, and the text of a refused run."""
 
 import json
 import re
@@ -51,7 +51,7 @@ async def shown(api: Api, path: str) -> str:
     return " ".join((await answer.get_data(as_text=True)).split())
 
 
-async def test_the_form_offers_an_hour_and_nothing_that_a_canary_has_not(api: Api) -> None:
+async def test_the_form_offers_an_hour_and_only_fields_of_a_canary(api: Api) -> None:
     page = await shown(api, f"/projects/{api.project}/monitors/new?type=async_canary")
     assert "1 to 3 600" in page
     assert "Total of all stages" in page
@@ -73,7 +73,7 @@ async def test_the_example_may_be_saved_as_it_is(api: Api) -> None:
     assert status == 303, page
 
 
-def test_an_example_takes_the_place_of_nothing_that_was_typed() -> None:
+def test_an_example_replaces_no_typed_value() -> None:
     typed = {"config.workflow": ["{}"], "name": ["Order"]}
     assert with_examples("async_canary", typed) == typed
     assert with_examples("synthetic", {}) == {}
@@ -88,7 +88,7 @@ def test_an_example_has_the_time_that_it_takes(interval: str, timeout: str, then
     assert with_examples("async_canary", typed)["timeout_seconds"] == [then]
 
 
-async def test_a_fault_of_the_workflow_stands_at_its_field(api: Api) -> None:
+async def test_an_error_of_the_workflow_is_shown_at_its_field(api: Api) -> None:
     document = {**json.loads(EXAMPLE), "tidy_up": True}
     status, page = await sent(api, act="save", **{"config.workflow": json.dumps(document)})
     assert status == 400
@@ -110,7 +110,7 @@ async def test_each_binding_asks_for_its_secret(api: Api) -> None:
 
 
 async def refused(api: Api, reason: str) -> MonitorRow:
-    """One window that nobody ran, as the ledger, the results and the state have it."""
+    """Inserts a refused window in the ledger, the results and the state of a monitor."""
     row = await api.new_monitor(
         name="Order", type="async_canary", target="", config={"workflow": EXAMPLE}
     )
@@ -126,7 +126,7 @@ async def refused(api: Api, reason: str) -> MonitorRow:
 
 
 @pytest.mark.parametrize("reason", sorted(REFUSALS))
-async def test_a_refused_run_is_told_in_words_and_fails_in_no_phase(api: Api, reason: str) -> None:
+async def test_a_refused_run_is_explained_and_has_no_failed_phase(api: Api, reason: str) -> None:
     row = await refused(api, reason)
     page = await shown(api, f"/monitors/{row.uid}")
     assert f"{reason}, 1 consecutive failure. {REFUSALS[reason]}" in page

@@ -1,4 +1,4 @@
-"""What composites say, against painting every instant of a short day by the text's sentences."""
+"""The status of composites, compared with a model that computes every instant of a short day."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ def span(from_: int, until: int) -> TimeSpan:
 
 
 def is_up(mode: str, quorum: int, ups: Sequence[bool]) -> bool:
-    """The three modes as anybody would say them."""
+    """An independent definition of the three modes."""
     if mode == "all":
         return all(ups)
     if mode == "any":
@@ -66,7 +66,7 @@ def test_unknown_members_are_tried_both_ways_and_one_answer_is_the_answer(
 
 
 @given(modes, st.integers(1, 7), members)
-def test_who_is_in_maintenance_has_left(
+def test_a_child_in_maintenance_does_not_count(
     mode: CompositeMode, quorum: int, found: list[SliCondition]
 ) -> None:
     assert composite_status(mode, quorum, [*found, EXCLUDED]) is composite_status(
@@ -94,7 +94,7 @@ def test_the_form_offers_the_modes_that_there_are() -> None:
         ("all", 0, [EXCLUDED, EXCLUDED], EXCLUDED),
     ],
 )
-def test_what_a_person_would_expect(
+def test_the_modes_have_the_expected_results(
     mode: str, quorum: int, found: list[SliCondition], said: SliCondition
 ) -> None:
     assert composite_status(CompositeMode(mode), quorum, found) is said
@@ -105,7 +105,7 @@ def test_what_a_person_would_expect(
 
 @dataclass
 class Part:
-    """A monitor of a random history: what is known of it, in plain numbers."""
+    """A monitor of a random history, in plain numbers."""
 
     begun: int
     samples: list[Sample] = field(default_factory=list)
@@ -132,8 +132,9 @@ def leaves(draw: st.DrawFn) -> Part:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Part]:
-    """Some leaves, and composites over whatever comes before them in the list, which at each
-    change may be anything: so over time two may contain each other, though never at once."""
+    """Some leaves, and composites whose children come earlier in the list. Each change can choose
+    any children, so two composites can contain each other at different times, but never at the same
+    time."""
     parts = draw(st.lists(leaves(), min_size=1, max_size=4))
     many = len(parts)
     for _ in range(draw(st.integers(1, 4))):
@@ -150,7 +151,7 @@ def histories(draw: st.DrawFn) -> list[Part]:
 
 
 def paint(parts: list[Part], at: int, instant: int) -> SliCondition:
-    """What a monitor is at an instant, read off the text."""
+    """The condition of a monitor at an instant, by the specification."""
     part = parts[at]
     if any(s.from_ <= instant < s.until for s in part.maintenance):
         return EXCLUDED
@@ -213,7 +214,7 @@ def test_the_line_of_every_monitor_is_what_it_was_at_every_instant(
         assert all(a[0].until == b[0].from_ for a, b in itertools.pairwise(line))
 
 
-def test_of_what_nothing_is_known_every_instant_is_unknown() -> None:
+def test_a_composite_of_unknown_children_is_unknown_at_every_instant() -> None:
     line = composed(CompositeMode.ANY, 0, [Lines({}).of(MonitorKey((1, 1)), span(0, 9))])
     assert line == [(span(0, 9), UNKNOWN)]
 
@@ -236,7 +237,7 @@ marks_of_leaves = st.lists(st.none() | st.integers(-10, END + 10), min_size=4, m
 
 
 @given(histories(), marks_of_leaves)
-def test_a_composite_is_sealed_as_far_as_what_governed_each_instant(
+def test_a_composite_is_sealed_as_far_as_its_children_at_each_instant(
     parts: list[Part], given_marks: list[int | None]
 ) -> None:
     marks = {
@@ -280,7 +281,7 @@ def test_a_member_that_is_added_does_not_move_the_watermark_back() -> None:
     )
 
 
-# -- what may be made of what ------------------------------------------------------------------
+# -- which children are allowed --------------------------------------------------------------------
 
 graphs = st.dictionaries(
     st.tuples(st.just(1), st.integers(0, 7)),
@@ -290,16 +291,16 @@ graphs = st.dictionaries(
 
 
 def paths(graph: Mapping[MonitorKey, Sequence[MonitorKey]], at: MonitorKey, length: int) -> bool:
-    """Whether a walk of so many steps begins there."""
+    """True if a walk of `length` steps begins at the monitor."""
     return length == 0 or any(paths(graph, child, length - 1) for child in graph.get(at, ()))
 
 
 @given(graphs)
-def test_what_leads_back_is_found_and_what_is_free_of_it_has_a_height(
+def test_a_cycle_is_found_and_every_other_composite_has_a_height(
     graph: dict[MonitorKey, list[MonitorKey]],
 ) -> None:
     round_ = [key for key in graph if leads_back(key, graph)]
-    # In a graph of eight a walk of eight steps has been somewhere twice.
+    # In a graph of eight nodes a walk of eight steps visits a node twice.
     assert bool(round_) == any(paths(graph, key, 8) for key in graph)
     if round_:
         return
@@ -308,7 +309,7 @@ def test_what_leads_back_is_found_and_what_is_free_of_it_has_a_height(
         assert not paths(graph, key, height(key, graph) + 1)
 
 
-def test_depth_counts_what_is_beneath_and_what_is_above() -> None:
+def test_the_depth_counts_the_levels_below_and_above() -> None:
     chain: dict[MonitorKey, list[MonitorKey]] = {
         MonitorKey((1, n)): [MonitorKey((1, n + 1))] for n in range(5)
     }

@@ -1,4 +1,4 @@
-"""Composites by the API: what is refused and named, what comes back, a look that is asked for."""
+"""Composites in the API: refusals, the format of the children, and evaluations on request."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ async def monitors(api: Api, **given: Any) -> Any:
 
 
 async def leaf(api: Api, *, project: str = "acme/shop", up: bool | None = None) -> str:
-    """A monitor, with a result where it is told one."""
+    """Creates a monitor, with a result if `up` is given."""
     row = await api.new_monitor(project)
     if up is not None:
         async with api.pool.transaction("result") as tx:
@@ -38,7 +38,7 @@ async def leaf(api: Api, *, project: str = "acme/shop", up: bool | None = None) 
 
 @pytest.fixture
 async def kept(api: Api) -> Api:
-    """With room for results."""
+    """The API with partitions for results."""
     for parent in ("heartbeats", "expected_runs"):
         async with api.pool.transaction("partition") as tx:
             await tx.execute(
@@ -48,7 +48,7 @@ async def kept(api: Api) -> Api:
     return api
 
 
-async def test_children_come_back_as_a_list_however_they_were_given(api: Api) -> None:
+async def test_children_are_returned_as_a_list(api: Api) -> None:
     one, two = await leaf(api), await leaf(api)
     for children in ([one, two], f"{one},{two}", f" {one.upper()} , {two} "):
         config = {"children": children, "mode": "quorum", "quorum": "2"}
@@ -100,7 +100,7 @@ async def test_a_refusal_names_the_field_and_repeats_no_value(
     assert await api.rows("select 1 from composite_terms") == []
 
 
-async def test_what_is_part_of_a_composite_stays_until_it_is_part_of_none(api: Api) -> None:
+async def test_a_child_of_a_composite_cannot_be_deleted(api: Api) -> None:
     one, two = await leaf(api), await leaf(api)
     made = await (await monitors(api, config={"children": [one, two]})).get_json()
     answer = await api.ask("editor", "DELETE", f"/api/v1/monitors/{one}")
@@ -116,7 +116,7 @@ async def test_what_is_part_of_a_composite_stays_until_it_is_part_of_none(api: A
 
 
 @pytest.mark.parametrize("up", [True, False])
-async def test_a_look_that_is_asked_for_is_taken_at_once(kept: Api, up: bool) -> None:
+async def test_a_requested_evaluation_runs_immediately(kept: Api, up: bool) -> None:
     child = await leaf(kept, up=up)
     made = await (await monitors(kept, config={"children": [child]})).get_json()
     path = f"/api/v1/monitors/{made['id']}"
@@ -132,7 +132,7 @@ async def test_a_look_that_is_asked_for_is_taken_at_once(kept: Api, up: bool) ->
     assert seen["status"] == ("up" if up else "down")
     (beat,) = await (await kept.ask("viewer", "GET", f"{path}/heartbeats")).get_json()
     assert (beat["up"], beat["msg"]) == (up, "" if up else "condition_failed")
-    # Nobody has to wait for an earlier look, as there is none to wait for.
+    # A second request is accepted, because no evaluation is pending.
     assert (await kept.ask("editor", "POST", f"{path}/check")).status_code == 202
     assert await kept.rows("select 1 from composite_wakeups") == []
     assert (
@@ -143,7 +143,9 @@ async def test_a_look_that_is_asked_for_is_taken_at_once(kept: Api, up: bool) ->
     )
 
 
-async def test_a_look_at_unknown_members_stores_nothing_and_is_no_error(kept: Api) -> None:
+async def test_an_evaluation_of_unknown_children_stores_no_result_and_is_accepted(
+    kept: Api,
+) -> None:
     made = await (await monitors(kept, config={"children": [await leaf(kept)]})).get_json()
     path = f"/api/v1/monitors/{made['id']}"
     assert (await kept.ask("editor", "POST", f"{path}/check")).status_code == 202
@@ -151,7 +153,7 @@ async def test_a_look_at_unknown_members_stores_nothing_and_is_no_error(kept: Ap
     assert (await (await kept.ask("viewer", "GET", path)).get_json())["status"] == "pending"
 
 
-async def test_a_paused_composite_is_not_looked_at(kept: Api) -> None:
+async def test_a_paused_composite_is_not_evaluated(kept: Api) -> None:
     child = await leaf(kept, up=True)
     made = await (await monitors(kept, config={"children": [child]}, enabled=False)).get_json()
     answer = await kept.ask("editor", "POST", f"/api/v1/monitors/{made['id']}/check")
@@ -159,7 +161,7 @@ async def test_a_paused_composite_is_not_looked_at(kept: Api) -> None:
     assert (await answer.get_json())["error"].startswith("enabled")
 
 
-async def test_there_is_nothing_to_test_before_it_is_saved(api: Api) -> None:
+async def test_a_composite_cannot_be_tested_before_it_is_saved(api: Api) -> None:
     path = f"/api/v1/projects/{api.project}/monitors/test"
     body = {"name": "x", "type": "composite", "config": {"children": [await leaf(api)]}}
     assert (await api.ask("editor", "POST", path, body)).status_code == 400

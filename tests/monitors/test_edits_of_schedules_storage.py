@@ -1,4 +1,5 @@
-"""What is edited last is what governs, wherever the monitor was and however soon it is edited."""
+"""The latest edit of a schedule takes effect, after a move to another region and after quick
+edits."""
 
 import random
 from typing import Any
@@ -25,7 +26,9 @@ async def terms_of(world: World, row: MonitorRow) -> list[ScheduleTerm]:
         return (await schedules.select_terms_of(tx, [row.key]))[row.key]
 
 
-async def test_a_pause_right_after_a_move_to_another_region_holds(world: World) -> None:
+async def test_a_pause_immediately_after_a_move_to_another_region_takes_effect(
+    world: World,
+) -> None:
     row = await world.monitor()
     world.now = Instant(START + MINUTE)
     await Ticker(world.pool, lambda: world.now).pass_once()
@@ -58,7 +61,7 @@ async def test_moved_paused_and_edited_at_any_moment_each_window_is_reserved_onc
         world.now = Instant(world.now + chance.randrange(5 * SECOND))
         async with world.pool.transaction("shards", read_only=True) as tx:
             shard = chance.choice(await shards.select_shards(tx))
-        # One region at a time, so that their cursors stand apart.
+        # One region at a time, so that the cursors of the shards differ.
         await chance.choice(tickers)._follow(shard.id)
         if chance.random() < 0.4:
             changes = [{"region": "core"}, {"region": "eu"}, {"enabled": True}, {"enabled": False}]

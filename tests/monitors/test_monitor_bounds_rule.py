@@ -1,4 +1,5 @@
-"""Bounds of a monitor's fields: each is let through at its ends and named beyond them."""
+"""The limits of the fields of a monitor: the limit is accepted, the next value is refused by
+name."""
 
 from typing import Any
 from uuid import UUID
@@ -80,7 +81,7 @@ def test_a_description_has_two_hundred_code_points_and_may_have_lines() -> None:
     assert text_rule_broken("one\ntwo") is not None
 
 
-def test_a_name_and_a_target_are_needed_but_not_where_there_is_nothing_to_reach() -> None:
+def test_a_name_is_required_and_a_target_if_the_type_has_one() -> None:
     assert fields(replace(GOOD, name="  ")) == ["name"]
     assert fields(replace(GOOD, target="")) == ["target"]
     assert faults(replace(GOOD, target="", type=MonitorType.PUSH)) == []
@@ -96,7 +97,7 @@ def test_lists_are_bounded_in_count_and_in_length(field: str) -> None:
         assert fields(changed(**{field: bad})) == [field]
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_faults_are_reported_together() -> None:
     twice = [UUID(int=1), UUID(int=1)]
     bad = changed(name="", slug="No", method="PATCH", retries=99, depends_on=twice)
     assert sorted(fields(bad)) == ["depends_on", "method", "name", "retries", "slug"]

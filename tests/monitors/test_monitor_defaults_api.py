@@ -1,4 +1,4 @@
-"""What new monitors have where nobody says otherwise, over HTTP and in the form."""
+"""The default settings of new monitors, in the API and in the form."""
 
 import re
 from typing import Any
@@ -32,7 +32,7 @@ async def made(api: Api, **given: Any) -> Any:
     return await told(api, "POST", f"/projects/{api.project}/monitors", body, 201, who="editor")
 
 
-async def test_what_is_left_out_is_as_it_was_set_and_what_is_there_stays(api: Api) -> None:
+async def test_omitted_fields_have_the_defaults_and_existing_monitors_keep_theirs(api: Api) -> None:
     assert await told(api, "GET", "/monitor-defaults", who="viewer") == {
         "configured": False,
         **BUILT_IN,
@@ -47,7 +47,7 @@ async def test_what_is_left_out_is_as_it_was_set_and_what_is_there_stays(api: Ap
     assert (named["timeout_seconds"], named["retries"]) == (5, 0)
     again = await told(api, "GET", f"/monitors/{before['id']}", who="viewer")
     assert BUILT_IN.items() <= again.items()
-    # What was read can be given back.
+    # A response of GET is accepted by PUT.
     read = await told(api, "GET", PATH, who="global_admin")
     assert await told(api, "PUT", PATH, read, who="global_admin") == read
     assert await told(api, "PUT", PATH, {}, who="global_admin") == {"configured": True, **BUILT_IN}
@@ -75,7 +75,7 @@ async def test_the_form_begins_with_them(api: Api) -> None:
         ("renotify_seconds", 59),
     ],
 )
-async def test_what_no_monitor_may_have_is_refused_and_named(
+async def test_a_default_that_no_monitor_can_have_is_refused_by_name(
     api: Api, field: str, value: int
 ) -> None:
     answer = await api.ask("global_admin", "PUT", f"/api/v1{PATH}", json={field: value})

@@ -1,4 +1,5 @@
-"""Defaults of new monitors: whatever is set, a monitor that says nothing can be."""
+"""Default settings of new monitors: a monitor that omits fields is valid under every accepted
+default."""
 
 from typing import Any
 
@@ -42,7 +43,7 @@ def draft(kind: MonitorType, values: dict[str, Any]) -> MonitorDraft:
 
 
 @given(anything, some, st.sampled_from(MonitorType))
-def test_what_is_taken_makes_no_monitor_that_cannot_be(
+def test_accepted_defaults_give_valid_monitors(
     defaults: MonitorDefaults, values: dict[str, Any], kind: MonitorType
 ) -> None:
     found = completed(values, kind, defaults)
@@ -53,7 +54,7 @@ def test_what_is_taken_makes_no_monitor_that_cannot_be(
 
 
 @given(anything)
-def test_what_is_refused_is_what_a_monitor_could_not_have(defaults: MonitorDefaults) -> None:
+def test_refused_defaults_give_invalid_monitors(defaults: MonitorDefaults) -> None:
     wrong = [one.field for one in faults(draft(MonitorType.HTTP, msgspec.structs.asdict(defaults)))]
     fault = defaults_fault(defaults)
     assert (fault is None) == (wrong == [])
@@ -62,14 +63,14 @@ def test_what_is_refused_is_what_a_monitor_could_not_have(defaults: MonitorDefau
 
 
 @pytest.mark.parametrize("kind", ["async_canary", "push", "composite"])
-def test_what_is_not_run_again_gets_no_retries(kind: str) -> None:
+def test_a_type_that_is_never_repeated_gets_no_default_retries(kind: str) -> None:
     defaults = MonitorDefaults(retries=3)
     assert completed({}, kind, defaults)["retries"] == 0
     assert completed({}, "http", defaults)["retries"] == 3
     assert completed({"retries": 2}, kind, defaults)["retries"] == 2
 
 
-def test_a_short_interval_shortens_the_time_out_that_nobody_gave() -> None:
+def test_a_short_interval_shortens_the_default_timeout() -> None:
     assert completed({"interval_seconds": 5}, "http", BUILT_IN)["timeout_seconds"] == 5
     assert completed({"interval_seconds": 60}, "http", BUILT_IN)["timeout_seconds"] == 10
     given = {"interval_seconds": 5, "timeout_seconds": 9}

@@ -1,4 +1,4 @@
-"""The list of a monitor's fields: what is derived from it, and what documents repeat of it."""
+"""The list of the fields of a monitor, the classes that are derived from it, and the documents."""
 
 import re
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_field_is_a_number_a_text_a_flag_a_list_or_the_method() -> None:
     assert all(FIELDS[name].entries for name in LISTS)
 
 
-def test_what_the_installation_sets_may_be_left_out_of_a_new_monitor() -> None:
+def test_a_field_with_an_installation_default_can_be_omitted() -> None:
     made = msgspec.json.decode(b'{"name": "x", "type": "http"}', type=CreateMonitor)
     left_out = {name for name in FIELDS if getattr(made, name) is UNSET}
     assert left_out == set(OF_INSTALLATION)

@@ -1,4 +1,5 @@
-"""The form takes any SPEC: what it shows can be read back, and every fault lands at its field."""
+"""The form of a monitor works with any `Spec`: it reads what it shows, and shows each error at its
+field."""
 
 import json
 from dataclasses import replace
@@ -88,7 +89,7 @@ def shown(spec: Spec, typed: dict[str, list[str]], **errors: str) -> dict[str, F
 
 
 def sent(rows: dict[str, FormField]) -> dict[str, list[str]]:
-    """What a browser sends of the rows."""
+    """The form data that a browser sends for the rows."""
     found: dict[str, list[str]] = {}
     for name, row in rows.items():
         match row.control:
@@ -119,7 +120,7 @@ def test_every_field_of_a_kind_has_its_row_with_a_label_and_a_hint(spec: Spec) -
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=lambda spec: str(spec.type))
-def test_a_form_left_at_its_defaults_asks_only_for_what_is_required(spec: Spec) -> None:
+def test_a_form_with_its_defaults_requires_only_the_required_fields(spec: Spec) -> None:
     found = read(spec, sent(shown(spec, fresh(spec))))
     required = {f"config.{item.name}" for item in spec.fields if item.required}
     missing = {"name", *required} | ({"target"} if spec.target is not TargetForm.NONE else set())
@@ -148,7 +149,7 @@ CONFIGS = st.fixed_dictionaries(
 
 
 @given(CONFIGS, st.lists(st.sampled_from(["[RESULT] == 1", "[RESULT] != 2"]), unique=True))
-def test_what_is_stored_comes_back_from_its_form_as_it_was(
+def test_a_stored_config_passes_through_its_form_unchanged(
     config: dict[str, Any], conditions: list[str]
 ) -> None:
     row = msgspec.structs.replace(
@@ -168,7 +169,7 @@ def test_what_is_stored_comes_back_from_its_form_as_it_was(
     assert found.values["name"] == "X"
 
 
-def test_a_stored_secret_stays_by_a_blank_and_never_stands_in_the_form() -> None:
+def test_a_blank_secret_is_kept_and_its_value_is_not_in_the_form() -> None:
     row = msgspec.structs.replace(ROW, config='{"words":"w","key":""}')
     stored = stored_secrets(row, LATER)
     assert stored == {"key"}
@@ -205,9 +206,7 @@ def test_a_stored_secret_stays_by_a_blank_and_never_stands_in_the_form() -> None
         ("config.auth_mode", "magic"),
     ],
 )
-def test_every_fault_is_told_at_its_field_and_what_was_typed_is_shown_again(
-    field: str, text: str
-) -> None:
+def test_every_error_is_shown_at_its_field_with_the_typed_value(field: str, text: str) -> None:
     spec = spec_of("http")
     assert spec is not None
     typed = {**sent(shown(spec, fresh(spec))), "name": ["Shop"], "target": ["http://x.test/"]}
@@ -240,7 +239,7 @@ def test_every_fault_is_told_at_its_field_and_what_was_typed_is_shown_again(
         st.lists(st.text(max_size=40), min_size=1, max_size=2),
     )
 )
-def test_whatever_is_sent_is_read_without_breaking(typed: dict[str, list[str]]) -> None:
+def test_any_form_data_is_read_without_an_exception(typed: dict[str, list[str]]) -> None:
     for kind in FILES:
         spec = spec_of(kind)
         assert spec is not None
@@ -304,7 +303,7 @@ def test_a_scenario_that_no_longer_declares_a_binding_lets_its_secret_go() -> No
     assert "scenario_secret_a_ref" not in found.values["config"]
 
 
-def test_the_monitors_that_one_is_made_of_are_chosen_and_stay_chosen() -> None:
+def test_the_children_of_a_composite_stay_selected() -> None:
     spec = spec_of("composite")
     assert spec is not None
     for stored in ([str(OTHER)], str(OTHER).upper()):

@@ -55,7 +55,7 @@ def test_every_run_that_was_due_lies_at_the_start_of_a_slot_and_no_slot_is_left_
 
 
 @given(INTERVALS, st.sampled_from(sorted(RANGES)))
-def test_a_step_of_the_latency_plot_holds_two_runs_so_that_an_empty_one_is_a_gap(
+def test_a_step_of_the_latency_plot_covers_two_runs_so_that_a_gap_is_visible(
     interval: int, name: str
 ) -> None:
     axis = axis_of_latency(row(interval, 1), name, NOW)
@@ -111,7 +111,7 @@ def test_phases_add_up_to_the_whole_and_only_a_failure_has_a_part_that_did_not_f
         ("region_saturated", None, "Not run"),
     ],
 )
-def test_the_verdict_says_where_it_ended(msg: str, code: int | None, said: str) -> None:
+def test_the_verdict_names_the_failed_phase(msg: str, code: int | None, said: str) -> None:
     beat = HeartbeatRow(NOW, False, 10, code, msg, 1, None, None, None)
     assert verdict_text(beat, "http") == said
 
@@ -136,13 +136,13 @@ def test_an_address_is_read_as_it_was_meant(typed: str, kind: str, target: str) 
 @pytest.mark.parametrize(
     "typed", ["", "ftp://example.com", "https://u:p@example.com", "a b", "example.com:99999"]
 )
-def test_what_is_no_address_is_refused_with_what_to_mend(typed: str) -> None:
+def test_an_invalid_address_is_refused_with_a_correction(typed: str) -> None:
     with pytest.raises(BadTarget):
         read_address(typed)
 
 
-def test_every_class_and_every_trouble_of_ours_is_explained() -> None:
-    # probe_error is said of nothing that is stored: an unknown run has no heartbeat.
+def test_every_failure_class_and_unknown_reason_is_explained() -> None:
+    # No stored result has `probe_error`, because an unknown run has no heartbeat.
     assert set(FAILURES) == set(FailureClass) - {FailureClass.PROBE_ERROR}
     assert set(TROUBLES) == set(UnknownReason)
     assert all(explain_failure(reason) == said for reason, said in REFUSALS.items())

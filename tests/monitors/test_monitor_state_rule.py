@@ -1,4 +1,4 @@
-"""Folding, held against reading the whole history of results again each time."""
+"""The fold of results, compared with a computation from the complete history."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +39,9 @@ def read_from_the_start(results: list[bool], threshold: int) -> tuple[str, int, 
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 6))
-def test_the_state_is_what_the_whole_history_says(results: list[bool], threshold: int) -> None:
+def test_the_state_equals_the_computation_from_the_complete_history(
+    results: list[bool], threshold: int
+) -> None:
     state = fold_all(
         NOTHING_YET, ((Instant(NOW + i), up) for i, up in enumerate(results)), threshold
     )
@@ -50,7 +52,7 @@ def test_the_state_is_what_the_whole_history_says(results: list[bool], threshold
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(1, 6), st.booleans())
-def test_a_state_that_goes_on_as_it_was_is_the_same_object(
+def test_an_unchanged_state_is_the_same_object(
     results: list[bool], threshold: int, up: bool
 ) -> None:
     state = fold_all(
@@ -62,7 +64,7 @@ def test_a_state_that_goes_on_as_it_was_is_the_same_object(
     assert (fold(state, up, Instant(NOW + 99), threshold) is state) == steady
 
 
-def test_failures_below_the_threshold_say_neither_up_nor_down() -> None:
+def test_failures_below_the_threshold_leave_the_status_pending() -> None:
     state = fold(NOTHING_YET, False, NOW, 3)
     assert state == MonitorState(MonitorStatus.PENDING, 1, None)
 
@@ -84,13 +86,13 @@ def test_only_what_is_newer_than_all_that_is_stored_moves_the_state() -> None:
     assert not is_foldable(Instant(NOW - 1), NOW)
 
 
-def test_a_result_holds_three_intervals_but_at_least_a_minute_and_a_half() -> None:
+def test_a_result_is_fresh_for_three_intervals_and_at_least_90_seconds() -> None:
     assert fresh_until(NOW, 5 * SECOND) == NOW + 90 * SECOND
     assert fresh_until(NOW, 60 * SECOND) == NOW + 180 * SECOND
     assert fresh_until(NOW, 60 * SECOND, multiplier=2, floor_us=0) == NOW + 120 * SECOND
 
 
-def test_where_no_result_holds_the_status_is_pending() -> None:
+def test_the_status_without_a_fresh_result_is_pending() -> None:
     down = MonitorState(MonitorStatus.DOWN, 1, NOW)
     assert status_at(down, Instant(NOW + 10), Instant(NOW + 9)) is MonitorStatus.DOWN
     assert status_at(down, Instant(NOW + 10), Instant(NOW + 10)) is MonitorStatus.PENDING

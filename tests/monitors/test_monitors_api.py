@@ -1,4 +1,5 @@
-"""Monitors by the API: what is kept, what is hidden, what is refused and named, what is audited."""
+"""Monitors in the API: stored fields, hidden fields, refusals that name the field, and audit
+entries."""
 
 import base64
 from typing import Any
@@ -31,7 +32,7 @@ async def refused(api: Api, **given: Any) -> tuple[int, str]:
     return answer.status_code, body["error"]
 
 
-async def test_what_is_left_out_has_the_defaults_of_the_interface(api: Api) -> None:
+async def test_omitted_fields_have_the_defaults_of_the_contract(api: Api) -> None:
     made = await create(api)
     expected = {
         "slug": "shop",
@@ -169,7 +170,7 @@ async def test_writes_are_audited_by_identifiers_and_never_by_bodies(api: Api) -
     assert "hunter2" not in str(rows)
 
 
-async def test_what_a_monitor_waits_for_may_not_wait_for_it(api: Api) -> None:
+async def test_a_dependency_cannot_depend_on_its_dependent(api: Api) -> None:
     one = await create(api, name="One")
     two = await create(api, name="Two", depends_on=[one["id"]])
     answer = await api.ask(
@@ -188,7 +189,7 @@ async def test_asking_for_a_run_twice_is_refused_while_one_waits(api: Api) -> No
     assert (await api.ask("editor", "POST", path)).status_code == 409
 
 
-async def test_testing_before_saving_stores_nothing_and_says_what_was_seen(api: Api) -> None:
+async def test_a_test_before_saving_stores_no_row_and_returns_the_result(api: Api) -> None:
     path = f"/api/v1/projects/{api.project}/monitors/test"
     body = {"name": "x", "type": "tcp", "target": "127.0.0.1:1", "timeout_seconds": 2}
     seen = await (await api.ask("editor", "POST", path, body)).get_json()
@@ -275,9 +276,7 @@ async def test_a_bad_page_is_refused_in_the_words_of_the_interface(
 
 
 @pytest.mark.parametrize("instant", [-(2**63), 2**63 - 1])
-async def test_a_cursor_that_somebody_made_up_leads_nowhere_and_breaks_nothing(
-    api: Api, instant: int
-) -> None:
+async def test_a_forged_cursor_returns_no_rows(api: Api, instant: int) -> None:
     made = await create(api)
     forged = write_cursor([instant], ("expected-runs", made["id"], 0, LATEST))
     path = f"/api/v1/projects/{api.project}/monitors/{made['id']}/expected-runs?cursor={forged}"
@@ -286,7 +285,7 @@ async def test_a_cursor_that_somebody_made_up_leads_nowhere_and_breaks_nothing(
     assert (await answer.get_json())["items"] == []
 
 
-async def test_what_is_reserved_ahead_is_not_told_before_it_is_due(api: Api) -> None:
+async def test_a_reserved_window_is_not_listed_before_it_is_due(api: Api) -> None:
     made = await create(api)
     async with api.pool.transaction("reserve") as tx:
         for seconds in (-1, 1):
@@ -313,7 +312,7 @@ async def test_a_monitor_of_another_project_has_no_ledger_here(api: Api) -> None
     assert (await api.ask("org_admin", "GET", path)).status_code == 404
 
 
-async def test_latency_has_no_point_where_nothing_good_was_measured(api: Api) -> None:
+async def test_latency_has_no_point_for_a_time_without_a_successful_check(api: Api) -> None:
     made = await create(api)
     await _record(api, made, 6)
     path = f"/api/v1/monitors/{made['id']}/latency"
@@ -355,7 +354,7 @@ async def test_a_push_of_an_unknown_token_and_one_that_is_renewed(api: Api) -> N
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
-async def test_a_received_heartbeat_is_stored_whatever_is_wrong_with_the_rest(
+async def test_a_received_heartbeat_is_stored_with_any_invalid_parameters(
     api: Api, method: str, query: str, data: bytes, stored: tuple[Any, ...], warned: list[str]
 ) -> None:
     made = await create(api, name="Job", type="push", target="")
@@ -377,7 +376,7 @@ async def test_a_sender_cannot_pass_its_own_word_for_ours(api: Api) -> None:
     assert await api.rows("select msg from heartbeats") == [("push_missed (sent)",)]
 
 
-async def test_a_paused_push_is_answered_and_records_nothing(api: Api) -> None:
+async def test_a_push_to_a_paused_monitor_is_answered_and_not_stored(api: Api) -> None:
     made = await create(api, name="Job", type="push", target="", enabled=False)
     await _one_partition(api)
     answer = await api.ask("nobody", "POST", f"/api/v1/public/push/{made['push_token']}")
@@ -385,7 +384,7 @@ async def test_a_paused_push_is_answered_and_records_nothing(api: Api) -> None:
     assert await api.rows("select count(*) from heartbeats") == [(0,)]
 
 
-async def test_marks_are_kept_and_cover_nothing(api: Api) -> None:
+async def test_push_marks_are_stored_and_cover_no_window(api: Api) -> None:
     made = await create(api, name="Job", type="push", target="")
     await _one_partition(api)
     await api.ask("nobody", "GET", f"/api/v1/public/push/{made['push_token']}/start?msg=begun")

@@ -1,4 +1,4 @@
-"""Pushes by plain clients: what HTTP libraries would refuse to send, and curl does."""
+"""Pushes over plain sockets, with requests that HTTP libraries refuse to send and curl sends."""
 
 import pytest
 import trio

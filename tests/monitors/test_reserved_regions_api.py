@@ -1,4 +1,4 @@
-"""A region that is reserved is there for those whom it is for, and to nobody else's monitors."""
+"""Only the organizations of a reserved region can create, test or move a monitor there."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -45,12 +45,13 @@ async def test_nor_tried_there(reserved: Api) -> None:
     assert await ask(reserved, "POST", path, **draft) == NO_REGION
 
 
-async def test_nor_moved_there_and_what_stands_there_may_stay(reserved: Api) -> None:
+async def test_a_monitor_cannot_be_moved_there_and_an_existing_one_can_stay(reserved: Api) -> None:
     row = await reserved.new_monitor()
     path = f"/monitors/{row.uid}"
     assert await ask(reserved, "PATCH", path, region="cellar") == NO_REGION
     assert await ask(reserved, "PATCH", path, region="attic") == (200, "attic")
-    # The attic is given to somebody else: it is renamed where it is, moved away, and not back.
+    # The region is now reserved for another organization: the monitor can be renamed and moved
+    # away, and cannot be moved back.
     options = replace(OPTIONS, reserved={"attic": frozenset({"other"})})
     object.__setattr__(reserved.context, "options", options)
     assert await ask(reserved, "PATCH", path, name="Renamed") == (200, "attic")

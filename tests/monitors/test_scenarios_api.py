@@ -1,4 +1,4 @@
-"""Scenarios over the API: encrypted, read back by who may write them, and hidden from others."""
+"""Scenarios in the API: stored encrypted, returned to editors and hidden from viewers."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ async def shown(api: Api, who: str, monitor: str) -> Any:
 
 
 @pytest.mark.parametrize("spell", [lambda document: document, json.dumps], ids=["object", "text"])
-async def test_an_editor_reads_an_object_back_and_a_viewer_none_at_all(
+async def test_an_editor_reads_the_scenario_as_an_object_and_a_viewer_does_not(
     api: Api, spell: Any
 ) -> None:
     made = await create(api, {"scenario": spell(scenario())})
@@ -139,7 +139,7 @@ async def test_one_without_is_tested_and_answers_by_step(api: Api) -> None:
     assert said["msg"] == "connect_refused step 1 127.0.0.1"
 
 
-async def test_what_no_key_opens_is_a_blank_and_no_fault(
+async def test_a_scenario_that_cannot_be_decrypted_is_blank(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monitor = (await (await create(api, {"scenario": scenario()})).get_json())["id"]

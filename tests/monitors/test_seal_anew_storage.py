@@ -1,4 +1,5 @@
-"""All that is sealed comes under the current key; what no key opens stays as it is and is told."""
+"""Re-encryption with the current key. A value that no key decrypts is left unchanged and
+reported."""
 
 import pytest
 
@@ -42,7 +43,7 @@ async def sealed(world: World) -> list[tuple[CipherContext, bytes]]:
     return found
 
 
-async def test_every_column_is_walked_to_its_end_and_says_the_same(
+async def test_every_encrypted_column_is_re_encrypted_with_the_same_values(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 3)
@@ -58,7 +59,7 @@ async def test_every_column_is_walked_to_its_end_and_says_the_same(
     assert await walk(world, ring) == (0, [])
 
 
-async def test_what_no_key_opens_stays_and_is_named(world: World) -> None:
+async def test_a_value_that_no_key_decrypts_is_kept_and_reported(world: World) -> None:
     await fill(world, Keyring(b"l" * 32), 2)
     await fill(world, world.keyring, 1, first=2)
     lost = [v for _, v in await sealed(world)][:2]
@@ -70,7 +71,7 @@ async def test_what_no_key_opens_stays_and_is_named(world: World) -> None:
         Keyring(NEW).open(kept[0], unopened[0])
 
 
-async def test_without_a_current_key_nothing_is_touched(world: World) -> None:
+async def test_no_value_changes_without_a_current_key(world: World) -> None:
     await fill(world, world.keyring, 1)
     before = await sealed(world)
     with pytest.raises(Refused, match="encryption_key_missing"):

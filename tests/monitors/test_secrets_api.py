@@ -1,4 +1,5 @@
-"""Project secrets: written and never read back, and gone only when nothing refers to them."""
+"""Project secrets in the API: values are never returned, and a referenced secret cannot be
+deleted."""
 
 from typing import Any
 
@@ -27,7 +28,7 @@ async def listed(api: Api) -> Any:
     return await (await api.ask("viewer", "GET", path_of(api))).get_json()
 
 
-async def test_a_secret_is_told_by_its_name_and_never_by_its_value(api: Api) -> None:
+async def test_a_secret_is_listed_by_name_without_its_value(api: Api) -> None:
     made = await api.ask("editor", "POST", path_of(api), {"name": "db", "value": VALUE})
     assert made.status_code == 201
     assert set(await made.get_json()) == {"id", "name", "created_at"}
@@ -63,14 +64,14 @@ async def test_a_value_is_bounded_in_bytes_and_never_repeated(api: Api, value: s
     assert await listed(api) == []
 
 
-async def test_a_replaced_value_is_told_by_when(api: Api) -> None:
+async def test_a_replaced_value_sets_rotated_at(api: Api) -> None:
     await api.new_secret(name="db")
     answer = await api.ask("editor", "PATCH", path_of(api, "db"), {"value": "other"})
     assert answer.status_code == 204
     assert (await listed(api))[0]["rotated_at"] is not None
 
 
-async def test_a_patch_that_changes_nothing_is_refused(api: Api) -> None:
+async def test_a_patch_without_a_change_is_refused(api: Api) -> None:
     await api.new_secret(name="db")
     answer = await api.ask("editor", "PATCH", path_of(api, "db"), {})
     assert answer.status_code == 400
@@ -168,7 +169,7 @@ async def test_a_refused_rename_keeps_the_old_value_too(api: Api) -> None:
     assert await api.rows("select value_ciphertext from project_secrets") == before
 
 
-async def test_a_monitor_may_not_name_what_is_no_secret_of_its_project(api: Api) -> None:
+async def test_a_monitor_cannot_reference_a_secret_of_another_project(api: Api) -> None:
     await api.new_secret(name="db")
     for project, name, status in (
         ("acme/shop", "db", 201),
@@ -187,7 +188,7 @@ async def test_a_monitor_may_not_name_what_is_no_secret_of_its_project(api: Api)
             assert error == "config.password_ref: names no secret of this project"
 
 
-async def test_an_edit_may_not_come_to_name_one_either(api: Api) -> None:
+async def test_an_edit_cannot_reference_an_unknown_secret(api: Api) -> None:
     row = await api.new_monitor(type="redis", target="127.0.0.1:1")
     answer = await api.ask(
         "editor", "PATCH", f"/api/v1/monitors/{row.uid}", {"config": {"password_ref": "nowhere"}}
@@ -206,7 +207,7 @@ async def test_a_trial_names_the_reference_that_leads_nowhere(api: Api) -> None:
     assert "config.password_ref" in (await answer.get_json())["error"]
 
 
-async def test_there_are_only_so_many_in_a_project(api: Api, monkeypatch: Any) -> None:
+async def test_a_project_has_a_limit_of_secrets(api: Api, monkeypatch: Any) -> None:
     async def full(*_: Any) -> int:
         return SECRETS_OF_PROJECT_MOST
 
@@ -215,7 +216,7 @@ async def test_there_are_only_so_many_in_a_project(api: Api, monkeypatch: Any) -
     assert (answer.status_code, await answer.get_json()) == (409, {"error": "secret_quota"})
 
 
-async def test_the_audit_log_holds_names_and_no_values(api: Api) -> None:
+async def test_the_audit_log_contains_names_and_no_values(api: Api) -> None:
     await api.ask("editor", "POST", path_of(api), {"name": "db", "value": VALUE})
     await api.ask("editor", "PATCH", path_of(api, "db"), {"name": "db2", "value": VALUE + "!"})
     await api.ask("editor", "DELETE", path_of(api, "db2"))

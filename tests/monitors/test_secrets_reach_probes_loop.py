@@ -47,12 +47,12 @@ async def replace(world: World, name: str, value: str) -> None:
         await edit_secret(tx, world.editor, world.project_uid, name, None, value, world.keyring)
 
 
-async def test_a_check_holds_the_value_under_the_name_of_its_setting(world: World) -> None:
+async def test_a_check_contains_the_value_under_the_name_of_its_setting(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
     assert await secrets_in(catalogue_of(world), row) == {"password": "hunter2"}
 
 
-async def test_a_replaced_value_reaches_those_who_refer_to_it_and_nobody_else(world: World) -> None:
+async def test_a_replaced_value_reaches_only_the_checks_that_reference_it(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
     other = await redis_with(world, "other", "same")
     plain = await world.monitor()
@@ -93,7 +93,7 @@ async def test_one_that_no_key_opens_makes_no_check(world: World) -> None:
     assert await secrets_in(catalogue_of(world, Keyring(b"x" * 32)), row) is None
 
 
-# What keeps a check from being made is told of its monitor, until a result comes.
+# The reason that a check cannot be built is shown at the monitor until a result arrives.
 
 
 async def shown_trouble(world: World, row: MonitorRow) -> str | None:
@@ -115,7 +115,7 @@ async def needing_its_secret(check: Check, _reach: Egress, clock: Callable[[], I
 
 
 async def run_a_window(world: World) -> None:
-    """The windows that are due now are run, and what came of them is told at the next pass."""
+    """Runs the due windows, and records their results in a second pass."""
     async with probing(world, uuid7()) as prober:
         await prober.pass_once()
         with trio.fail_after(30):
@@ -124,7 +124,7 @@ async def run_a_window(world: World) -> None:
         await prober.pass_once()
 
 
-async def test_a_secret_that_is_gone_is_told_until_a_result_comes(
+async def test_a_deleted_secret_is_reported_until_a_result_arrives(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prober_module, "run", needing_its_secret)
@@ -143,7 +143,7 @@ async def test_a_secret_that_is_gone_is_told_until_a_result_comes(
     assert await shown_trouble(world, row) is None
 
 
-async def test_secrets_that_no_key_opens_are_told(world: World) -> None:
+async def test_secrets_that_no_key_decrypts_are_reported(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
     world.keyring = Keyring(b"x" * 32)
     await run_a_window(world)

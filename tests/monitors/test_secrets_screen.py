@@ -1,4 +1,4 @@
-"""The page of a project's secrets: nobody reads a value there, and only editors write."""
+"""The screen of the secrets of a project shows no value, and only editors can write."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ async def test_a_key_of_several_lines_is_kept_as_it_was_typed(api: Api, act: str
     assert api.context.keyring.open(sealed, place_of(uid)) == b" one\ntwo\n"
 
 
-async def test_one_in_use_says_by_how_many_and_offers_no_end(api: Api) -> None:
+async def test_a_used_secret_shows_its_uses_and_has_no_delete_button(api: Api) -> None:
     await api.new_secret(VALUE, "db")
     row = await api.new_monitor(type="redis", target="h:1", config={"password_ref": "db"})
     page = await seen(api, "editor")
@@ -77,7 +77,7 @@ async def test_one_in_use_says_by_how_many_and_offers_no_end(api: Api) -> None:
 
 
 @pytest.mark.parametrize("act", ["add", "replace", "delete"])
-async def test_a_viewer_sees_no_form_and_sends_none(api: Api, act: str) -> None:
+async def test_a_viewer_sees_no_form_and_is_refused(api: Api, act: str) -> None:
     await api.new_secret(VALUE, "db")
     assert "<textarea" not in await seen(api)
     assert (await send(api, "viewer", act=act, name="db", value="x")).status_code == 403

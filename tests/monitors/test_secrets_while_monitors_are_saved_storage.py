@@ -1,6 +1,5 @@
-"""A secret is deleted or renamed, and a monitor comes to name it, at the same time: one of them
-waits, and no monitor is left that names what is not there.
-"""
+"""A secret is deleted or renamed while a monitor is saved with a reference to it: one transaction
+waits, and no monitor refers to a missing secret."""
 
 from collections.abc import Awaitable, Callable
 
@@ -47,7 +46,7 @@ async def edit(world: World, tx: Tx) -> None:
 
 
 async def both(world: World, first: Write, second: Write) -> list[str]:
-    """What each was told: the second begins before the first has ended, and waits for it."""
+    """The outcomes of both writes. The second begins before the first ends, and waits for it."""
     told = {first: "done", second: "done"}
     wrote, blocked = trio.Event(), trio.Event()
 

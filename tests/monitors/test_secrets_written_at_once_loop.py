@@ -1,4 +1,4 @@
-"""Values that are written at the same time reach the probes in the order in which they stand."""
+"""Values that are written concurrently reach the probes in the order of their commits."""
 
 from leadline.daemon.loops.check_cache import OVERLAP_US
 from leadline.storage.core.instant import SECOND, Instant
@@ -12,10 +12,10 @@ from tests.monitors.test_secrets_reach_probes_loop import (
 from tests.support.worlds.world import World
 
 
-async def test_the_value_that_stands_is_used_though_it_began_to_be_written_first(
+async def test_the_committed_value_is_used_although_its_write_began_first(
     world: World,
 ) -> None:
-    # Whoever begins is stamped; whoever waits for the other to end has the last word.
+    # The timestamp is the begin of a write, but the last commit decides the value.
     row = await redis_with(world, "cache", "hunter2")
     catalogue = catalogue_of(world)
     world.now = Instant(world.now + OVERLAP_US)

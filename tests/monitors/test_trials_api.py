@@ -1,4 +1,4 @@
-"""A check is tried from where its monitor would be: here, at a worker of its region, or nowhere."""
+"""A check is tested in the region of its monitor: in this process, by a worker, or not at all."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ async def tried(api: Api, **given: Any) -> Any:
 
 @pytest.fixture
 async def target() -> AsyncIterator[str]:
-    """Somebody who takes connections."""
+    """The address of a server that accepts TCP connections."""
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, _hold, 0, host="127.0.0.1"))
         yield f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
@@ -76,7 +76,9 @@ async def working(api: Api, worker: CheckTestWorker) -> AsyncIterator[list[str]]
         nursery.cancel_scope.cancel()
 
 
-async def test_where_nobody_probes_nothing_is_said_of_the_target(api: Api, target: str) -> None:
+async def test_a_test_without_a_prober_reports_no_failure_of_the_target(
+    api: Api, target: str
+) -> None:
     found = await tried(api, target=target)
     assert found == {"up": False, "latency_ms": 0, "msg": "probe_error 127.0.0.1"}
     assert await api.rows("select 1 from check_tests") == []
@@ -89,7 +91,7 @@ async def test_a_worker_of_the_region_tries_it_once(api: Api, target: str) -> No
     assert await api.rows("select 1 from check_tests") == []
 
 
-async def test_what_it_refers_to_travels_sealed(api: Api, target: str) -> None:
+async def test_referenced_secrets_are_encrypted_for_the_worker(api: Api, target: str) -> None:
     name = await api.new_secret("horse-battery", "shop-token")
     config = {"auth_mode": "bearer", "token_ref": name}
     given = {"type": "http", "target": f"http://{target}/", "config": config}
@@ -99,9 +101,7 @@ async def test_what_it_refers_to_travels_sealed(api: Api, target: str) -> None:
     assert "horse-battery" not in "".join(seen)
 
 
-async def test_a_worker_that_cannot_open_it_says_that_it_is_no_fault_of_the_targets(
-    api: Api, target: str
-) -> None:
+async def test_a_worker_without_the_key_reports_a_local_failure(api: Api, target: str) -> None:
     config = {"auth_mode": "basic", "username": "shop", "password": "horse-battery"}
     given = {"type": "http", "target": f"http://{target}/", "config": config}
     worker = worker_of(api, keyring=Keyring(b"x" * 32))
@@ -110,7 +110,7 @@ async def test_a_worker_that_cannot_open_it_says_that_it_is_no_fault_of_the_targ
     assert (found["up"], found["msg"].partition(" ")[0]) == (False, "probe_error")
 
 
-async def test_a_worker_that_never_answers_is_waited_for_so_long(
+async def test_the_wait_for_a_silent_worker_is_limited(
     api: Api, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial, "ANSWER_SECONDS_MOST", 1)

@@ -1,5 +1,4 @@
-"""What keeps a check from being made is told also where it comes back, and where the store was away
-for a moment."""
+"""A probe error is recorded again when it returns, and after a failed transaction."""
 
 import pytest
 
@@ -14,7 +13,9 @@ from tests.support.worlds.trouble import FlakyPool
 from tests.support.worlds.world import World
 
 
-async def test_what_comes_back_after_a_result_is_told_at_once(world: World) -> None:
+async def test_a_probe_error_that_returns_after_a_result_is_recorded_immediately(
+    world: World,
+) -> None:
     row = await redis_with(world, "cache", "hunter2")
     key, began = row.key, world.now
 
@@ -32,7 +33,7 @@ async def test_what_comes_back_after_a_result_is_told_at_once(world: World) -> N
     assert await shown_trouble(world, row) == "missing_reference"
 
 
-async def test_what_the_store_could_not_take_is_told_at_the_next_pass(world: World) -> None:
+async def test_a_probe_error_that_was_not_stored_is_recorded_in_the_next_pass(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
     await world.forget_jobs()
     async with probing(world, row.uid) as prober:
