@@ -1,4 +1,5 @@
-"""Channels: what is secret of one goes in and never out, and an edit cannot send it elsewhere."""
+"""Notification channels: secrets are accepted and never returned, and an edit cannot redirect
+them."""
 
 from dataclasses import replace
 from typing import Any, get_args
@@ -82,7 +83,7 @@ async def test_a_blank_secret_keeps_what_is_stored_and_the_rest_stays(api: Api, 
     assert await stored(api, made) == {**NTFY, "topic": "night"}
 
 
-async def test_what_was_read_may_be_written_back_and_changes_nothing(api: Api) -> None:
+async def test_a_returned_config_can_be_written_back_unchanged(api: Api) -> None:
     made = await make(api)
     before = await api.rows("select config_ciphertext from notification_channels")
     assert await patch(api, made, config=made["config"]) == made
@@ -129,7 +130,7 @@ async def test_leaving_the_host_out_again_is_a_move_too(api: Api) -> None:
         ("carrier-pigeon", {"to": "x"}, "type"),
     ],
 )
-async def test_what_is_wrong_is_named_and_not_repeated(
+async def test_an_invalid_field_is_named_and_its_value_not_repeated(
     api: Api, kind: str, config: dict[str, str], field: str
 ) -> None:
     refused = await make(api, kind, 400, **config)
@@ -156,7 +157,7 @@ def without_keys(api: Api) -> None:
     object.__setattr__(api.context, "keyring", Keyring(None))
 
 
-async def test_without_a_key_no_secret_is_taken_and_what_has_none_is(api: Api) -> None:
+async def test_a_secret_needs_an_encryption_key(api: Api) -> None:
     without_keys(api)
     assert await make(api, status=400) == {"error": "encryption_key_missing"}
     await make(api, topic="ops")
@@ -173,7 +174,7 @@ async def test_secrets_that_no_key_opens_are_given_again_and_cannot_be_kept(api:
     assert await stored(api, made) == {**NTFY, "token": "new"}
 
 
-async def test_there_are_only_so_many_in_a_project(api: Api, monkeypatch: Any) -> None:
+async def test_a_project_has_a_limit_of_channels(api: Api, monkeypatch: Any) -> None:
     async def full(*_: Any) -> int:
         return CHANNELS_OF_PROJECT_MOST
 
@@ -181,7 +182,7 @@ async def test_there_are_only_so_many_in_a_project(api: Api, monkeypatch: Any) -
     assert await make(api, status=409) == {"error": "channel_quota"}
 
 
-async def test_a_monitor_tells_channels_of_its_own_project_until_they_go(api: Api) -> None:
+async def test_a_monitor_notifies_channels_of_its_own_project(api: Api) -> None:
     made = await make(api)
     monitor = (await api.new_monitor()).uid
     foreign = (await api.new_monitor("acme/mill")).uid
@@ -214,7 +215,7 @@ async def test_a_monitor_tells_channels_of_its_own_project_until_they_go(api: Ap
     ]
 
 
-async def test_a_test_says_how_it_went_in_bounded_words(api: Api) -> None:
+async def test_a_test_returns_its_outcome_as_a_bounded_reason(api: Api) -> None:
     async with service() as peer:
         made = await make(api, "webhook", url=f"{peer.url}/{TOKEN}")
         path = f"/api/v1/notification-channels/{made['id']}/test"

@@ -66,7 +66,7 @@ async def test_no_page_shows_a_secret_and_a_refused_form_does_not_either(api: Ap
     assert TOKEN not in await seen(api, "editor")
 
 
-async def test_a_test_says_on_the_page_how_it_went(api: Api) -> None:
+async def test_the_page_shows_the_outcome_of_a_test(api: Api) -> None:
     channel = str(await api.new_channel())
     text = await text_of(await send(api, "editor", "test", channel=channel))
     assert "Test failed: target_blocked." in text
@@ -89,14 +89,14 @@ async def test_a_channel_of_another_project_is_not_found_from_this_one(api: Api,
 
 
 @pytest.mark.parametrize("act", ["add", "save", "enable", "delete", "test", "nothing"])
-async def test_a_viewer_sees_no_form_and_sends_none(api: Api, act: str) -> None:
+async def test_a_viewer_sees_no_form_and_is_refused(api: Api, act: str) -> None:
     channel = str(await api.new_channel())
     page = await seen(api)
     assert "config." not in page
     assert (await send(api, "viewer", act, channel=channel)).status_code == 403
 
 
-async def test_one_that_is_counted_on_stays_and_the_page_says_by_what(api: Api) -> None:
+async def test_a_used_channel_is_not_deleted_and_the_page_names_its_use(api: Api) -> None:
     channel = await ntfy(api)
     await api.new_policy(UUID(channel))
     refused = await send(api, "editor", "delete", channel=channel)

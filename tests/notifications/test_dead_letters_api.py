@@ -1,4 +1,4 @@
-"""What was given up is told to global admins, and replayed as if it had never been tried."""
+"""Global admins list dead letters and replay them with a new count of attempts."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ async def rows_of(api: Api) -> list[tuple[UUID, str, int]]:
     ]
 
 
-async def test_dead_letters_are_told_the_latest_first(api: Api) -> None:
+async def test_dead_letters_are_listed_newest_first(api: Api) -> None:
     older = await api.new_dead_letter("First")
     newer = await api.new_dead_letter("Second")
     async with api.pool.transaction("age") as tx:
@@ -42,13 +42,13 @@ async def test_dead_letters_are_told_the_latest_first(api: Api) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many"])
-async def test_a_limit_that_is_none_is_refused(api: Api, limit: str) -> None:
+async def test_an_invalid_limit_is_refused(api: Api, limit: str) -> None:
     answer = await api.ask("global_admin", "GET", DEAD, query={"limit": limit})
     assert answer.status_code == 400
     assert (await api.ask("global_admin", "GET", DEAD, query={"limit": 501})).status_code == 200
 
 
-async def test_one_is_replayed_once_and_audited_where_it_belongs(api: Api) -> None:
+async def test_an_event_is_replayed_once_and_audited_in_its_organization(api: Api) -> None:
     event, other = await api.new_dead_letter(), await api.new_dead_letter()
     async with api.pool.transaction("rest") as tx:
         await tx.execute("update destinations set backoff_until = now() + interval '1 day'")

@@ -1,4 +1,4 @@
-"""The page of what was given up: it says what, where to and why, and tries again."""
+"""The screen of failed deliveries shows event, destination and reason, and replays an event."""
 
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,7 @@ async def send(api: Api, form: str) -> Any:
     return await api.ask("global_admin", "POST", PATH, data=form.encode(), headers=FORM)
 
 
-async def test_it_says_what_was_given_up_and_what_waits_behind_it(api: Api) -> None:
+async def test_the_page_shows_dead_letters_and_the_events_behind_them(api: Api) -> None:
     assert "No failed deliveries" in await seen(api)
     event = await api.new_dead_letter("<b>Shop</b> is down")
     async with api.pool.transaction("behind") as tx:
@@ -71,7 +71,7 @@ async def test_one_is_tried_again_and_then_all(api: Api) -> None:
     assert "No failed deliveries" in await seen(api)
 
 
-async def test_what_is_gone_meanwhile_is_said_and_not_an_error_page(api: Api) -> None:
+async def test_an_event_that_was_deleted_is_reported_in_the_page(api: Api) -> None:
     for form in (f"act=replay&event={uuid4()}", "act=replay&event=x", "act=replay"):
         answer = await send(api, form)
         assert answer.status_code == 400
@@ -84,8 +84,8 @@ async def test_only_who_runs_the_installation_is_led_there(api: Api) -> None:
         assert (PATH in page) == led
 
 
-async def test_what_was_told_of_a_project_that_is_gone_is_still_shown(api: Api) -> None:
-    """It is counted, blocks its stream and can be tried again: so it is not hidden."""
+async def test_a_dead_letter_of_a_deleted_project_is_still_shown(api: Api) -> None:
+    """The event counts, blocks its stream and can be replayed, so the screen must show it."""
     hook = await api.new_webhook()
     event = await api.new_dead_letter()
     async with api.pool.transaction("turn") as tx:

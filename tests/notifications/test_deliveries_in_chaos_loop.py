@@ -1,5 +1,5 @@
-"""Leasers that are killed at any moment, receivers that fail, hang and lie: every event arrives,
-those of one incident at one destination first in their order, and nothing is left."""
+"""Leasers are killed at any moment, and receivers fail, hang or answer wrongly: every event
+arrives, the events of one incident arrive in order at each destination, and none remains."""
 
 import subprocess
 import sys
@@ -33,12 +33,13 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.soak] if IS_SOAK else []
 SEQS = 25 if IS_SOAK else 8
 STREAMS = 12 if IS_SOAK else 5
-# How much product time passes in each real second, where it is the test's to say.
+# Product seconds per real second, in tests that set the clock.
 SPEED = 30
 
 
 class Liar:
-    """Takes what it is sent and says something else: nothing, no, or a connection that breaks."""
+    """A receiver that accepts a request and answers wrongly: no response, a refusal or a lost
+    connection."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
@@ -50,7 +51,7 @@ class Liar:
         elif said < 0.25:
             await trio.sleep(30)
         elif said < 0.35:
-            # It has it, and whoever sent it will never know.
+            # The receiver has the event, but the sender gets no response.
             await stream.aclose()
         elif said < 0.45:
             await stream.send_all(OK[:10])
@@ -62,14 +63,14 @@ class Liar:
 
 
 async def tell_all(tell: Telling, streams: list[UUID], channel: int, chance: Random) -> None:
-    """Each stream by a teller of its own, as who holds an incident does; people hear of it too."""
+    """Writes the events of each stream in a task of its own, together with pages to a channel."""
 
     async def teller(stream: UUID) -> None:
         for seq in range(1, SEQS + 1):
             async with tell.world.pool.transaction("tell") as tx:
                 await tell.tell(tx, stream, seq)
                 await tell.page(tx, stream, f"{stream} {seq}", channel)
-                # What is written is not committed at once: settlers come in between.
+                # Settlements can occur between the write and its commit.
                 await trio.sleep(chance.random() * 0.05)
             await trio.sleep(chance.random() * 0.2)
 
@@ -98,7 +99,8 @@ async def expect_all(tell: Telling, receiver: Receiver, streams: list[UUID]) -> 
     order: dict[tuple[str, str], list[int]] = {}
     for arrival in receiver.got:
         document = arrival.document
-        # A page says it in its document, and has no headers where no secret signs.
+        # A page has its id in the document, because a request without a secret has no signature
+        # headers.
         uid = document.get("id") or arrival.headers["webhook-id"]
         seq = document.get("seq") or int(document["title"].rsplit(" ", 1)[1])
         seen = order.setdefault((stream_of[uid], arrival.path), [])
@@ -156,7 +158,7 @@ async def test_processes_that_are_killed(world: World, dsn: str) -> None:
             try:
                 assert child.stdout is not None
                 said = await child.stdout.receive_some()
-                assert said == b"ready\n", "a leaser ended by itself: nobody would deliver anything"
+                assert said == b"ready\n", "a leaser ended without a kill"
                 await trio.sleep(0.2 + chance.random() * 2)
             finally:
                 child.kill()

@@ -1,4 +1,5 @@
-"""Events are leased within bounds, settled once, each stream in its order, whoever interleaves."""
+"""Events are leased within limits, settled once and in the order of their stream, with concurrent
+leasers and writers."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -56,7 +57,7 @@ async def statuses(tell: Telling) -> list[str]:
     return [event.status for event in await tell.events()]
 
 
-async def test_what_is_leased_is_nobody_elses_until_the_lease_ends(world: World) -> None:
+async def test_a_leased_event_is_not_leased_again_before_the_lease_ends(world: World) -> None:
     tell = Telling(world)
     hook = await tell.webhook()
     await tell.told(uuid4(), 1)
@@ -71,7 +72,7 @@ async def test_what_is_leased_is_nobody_elses_until_the_lease_ends(world: World)
     assert again.event.uid == mine.event.uid
     assert again.event.attempts == 2
     assert again.lease != mine.lease
-    # Who had it before changes nothing any more.
+    # The holder of the old lease can no longer settle the event.
     assert await settled(world, (mine, DeliveryOutcome())) == Settled()
     assert (await settled(world, (again, DeliveryOutcome()))).became == {
         (again.event.org, again.event.id): DeliveryStatus.DELIVERED
@@ -99,7 +100,7 @@ async def test_a_stream_goes_one_by_one_and_streams_go_side_by_side(world: World
     assert third.event.id == 3
 
 
-async def test_a_dead_event_blocks_what_follows_it_and_nothing_else(world: World) -> None:
+async def test_a_dead_event_blocks_only_its_followers(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     stream = uuid4()
@@ -126,15 +127,15 @@ async def outage_told(world: World, channel: int, monitor: UUID, outage: UUID) -
 
 
 async def died(world: World, one: LeasedDelivery) -> None:
-    """By failing so often, or by never being heard of."""
+    """Makes an event dead, by its last failed attempt."""
     async with world.pool.transaction("wear") as tx:
         await tx.execute("update outbox set attempts = 99 where id = %(id)s", id=one.event.id)
     await settled(world, (one, FAILED))
     world.now = Instant(world.now + 3600 * SECOND)
 
 
-async def test_a_dead_page_of_one_outage_keeps_nothing_of_the_next_back(world: World) -> None:
-    """What follows it in its own outage waits for it, and comes after it when it is replayed."""
+async def test_a_dead_page_of_one_outage_does_not_block_the_next_outage(world: World) -> None:
+    """A later event of the same outage waits, and is sent after the dead one is replayed."""
     tell = Telling(world)
     channel = await tell.channel()
     monitor, first, second = uuid4(), uuid4(), uuid4()
@@ -159,7 +160,7 @@ async def test_a_dead_page_of_one_outage_keeps_nothing_of_the_next_back(world: W
     assert await statuses(tell) == ["delivered"] * 5
 
 
-async def test_a_page_that_is_lost_keeps_nothing_of_the_next_outage_back(world: World) -> None:
+async def test_a_lost_page_does_not_block_the_next_outage(world: World) -> None:
     tell = Telling(world)
     channel = await tell.channel()
     monitor = uuid4()
@@ -172,8 +173,10 @@ async def test_a_page_that_is_lost_keeps_nothing_of_the_next_outage_back(world: 
     assert [d.event.id for d in await leased(world)] == [2]
 
 
-async def test_who_writes_while_a_page_dies_waits_for_it_or_not(world: World) -> None:
-    """For it in its own outage, and not in the next."""
+async def test_an_event_written_while_a_page_dies_waits_only_in_its_own_outage(
+    world: World,
+) -> None:
+    """It waits in the same outage and not in the next outage."""
     tell = Telling(world)
     channel = await tell.channel()
     for is_same in (True, False):
@@ -189,7 +192,7 @@ async def test_who_writes_while_a_page_dies_waits_for_it_or_not(world: World) ->
         world.now = Instant(world.now + 3600 * SECOND)
 
 
-async def test_an_attempt_of_which_nothing_is_heard_counts_and_the_last_is_lost(
+async def test_an_attempt_without_an_outcome_counts_and_the_last_one_is_lost(
     world: World,
 ) -> None:
     tell = Telling(world)
@@ -204,7 +207,7 @@ async def test_an_attempt_of_which_nothing_is_heard_counts_and_the_last_is_lost(
     assert (event.status, event.last_error, event.attempts) == ("dead", "lease_lost", MOST)
 
 
-async def test_no_more_than_the_bounds_are_held_and_pages_come_first(world: World) -> None:
+async def test_leases_stay_within_the_limits_and_pages_come_first(world: World) -> None:
     tell = Telling(world)
     hooks = [await tell.webhook() for _ in range(8)]
     channels = [await tell.channel() for _ in range(5)]
@@ -216,7 +219,7 @@ async def test_no_more_than_the_bounds_are_held_and_pages_come_first(world: Worl
     assert len(first) == 50
     assert len(pages) == 25
     assert all(d.channel is not None for d in first[:25])
-    # Another process: five a destination are held by all together.
+    # Another process: the limit of five per destination is for all processes together.
     second = await leased(world)
     by_hook = {row.id: 0 for row in hooks}
     for d in [*first, *second]:
@@ -225,7 +228,7 @@ async def test_no_more_than_the_bounds_are_held_and_pages_come_first(world: Worl
     assert all(count <= 5 for count in by_hook.values())
     assert len(second) == 15
     assert not [d for d in second if d.channel is not None]
-    # Of webhooks no more than thirty, though there is room.
+    # At most 30 webhook deliveries, although slots are free.
     world.now = Instant(world.now + LEASE_US)
     async with world.pool.transaction("quiet") as tx:
         await tx.execute("update notification_channels set enabled = false")
@@ -235,7 +238,7 @@ async def test_no_more_than_the_bounds_are_held_and_pages_come_first(world: Worl
     assert not await leased(world, [page] * 50)
 
 
-async def test_who_does_not_answer_gets_nothing_more_until_it_does(world: World) -> None:
+async def test_a_destination_without_an_answer_gets_no_further_events(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     await tell.told(uuid4(), 1)
@@ -250,8 +253,8 @@ async def test_who_does_not_answer_gets_nothing_more_until_it_does(world: World)
     assert len(await leased(world)) == 1
 
 
-async def test_those_who_fail_hide_nobody_who_is_well(world: World) -> None:
-    """However many they are, and however long something has been due for them."""
+async def test_failing_destinations_do_not_delay_healthy_ones(world: World) -> None:
+    """With more than 50 failing destinations, whose events have been due for longer."""
     tell = Telling(world)
     for _ in range(55):
         row = await tell.channel()
@@ -287,7 +290,7 @@ async def test_a_claim_has_at_most_fifty_events(
     assert claims == [[False] * 50, [True] * 50]
 
 
-async def test_one_that_fails_rests_as_a_whole_and_is_tried_by_one(world: World) -> None:
+async def test_a_failing_destination_pauses_and_is_tried_with_one_event(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     for _ in range(8):
@@ -297,7 +300,7 @@ async def test_one_that_fails_rests_as_a_whole_and_is_tried_by_one(world: World)
     await settled(world, *((d, FAILED) for d in first[:3]))
     await settled(world, *((d, FAILED) for d in first[3:]))
     standing = "select failures, backoff_until from destinations"
-    # Half of five seconds, by the chance given; who failed beside it adds nothing.
+    # Half of five seconds by the given random number. Further failures of the batch add no delay.
     assert await world.rows(standing) == [(1, world.now + 2_500_000)]
     assert not await leased(world)
     world.now = Instant(world.now + 2_500_000)
@@ -312,7 +315,7 @@ async def test_one_that_fails_rests_as_a_whole_and_is_tried_by_one(world: World)
     assert len(await leased(world)) == 5
 
 
-async def test_what_a_destination_asks_for_is_waited_for(world: World) -> None:
+async def test_a_retry_after_of_a_destination_is_respected(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     await tell.told(uuid4(), 1)
@@ -339,7 +342,7 @@ async def test_our_own_fault_makes_no_destination_rest(world: World) -> None:
     assert [e.last_error for e in await tell.events()] == ["bad_payload", ""]
 
 
-async def test_what_is_for_who_is_turned_off_waits_and_costs_no_attempt(world: World) -> None:
+async def test_events_for_a_disabled_destination_wait_without_an_attempt(world: World) -> None:
     tell = Telling(world)
     hook = await tell.webhook()
     await tell.told(uuid4(), 1)
@@ -364,9 +367,9 @@ async def test_the_first_thread_of_a_conversation_is_the_one_that_is_kept(world:
     assert threads == ["", "first", "first"]
 
 
-async def test_who_settles_while_a_follower_is_written_sees_it(world: World) -> None:
-    """The writer holds the head: the settler passes over it, tries again, and then sees what was
-    written."""
+async def test_a_settlement_sees_a_follower_that_is_written_concurrently(world: World) -> None:
+    """The writer locks the first event. The settlement skips it, tries again, and then sees the
+    follower."""
     tell = Telling(world)
     await tell.webhook()
     stream = uuid4()
@@ -387,7 +390,7 @@ async def test_who_settles_while_a_follower_is_written_sees_it(world: World) -> 
     assert [e.ready for e in await tell.events()] == [True, True]
 
 
-async def test_who_writes_while_the_head_is_settled_waits_and_is_ready(world: World) -> None:
+async def test_a_follower_written_while_the_first_event_is_settled_is_ready(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     stream = uuid4()
@@ -401,7 +404,7 @@ async def test_who_writes_while_the_head_is_settled_waits_and_is_ready(world: Wo
     ]
 
 
-async def test_who_writes_while_the_first_of_several_is_settled_waits_for_the_second(
+async def test_a_follower_written_while_the_first_of_several_is_settled_waits(
     world: World,
 ) -> None:
     tell = Telling(world)
@@ -494,8 +497,8 @@ async def test_tellers_settlers_and_leasers_of_the_same_streams_never_deadlock(
     assert await world.rows(counted) == [(0,)]
 
 
-async def test_the_bound_of_a_destination_holds_while_another_leases(world: World) -> None:
-    """Who comes while it is locked takes nothing, and afterwards sees what was taken."""
+async def test_the_limit_of_a_destination_holds_with_concurrent_leasers(world: World) -> None:
+    """A leaser that finds the destination locked takes no event, and later sees the taken ones."""
     tell = Telling(world)
     await tell.webhook()
     for _ in range(9):

@@ -1,4 +1,4 @@
-"""Retries wait as they should and end; nobody holds more than may be held, and pages come first."""
+"""Retries wait with a limit and end. The slots of a process are bounded, and pages come first."""
 
 from itertools import product
 
@@ -28,7 +28,7 @@ FAILED = DeliveryOutcome("http_status 503")
 
 
 def longest(failures: int, cap: int) -> int:
-    """By doubling one after the other, as the specification says it."""
+    """The longest wait, by repeated doubling as in the specification."""
     wait = 5 * SECOND
     for _ in range(failures - 1):
         wait = min(2 * wait, cap)
@@ -36,7 +36,7 @@ def longest(failures: int, cap: int) -> int:
 
 
 @given(st.integers(1, 60), CHANCES)
-def test_a_failed_delivery_waits_a_random_part_of_what_doubles(
+def test_a_failed_delivery_waits_a_random_part_of_a_doubling_wait(
     attempts: int, chance: float
 ) -> None:
     found = decide_delivery(FAILED, attempts, RetryLimit(100), NOW, chance)
@@ -44,13 +44,15 @@ def test_a_failed_delivery_waits_a_random_part_of_what_doubles(
     assert found.due == NOW + int(longest(attempts, HOUR) * chance)
 
 
-def test_the_first_waits_are_those_of_the_specification() -> None:
+def test_the_first_waits_equal_the_specification() -> None:
     waits = [backoff_us(n, HOUR, 1.0) // SECOND for n in range(1, 13)]
     assert waits == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600]
 
 
 @given(st.integers(1, 30), CHANCES, st.integers(0, 3600))
-def test_what_the_destination_asked_for_is_kept(attempts: int, chance: float, asked: int) -> None:
+def test_a_retry_after_of_the_destination_is_the_least_wait(
+    attempts: int, chance: float, asked: int
+) -> None:
     outcome = DeliveryOutcome("http_status 429", retry_after_us=asked * SECOND)
     found = decide_delivery(outcome, attempts, RetryLimit(100), NOW, chance)
     assert found.due >= NOW + asked * SECOND
@@ -75,7 +77,7 @@ def test_the_last_attempt_ends_it_and_no_earlier_one(
 
 
 @given(st.integers(1, 40), st.booleans(), st.booleans(), st.booleans())
-def test_no_visitor_of_a_status_page_causes_a_dead_letter(
+def test_an_event_for_a_visitor_never_becomes_a_dead_letter(
     most: int, is_question: bool, is_visitors_webhook: bool, is_ours: bool
 ) -> None:
     limit = retry_limit(
@@ -91,7 +93,7 @@ def test_no_visitor_of_a_status_page_causes_a_dead_letter(
     assert last.status is not DeliveryStatus.PENDING
 
 
-def test_only_a_last_attempt_of_which_nothing_was_heard_is_lost() -> None:
+def test_only_a_last_leased_attempt_without_an_outcome_is_lost() -> None:
     for attempts, was_leased in product((0, 2, 3, 4), (False, True)):
         lost = is_lost(attempts, 3, was_leased=was_leased)
         assert lost == (was_leased and attempts >= 3)
@@ -156,7 +158,7 @@ HELD = st.lists(
 
 
 def may_begin(held: list[InFlight], one: InFlight) -> bool:
-    """By counting all that is in hand, once it is begun."""
+    """Counts all deliveries in flight, including the new one."""
     for some, share in ((held, 1.0), ([h for h in held if not h.is_page], 0.6)):
         if one.is_page and share < 1:
             continue
@@ -169,12 +171,12 @@ def may_begin(held: list[InFlight], one: InFlight) -> bool:
 
 
 @given(DEMANDS, HELD, st.integers(1, 3))
-def test_what_is_leased_is_what_taking_one_by_one_would_lease(
+def test_a_lease_equals_taking_deliveries_one_by_one(
     demands: list[DestinationDemand], held: list[InFlight], times: int
 ) -> None:
     beside = held = held * times
     taken: dict[int, int] = {}
-    # In the order of what they are, and always to whom the least is on its way.
+    # By kind, and within a kind to the destination with the fewest deliveries in flight.
     for is_page, is_failing in product((True, False), (False, True)):
         one = InFlight(is_page, is_failing, is_slow=False)
         for turn in range(5):
@@ -195,10 +197,10 @@ def test_what_is_leased_is_what_taking_one_by_one_would_lease(
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60), st.booleans())
-def test_whoever_is_well_finds_room_beside_all_who_hang(
+def test_a_healthy_destination_has_a_slot_beside_all_hanging_ones(
     hanging: list[tuple[bool, bool]], is_slow: bool
 ) -> None:
-    """Fifty that fail, or fifty that are slow since they are well no more: webhooks or people."""
+    """Fifty destinations that fail, or fifty that became slow, for webhooks and for channels."""
     held = [InFlight(is_page, is_failing, is_slow) for is_page, is_failing in hanging[:49]]
     assert allot([DestinationDemand(1, 1, True, 0, 0, 1)], rooms_beside(held))
     failing = [InFlight(True, True, is_slow)] * 50

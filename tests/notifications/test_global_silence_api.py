@@ -1,4 +1,4 @@
-"""Whether everything is silenced: as it is set, told, refused, and shown."""
+"""The global silence in the API and the console: set, read, refused and shown."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ async def text(api: Api, who: str, path: str) -> str:
     return shown
 
 
-async def test_what_is_set_is_told_and_can_be_given_back(api: Api) -> None:
+async def test_a_silence_is_returned_and_can_be_written_back(api: Api) -> None:
     found = await told(api, "GET", PATH, who="global_admin")
     assert found == {"configured": False, "global_silence": {"enabled": False}}
     set_ = await put(api, enabled=True, until=UNTIL)
@@ -36,7 +36,7 @@ async def test_what_is_set_is_told_and_can_be_given_back(api: Api) -> None:
     assert lifted == {"configured": True, "global_silence": {"enabled": False}}
 
 
-async def test_one_that_is_over_is_told_as_over_and_can_be_given_back(api: Api) -> None:
+async def test_an_expired_silence_is_disabled_and_can_be_written_back(api: Api) -> None:
     await put(api, enabled=True, until=UNTIL)
     async with api.pool.transaction("pass") as tx:
         await tx.execute(
@@ -50,7 +50,7 @@ async def test_one_that_is_over_is_told_as_over_and_can_be_given_back(api: Api) 
     assert await told(api, "PUT", PATH, over, who="global_admin") == over
 
 
-async def test_an_end_that_cannot_be_is_refused_and_nothing_changes(api: Api) -> None:
+async def test_an_invalid_end_is_refused_without_a_change(api: Api) -> None:
     set_ = await put(api, enabled=True, until=UNTIL)
     for until, wrong in (
         ("soon", "must be an RFC 3339 instant"),
@@ -62,7 +62,7 @@ async def test_an_end_that_cannot_be_is_refused_and_nothing_changes(api: Api) ->
     assert await told(api, "GET", PATH, who="global_admin") == set_
 
 
-async def test_who_silenced_everything_is_in_the_audit(api: Api) -> None:
+async def test_the_audit_names_the_caller_of_a_silence(api: Api) -> None:
     await put(api, enabled=True, until=UNTIL)
     await put(api, enabled=False)
     found = await api.rows("select action, target from audit_entries order by id desc limit 2")
@@ -72,7 +72,7 @@ async def test_who_silenced_everything_is_in_the_audit(api: Api) -> None:
     ]
 
 
-async def test_every_page_of_a_project_says_so_until_it_is_over(api: Api) -> None:
+async def test_every_page_of_a_project_shows_the_silence_until_it_ends(api: Api) -> None:
     page = f"/projects/{api.project}"
     assert "silenced" not in await text(api, "viewer", page)
     await put(api, enabled=True, until=UNTIL)

@@ -1,5 +1,5 @@
-"""While everything is silenced nobody is told of anything new, by anyone; what still holds when it
-ends is told then, and who was told before hears of the end whenever that is."""
+"""During a global silence no new problem is announced. A problem that lasts is announced after the
+silence, and the recipients of an earlier announcement are notified of its end at any time."""
 
 import random
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ async def story(dsn: str) -> AsyncIterator[Speaking]:
 
 
 async def silence(story: Story, for_us: int | None = None) -> Instant | None:
-    """Until it is lifted, or for so long."""
+    """Starts a silence without an end, or one of `for_us` microseconds; returns its end."""
     until = None if for_us is None else Instant(story.world.now + for_us)
     async with story.world.pool.transaction("silence") as tx:
         await put_global_silence(tx, ADMIN, GlobalSilence(enabled=True, until=until))
@@ -53,7 +53,7 @@ async def lift(story: Story) -> None:
         await put_global_silence(tx, ADMIN, GlobalSilence())
 
 
-async def test_what_is_still_down_when_it_ends_is_told_and_what_came_up_is_not(
+async def test_an_outage_that_lasts_is_announced_after_the_silence(
     story: Speaking,
 ) -> None:
     lasting, brief = await story.world.monitor(name="lasting"), await story.world.monitor()
@@ -74,10 +74,10 @@ async def test_what_is_still_down_when_it_ends_is_told_and_what_came_up_is_not(
     began = await story.world.rows(
         "select i.started_at = o.began_at from incidents i join outages o on o.incident = i.id"
     )
-    assert began == [(True,)], "it says since when it is so, not since when it may be told"
+    assert began == [(True,)], "the incident does not begin with its outage"
 
 
-async def test_it_ends_by_itself(story: Speaking) -> None:
+async def test_a_silence_ends_at_its_end(story: Speaking) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await silence(story, MINUTE)
@@ -88,7 +88,7 @@ async def test_it_ends_by_itself(story: Speaking) -> None:
     assert await story.heard() == [("ops", "incident.opened")]
 
 
-async def test_who_was_told_before_is_not_reminded_and_hears_of_the_end(story: Speaking) -> None:
+async def test_a_silenced_outage_is_not_renotified_and_its_end_is_sent(story: Speaking) -> None:
     row = await story.world.monitor(interval_seconds=60, renotify_seconds=60)
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -104,8 +104,8 @@ async def test_who_was_told_before_is_not_reminded_and_hears_of_the_end(story: S
 
 
 async def test_a_cause_counts_beyond_the_silence(story: Speaking) -> None:
-    """Its cause went up while nobody was to be told: what was seen of it before then is nothing
-    that it is told by."""
+    """The upstream recovers during the silence, so its earlier state must not decide the
+    announcement."""
     database = await story.world.monitor(name="database")
     row = await story.world.monitor(name="shop", depends_on=[database.uid])
     await story.channel("ops", row)
@@ -116,14 +116,14 @@ async def test_a_cause_counts_beyond_the_silence(story: Speaking) -> None:
     await silence(story)
     await story.is_now(database, True)
     await story.step(SECOND)
-    assert await story.held() == ["rechecking"], "nobody says yet that it is its own trouble"
+    assert await story.held() == ["rechecking"], "the outage is not rechecked"
     await lift(story)
     await story.is_now(row, True)
     await story.steps(20 * SECOND)
     assert await story.heard() == []
 
 
-async def test_while_it_lasts_nobody_is_asked_again_and_again(story: Speaking) -> None:
+async def test_no_recheck_is_repeated_during_a_silence(story: Speaking) -> None:
     database = await story.world.monitor(name="database")
     row = await story.world.monitor(name="shop", depends_on=[database.uid])
     await story.is_now(database, True)
@@ -155,7 +155,7 @@ async def test_a_service_opens_no_episode_and_pages_when_it_ends(story: Speaking
     assert [title for title, _, _ in await story.incidents()] == ["Shop is down"]
 
 
-async def test_a_service_reminds_nobody_and_tells_of_the_end(story: Speaking) -> None:
+async def test_a_silenced_service_is_not_renotified_and_its_end_is_sent(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     policy = await story.policy((0, ops))
@@ -172,8 +172,8 @@ async def test_a_service_reminds_nobody_and_tells_of_the_end(story: Speaking) ->
     assert (await story.heard())[1:] == [("ops", "incident.resolved")]
 
 
-async def test_what_no_one_heard_of_a_service_no_member_tells_meanwhile(story: Speaking) -> None:
-    """Its page has not arrived within five minutes: the member says it, when it may."""
+async def test_an_undelivered_page_of_a_service_does_not_break_the_silence(story: Speaking) -> None:
+    """The page does not arrive within five minutes, so the member pages after the silence."""
     row = await story.world.monitor()
     ops = await story.channel("ops")
     await story.channel("own", row)
@@ -192,7 +192,9 @@ async def test_what_no_one_heard_of_a_service_no_member_tells_meanwhile(story: S
     assert (await story.heard())[1:] == [("own", "incident.opened")]
 
 
-async def test_a_budget_that_burns_is_told_when_it_ends_and_calm_at_once(story: Speaking) -> None:
+async def test_a_burn_alert_waits_for_the_end_of_the_silence_and_its_resolution_does_not(
+    story: Speaking,
+) -> None:
     service = await watched(story, after_seconds=600, bad=False)
     await silence(story)
     await on_sealed(story, service, 8, bad=True)
@@ -206,9 +208,11 @@ async def test_a_budget_that_burns_is_told_when_it_ends_and_calm_at_once(story: 
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(5)))
-async def test_a_ladder_waits_and_never_hurries(story: Speaking, seed: int) -> None:
-    """Between two of its steps there is never less time than they have between them, so that
-    whoever is paged first can answer; and no step is later than silence explains."""
+async def test_an_escalation_is_delayed_and_never_shortened_by_silences(
+    story: Speaking, seed: int
+) -> None:
+    """The time between two steps is never less than the policy requires, so that the first
+    recipient can answer. No step is later than the silences explain."""
     chance = random.Random(seed)
     row = await story.world.monitor(interval_seconds=60)
     after = [0, 120, 300, 420]
@@ -222,7 +226,7 @@ async def test_a_ladder_waits_and_never_hurries(story: Speaking, seed: int) -> N
     came: list[int] = [0]
     while len(came) < len(after):
         now = story.world.now
-        assert now - began < HOUR, "it is climbed in the end"
+        assert now - began < HOUR, "the escalation did not reach its last step"
         if now >= silent_until and chance.random() < 0.02:
             lasts = chance.randrange(1, 200) * SECOND
             silent_until = Instant(now + lasts)
@@ -234,7 +238,7 @@ async def test_a_ladder_waits_and_never_hurries(story: Speaking, seed: int) -> N
         heard = await story.heard()
         if len(heard) > len(came):
             assert story.world.now >= silent_until, "paged while it is silent"
-            assert len(heard) == len(came) + 1, "no two steps at once"
+            assert len(heard) == len(came) + 1, "two steps were taken together"
             n = len(came)
             came.append(story.world.now - began)
             slack = 2 * SECOND
@@ -242,7 +246,7 @@ async def test_a_ladder_waits_and_never_hurries(story: Speaking, seed: int) -> N
             assert came[n] <= after[n] * SECOND + silent_us + slack
 
 
-async def test_a_ladder_goes_on_soon_after_it_was_lifted(story: Speaking) -> None:
+async def test_an_escalation_continues_soon_after_the_silence(story: Speaking) -> None:
     row = await story.world.monitor()
     ops, boss = await story.channel("ops"), await story.channel("boss")
     await story.climbs(row, await story.policy((0, ops), (60, boss)))
@@ -306,7 +310,9 @@ class SilentPlay(Play):
         before = len([event for _, event in await self.story.heard() if event in ONSETS])
         await super().look()
         after = len([event for _, event in await self.story.heard() if event in ONSETS])
-        assert after == before or not self.silent.is_silent, "somebody was told of something new"
+        assert after == before or not self.silent.is_silent, (
+            "a new problem was announced during a silence"
+        )
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(6)))
@@ -342,7 +348,7 @@ async def test_a_random_history(world: World, seed: int) -> None:
     await expect_everything_ended(world, reminded=True)
 
 
-async def test_it_counts_from_its_commit_on_for_whoever_decides(story: Speaking) -> None:
+async def test_a_silence_applies_from_its_commit(story: Speaking) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
@@ -357,7 +363,7 @@ async def test_it_counts_from_its_commit_on_for_whoever_decides(story: Speaking)
         await put_global_silence(tx, ADMIN, GlobalSilence(enabled=True, until=until))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(drive)
-    assert [done.announced for done in found] == [1], "what is not committed silences nobody"
+    assert [done.announced for done in found] == [1], "an uncommitted silence suppressed an outage"
     await story.is_now(row, True)
     await story.steps(10 * SECOND)
     await story.is_now(row, False)

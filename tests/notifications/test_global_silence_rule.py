@@ -1,4 +1,4 @@
-"""A silence over everything: when it holds, and what of it is refused."""
+"""The global silence: its period and its refused values."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ _INSTANTS = st.integers(NOW - 2 * LONGEST_US, NOW + 2 * LONGEST_US).map(Instant)
 
 
 @given(st.builds(GlobalSilence, st.booleans(), st.none() | _INSTANTS), _INSTANTS, _INSTANTS)
-def test_it_holds_until_its_end_and_never_again(
+def test_a_silence_ends_once_and_stays_ended(
     silence: GlobalSilence, one: Instant, other: Instant
 ) -> None:
     sooner, later = sorted((one, other))
@@ -39,7 +39,7 @@ def test_its_end_is_never_slept_through(until: Instant | None) -> None:
 
 
 @given(st.builds(GlobalSilence, st.booleans(), st.none() | _INSTANTS))
-def test_what_is_accepted_silences_now_where_it_is_enabled(silence: GlobalSilence) -> None:
+def test_an_accepted_silence_is_in_force_if_it_is_enabled(silence: GlobalSilence) -> None:
     fault = silence_fault(silence, NOW)
     if fault is None:
         assert silence.is_in_force(NOW) is silence.enabled

@@ -1,4 +1,4 @@
-"""The mail server, set by global admins: what is told, what is kept, what holds then."""
+"""The mail server settings of global admins: returned fields, kept password and validation."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ async def stored_password(api: Api) -> str:
     return found.smtp_password
 
 
-async def test_what_is_set_is_told_but_for_the_password(api: Api) -> None:
+async def test_the_settings_are_returned_without_the_password(api: Api) -> None:
     found = await told(api, "GET", PATH, who="global_admin")
     assert found == {"configured": False, **AT_FIRST}
     set_ = await put(api, **WHOLE)
@@ -60,7 +60,7 @@ async def test_what_is_set_is_told_but_for_the_password(api: Api) -> None:
     assert entry[0] == "settings:mail enabled=True host=mail.example.com"
 
 
-async def test_a_blank_password_stays_unless_it_would_go_elsewhere(api: Api) -> None:
+async def test_a_blank_password_is_kept_unless_the_server_changes(api: Api) -> None:
     await put(api, **WHOLE)
     again = {**WHOLE, "smtp_password": "", "from": "other@example.com"}
     await put(api, **again)
@@ -88,7 +88,7 @@ async def test_equal_settings_are_not_audited(api: Api) -> None:
     assert await stored_password(api) == "another"
 
 
-async def test_what_cannot_be_is_named(api: Api) -> None:
+async def test_an_invalid_setting_is_named(api: Api) -> None:
     wrong = await put(api, 400, **{**WHOLE, "from": "nobody"})
     assert wrong == {"error": "from: must contain an e-mail address"}
     wrong = await put(api, 400, **{**WHOLE, "smtp_port": 70_000})

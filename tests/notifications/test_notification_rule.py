@@ -1,4 +1,4 @@
-"""What is kept of a page is what was told, whatever stands in it."""
+"""A stored notification keeps its text, with any content."""
 
 import json
 
@@ -35,9 +35,9 @@ def clean(text: str) -> str:
 
 
 @given(PAGES)
-def test_a_page_comes_back_as_it_was_but_for_nul(page: Notification) -> None:
+def test_a_page_is_restored_without_nul_characters(page: Notification) -> None:
     text = page_text(page)
-    # PostgreSQL refuses the escape wherever it is one.
+    # PostgreSQL refuses the escape sequence of NUL.
     assert "\0" not in json.dumps(json.loads(text), ensure_ascii=False)
     back = page_of(text)
     assert back.title == clean(page.title)
@@ -53,18 +53,18 @@ def test_a_document_names_its_event_and_its_place(payload: dict[str, str], seq: 
 
 
 @pytest.mark.parametrize("payload", [{}, {"seq": None}, {"seq": "1"}])
-def test_without_a_place_there_is_no_document(payload: dict[str, object]) -> None:
+def test_a_document_needs_a_sequence_number(payload: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="seq"):
         document_text("incident.updated", payload)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"event": 1}', "[" * 20_000])
-def test_what_is_no_page_is_said_to_be_none(text: str) -> None:
+def test_an_invalid_payload_is_refused(text: str) -> None:
     with pytest.raises(BadPayload):
         page_of(text)
 
 
-def test_a_page_of_no_known_status_is_none() -> None:
+def test_a_page_with_an_unknown_status_is_refused() -> None:
     text = page_text(
         Notification(
             event="e",
@@ -81,7 +81,7 @@ def test_a_page_of_no_known_status_is_none() -> None:
         page_of(text.replace('"down"', '"sideways"'))
 
 
-def test_a_link_is_whole_or_none() -> None:
+def test_a_link_is_absolute_or_empty() -> None:
     assert link_of("https://up.example.com/", "/incidents/1") == (
         "https://up.example.com/incidents/1"
     )

@@ -1,4 +1,5 @@
-"""What is written is delivered, signed and in order; what fails delays nobody else."""
+"""The outbox leaser delivers events signed and in order, and a failing destination delays no
+other."""
 
 import base64
 import hashlib
@@ -44,7 +45,7 @@ from tests.support.worlds.trouble import FlakyPool
 from tests.support.worlds.world import World
 
 
-async def test_a_webhook_gets_what_was_told_signed_twice(world: World) -> None:
+async def test_a_webhook_gets_the_document_with_two_signatures(world: World) -> None:
     tell = Telling(world)
     stream = uuid4()
     async with receiving() as receiver:
@@ -54,7 +55,8 @@ async def test_a_webhook_gets_what_was_told_signed_twice(world: World) -> None:
             (got,) = await receiver.until(1)
             await until_settled(tell, "delivered")
     (event,) = await tell.events()
-    # Raises where the signature is not the body's, or its instant not now's.
+    # `verify` raises if the signature does not match the body or the timestamp is not the current
+    # time.
     assert Webhook(SECRET).verify(got.body, got.headers) == {"event": "incident.opened", "seq": 1}
     assert got.headers["webhook-id"] == str(event.uid)
     assert got.headers["x-leadline-event"] == "incident.opened"
@@ -127,7 +129,7 @@ async def test_a_delivery_waits_for_a_permit_of_the_leaser(world: World) -> None
     assert {got.path for got in receiver.got} == {"/one", "/other"}
 
 
-async def test_a_dead_event_blocks_its_stream_and_a_dead_endpoint_nobody_else(
+async def test_a_dead_event_blocks_its_stream_and_no_other_destination(
     world: World,
 ) -> None:
     tell = Telling(world)
@@ -176,7 +178,7 @@ async def test_pages_wait_for_no_webhook_that_hangs(
 
 
 async def test_pages_wait_for_no_channels_that_hang(world: World) -> None:
-    """More of them than one process holds, and all were well until now."""
+    """More channels than one process can lease, all of them healthy before."""
     tell = Telling(world)
     async with receiving() as receiver:
         receiver.behaves["/hangs"] = hang
@@ -193,7 +195,7 @@ async def test_pages_wait_for_no_channels_that_hang(world: World) -> None:
                     await receiver.until(count, "/page")
 
 
-async def test_what_no_key_opens_is_a_failure_of_its_own(world: World) -> None:
+async def test_an_undecryptable_secret_fails_only_its_own_delivery(world: World) -> None:
     tell = Telling(world)
     async with receiving() as receiver:
         world.keyring = Keyring(b"o" * 32)
@@ -229,8 +231,10 @@ async def test_a_page_that_cannot_be_read_fails_alone(world: World) -> None:
     assert await world.rows("select failures from destinations") == [(0,)]
 
 
-async def test_what_the_database_refuses_of_one_is_settled_for_the_others(world: World) -> None:
-    """A constraint stands for whatever a database may refuse of one row."""
+async def test_a_settlement_that_the_database_refuses_does_not_affect_the_others(
+    world: World,
+) -> None:
+    """A constraint represents any reason for which a database refuses a row."""
     tell = Telling(world)
     async with receiving() as receiver:
         hook = await tell.webhook(receiver.url())
@@ -250,7 +254,7 @@ async def test_what_the_database_refuses_of_one_is_settled_for_the_others(world:
 async def test_a_settlement_that_raises_for_one_ends_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one is sent again when its lease has ended, and given up after its last attempt."""
+    """The event is sent again after its lease, and becomes a dead letter after its last attempt."""
     tell = Telling(world)
 
     async def settle(tx: Tx, ended: Any, *given: Any) -> Settled:
@@ -299,7 +303,7 @@ async def test_a_delivery_that_raises_ends_no_other(
 
 
 @pytest.mark.parametrize("when", ["fail_before", "fail_after"])
-async def test_what_was_sent_while_the_store_was_away_is_settled_and_not_sent_again(
+async def test_a_delivery_during_a_database_outage_is_settled_and_not_repeated(
     world: World, when: str
 ) -> None:
     tell = Telling(world)
@@ -323,7 +327,7 @@ async def test_what_was_sent_while_the_store_was_away_is_settled_and_not_sent_ag
     assert len(receiver.got) == 1
 
 
-async def test_a_lease_that_ended_meanwhile_is_anothers_and_nothing_is_overwritten(
+async def test_an_expired_lease_does_not_overwrite_a_later_settlement(
     world: World,
 ) -> None:
     tell = Telling(world)
@@ -337,7 +341,7 @@ async def test_a_lease_that_ended_meanwhile_is_anothers_and_nothing_is_overwritt
         await slow.pass_once()
         await receiver.until(1)
         await slow.wake.wait(5)
-        # Its answer is in hand and not settled when its lease ends.
+        # The leaser has the response, but has not settled it when the lease ends.
         world.now = Instant(world.now + HOUR)
         receiver.otherwise = take
         await quick.pass_once()
@@ -368,7 +372,7 @@ async def test_a_send_ends_with_the_lease_that_allowed_it(
     assert [e.last_error for e in await tell.events()] == ["timeout"]
 
 
-async def test_a_stop_waits_for_what_is_on_its_way_and_settles_it(world: World) -> None:
+async def test_a_stop_waits_for_deliveries_in_flight_and_settles_them(world: World) -> None:
     tell = Telling(world)
     go = trio.Event()
 
@@ -412,10 +416,10 @@ async def test_a_stop_that_cannot_wait_leaves_the_lease(world: World) -> None:
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_what_is_leased_while_the_leaser_ends_stays_leased_and_is_no_fault(
+async def test_deliveries_leased_while_the_leaser_ends_stay_leased(
     world: World, steps: int
 ) -> None:
-    """However far the end has come by then."""
+    """At any step of the end."""
     tell = Telling(world)
 
     class Ending(FlakyPool):
@@ -449,7 +453,7 @@ async def test_what_is_leased_while_the_leaser_ends_stays_leased_and_is_no_fault
     assert len(receiver.got) == 1
 
 
-async def test_what_the_service_called_the_first_message_goes_with_the_next(
+async def test_the_id_of_the_first_message_is_sent_with_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tell = Telling(world)
@@ -482,7 +486,7 @@ async def test_what_the_service_called_the_first_message_goes_with_the_next(
     assert second.document["reply_parameters"]["message_id"] == 77
 
 
-async def test_what_waits_and_what_was_given_up_is_counted(world: World) -> None:
+async def test_pending_and_dead_events_are_counted(world: World) -> None:
     tell = Telling(world)
     async with receiving() as receiver:
         receiver.otherwise = refuse
@@ -502,7 +506,7 @@ async def test_what_waits_and_what_was_given_up_is_counted(world: World) -> None
     assert found.oldest_us(blocked, BACKLOG_FRESH_US) == 7 * SECOND
 
 
-async def test_what_was_delivered_is_kept_for_two_weeks_and_what_was_given_up_for_ever(
+async def test_delivered_events_are_kept_for_two_weeks_and_dead_ones_without_limit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("leadline.daemon.loops.janitor.DELIVERED_AT_ONCE", 2)
@@ -535,7 +539,7 @@ async def test_what_was_delivered_is_kept_for_two_weeks_and_what_was_given_up_fo
     world.now = Instant(world.now + 2 * HOUR)
     await janitor._purge_delivered(Instant(world.now - DELIVERED_KEPT_US))
     assert [event.status for event in await tell.events()] == ["dead"]
-    # Who was told of what goes on is told of its end, however long that takes.
+    # The notified destinations of an open incident are kept until its end.
     assert {row[0] for row in await world.rows(kept)} == {dead, ongoing}
 
 
@@ -553,8 +557,8 @@ class Counting(FlakyPool):
             yield tx
 
 
-async def test_while_nothing_is_due_a_pass_opens_no_transaction(world: World) -> None:
-    """Also where something waits: for who is turned off, who rests, or what is leased."""
+async def test_a_pass_without_due_events_opens_no_transaction(world: World) -> None:
+    """Events of disabled or pausing destinations and leased events cause no transaction either."""
     tell = Telling(world)
     pool = Counting(world.pool)
     leaser = leaser_of(cast("Pool", pool), world.keyring)
@@ -575,8 +579,8 @@ async def test_while_nothing_is_due_a_pass_opens_no_transaction(world: World) ->
         nursery.cancel_scope.cancel()
 
 
-async def test_what_waits_is_counted_in_vain_once_and_not_with_each_pass(world: World) -> None:
-    """Where counting takes too long the deliveries go on in their own time."""
+async def test_a_failed_backlog_count_is_not_repeated_in_each_pass(world: World) -> None:
+    """A count of the backlog that fails does not delay the deliveries."""
     pool = Counting(world.pool)
     pool.fail_before.add("count_backlog")
     leaser = leaser_of(cast("Pool", pool), world.keyring)
@@ -586,7 +590,7 @@ async def test_what_waits_is_counted_in_vain_once_and_not_with_each_pass(world: 
     assert pool.asked.count("count_backlog") == 1
 
 
-async def test_a_stop_settles_also_what_somebody_held_just_then(world: World) -> None:
+async def test_a_stop_also_settles_events_that_another_transaction_locks(world: World) -> None:
     tell = Telling(world)
     stream = uuid4()
     async with receiving() as receiver:
@@ -616,7 +620,7 @@ async def _until_asked(pool: Counting, name: str, count: int) -> None:
 
 
 async def _until_tried(tell: Telling, count: int) -> None:
-    """Until everything was tried so often, and nothing is on its way."""
+    """Waits until every event has `count` attempts and no lease."""
     with trio.fail_after(30):
         while True:
             events = await tell.events()
@@ -626,7 +630,7 @@ async def _until_tried(tell: Telling, count: int) -> None:
 
 
 async def _until_idle(tell: Telling) -> None:
-    """Until nothing is on its way."""
+    """Waits until no event is leased."""
     with trio.fail_after(30):
         while True:
             if all(event.lease is None for event in await tell.events()):
@@ -643,7 +647,7 @@ async def _until(tell: Telling, counts: dict[str, int]) -> None:
             await trio.sleep(0.01)
 
 
-async def test_events_that_waited_are_counted_when_they_become_dead_letters(world: World) -> None:
+async def test_waiting_events_are_counted_when_they_become_dead_letters(world: World) -> None:
     tell = Telling(world)
     async with receiving() as receiver:
         receiver.otherwise = refuse

@@ -74,8 +74,9 @@ class Model:
         row.due = now if row.status != "pending" else now + wait_of(row.attempts, HOUR)
 
     def settle(self, sent: dict[int, bool], now: int) -> None:
-        """`sent` tells for each event that was sent whether it was delivered."""
-        # Before anything is settled: what becomes ready by it is counted the next time.
+        """Settles the events in `sent`, which maps each event to True if it was delivered."""
+        # Computed before the settlement: an event that becomes ready by it counts at the next
+        # attempt.
         waiting = [number for number in self.due(now) if number not in sent]
         was_failing = self.failures > 0
         for number, is_delivered in sent.items():
@@ -199,7 +200,7 @@ async def test_every_event_becomes_what_the_rule_makes_of_it(
 
 
 @pytest.mark.parametrize("waiting", [1, 12])
-async def test_however_many_wait_each_is_given_up_after_24_attempts_in_seven_hours(
+async def test_each_waiting_event_becomes_dead_after_24_attempts_in_seven_hours(
     world: World, waiting: int
 ) -> None:
     tell = Telling(world)
@@ -218,7 +219,7 @@ async def test_however_many_wait_each_is_given_up_after_24_attempts_in_seven_hou
     assert max(hours) < 8.5
 
 
-async def test_what_waits_for_a_destination_that_recovers_is_due_at_once(world: World) -> None:
+async def test_events_for_a_destination_that_recovers_are_due_immediately(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     for _ in range(20):
@@ -254,7 +255,7 @@ async def test_notices_that_a_visitors_webhook_refuses_are_dropped(world: World)
 async def test_a_lost_lease_drops_the_notice_to_a_visitors_webhook(
     world: World, kind: SubscriberKind
 ) -> None:
-    """What follows in the incident goes on, since a dropped notice cannot be replayed."""
+    """A dropped notice cannot be replayed, so the later events of the incident are sent."""
     tell, destination, stream = Telling(world), await subscriber(world, kind), uuid4()
     for _ in range(2):
         await notify(world, stream, destination)

@@ -37,10 +37,10 @@ async def readers(world: World, server: Server) -> Readers:
 
 
 @pytest.mark.parametrize("kind", SubscriberKind)
-async def test_a_question_that_cannot_be_asked_is_no_dead_letter(
+async def test_an_undeliverable_confirmation_is_no_dead_letter(
     readers: Readers, kind: SubscriberKind
 ) -> None:
-    """Nobody listens at the webhook, and the mail server takes nothing for this address now."""
+    """The webhook refuses connections, and the mail server refuses the address temporarily."""
     address = {"mail": "later@example.com", "webhook": "https://127.0.0.1:1/hook"}[kind]
     stranger = replace(means().reach, policy=probe_policy())
     async with readers.delivering(stranger=stranger) as leaser:
@@ -59,7 +59,9 @@ async def test_a_question_that_cannot_be_asked_is_no_dead_letter(
     assert await readers.rows("select confirmed_at from subscribers") == [(None,)]
 
 
-async def test_a_question_whose_last_attempt_is_lost_is_no_dead_letter(readers: Readers) -> None:
+async def test_a_confirmation_whose_last_attempt_is_lost_is_no_dead_letter(
+    readers: Readers,
+) -> None:
     await readers.ask("https://127.0.0.1:1/hook", SubscriberKind.WEBHOOK)
     for _ in range(2):
         async with readers.world.pool.transaction("lease") as tx:
@@ -93,7 +95,7 @@ async def test_a_question_that_waits_does_not_keep_the_next_one_back(readers: Re
 async def test_only_a_notice_by_mail_is_a_dead_letter(
     readers: Readers, kind: SubscriberKind
 ) -> None:
-    """The visitor confirmed; the mail server or the webhook refuses for now."""
+    """The visitor confirmed before the mail server or the webhook begins to refuse."""
     address = {"mail": "later@example.com", "webhook": "https://127.0.0.1:1/hook"}[kind]
     await readers.ask(address, kind)
     await readers.rows("delete from outbox returning id")

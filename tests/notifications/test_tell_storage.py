@@ -1,4 +1,4 @@
-"""Who is told is who is enabled and hears of it, each destination in the order of its stream."""
+"""Events are enqueued for the enabled webhooks and channels, in order for each destination."""
 
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from tests.support.worlds.telling_world import Telling, a_page
 from tests.support.worlds.world import World
 
 
-async def test_webhooks_of_the_organization_and_of_the_project_are_told_once_each(
+async def test_webhooks_of_organization_and_project_get_each_event_once(
     world: World,
 ) -> None:
     tell = Telling(world)
@@ -33,7 +33,7 @@ async def test_webhooks_of_the_organization_and_of_the_project_are_told_once_eac
     assert events[0].uid != events[1].uid
 
 
-async def test_a_second_event_of_a_stream_waits_and_that_of_another_does_not(
+async def test_the_second_event_of_a_stream_waits(
     world: World,
 ) -> None:
     tell = Telling(world)
@@ -48,7 +48,7 @@ async def test_a_second_event_of_a_stream_waits_and_that_of_another_does_not(
     ]
 
 
-async def test_one_transaction_may_tell_a_stream_twice(world: World) -> None:
+async def test_one_transaction_can_enqueue_two_events_of_a_stream(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     stream = uuid4()
@@ -58,7 +58,7 @@ async def test_one_transaction_may_tell_a_stream_twice(world: World) -> None:
     assert [e.ready for e in await tell.events()] == [True, False]
 
 
-async def test_enabled_channels_are_paged_once_each_and_told_of_the_recovery(world: World) -> None:
+async def test_enabled_channels_get_one_page_and_the_recovery(world: World) -> None:
     tell = Telling(world)
     first, second, off = (
         await tell.channel(),
@@ -88,7 +88,7 @@ async def test_enabled_channels_are_paged_once_each_and_told_of_the_recovery(wor
     ]
 
 
-async def test_a_recovery_of_what_nobody_was_told_of_tells_nobody(world: World) -> None:
+async def test_a_recovery_without_an_earlier_page_is_not_sent(world: World) -> None:
     tell = Telling(world)
     await tell.channel()
     async with world.pool.transaction("recover") as tx:
@@ -117,7 +117,7 @@ async def test_nul_characters_are_kept_out_and_everything_else_is_kept(world: Wo
     assert payload["title"] == "a\ufffdb \\u0000 \\\ufffd é 😀"
 
 
-async def test_what_has_no_seq_is_not_told(world: World) -> None:
+async def test_an_event_without_a_sequence_number_is_refused(world: World) -> None:
     async with world.pool.transaction("tell") as tx:
         with pytest.raises(ValueError, match="seq"):
             await Telling(world).tell(tx, uuid4(), None)  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ async def test_deleting_a_webhook_deletes_what_waits_for_it(world: World) -> Non
     assert [e.webhook for e in await tell.events()] == [kept.id]
 
 
-async def test_who_is_first_told_by_two_at_once_has_one_destination(world: World) -> None:
+async def test_concurrent_first_events_create_one_destination(world: World) -> None:
     tell = Telling(world)
     await tell.webhook()
     async with trio.open_nursery() as nursery:
@@ -143,8 +143,8 @@ async def test_who_is_first_told_by_two_at_once_has_one_destination(world: World
     assert len(await world.rows("select id from destinations")) == 1
 
 
-async def test_a_webhook_that_goes_while_it_is_first_told_is_left_out(world: World) -> None:
-    """The teller waits for who deletes it and does not fail by it."""
+async def test_a_webhook_deleted_during_its_first_event_is_left_out(world: World) -> None:
+    """The writer waits for the deletion and does not fail."""
     tell = Telling(world)
     row = await tell.webhook()
     kept = await tell.webhook()
@@ -163,7 +163,7 @@ async def test_a_webhook_that_goes_while_it_is_first_told_is_left_out(world: Wor
     assert [e.webhook for e in await tell.events()] == [kept.id]
 
 
-async def test_a_webhook_turned_off_is_told_nothing_and_on_again_what_is_new(world: World) -> None:
+async def test_a_disabled_webhook_gets_only_events_after_it_is_enabled(world: World) -> None:
     tell = Telling(world)
     row = await tell.webhook()
     for enabled, seq in ((False, 1), (True, 2)):

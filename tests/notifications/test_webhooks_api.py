@@ -65,7 +65,7 @@ async def test_a_given_secret_is_stored_sealed(api: Api) -> None:
         ({"project_id": "0195e3a0-0000-7000-8000-000000000001"}, "project_id"),
     ],
 )
-async def test_what_is_wrong_is_named_and_not_repeated(
+async def test_an_invalid_field_is_named_and_its_value_not_repeated(
     api: Api, body: dict[str, str], field: str
 ) -> None:
     error = (await make(api, 400, **body))["error"]
@@ -73,7 +73,7 @@ async def test_what_is_wrong_is_named_and_not_repeated(
     assert "canary" not in error
 
 
-async def test_a_project_of_another_organization_is_none_of_this_one(api: Api) -> None:
+async def test_a_project_of_another_organization_is_refused(api: Api) -> None:
     foreign = str(api.projects["other/shop"][1])
     assert (await make(api, 400, project_id=foreign))["error"].startswith("project_id")
 
@@ -97,7 +97,7 @@ async def test_one_is_turned_off_and_on_and_removed(api: Api) -> None:
     ]
 
 
-async def test_there_are_only_so_many_in_an_organization(api: Api, monkeypatch: Any) -> None:
+async def test_an_organization_has_a_limit_of_webhooks(api: Api, monkeypatch: Any) -> None:
     async def full(*_: Any) -> int:
         return WEBHOOKS_OF_ORGANIZATION_MOST
 
