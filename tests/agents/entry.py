@@ -1,4 +1,4 @@
-"""The agent as its command runs it; when it was stopped it says which modules it had loaded."""
+"""Runs the command of the agent and, at its end, prints the modules that the process has loaded."""
 
 import sys
 

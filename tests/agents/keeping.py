@@ -1,5 +1,5 @@
-"""A process that keeps results for as long as it lives, and says which of them are on disk:
-`python keeping.py FOLDER`."""
+"""Writes results to a ring buffer until it is killed, and prints the numbers that are on disk.
+Usage: `python keeping.py FOLDER`."""
 
 import sys
 from pathlib import Path

@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class FastTime:
-    """A count that runs fast; and the truth, which is what the server's clock says."""
+    """A clock that runs fast, and the true time of the server's clock."""
 
     def __init__(self) -> None:
         self._began = LoopLag.now_us()

@@ -1,5 +1,5 @@
-"""A server as agents see it, small and real: it hands out windows of monitors, takes results, and
-can be told to be away, slow, mad, or to refuse."""
+"""A small server of the agent protocol: it gives out windows and accepts results, and a test can
+make it absent, slow, refusing or faulty."""
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +17,7 @@ from leadline.daemon.agent.job_parser import SECOND, moment
 from tests.agents.making import REGION, T0, TOKEN, job
 
 AHEAD_US = 1_500_000
-# Long, since time may run fast here while pauses are those of the world.
+# Longer than real pauses, because time can run fast in the tests.
 LEASE_US = 300 * SECOND
 Answer = tuple[int, Any]
 
@@ -36,8 +36,8 @@ class Watched:
 
 @dataclass
 class FakeServer:
-    """`fault` answers in place of the route where it gives an answer; bytes are sent as they are,
-    None closes the connection."""
+    """`fault` can replace the response of a route: bytes are sent unchanged, None closes the
+    connection."""
 
     clock: Callable[[], int]
     token: str = TOKEN
@@ -61,7 +61,7 @@ class FakeServer:
 
     @asynccontextmanager
     async def listening(self, context: ssl.SSLContext | None = None) -> AsyncIterator["FakeServer"]:
-        """Over TLS where a context is given."""
+        """Serves HTTP, or TLS if a context is given."""
         plain = await trio.open_tcp_listeners(0, host="127.0.0.1")
         scheme = "http" if context is None else "https"
         self.url = f"{scheme}://127.0.0.1:{plain[0].socket.getsockname()[1]}"
@@ -174,8 +174,8 @@ class FakeServer:
 
 
 async def _while_there(stream: trio.abc.Stream, ask: Callable[[], Awaitable[Any]]) -> Any:
-    """The answer; none for who hangs up meanwhile, as the real server gives no window to a
-    claim that nobody waits for any more."""
+    """Returns the response, or None if the client disconnects first. The real server also gives no
+    window to a claim whose client is gone."""
     answer = None
 
     async def watch() -> None:

@@ -1,4 +1,5 @@
-"""What agents call: who may, what they are given, and what becomes of what they bring."""
+"""The routes of agents: authentication, the jobs that are given out, and the results that are
+accepted."""
 
 import re
 from collections.abc import AsyncIterator
@@ -78,7 +79,9 @@ async def test_a_token_opens_its_region_and_no_other(
     assert refused == {"error": "region: is not known"}
 
 
-async def test_a_token_of_people_opens_nothing_here_and_an_agents_nothing_there(edge: Edge) -> None:
+async def test_a_token_of_a_user_and_a_token_of_an_agent_are_not_interchangeable(
+    edge: Edge,
+) -> None:
     for who in ("global_admin", "token"):
         answer = await edge.api.ask(who, "GET", "/api/v1/agent/jobs?region=eu&wait=0")
         assert answer.status_code == 401
@@ -87,14 +90,14 @@ async def test_a_token_of_people_opens_nothing_here_and_an_agents_nothing_there(
     assert answer.status_code == 401
 
 
-async def test_without_agents_in_the_configuration_there_are_no_routes_for_them(api: Api) -> None:
+async def test_the_agent_routes_need_agents_in_the_configuration(api: Api) -> None:
     context = replace(api.context, options=HttpOptions())
     client = make_app(context, ROUTES).test_client(use_cookies=False)
     found = await client.get("/api/v1/agent/jobs?region=eu")
     assert found.status_code == 404
 
 
-async def test_head_claims_nothing(edge: Edge) -> None:
+async def test_a_head_request_claims_no_job(edge: Edge) -> None:
     answer = await edge.api.ask(
         {"Authorization": f"Bearer {EU_TOKEN}"}, "HEAD", "/api/v1/agent/jobs?region=eu"
     )
@@ -157,7 +160,7 @@ async def test_a_run_without_a_window_is_answered_once(edge: Edge) -> None:
     assert await edge.ledger(row) == []
 
 
-async def test_what_is_secret_travels_in_the_envelope_alone(edge: Edge) -> None:
+async def test_secrets_are_only_in_the_envelope(edge: Edge) -> None:
     await edge.declare()
     name = await edge.api.new_secret("token-value-1", "edge-token")
     headers = {"X-Api-Key": "header-value-1", "X-Plain": "plain"}
@@ -183,7 +186,7 @@ async def test_what_is_secret_travels_in_the_envelope_alone(edge: Edge) -> None:
     assert "token-value-1" not in str(rows)
 
 
-async def test_an_agent_gets_what_its_last_heartbeat_says_it_can_open(edge: Edge) -> None:
+async def test_an_agent_gets_jobs_that_its_last_heartbeat_can_open(edge: Edge) -> None:
     row = await edge.monitor(config=SHOP)
     plain = await edge.monitor()
     await edge.declare(carrier=1)
@@ -194,7 +197,7 @@ async def test_an_agent_gets_what_its_last_heartbeat_says_it_can_open(edge: Edge
     assert plain.uid != row.uid
 
 
-async def test_what_cannot_be_made_ready_is_said_at_the_monitor(edge: Edge) -> None:
+async def test_a_job_that_cannot_be_prepared_is_reported_at_the_monitor(edge: Edge) -> None:
     await edge.declare()
     name = await edge.api.new_secret("token-value-1", "edge-token")
     row = await edge.monitor(config={"auth_mode": "bearer", "token_ref": name})
@@ -205,7 +208,7 @@ async def test_what_cannot_be_made_ready_is_said_at_the_monitor(edge: Edge) -> N
     assert await edge.api.rows("select reason from probe_errors") == [("missing_reference",)]
 
 
-async def test_a_canary_that_cannot_be_made_ready_holds_no_place(edge: Edge) -> None:
+async def test_a_canary_that_cannot_be_prepared_occupies_no_slot(edge: Edge) -> None:
     await edge.declare()
     name = await edge.api.new_secret("token-value-1", "edge-token")
     row = await edge.monitor(config={"auth_mode": "bearer", "token_ref": name})
@@ -230,7 +233,7 @@ async def test_a_heartbeat_is_answered_with_our_time_and_remembered(edge: Edge) 
     assert [row[3] for row in rows] == [edge.clock.now - 30 * SECOND, edge.clock.now]
 
 
-async def test_who_says_ever_new_names_is_one_beyond_a_bound(
+async def test_the_number_of_instances_of_an_agent_is_limited(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agents, "INSTANCES_MOST", 3)
@@ -242,7 +245,7 @@ async def test_who_says_ever_new_names_is_one_beyond_a_bound(
     assert [one.int for one in instances] == [0, 1, 2, 3]
 
 
-async def test_a_claim_by_who_can_run_less_keeps_nobody_waiting(edge: Edge) -> None:
+async def test_a_claim_of_a_less_capable_agent_does_not_delay_others(edge: Edge) -> None:
     row = await edge.monitor(config=SHOP)
     able = {"X-Leadline-Agent": str(UUID(int=7))}
     await edge.declare(carrier=1)
@@ -301,7 +304,7 @@ async def test_a_batch_with_an_item_of_another_region_is_refused_whole(edge: Edg
     assert await edge.beats(row) == []
 
 
-async def test_what_is_no_window_of_ours_is_ignored(edge: Edge) -> None:
+async def test_a_result_without_a_known_window_is_ignored(edge: Edge) -> None:
     row = await edge.monitor()
     push = await edge.monitor(type="push", target="")
     due = await edge.due(row)
@@ -318,7 +321,7 @@ async def test_what_is_no_window_of_ours_is_ignored(edge: Edge) -> None:
     assert await edge.beats(row) == []
 
 
-async def test_a_run_by_an_older_definition_says_nothing_of_this_one(edge: Edge) -> None:
+async def test_a_run_of_an_older_definition_does_not_count(edge: Edge) -> None:
     row = await edge.monitor()
     due = await edge.due(row)
     (job,) = await edge.claim()
@@ -352,7 +355,7 @@ async def test_backfill_is_late_and_restates_what_was_sealed(edge: Edge) -> None
     assert await edge.api.rows(state, m=row.id) == [("up",)]
 
 
-async def test_a_revoked_token_is_refused_at_once(edge: Edge) -> None:
+async def test_a_revoked_token_is_refused_immediately(edge: Edge) -> None:
     made = await edge.api.ask(
         "global_admin", "POST", "/api/v1/agent-tokens", {"name": "attic", "region": "eu"}
     )
@@ -400,7 +403,7 @@ async def test_a_claim_waits_for_work_and_gets_it(edge: Edge) -> None:
     assert [job["monitor_id"] for job in answer["jobs"]] == [str(row.uid)]
 
 
-async def test_who_can_run_nothing_of_what_waits_keeps_nobody_from_it(edge: Edge) -> None:
+async def test_an_agent_without_the_capability_does_not_block_a_job(edge: Edge) -> None:
     row = await edge.monitor(config=SHOP)
     old, able = ({INSTANCE_HEADER: str(UUID(int=n))} for n in (1, 2))
     await edge.declare(carrier=1, headers=old)

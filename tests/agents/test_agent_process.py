@@ -1,5 +1,5 @@
-"""A whole agent against a server that speaks the protocol: what is due is run and told once, and
-cuts, refusals, odd answers and odd clocks lose nothing and stop nothing."""
+"""A complete agent against a server of the protocol: each due window is run and reported once, also
+with lost connections, refusals, invalid responses and wrong clocks."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -48,7 +48,7 @@ def job_ids(server: FakeServer) -> list[str]:
     return [item["job_id"] for _, item in server.results]
 
 
-async def test_what_is_due_is_run_and_told_once(
+async def test_a_due_window_is_run_and_reported_once(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path
 ) -> None:
     up, down = Watched(uuid4(), there, 10), Watched(uuid4(), "127.0.0.1:1", 10)
@@ -122,7 +122,7 @@ async def test_an_agent_that_is_started_again_brings_what_it_kept(
 
 
 @pytest.mark.parametrize("status", [400, 403])
-async def test_a_result_that_is_refused_alone_blocks_nothing(
+async def test_a_single_refused_result_does_not_block_the_others(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path, status: int
 ) -> None:
     bad = uuid4()
@@ -167,10 +167,10 @@ async def test_a_result_that_the_server_cannot_store_is_dropped_and_counted(
 
 
 @pytest.mark.parametrize("status", [400, 403])
-async def test_where_we_are_refused_no_result_is_dropped_for_it(
+async def test_no_result_is_dropped_if_the_agent_itself_is_refused(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path, status: int
 ) -> None:
-    """What is refused with everything else is us, and not one result."""
+    """If every request is refused, the agent is at fault and not one result."""
     server.extra = [job(T0, target=there, is_window=False, lease_until=T0 + 10**10)]
 
     refused: list[str] = []
@@ -187,9 +187,10 @@ async def test_where_we_are_refused_no_result_is_dropped_for_it(
 
     server.fault = fault
     async with agent(tmp_path, server.url, time.count) as ours:
-        # One is the sender's, who asks whether it is us; the other may be asked at any time.
+        # One heartbeat is the sender's, which tests whether the agent is refused; another can come
+        # at any time.
         await until(lambda: refused.count("heartbeat") >= 2)
-        # Refused by 400 it takes itself for cut off, and may have run a window meanwhile.
+        # After a 400 the agent counts itself as cut off and can have run a window.
         assert len(ours.ring) >= 1
         assert not ours.counts.dropped
         server.fault = None
@@ -197,7 +198,7 @@ async def test_where_we_are_refused_no_result_is_dropped_for_it(
         await until(lambda: len(server.results) >= 1)
 
 
-async def test_a_token_that_is_revoked_ends_all_that_was_known(
+async def test_a_revoked_token_ends_all_known_checks(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path
 ) -> None:
     server.watched = [Watched(uuid4(), there, 10)]
@@ -209,7 +210,7 @@ async def test_a_token_that_is_revoked_ends_all_that_was_known(
         made = ours.counts.up
         at = time.truth()
         await until(lambda: time.truth() > at + 40 * SECOND)
-        assert ours.counts.up <= made + 1, "it goes on although it may not"
+        assert ours.counts.up <= made + 1, "the agent runs checks after the refusal"
         kept = len(ours.ring)
     assert sum(ours.counts.dropped.values()) == 0
     assert len(ours.ring) == kept
@@ -232,7 +233,7 @@ GARBAGE: list[Any] = [
 
 
 @pytest.mark.parametrize("answer", GARBAGE, ids=range(len(GARBAGE)))
-async def test_whatever_is_no_answer_acknowledges_nothing_and_is_a_cut(
+async def test_an_invalid_response_acknowledges_no_result_and_counts_as_a_cut(
     time: FastTime, server: FakeServer, tmp_path: Path, answer: object
 ) -> None:
     async with not_running(tmp_path, server.url, time.count) as ours:
@@ -300,7 +301,7 @@ async def test_answers_that_take_seconds_are_answers(
         assert instant(item["due_at"]) <= instant(item["ts"]) <= latest
 
 
-async def test_a_claim_that_is_too_large_is_asked_for_in_smaller_parts(
+async def test_a_claim_that_is_too_large_is_repeated_in_smaller_parts(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path
 ) -> None:
     server.extra = [
@@ -310,7 +311,8 @@ async def test_a_claim_that_is_too_large_is_asked_for_in_smaller_parts(
     kept = list(server.extra)
 
     def fault(route: str, _: FakeServer) -> object:
-        """What is cut off at the agent's bound was not received, and comes again."""
+        """Jobs of a response beyond the size limit of the agent were not received and are given out
+        again."""
         if route == "jobs" and not server.extra and len(server.results) < 24:
             told = {UUID(item["monitor_id"]) for _, item in server.results}
             server.extra = [raw for raw in kept if UUID(raw["monitor_id"]) not in told]
@@ -378,7 +380,7 @@ async def test_a_leap_drops_what_was_seen_since_the_last_good_answer_and_no_more
 
 
 @pytest.mark.parametrize(("hours", "knows"), [(23, 1), (25, 0)])
-async def test_what_is_known_is_run_alone_for_a_day(
+async def test_a_disconnected_agent_runs_known_checks_for_a_day(
     time: FastTime,
     server: FakeServer,
     tmp_path: Path,
@@ -391,7 +393,7 @@ async def test_what_is_known_is_run_alone_for_a_day(
         ours.known.learn(definition())
         free = ours.runs.room()
         assert ours.puller.look_once() > 0
-        assert ours.runs.room() == free, "connected, it runs nothing of its own"
+        assert ours.runs.room() == free, "a connected agent ran a known check"
         later = LoopLag.now_us() + hours * 3_600 * SECOND
         monkeypatch.setattr(ours.puller, "_count_us", lambda: later)
         assert ours.puller.look_once() > 0
@@ -399,7 +401,7 @@ async def test_what_is_known_is_run_alone_for_a_day(
         assert ours.runs.room() == free - knows
 
 
-async def test_a_run_that_a_leap_came_between_is_dropped(
+async def test_a_run_with_a_clock_jump_is_dropped(
     time: FastTime, server: FakeServer, tmp_path: Path
 ) -> None:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -412,14 +414,14 @@ async def test_a_run_that_a_leap_came_between_is_dropped(
         with trio.fail_after(PATIENCE_SECONDS):
             stream = await listener.accept()
         ours.clock.era += 1
-        # Ends the run at once. A run of seconds can be unknown on a busy machine: the loop stalled.
+        # Ends the run immediately, because a longer run can become unknown on a busy machine.
         await stream.aclose()
         await until(lambda: ours.counts.dropped["clock"] == 1)
         assert len(ours.ring) == 0
     await listener.aclose()
 
 
-async def test_a_job_that_must_not_be_run_is_counted_and_says_nothing_of_the_target(
+async def test_an_invalid_job_is_counted_without_a_result(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path
 ) -> None:
     late = job(T0, target=there, is_window=False, lease_until=T0 + 10**10)

@@ -1,4 +1,4 @@
-"""A token that is revoked: its agent is none from then on, and what it held is for others."""
+"""After the revocation of its token an agent is not live, and its jobs are free for others."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -31,7 +31,7 @@ async def load(edge: Edge) -> Any:
     return next(one for one in regions if one["name"] == "eu")
 
 
-async def test_an_agent_makes_its_region_live_for_as_long_as_it_is_heard(edge: Edge) -> None:
+async def test_an_agent_makes_its_region_live_while_its_heartbeats_arrive(edge: Edge) -> None:
     uid, token = await make(edge)
     await edge.declare(token=token)
     assert (await load(edge))["agents"] == 1
@@ -45,7 +45,7 @@ async def test_an_agent_makes_its_region_live_for_as_long_as_it_is_heard(edge: E
     assert (await load(edge))["live"] is False
 
 
-async def test_what_a_revoked_agent_held_is_claimed_by_another_at_once(edge: Edge) -> None:
+async def test_jobs_of_a_revoked_agent_are_claimed_by_another_immediately(edge: Edge) -> None:
     uid, token = await make(edge)
     row = await edge.monitor()
     due = await edge.due(row)

@@ -1,4 +1,5 @@
-"""Agent tokens: shown once, of a region that there is, and worth nothing once revoked."""
+"""Agent tokens: displayed once, bound to a configured region, and without rights after
+revocation."""
 
 from typing import Any
 from uuid import UUID
@@ -46,7 +47,7 @@ async def test_a_token_is_shown_once_and_kept_as_its_digest(api: Api) -> None:
     assert await found(api, token[:-1] + ("a" if token[-1] != "a" else "b")) is None
 
 
-async def test_what_is_revoked_opens_nothing_and_stays_in_the_list(api: Api) -> None:
+async def test_a_revoked_token_is_refused_and_stays_in_the_list(api: Api) -> None:
     _, kept = await make(api, "kept")
     _, made = await make(api, "gone")
     path = f"{PATH}/{made['id']}"
@@ -62,7 +63,7 @@ async def test_what_is_revoked_opens_nothing_and_stays_in_the_list(api: Api) -> 
     assert (again.status_code, await again.get_json()) == (404, {"error": "not_found"})
 
 
-async def test_making_and_revoking_stand_in_the_audit_of_the_installation(api: Api) -> None:
+async def test_creation_and_revocation_are_in_the_audit_of_the_installation(api: Api) -> None:
     _, made = await make(api)
     await api.ask("global_admin", "DELETE", f"{PATH}/{made['id']}")
     rows = await api.rows("select org, action, target, via_token from audit_entries order by id")
@@ -82,7 +83,7 @@ async def test_making_and_revoking_stand_in_the_audit_of_the_installation(api: A
         ({"name": "a", "region": "eu", "token": "x" * 40}, "invalid JSON body"),
     ],
 )
-async def test_a_region_that_nobody_configured_has_no_agents(
+async def test_a_token_needs_a_configured_region(
     api: Api, body: dict[str, str], error: str
 ) -> None:
     answer = await api.ask("global_admin", "POST", PATH, body)
@@ -107,13 +108,13 @@ async def test_the_list_has_its_bounds(api: Api, monkeypatch: pytest.MonkeyPatch
             now=tx.now - 1,
         )
     told = await listed(api)
-    # The latest of those that were revoked, and none that still holds is pushed out by them.
+    # The latest revoked tokens are listed, and they displace no valid token.
     assert [one["name"] for one in told][:3] == ["third", "first", "old"]
     assert len(told) == 2 + REVOKED_SHOWN
     assert sum(one["name"] == "second" for one in told) == 1
 
 
-async def test_an_agents_token_opens_nothing_else(api: Api) -> None:
+async def test_an_agent_token_gives_no_access_to_other_routes(api: Api) -> None:
     _, made = await make(api)
     bearer = {"Authorization": f"Bearer {made['token']}"}
     for path in ("/api/v1/me", PATH, "/api/v1/regions"):

@@ -1,5 +1,5 @@
-"""Work is handed out once at a time: random histories of agents and workers, held against a list of
-who was given what and until when."""
+"""A window is given out once at a time: random histories of agents and workers, compared with a
+list of the leases."""
 
 import random
 from collections.abc import Collection
@@ -67,7 +67,7 @@ async def windows_of_slices(world: World) -> list[Window]:
 
 @dataclass
 class Book:
-    """Who was given which window, and until when it is theirs."""
+    """The holder of each window, and the end of its lease."""
 
     world: World
     given: dict[Window, tuple[UUID, Instant]] = field(default_factory=dict)
@@ -83,7 +83,9 @@ class Book:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_a_window_is_with_one_at_a_time_and_none_is_lost(world: World, seed: int) -> None:
+async def test_each_window_has_one_holder_at_a_time_and_none_is_lost(
+    world: World, seed: int
+) -> None:
     dice = random.Random(seed)
     for n in range(dice.randint(3, 120)):
         await world.monitor(
@@ -127,7 +129,7 @@ async def test_a_window_is_with_one_at_a_time_and_none_is_lost(world: World, see
                     await silence(world, worker)
                     book.dead.add(worker)
         found = await windows_of_slices(world)
-        assert len(found) == len(set(found)), "a window stands in two slices"
+        assert len(found) == len(set(found)), "a window is in two run batches"
         assert set(found) == known, "a window was lost"
 
 
@@ -177,7 +179,7 @@ async def test_a_lease_that_ran_out_is_given_out_again_while_the_window_is(world
     assert await claim(world, one) == []
 
 
-async def test_a_worker_takes_up_what_an_agent_left(world: World) -> None:
+async def test_a_worker_claims_the_window_of_an_expired_agent(world: World) -> None:
     await reserved(world)
     (run,) = await claim(world, await heard(world, "one"))
     worker = uuid7()
@@ -189,7 +191,7 @@ async def test_a_worker_takes_up_what_an_agent_left(world: World) -> None:
     assert item.due_ats == [run.due]
 
 
-async def test_what_has_its_result_is_not_given_out(world: World) -> None:
+async def test_a_window_with_a_result_is_not_given_out(world: World) -> None:
     await reserved(world)
     one = await heard(world, "one")
     (run,) = await claim(world, one)
@@ -226,7 +228,7 @@ async def test_an_agent_too_old_for_a_secret_never_receives_it(world: World) -> 
     assert run.carrier is Generation.PASSWORDS
 
 
-async def test_nothing_is_noted_where_another_could_run_it(world: World) -> None:
+async def test_no_reason_is_recorded_if_another_agent_can_run_the_window(world: World) -> None:
     config = {"auth_mode": "basic", "username": "shop", "password": "horse"}
     (row,) = await reserved(world, config=config)
     await heard(world, "new")

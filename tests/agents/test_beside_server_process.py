@@ -1,5 +1,6 @@
-"""An agent and the whole daemon, each a process of its own: what the agent runs is in the ledger,
-a secret reaches the target, a kill of the server costs no window, and a revoked token ends it."""
+"""An agent and the daemon as separate processes: the windows of the agent are in the ledger, a
+secret reaches the target, a kill of the server loses no window, and a revoked token ends the
+agent's access."""
 
 import signal
 import threading
@@ -21,7 +22,7 @@ PASSWORD = "tr0ub4dor"
 
 @contextmanager
 def asking_for_a_password() -> Iterator[tuple[str, list[str]]]:
-    """A web server, and what it was shown."""
+    """A web server that requires a password, and the credentials that it received."""
     shown: list[str] = []
 
     class Shown(BaseHTTPRequestHandler):
@@ -66,7 +67,7 @@ def covered(api: Daemon, project: str, monitor: str) -> int:
     return sum(v.startswith("covered") for _, v in verdicts(api, project, monitor))
 
 
-def test_what_an_agent_runs_is_in_the_ledger_through_a_cut_and_until_it_is_revoked(
+def test_windows_of_an_agent_are_in_the_ledger_through_a_cut_until_revocation(
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "log"
@@ -99,7 +100,7 @@ def test_what_an_agent_runs_is_in_the_ledger_through_a_cut_and_until_it_is_revok
                 }
                 api.kill()
                 before = len(shown)
-                # It goes on: at least two windows more than were handed out before.
+                # The agent continues with at least two windows more than it was given.
                 eventually(lambda: len(shown) >= before + 4)
                 api.start()
                 eventually(lambda: '"is":"connected"' in log.read_text().partition("cut_off")[2])

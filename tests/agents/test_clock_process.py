@@ -30,7 +30,7 @@ class Box:
         return self.clock.hear(said, asked_at, self.at)
 
 
-def test_there_is_no_time_before_the_server_said_it() -> None:
+def test_the_clock_is_unset_before_the_first_response() -> None:
     box = Box()
     assert not box.clock.is_set
     with pytest.raises(NoTimeYet):
@@ -99,7 +99,7 @@ def test_two_answers_that_agree_with_each_other_begin_an_era(leap: int, way: int
     assert not box.clock.is_doubted
 
 
-def test_answers_that_agree_with_nothing_stay_doubted() -> None:
+def test_responses_that_agree_with_no_other_stay_doubted() -> None:
     box = Box()
     box.hear(T0)
     for n in range(1, 9):
@@ -115,7 +115,7 @@ def test_an_answer_that_took_long_is_not_doubted_for_that() -> None:
 
 
 @given(st.integers(-DOUBT_US, DOUBT_US))
-def test_what_is_no_leap_is_followed_at_once(step: int) -> None:
+def test_a_small_difference_is_adopted_immediately(step: int) -> None:
     box = Box()
     box.hear(T0)
     assert box.hear(T0 + step) is TimeReading.AGREES

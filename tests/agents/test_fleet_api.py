@@ -1,4 +1,4 @@
-"""The fleet over HTTP: who is there, and what waits in each region."""
+"""The fleet in the API: live processes, and the pending jobs of each region."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def present(api: Api, host: str, role: str, regions: list[str], ago_second
     return str(uid)
 
 
-async def test_the_processes_that_are_there_are_told_and_no_others(api: Api) -> None:
+async def test_only_live_processes_are_listed(api: Api) -> None:
     worker = await present(api, "b", "worker", ["eu", "core"], 3)
     server = await present(api, "a", "api", [], 0)
     await present(api, "c", "worker", ["core"], 16)
@@ -41,7 +41,7 @@ async def test_the_processes_that_are_there_are_told_and_no_others(api: Api) -> 
     assert set(found[1]) == {"process_id", "host", "roles", "region", "version", "from", "through"}
 
 
-async def test_every_configured_region_is_told_with_what_waits_there(api: Api) -> None:
+async def test_every_configured_region_is_listed_with_its_pending_jobs(api: Api) -> None:
     await api.new_monitor(region="eu")
     await present(api, "b", "worker", ["eu"], 0)
     assert (await told(api))["regions"] == [
@@ -51,7 +51,7 @@ async def test_every_configured_region_is_told_with_what_waits_there(api: Api) -
             "live": True,
             "workers": 1,
             "agents": 0,
-            # The run that a new monitor has beside its schedule.
+            # The job that a new monitor gets in addition to its schedule.
             "pending_jobs": 1,
             "lag_seconds": 0.0,
         },

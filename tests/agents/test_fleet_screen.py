@@ -1,4 +1,5 @@
-"""The page of the fleet: it says where nobody probes, who is there, and shows a token once."""
+"""The screen of workers and agents shows regions without probers and live processes, and a new
+token once."""
 
 from dataclasses import replace
 from typing import Any
@@ -52,7 +53,7 @@ async def hear(api: Api, name: str, region: str, ago_seconds: int, **given: Any)
         )
 
 
-async def test_where_nobody_probes_is_said_with_what_stands_there(api: Api) -> None:
+async def test_a_region_without_probers_is_shown_with_its_monitors(api: Api) -> None:
     assert "No probers, no monitors" in await seen(api)
     for _ in range(2):
         await api.new_monitor(region="eu")
@@ -67,7 +68,7 @@ async def test_where_nobody_probes_is_said_with_what_stands_there(api: Api) -> N
     assert "no live prober" not in page
 
 
-async def test_an_agent_makes_a_region_live_until_it_is_not_heard(api: Api) -> None:
+async def test_an_agent_makes_a_region_live_until_its_heartbeats_stop(api: Api) -> None:
     await api.new_monitor(region="eu")
     await hear(api, "attic", "eu", 46)
     page = await seen(api)
@@ -77,7 +78,7 @@ async def test_an_agent_makes_a_region_live_until_it_is_not_heard(api: Api) -> N
     assert "1 region probed</h1>" in await seen(api)
 
 
-async def test_a_run_that_waits_too_long_is_said(api: Api) -> None:
+async def test_a_long_pending_job_is_shown(api: Api) -> None:
     row = await api.new_monitor(region="eu")
     await present(api, "a", "0.3.8", "eu")
     async with api.pool.transaction("wait") as tx:
@@ -135,7 +136,7 @@ async def test_a_token_is_shown_in_the_answer_and_never_again(api: Api) -> None:
         ("act=revoke&token=nonsense", "was deleted or revoked", ""),
     ],
 )
-async def test_what_is_wrong_is_said_and_what_was_typed_is_kept(
+async def test_an_error_is_shown_and_the_typed_text_kept(
     api: Api, form: str, said: str, kept: str
 ) -> None:
     answer = await send(api, form)
@@ -146,14 +147,16 @@ async def test_what_is_wrong_is_said_and_what_was_typed_is_kept(
     assert await api.rows("select 1 from agent_tokens") == []
 
 
-async def test_a_full_list_says_what_to_do(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_list_explains_how_to_continue(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(edit_agent_tokens, "LIVE_MOST", 0)
     answer = await send(api, "act=make&name=attic&region=eu")
     assert answer.status_code == 400
     assert "Revoke one first" in await answer.get_data(as_text=True)
 
 
-async def test_where_no_agent_is_answered_that_is_said(api: Api) -> None:
+async def test_the_page_shows_that_agents_are_disabled(api: Api) -> None:
     assert "Agents are off" not in await seen(api)
     options = replace(api.context.options, has_agents=False)
     object.__setattr__(api.context, "options", options)

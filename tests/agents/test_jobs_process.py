@@ -1,5 +1,5 @@
-"""A job is read whole or refused whole, by a reason that is counted; secrets come by the envelope
-and stand in no text."""
+"""A job is parsed completely or refused with a counted reason. Secrets come from the envelope and
+appear in no text."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -28,7 +28,7 @@ def test_instants_are_exact_both_ways(at: datetime) -> None:
     assert moment(micros(at)) == at
 
 
-def test_a_window_is_told_by_its_id_and_begun_while_it_is_leased_and_claimable() -> None:
+def test_a_window_has_its_id_and_starts_within_its_lease_and_claim_time() -> None:
     task = read_task(job(T0, interval_seconds=7), TOKEN, 1)
     assert task.is_window
     assert task.begin_until == T0 + 7 * SECOND
@@ -36,7 +36,7 @@ def test_a_window_is_told_by_its_id_and_begun_while_it_is_leased_and_claimable()
     assert (task.begin_until, task.lease_until) == (T0 + 3 * SECOND, T0 + 3 * SECOND)
 
 
-def test_a_run_without_a_window_keeps_the_id_it_came_with() -> None:
+def test_a_run_without_a_window_keeps_its_id() -> None:
     raw = job(T0 + 5, is_window=False)
     task = read_task(raw, TOKEN, 1)
     assert not task.is_window
@@ -51,7 +51,7 @@ def test_a_window_that_is_run_alone_has_the_id_that_the_server_would_give_it() -
     assert alone.lease_until == 0
 
 
-def test_what_the_envelope_holds_is_in_the_check_and_in_no_text() -> None:
+def test_secrets_of_the_envelope_are_in_the_check_and_in_no_text() -> None:
     secret = Contents(config={"password": SECRET}, secrets={"token": SECRET})
     raw = job(kind="http", target="https://a.example/", secret=secret, config={"username": "ada"})
     task = read_task(raw, TOKEN, 1)
@@ -66,7 +66,7 @@ def test_an_envelope_of_another_token_does_not_open() -> None:
     assert refusal(raw, TOKEN + "b") == "envelope"
 
 
-def test_a_carrier_that_holds_secrets_and_has_no_envelope_is_refused() -> None:
+def test_a_job_with_secrets_and_without_an_envelope_is_refused() -> None:
     raw = job()
     raw["carrier"] = 2
     assert refusal(raw) == "envelope"
@@ -109,7 +109,7 @@ def test_a_field_of_a_later_version_is_bound_by_the_envelope_and_else_passed_ove
         ("carrier", "two"),
     ],
 )
-def test_what_cannot_be_read_is_refused(field: str, value: Any) -> None:
+def test_an_unreadable_job_is_refused(field: str, value: Any) -> None:
     assert refusal(job() | {field: value}) == "unreadable"
 
 

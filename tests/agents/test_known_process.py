@@ -1,5 +1,5 @@
-"""Every window of a known monitor that falls due during a cut is run exactly once, the last one
-before it if nobody can have run it yet and it is not too late; and nothing is known too long."""
+"""Every window of a known check that falls due during a cut is run once, and the last window before
+the cut if it cannot have been run and is not too late. Known checks expire."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ from tests.agents.making import T0, definition
 
 @dataclass
 class Cut:
-    """A line that is cut `at`, for `span`; who is known; and which windows the server gave."""
+    """A cut of the connection from `at` for `span`, the known checks, and the windows that the
+    server gave out."""
 
     at: int
     span: int
@@ -88,7 +89,7 @@ def test_each_window_of_a_cut_is_run_once(cut: Cut) -> None:
 
 
 @given(cuts())
-def test_nothing_is_due_before_it_is_said_to_be(cut: Cut) -> None:
+def test_no_window_is_due_before_its_instant(cut: Cut) -> None:
     known = OfflineSchedule()
     for monitor in cut.monitors:
         known.learn(monitor)
@@ -116,7 +117,7 @@ def test_but_it_is_by_another_definition() -> None:
     assert known.take(edited, T0, T0 + SECOND)
 
 
-def test_a_window_that_came_to_nothing_may_be_given_again() -> None:
+def test_a_window_without_a_result_can_be_taken_again() -> None:
     known, monitor = OfflineSchedule(), definition()
     known.learn(monitor)
     assert known.take(monitor, T0, T0)
@@ -124,7 +125,7 @@ def test_a_window_that_came_to_nothing_may_be_given_again() -> None:
     known.give_back(monitor.monitor, T0)
     assert known.take(monitor, T0, T0)
     known.give_back(monitor.monitor, T0)
-    assert known.claim_due(T0 + SECOND) == [], "what failed once is not tried over and over"
+    assert known.claim_due(T0 + SECOND) == [], "a failed window is tried again"
 
 
 def test_an_older_definition_does_not_replace_a_newer_one() -> None:
@@ -143,7 +144,9 @@ def test_a_canary_is_never_run_without_the_server() -> None:
 
 
 @given(st.integers(5, 86_400), st.integers(1, 400))
-def test_who_is_no_job_of_ours_any_more_is_forgotten(interval: int, passes: int) -> None:
+def test_a_check_that_the_server_no_longer_gives_out_is_forgotten(
+    interval: int, passes: int
+) -> None:
     known, monitor = OfflineSchedule(), definition(interval)
     known.learn(monitor)
     longest = max(10 * interval * SECOND, UNSEEN_US_LEAST)
@@ -165,7 +168,7 @@ def test_a_job_renews_it() -> None:
     assert known.claim_due(T0) == []
 
 
-def test_there_is_a_most_and_whoever_is_over_it_is_still_run_by_the_server() -> None:
+def test_the_number_of_known_checks_is_limited() -> None:
     known = OfflineSchedule()
     for _ in range(MONITORS_MOST + 1):
         known.learn(last := definition())

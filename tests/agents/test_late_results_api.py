@@ -87,7 +87,7 @@ async def test_one_bound_decides_whether_a_late_result_is_stored(
     assert again == {"accepted": 0, "duplicate": 3, "ignored": 0}
 
 
-async def test_the_bound_leaves_room_for_the_results_that_a_repair_reads(edge: Edge) -> None:
+async def test_the_size_limit_leaves_room_for_the_results_that_a_repair_reads(edge: Edge) -> None:
     home = Installation(edge)
     await home.janitor.make_room()
     row = await edge.monitor()
@@ -134,7 +134,7 @@ async def test_a_result_that_has_no_partition_is_refused_alone_with_a_reason(edg
     }
 
 
-async def test_a_batch_that_outlasts_its_bound_is_500_and_stored_once_when_it_comes_again(
+async def test_a_batch_beyond_its_time_limit_is_500_and_stored_once_on_repetition(
     edge: Edge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await Installation(edge).janitor.make_room()

@@ -1,4 +1,4 @@
-"""How answers tell whether the server can be reached."""
+"""The connection state of an agent, computed from the responses of the server."""
 
 from leadline.daemon.agent.connection_state import (
     FAILURES,
@@ -17,7 +17,7 @@ def test_before_any_answer_the_agent_is_new_and_not_cut_off() -> None:
     assert link.silent_us(10**12) == 0
 
 
-def test_one_failure_is_nothing_and_two_of_one_question_are_a_cut() -> None:
+def test_two_failures_of_one_question_are_a_cut_and_one_is_not() -> None:
     link = ConnectionTracker()
     link.answered(Question.HEARTBEAT, 0)
     link.failed(Question.CLAIM)
@@ -28,7 +28,7 @@ def test_one_failure_is_nothing_and_two_of_one_question_are_a_cut() -> None:
     assert link.standing(1) is ConnectionState.CUT_OFF
 
 
-def test_who_answers_heartbeats_and_gives_no_jobs_cannot_be_reached() -> None:
+def test_a_server_without_jobs_is_unreachable_despite_heartbeats() -> None:
     link = ConnectionTracker()
     link.answered(Question.HEARTBEAT, 0)
     link.failed(Question.CLAIM)
@@ -48,7 +48,7 @@ def test_silence_is_a_cut_while_questions_still_wait() -> None:
     assert link.silent_us(100 + SILENT_US) == SILENT_US
 
 
-def test_who_is_refused_stays_so_until_an_answer() -> None:
+def test_a_refused_agent_stays_refused_until_a_response() -> None:
     link = ConnectionTracker()
     link.answered(Question.CLAIM, 0)
     link.refused()

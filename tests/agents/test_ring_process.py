@@ -1,5 +1,5 @@
-"""What was kept is on disk, whatever kills the process; what there is no room for is counted; what
-cannot be read is set aside and not mended."""
+"""The ring buffer: kept results survive a kill of the process, dropped results are counted, and an
+unreadable file is set aside."""
 
 import sqlite3
 import subprocess
@@ -27,7 +27,7 @@ def numbers(ring: RingBuffer) -> list[int]:
     return [row.seq for row in ring.oldest(CAPACITY)]
 
 
-async def test_what_was_kept_is_there_again_in_order(tmp_path: Path) -> None:
+async def test_kept_results_are_restored_in_order(tmp_path: Path) -> None:
     async with opened(tmp_path) as ring:
         for n in range(5):
             ring.keep(b"%d" % n, lease_until=n)
@@ -41,14 +41,14 @@ async def test_what_was_kept_is_there_again_in_order(tmp_path: Path) -> None:
 
 
 def kept_until_killed(folder: Path, lines: int) -> tuple[int, int]:
-    """The first and the last that it said were on disk."""
+    """The first and the last number that the killed process reported as on disk."""
     with subprocess.Popen(
         [sys.executable, str(KEEPING), str(folder)], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         said = [process.stdout.readline() for _ in range(lines)]
         process.kill()
-        # What it said before it died counts as well.
+        # The lines that it printed before its end count as well.
         said += process.stdout.read().splitlines()
     first, last = map(int, said[-1].split())
     return first, last
@@ -58,14 +58,14 @@ def set_aside(folder: Path) -> int:
     return len(list(folder.glob("*.unreadable-?")))
 
 
-async def test_kill_9_in_the_middle_of_it_loses_nothing_that_was_said_to_be_on_disk(
+async def test_kill_9_loses_no_result_that_was_reported_as_on_disk(
     tmp_path: Path,
 ) -> None:
     for lines in (1, 40, 3, 90, 17):
         said_first, said_last = kept_until_killed(tmp_path, lines)
         async with opened(tmp_path) as ring:
             found = numbers(ring)
-            assert found == list(range(found[0], found[-1] + 1)), "no gap, none twice"
+            assert found == list(range(found[0], found[-1] + 1)), "a number is missing or repeated"
             assert found[0] <= said_first + 3
             assert found[-1] >= said_last
             assert all(row.body == b'{"n":%d}' % row.seq for row in ring.oldest(CAPACITY))
@@ -78,14 +78,14 @@ async def test_when_it_is_full_the_oldest_goes_and_is_counted(tmp_path: Path) ->
         assert (len(ring), ring.overflowed) == (CAPACITY, 3)
         held = ring.oldest(2)
         ring.keep(b"{}", 0)
-        # The first of the two went meanwhile: acknowledging both drops the other alone.
+        # The first of the two was overwritten, so the acknowledgement of both drops only the other.
         ring.drop(held)
         assert numbers(ring)[0] == 6
     async with opened(tmp_path) as ring:
         assert (numbers(ring)[0], len(ring)) == (6, CAPACITY - 1)
 
 
-async def test_what_is_newer_than_a_number_can_be_dropped_for_good(tmp_path: Path) -> None:
+async def test_results_newer_than_a_number_can_be_dropped_permanently(tmp_path: Path) -> None:
     async with opened(tmp_path) as ring:
         for _ in range(5):
             ring.keep(b"{}", 0)
@@ -144,7 +144,7 @@ async def test_files_that_were_set_aside_do_not_fill_the_disk(tmp_path: Path) ->
     assert set_aside(tmp_path) == rings.ASIDE_MOST
 
 
-async def test_a_second_agent_in_the_same_folder_is_told(tmp_path: Path) -> None:
+async def test_a_second_agent_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as ring:
         ring.keep(b"{}", 0)
         with pytest.raises(RingInUse, match="another agent"):
@@ -154,13 +154,13 @@ async def test_a_second_agent_in_the_same_folder_is_told(tmp_path: Path) -> None
         assert len(ring) == 1
 
 
-async def test_a_folder_that_cannot_be_had_is_said(tmp_path: Path) -> None:
+async def test_an_unusable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         await open_ring(tmp_path / "file", limits.ring())
 
 
-async def test_a_disk_that_fails_keeps_nothing_from_being_sent(
+async def test_a_failing_disk_does_not_stop_the_upload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path) as ring:
@@ -184,7 +184,7 @@ async def test_a_disk_that_fails_keeps_nothing_from_being_sent(
         assert [row.body for row in ring.oldest(9)] == [b"2"]
 
 
-async def test_a_file_that_is_damaged_while_we_run_is_begun_anew_with_all_that_waits(
+async def test_a_file_damaged_at_run_time_is_replaced_with_all_waiting_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = sqlite3.DatabaseError("database disk image is malformed")

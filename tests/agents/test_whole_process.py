@@ -1,5 +1,5 @@
-"""The agent as a process: it loads nothing of a store or a server, stays small, says what is wrong
-with its configuration, and outlives kill -9 with all its results."""
+"""The agent as a process: it loads no module of the database or the server, stays small, reports
+configuration errors, and keeps its results after kill -9."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def due_now(place: str, kind: str = "tcp", url: bool = False) -> dict[str, objec
     return job(wall_us(), kind=kind, target=where, is_window=False, lease_until=lease_until)
 
 
-async def test_it_is_small_and_loads_nothing_of_a_store_or_a_server(tmp_path: Path) -> None:
+async def test_it_is_small_and_loads_no_database_or_server_modules(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     async with FakeServer(wall_us).listening() as server, target() as there:
         server.extra = [
@@ -148,7 +148,7 @@ async def test_it_believes_the_authority_that_it_is_given_and_no_other(tmp_path:
         assert len(server.heard) == heard
 
 
-async def test_it_is_ready_and_feeds_the_watchdog_while_there_is_no_server(tmp_path: Path) -> None:
+async def test_it_is_ready_and_feeds_the_watchdog_without_a_server(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind(str(tmp_path / "notify"))
         notified.setblocking(False)
@@ -169,7 +169,8 @@ async def test_it_is_ready_and_feeds_the_watchdog_while_there_is_no_server(tmp_p
 
 
 def in_ring(folder: Path) -> int:
-    """Told by what is written, since the agent alone may open it; a page may stand there twice."""
+    """Counts the results in the files, because only the agent can open the database. A row can
+    occur in two files."""
     found: set[bytes] = set()
     for path in folder.glob("ring.db*"):
         found.update(re.findall(rb'"job_id":"([0-9a-f-]{36})"', path.read_bytes()))
@@ -189,7 +190,7 @@ def said_of(tmp_path: Path, **more: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_every_fault_of_its_configuration_is_told_at_once_and_by_its_key(tmp_path: Path) -> None:
+def test_all_configuration_errors_are_reported_together_by_key(tmp_path: Path) -> None:
     status, said = said_of(
         tmp_path,
         LEADLINE_PULL__SERVER_URL="http://leadline.example",
@@ -216,14 +217,16 @@ def test_every_fault_of_its_configuration_is_told_at_once_and_by_its_key(tmp_pat
         ({"LEADLINE_CA_FILE": "/nowhere.pem"}, "LEADLINE_CA_FILE"),
     ],
 )
-def test_a_fault_is_told_by_its_key(tmp_path: Path, more: dict[str, str], key: str) -> None:
+def test_a_configuration_error_is_reported_by_its_key(
+    tmp_path: Path, more: dict[str, str], key: str
+) -> None:
     status, said = said_of(tmp_path, **more)
     assert status == 2
     assert said.startswith(f"leadline: {key}: ")
     assert "a b" not in said
 
 
-def test_a_second_agent_in_one_folder_is_told_so(tmp_path: Path) -> None:
+def test_a_second_agent_in_one_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with process(folder, "http://127.0.0.1:1"):
         deadline = time.monotonic() + 60
