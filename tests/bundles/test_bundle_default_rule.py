@@ -1,4 +1,4 @@
-"""What is left out of an entry is what an entry has that leaves it out, and nothing else."""
+"""An entry without its default values is read as the same entry."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ DECIDED = {"interval_seconds", "timeout_seconds", "retries", "failure_threshold"
         },
     )
 )
-def test_a_monitor_read_from_what_is_said_is_the_same(given_: dict[str, Any]) -> None:
+def test_a_brief_monitor_is_read_as_the_same_monitor(given_: dict[str, Any]) -> None:
     whole = msgspec.convert(given_, MonitorEntry)
     said = brief_monitor(msgspec.to_builtins(whole))
     assert msgspec.convert(said, MonitorEntry) == whole
@@ -39,7 +39,7 @@ def test_a_monitor_read_from_what_is_said_is_the_same(given_: dict[str, Any]) ->
     assert len(said) <= len(given_)
 
 
-def test_a_service_that_says_nothing_is_told_by_its_name() -> None:
+def test_a_service_of_defaults_is_only_its_name() -> None:
     settings = msgspec.to_builtins(ServiceEntry(name="Shop"))
     settings["policies"] = msgspec.to_builtins(written_policies(Policies()))
     settings["alerting"] = msgspec.to_builtins(AlertingEntry())

@@ -1,4 +1,4 @@
-"""What schedulers, recorders and sealers wait for while a bundle is planned or applied."""
+"""The locks of a plan and an application of a bundle, for schedulers, recorders and sealers."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from leadline.storage.monitors.rules.monitor_defaults import MonitorDefaults
 from leadline.storage.monitors.transactions.write_batch import MonitorWriteBatch
 from tests.support.worlds.world import REGIONS, World
 
-# Tables whose rows others lock beside their own work, with the strongest lock that they take.
+# Tables whose rows other transactions lock during their own work, with the strongest lock of each.
 SHARED = {
     "shards": "update",
     "monitor_states": "update",
@@ -62,7 +62,7 @@ def bundle(monitors: dict[str, Any], services: dict[str, Any]) -> Bundle:
 
 
 FIRST = bundle(MONITORS, SERVICES)
-# Every entry changes, one of each comes, and one of each is left out.
+# Every entry changes, one of each kind is new, and one of each kind is omitted.
 SECOND = bundle(
     {
         "web": {**MONITORS["web"], "interval_seconds": 30, "region": "eu"},
@@ -105,7 +105,7 @@ async def write(world: World, tx: Tx, wanted: Bundle, *, is_plan: bool) -> Monit
 
 
 async def locked(world: World, tables: dict[str, str]) -> dict[str, int]:
-    """How many committed rows of each table another transaction holds."""
+    """The number of committed rows per table that another transaction locks."""
     found: dict[str, int] = {}
 
     async def look() -> None:
@@ -148,7 +148,7 @@ async def rows_of(world: World, query: str) -> list[tuple[Any, ...]]:
     return answers
 
 
-async def test_nobody_waits_for_a_plan(world: World) -> None:
+async def test_a_plan_blocks_no_other_transaction(world: World) -> None:
     await apply(world, FIRST)
     await Ticker(world.pool, lambda: world.now).pass_once()
     async with world.pool.transaction("plan") as tx:
@@ -190,7 +190,7 @@ async def test_neither_scheduler_nor_recorder_waits_for_an_apply(world: World) -
     }
 
 
-async def test_a_plan_says_what_an_apply_does_and_leaves_no_row(world: World) -> None:
+async def test_a_plan_equals_the_application_and_leaves_no_row(world: World) -> None:
     await apply(world, FIRST)
     applied, terms = context(world)
     tables = ["monitors", "monitor_terms", "services", "service_revisions", "schedule_edits"]
@@ -220,10 +220,10 @@ async def test_a_plan_finds_the_circle_that_an_apply_would_make(world: World) ->
         assert "depends_on" in str(planned.value) or "cycle" in str(planned.value)
 
 
-async def test_a_plan_finds_the_circle_through_what_stands_outside_the_bundle(
+async def test_a_plan_finds_a_cycle_through_objects_outside_the_bundle(
     world: World,
 ) -> None:
-    """An edge of a monitor by hand, and one that only the plan has."""
+    """The cycle has an edge of a manually created monitor and an edge that only the plan adds."""
     await apply(world, bundle({"web": MONITORS["web"]}, {}))
     ((web,),) = await world.rows("select uid from monitors where slug = 'web'")
     await world.monitor(name="hand", depends_on=[web])

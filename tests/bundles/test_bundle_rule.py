@@ -1,4 +1,4 @@
-"""A bundle is what it says, or refused with the entry and the field."""
+"""A bundle is read, or refused with the entry and the field."""
 
 import random
 from typing import Any
@@ -34,7 +34,7 @@ def refused(document: object) -> str:
     return str(caught.value)
 
 
-def test_an_entry_says_what_it_gives_and_no_more() -> None:
+def test_an_entry_contains_only_its_given_fields() -> None:
     read = read_bundle(monitor(interval_seconds="1m30s", grace_seconds=5))
     assert isinstance(read, Bundle)
     web = read.monitors["web"]
@@ -113,7 +113,7 @@ def test_durations_are_read_wherever_seconds_are_asked_for() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(document: object, said: str) -> None:
+def test_an_error_is_named(document: object, said: str) -> None:
     assert refused(document) == said
 
 
@@ -125,13 +125,13 @@ def test_what_is_wrong_is_named(document: object, said: str) -> None:
         ({"headers": {"X-API-Key": "hunter2"}}, "config.headers.X-API-Key"),
     ],
 )
-def test_no_secret_stands_in_a_bundle(config: dict[str, Any], field: str) -> None:
+def test_a_bundle_with_a_secret_is_refused(config: dict[str, Any], field: str) -> None:
     said = refused(monitor(config=config))
     assert field in said
     assert "hunter2" not in said
 
 
-def test_a_blank_secret_and_other_headers_may_stand() -> None:
+def test_blank_secrets_and_other_headers_are_accepted() -> None:
     config = {"password": "", "headers": {"Authorization": "", "Accept": "text/html"}}
     assert read_bundle(monitor(config=config)).monitors["web"].config == config
 
@@ -158,7 +158,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["name", "type", "config", "tags", "x"]), VALUES))
-def test_nothing_but_a_refusal_comes_of_nonsense(entry: dict[str, Any]) -> None:
+def test_invalid_input_only_causes_a_refusal(entry: dict[str, Any]) -> None:
     field = "monitors.web"
     try:
         read_bundle(bundle(monitors={"web": entry}))
@@ -167,7 +167,7 @@ def test_nothing_but_a_refusal_comes_of_nonsense(entry: dict[str, Any]) -> None:
     assert field.startswith("monitors.web")
 
 
-def test_differences_are_told_setting_by_setting() -> None:
+def test_differences_are_listed_by_setting() -> None:
     before = {"name": "a", "config": {"port": 1, "old": 2}, "tags": [], "gone": 1, "flag": True}
     after = {"name": "a", "config": {"port": 3, "new": 4}, "tags": ["x"], "flag": 1}
     assert differences(before, after) == [
@@ -198,7 +198,7 @@ def test_each_comes_after_what_it_refers_to_unless_that_leads_back(
 
 
 def _has_circle(wanted: dict[str, list[str]]) -> bool:
-    """By walking from each until nothing new is met."""
+    """Searches for a cycle by a walk from each entry until no new entry is reached."""
     for start, others in wanted.items():
         met: set[str] = set()
         edge = {other for other in others if other in wanted}

@@ -47,7 +47,7 @@ def test_it_is_a_schema_and_the_published_one() -> None:
         bundle({}, shop={"alerting": {"renotify_seconds": "10m"}}),
     ],
 )
-def test_what_is_read_is_valid(document: dict[str, Any]) -> None:
+def test_an_accepted_document_is_valid(document: dict[str, Any]) -> None:
     validator().validate(document)
     read_bundle(document)
 
@@ -65,7 +65,7 @@ def test_what_is_read_is_valid(document: dict[str, Any]) -> None:
         {**bundle({}), "format": 3},
     ],
 )
-def test_what_is_refused_is_not(document: dict[str, Any]) -> None:
+def test_a_refused_document_is_invalid(document: dict[str, Any]) -> None:
     assert not validator().is_valid(document)
     with pytest.raises(Refused):
         read_bundle(document)

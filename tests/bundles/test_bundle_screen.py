@@ -1,4 +1,4 @@
-"""The page of a project as a bundle: what a text would change is seen before it is applied."""
+"""The screen of the bundle of a project shows the plan of a text before its application."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -42,14 +42,14 @@ async def test_a_plan_is_shown_and_then_applied(api: Api) -> None:
     assert status == 200
     assert "Applied: 1 changed." in page
     assert (await listed(api))[0]["name"] == "Web"
-    # What stands there now is what was applied.
+    # The current bundle is now the applied text.
     assert "Current bundle" in page
     status, page = await send(api, act="plan", bundle=TYPED)
     assert "If applied: no changes." in page
     assert 'value="apply"' not in page
 
 
-async def test_what_is_wrong_is_pointed_at_and_nothing_typed_is_lost(api: Api) -> None:
+async def test_an_error_is_shown_with_its_line_and_the_text_kept(api: Api) -> None:
     for typed, said in (
         (TYPED + "  web: {}\n", "Line 6, column 3: &#39;web&#39; is given twice."),
         (TYPED.replace("Web,", "Web, colour: red,"), "Line 5, column 20: monitors.web.colour: "),
@@ -72,7 +72,7 @@ async def test_an_editor_reads_it_and_a_viewer_does_not(api: Api) -> None:
     assert (await api.ask("viewer", "GET", path)).status_code == 403
 
 
-async def test_pages_of_what_a_bundle_manages_say_so(api: Api) -> None:
+async def test_pages_of_managed_objects_show_the_bundle(api: Api) -> None:
     document = bundle({"web": WEB}, {"shop": {"monitors": ["web"], "sli": ["web"]}})
     apply = f"/projects/{api.project}/bundle/apply"
     await told(api, "POST", apply, document, who="project_admin")

@@ -1,4 +1,4 @@
-"""A bundle's text is read as it is meant, with places, or refused where it is not what it says."""
+"""The YAML text of a bundle is parsed with line numbers, or refused if it is ambiguous."""
 
 import json
 from typing import Any
@@ -63,12 +63,12 @@ def test_everything_has_its_place() -> None:
         ("# nothing\n", "line 1, column 1: is empty"),
     ],
 )
-def test_what_no_bundle_may_hold(text: str, said: str) -> None:
+def test_forbidden_yaml_features_are_refused(text: str, said: str) -> None:
     assert refused(text) == said
 
 
 @pytest.mark.parametrize("text", ["a: [1\n", "a: b: c\n", "\ta: 1\n", "a: '", "{a: 1", "a: \x07"])
-def test_what_is_no_yaml_has_a_place(text: str) -> None:
+def test_invalid_yaml_is_refused_with_its_line(text: str) -> None:
     assert refused(text).startswith("line ")
 
 
@@ -76,7 +76,7 @@ def test_depth_is_bounded_on_the_way_in() -> None:
     inner = "[" * (DEPTH_MOST - 1) + "]" * (DEPTH_MOST - 1)
     assert read_text(f"a: {inner}\n").document
     assert "nested deeper" in refused(f"a: [{inner}]\n")
-    # Nothing recurses on what is far too deep.
+    # No function recurses, so a very deep text is refused without an overflow.
     assert refused("[" * 100_000)
 
 
@@ -145,7 +145,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 @given(DOCUMENTS)
-def test_what_is_written_is_read_again(document: dict[str, Any]) -> None:
+def test_a_written_text_is_read_as_the_same_document(document: dict[str, Any]) -> None:
     assert read_text(write_text(document)).document == document
 
 

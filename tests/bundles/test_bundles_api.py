@@ -1,4 +1,4 @@
-"""Configuration as code over HTTP: what is planned is what is applied, whole or not at all."""
+"""Bundles in the API: an application does exactly what its plan lists, completely or not at all."""
 
 from typing import Any
 
@@ -22,7 +22,8 @@ async def ask(api: Api, verb: str, document: dict[str, Any], status: int = 200) 
 
 
 async def applied(api: Api, document: dict[str, Any]) -> dict[str, str]:
-    """What was done to each entry; the plan of it says the same before, and nothing after."""
+    """Applies a document and returns the action of each entry. The plan lists the same actions
+    before and no action afterwards."""
     plan = await ask(api, "plan", document)
     found = await ask(api, "apply", document)
     assert plan["applied"] is False
@@ -74,7 +75,7 @@ async def test_a_bundle_comes_changes_and_goes(api: Api) -> None:
     now = await monitors(api)
     assert (now["nightly"]["enabled"], now["nightly"]["management"]["read_only"]) == (False, False)
     assert now["web"]["id"] == made["web"]["id"]
-    # What comes back is the same monitor.
+    # An orphan that the bundle names again is the same monitor.
     assert await applied(api, second) == {"web": "unchanged", "nightly": "update"}
     now = await monitors(api)
     assert (now["nightly"]["id"], now["nightly"]["enabled"]) == (made["nightly"]["id"], True)
@@ -93,19 +94,19 @@ async def test_an_application_is_not_audited(api: Api) -> None:
     assert await api.rows("select action, target from audit_entries") == []
 
 
-async def test_what_a_bundle_manages_is_not_written_by_hand(api: Api) -> None:
+async def test_managed_objects_cannot_be_edited_by_hand(api: Api) -> None:
     await applied(api, bundle({"web": WEB, "nightly": PUSH}))
     path = f"/monitors/{(await monitors(api))['web']['id']}"
     for method, body in (("PATCH", {"name": "X"}), ("DELETE", None)):
         answer = await told(api, method, path, body, 409, who="project_admin")
         assert answer == {"error": "managed_by_file"}
-    # What its file no longer names is anyone's.
+    # An object that the bundle no longer names can be edited.
     await applied(api, bundle({"nightly": PUSH}))
     await told(api, "PATCH", path, {"name": "X"}, who="editor")
     await told(api, "DELETE", path, None, 204, who="editor")
 
 
-async def test_what_people_made_is_taken_over_and_said_so(api: Api) -> None:
+async def test_an_existing_object_is_adopted_and_the_plan_lists_it(api: Api) -> None:
     made = await api.new_monitor(slug="web", name="Old", type="http", target=WEB["target"])
     plan = await ask(api, "plan", bundle({"web": WEB}))
     assert plan["changes"][0]["fields"] == [
@@ -116,7 +117,7 @@ async def test_what_people_made_is_taken_over_and_said_so(api: Api) -> None:
     assert (await monitors(api))["web"]["id"] == str(made.uid)
 
 
-async def test_what_was_retired_is_not_taken_over_to_run(api: Api) -> None:
+async def test_a_retired_monitor_is_not_adopted_and_started(api: Api) -> None:
     made = await api.new_monitor(slug="web", type="http", target=WEB["target"])
     successor = {"service_id": str(await api.new_service())}
     await told(api, "PUT", f"/monitors/{made.uid}/successor", successor)
@@ -130,7 +131,7 @@ async def test_what_was_retired_is_not_taken_over_to_run(api: Api) -> None:
     assert "retired_at" in (await monitors(api))["web"]
 
 
-async def test_exported_and_applied_nothing_changes(api: Api) -> None:
+async def test_the_export_of_a_project_applies_without_changes(api: Api) -> None:
     await told(
         api,
         "POST",
@@ -168,7 +169,7 @@ async def test_exported_and_applied_nothing_changes(api: Api) -> None:
     plan = await ask(api, "plan", document)
     assert {one["action"] for one in plan["changes"]} == {"unchanged"}
     await ask(api, "apply", document)
-    # The credential that nobody wrote down is still there.
+    # The stored credential is kept, although the export omits it.
     (kept,) = await api.rows(
         "select config_ciphertext is not null from monitors where slug = 'api'"
     )
@@ -176,7 +177,7 @@ async def test_exported_and_applied_nothing_changes(api: Api) -> None:
     assert await export(api) == document
 
 
-async def test_all_or_nothing_and_the_entry_is_named(api: Api) -> None:
+async def test_an_invalid_entry_is_named_and_the_application_undone(api: Api) -> None:
     wrong = {**WEB, "target": "ftp://x"}
     answer = await ask(api, "apply", bundle({"web": WEB, "other": wrong}), 400)
     assert answer["error"].startswith("monitors.other.target: ")
@@ -216,9 +217,7 @@ async def test_all_or_nothing_and_the_entry_is_named(api: Api) -> None:
         ),
     ],
 )
-async def test_what_an_entry_refers_to_must_be_there(
-    api: Api, entries: dict[str, Any], said: str
-) -> None:
+async def test_a_reference_must_exist(api: Api, entries: dict[str, Any], said: str) -> None:
     assert await ask(api, "apply", bundle(entries), 400) == {"error": said}
     assert await ask(api, "plan", bundle(entries), 400) == {"error": said}
 
@@ -231,7 +230,7 @@ async def test_types_and_slugs_do_not_change(api: Api) -> None:
     assert answer["error"].startswith("monitors.web.slug: is web")
 
 
-async def test_what_refers_to_each_other_the_other_way_round_is_turned(api: Api) -> None:
+async def test_a_dependency_can_be_reversed(api: Api) -> None:
     one = bundle({"a": {**WEB, "depends_on": ["b"]}, "b": WEB})
     other = bundle({"a": WEB, "b": {**WEB, "depends_on": ["a"]}})
     await applied(api, one)
@@ -316,7 +315,7 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
     assert [one["slug"] for one in told_of["dependencies"]["depends_on"]] == ["net"]
     answer = await told(api, "PATCH", f"{shop}/alerting", {"owns_paging": False}, 409, who="editor")
     assert answer == {"error": "managed_by_file"}
-    # Everything of it changes at once.
+    # All settings of the service change in one application.
     changed = {
         **SHOP,
         "name": "The shop",
@@ -340,7 +339,7 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
     told_of = await told(api, "GET", shop, who="viewer")
     assert told_of["declaration"]["revision"] == 2
     assert [one["window"] for one in told_of["sla_targets"]] == ["30d"]
-    # And goes: it speaks for nobody, and is anyone's.
+    # The orphaned service owns no paging and can be edited.
     assert await applied(api, bundle(entries)) == {
         "web": "unchanged",
         "nightly": "unchanged",
@@ -381,9 +380,7 @@ async def test_a_service_is_exported_and_taken_over(api: Api) -> None:
         ({"name": " "}, "services.shop.name: must not be blank"),
     ],
 )
-async def test_what_is_wrong_with_a_service_is_named(
-    api: Api, service: dict[str, Any], said: str
-) -> None:
+async def test_an_error_of_a_service_is_named(api: Api, service: dict[str, Any], said: str) -> None:
     document = bundle({"web": WEB, "nightly": PUSH}, {"shop": service})
     answer = await ask(api, "apply", document, 400)
     assert answer["error"].startswith(said)
@@ -393,7 +390,7 @@ async def test_what_is_wrong_with_a_service_is_named(
 @pytest.mark.parametrize(
     "value", ["9" * 5_000, "1e999", "-0", '"\\ud83d"', "[" * 500 + "]" * 500, "1.5"]
 )
-async def test_whatever_a_value_is_it_is_answered(api: Api, value: str) -> None:
+async def test_any_value_gets_an_answer(api: Api, value: str) -> None:
     entry = f'{{"name":"Web","type":"http","target":"http://x/","config":{{"body":{value}}}}}'
     data = '{"format":1,"organization":"acme","project":"shop","monitors":{"web":' + entry + "}}"
     answer = await api.ask(
@@ -407,7 +404,7 @@ async def test_whatever_a_value_is_it_is_answered(api: Api, value: str) -> None:
     assert list(await answer.get_json()) == ["error"]
 
 
-async def test_a_plan_tells_all_that_an_orphan_no_longer_does(api: Api) -> None:
+async def test_a_plan_lists_all_settings_that_an_orphan_loses(api: Api) -> None:
     entries = {"web": WEB, "nightly": PUSH}
     await applied(api, bundle(entries, {"shop": SHOP}))
     gone = bundle({"nightly": PUSH})
@@ -440,8 +437,8 @@ async def test_a_plan_tells_all_that_an_orphan_no_longer_does(api: Api) -> None:
     assert rows == [(False, False)]
 
 
-async def test_what_is_new_is_told_by_what_it_says(api: Api) -> None:
-    """A plan of thousands stays within what a client takes."""
+async def test_a_new_entry_is_listed_with_its_given_settings(api: Api) -> None:
+    """A plan of thousands of entries stays small enough for a client."""
     plan = await ask(api, "plan", bundle({"nightly": PUSH}))
     names = [one["name"] for one in plan["changes"][0]["fields"]]
     assert "description" not in names

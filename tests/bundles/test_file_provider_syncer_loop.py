@@ -1,4 +1,4 @@
-"""File providers: what stands in a directory comes to be; what is wrong there changes nothing."""
+"""File providers apply the bundles of a directory. A file with an error changes no object."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -56,7 +56,7 @@ def provider(world: World, directory: Path, scope: str = "", process: UUID | Non
 
 
 async def monitors(world: World) -> dict[str, tuple[bool, bool]]:
-    """By slug: whether it is enabled, and whether it is an orphan."""
+    """The monitors by slug: (enabled, orphaned)."""
     rows = await world.rows(
         "select slug, enabled, orphaned_at is not null from monitors order by slug"
     )
@@ -93,7 +93,7 @@ async def test_a_file_is_applied_once_it_was_the_same_twice(world: World, tmp_pa
     assert told.last_success == world.now
 
 
-async def test_what_is_wrong_keeps_what_was_right(world: World, tmp_path: Path) -> None:
+async def test_an_invalid_file_keeps_the_applied_state(world: World, tmp_path: Path) -> None:
     look = provider(world, tmp_path)
     shop = tmp_path / "shop.yaml"
     shop.write_text(HEAD + "  web: {name: Web, type: htp}\n")
@@ -128,8 +128,8 @@ async def test_what_is_wrong_keeps_what_was_right(world: World, tmp_path: Path) 
     assert await look() == 1
 
 
-async def test_what_was_refused_is_tried_again_later(world: World, tmp_path: Path) -> None:
-    """What it lacked may have come meanwhile."""
+async def test_a_refused_file_is_tried_again(world: World, tmp_path: Path) -> None:
+    """The missing object can have been created since."""
     look = provider(world, tmp_path)
     (tmp_path / "shop.yaml").write_text(
         HEAD + "  web: {name: Web, type: http, target: 'http://x/', depends_on: [till]}\n"
@@ -168,7 +168,7 @@ async def test_a_file_that_goes_leaves_orphans_at_the_second_look(
     assert (await monitors(world))["web"] == (True, False)
 
 
-async def test_an_entry_goes_from_file_to_file_without_a_gap(world: World, tmp_path: Path) -> None:
+async def test_an_entry_moves_between_files_without_a_gap(world: World, tmp_path: Path) -> None:
     look = provider(world, tmp_path)
     one, other = tmp_path / "a.yaml", tmp_path / "b.yaml"
     one.write_text(HEAD + WEB + API)
@@ -183,7 +183,7 @@ async def test_an_entry_goes_from_file_to_file_without_a_gap(world: World, tmp_p
     assert await world.rows("select bundle_path from monitors where slug = 'web'") == [("b.yaml",)]
 
 
-async def test_two_files_that_name_the_same_are_told_apart(world: World, tmp_path: Path) -> None:
+async def test_two_files_with_the_same_entry_are_reported(world: World, tmp_path: Path) -> None:
     look = provider(world, tmp_path)
     for name in ("a.yaml", "b.yaml"):
         (tmp_path / name).write_text(HEAD + WEB)
@@ -194,7 +194,7 @@ async def test_two_files_that_name_the_same_are_told_apart(world: World, tmp_pat
     assert (row.status, row.last_error) == ("rejected", "names the monitor web, as a.yaml does")
 
 
-async def test_a_file_that_comes_to_name_what_another_does_is_told_of_both(
+async def test_a_file_that_adds_an_entry_of_another_file_is_refused(
     world: World, tmp_path: Path
 ) -> None:
     look = provider(world, tmp_path)
@@ -215,7 +215,7 @@ async def test_a_file_that_comes_to_name_what_another_does_is_told_of_both(
     assert await monitors(world) == {"web": (True, False), "api": (True, False)}
 
 
-async def test_what_one_project_names_keeps_nothing_in_another(
+async def test_an_error_in_one_project_does_not_affect_another(
     world: World, tmp_path: Path
 ) -> None:
     async with world.pool.transaction("found") as tx:
@@ -236,7 +236,7 @@ async def test_what_one_project_names_keeps_nothing_in_another(
     assert rows == [("mill", True), ("shop", False)]
 
 
-async def test_what_fails_for_a_reason_of_ours_fails_alone(
+async def test_an_internal_error_of_one_file_does_not_affect_the_others(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def faulty(
@@ -265,7 +265,7 @@ async def test_what_fails_for_a_reason_of_ours_fails_alone(
         (Refused("invalid", "monitors.api", "cannot be left"), "degraded", "cannot be left"),
     ],
 )
-async def test_a_file_that_cannot_be_left_keeps_no_other_back(
+async def test_a_removed_file_that_fails_does_not_block_the_others(
     world: World,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -292,20 +292,22 @@ async def test_a_file_that_cannot_be_left_keeps_no_other_back(
     (tmp_path / "b.yaml").unlink()
     (tmp_path / "a.yaml").write_text(HEAD + WEB.replace("Web", "Net"))
     await look()
-    assert await look() == 1, "the other is applied all the same"
+    assert await look() == 1, "the other file is not applied"
     row = await file(world, "b.yaml")
     assert row.status == status
     assert told in row.last_error
     assert (await monitors(world))["api"] == (True, False)
     faults.clear()
     await look()
-    assert (await monitors(world))["api"] == (True, False), "not tried again at once"
+    assert (await monitors(world))["api"] == (True, False), (
+        "the removed file was tried again too early"
+    )
     world.now = Instant(world.now + AGAIN_US)
     await look()
     assert (await monitors(world))["api"] == (False, True)
 
 
-async def test_what_is_the_same_is_read_once(
+async def test_an_unchanged_file_is_read_once(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = Mock(wraps=read_text)
@@ -339,7 +341,9 @@ async def test_a_file_that_names_another_project_leaves_the_first(
 
 
 @pytest.mark.parametrize("scope", ["acme/mill", "other/*"])
-async def test_a_provider_speaks_of_its_own_only(world: World, tmp_path: Path, scope: str) -> None:
+async def test_a_provider_reports_only_its_own_files(
+    world: World, tmp_path: Path, scope: str
+) -> None:
     look = provider(world, tmp_path, scope)
     (tmp_path / "shop.yaml").write_text(HEAD + WEB)
     await look()
@@ -349,7 +353,7 @@ async def test_a_provider_speaks_of_its_own_only(world: World, tmp_path: Path, s
     assert await monitors(world) == {}
 
 
-async def test_one_process_looks_at_a_directory(world: World, tmp_path: Path) -> None:
+async def test_one_process_syncs_a_directory(world: World, tmp_path: Path) -> None:
     first, second = provider(world, tmp_path), provider(world, tmp_path)
     (tmp_path / "shop.yaml").write_text(HEAD + WEB)
     await first()
@@ -381,7 +385,7 @@ async def test_bounds_of_a_directory(world: World, tmp_path: Path) -> None:
     assert "more than 100 bundles" in (await said(world)).last_error
 
 
-async def test_a_pipe_among_the_files_keeps_nobody_waiting(world: World, tmp_path: Path) -> None:
+async def test_a_named_pipe_among_the_files_does_not_block(world: World, tmp_path: Path) -> None:
     look = provider(world, tmp_path)
     (tmp_path / "a.yaml").write_text(HEAD + WEB)
     os.mkfifo(tmp_path / "pipe.yaml")
@@ -392,7 +396,7 @@ async def test_a_pipe_among_the_files_keeps_nobody_waiting(world: World, tmp_pat
 
 
 async def test_an_edit_and_an_application_wait_for_each_other(world: World, tmp_path: Path) -> None:
-    """Both change the same monitors over and over; neither is lost, and nobody is refused."""
+    """Both change the same monitors repeatedly; no change is lost and no transaction is refused."""
     looks = provider(world, tmp_path)
     shop = tmp_path / "shop.yaml"
     made = await world.monitor(slug="other")
@@ -421,7 +425,7 @@ async def test_an_edit_and_an_application_wait_for_each_other(world: World, tmp_
     assert rows == [("api", 60), ("other", 49), ("web", 59)]
 
 
-async def test_what_a_provider_managed_is_given_back(world: World, tmp_path: Path) -> None:
+async def test_released_objects_can_be_edited(world: World, tmp_path: Path) -> None:
     look = provider(world, tmp_path)
     (tmp_path / "shop.yaml").write_text(
         HEAD.replace("format: 1", "format: 2") + WEB + "services:\n  shop: {name: Shop}\n"
@@ -442,7 +446,7 @@ async def test_what_a_provider_managed_is_given_back(world: World, tmp_path: Pat
     assert await world.rows("select managed_by, bundle_uid from monitors") == [("", None)]
     assert await monitors(world) == {"web": (True, False)}
     assert await world.rows("select from bundle_files") == []
-    # Where it is watched all the same, it takes them over again as they are.
+    # A provider that still watches the directory adopts them again unchanged.
     await look()
     await look()
     assert await world.rows("select managed_by from monitors") == [("files",)]

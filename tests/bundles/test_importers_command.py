@@ -1,4 +1,5 @@
-"""What other tools know becomes a bundle that Leadline takes, and what is lost is said."""
+"""The importers convert the configuration of other tools to a valid bundle and report what is
+lost."""
 
 import json
 import sqlite3
@@ -341,7 +342,7 @@ def test_a_file_of_targets_and_an_unknown_module(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["kuma", "gatus", "healthchecks", "blackbox"])
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", "x: [", "\x00", '{"a": 1}', "[1]"])
-def test_what_is_of_another_tool_is_refused(tmp_path: Path, kind: str, text: str) -> None:
+def test_a_file_of_another_tool_is_refused(tmp_path: Path, kind: str, text: str) -> None:
     try:
         found = read(kind, tmp_path, text)
     except CannotImport as error:
@@ -361,7 +362,7 @@ KINDS = st.sampled_from(["http", "keyword", "port", "ping", "dns", "push", "post
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.dictionaries(KEYS, JSON), max_size=4), KINDS)
-def test_whatever_stands_there_what_is_kept_is_a_bundle(
+def test_the_imported_part_is_a_valid_bundle_for_any_input(
     tmp_path: Path, monitors: list[dict[str, Any]], kind: str
 ) -> None:
     for n, one in enumerate(monitors):
