@@ -1,4 +1,5 @@
-"""Who may do what: every combination, against the rules written down a second time."""
+"""The access rules: every combination of principal, action and scope, compared with an independent
+model."""
 
 import itertools
 from collections.abc import Iterator
@@ -130,7 +131,7 @@ def test_a_role_is_never_judged_without_a_scope() -> None:
         may(Principal(CredentialKind.JWT), Permission(Need.VIEWER))
 
 
-def test_a_stranger_learns_nothing_and_a_member_of_another_project_neither() -> None:
+def test_principals_of_another_organization_or_project_see_no_data() -> None:
     stranger = Principal(CredentialKind.SESSION, (Membership(OTHER_ORG, None, Role.ORG_ADMIN),))
     neighbour = Principal(
         CredentialKind.SESSION, (Membership(ORG, OTHER_PROJECT, Role.PROJECT_ADMIN),)

@@ -1,5 +1,4 @@
-"""How people sign in, set by global admins: what it governs from then on, and whom it locks out of
-what."""
+"""The sign-in policy of global admins: the rules that it sets, and the access that it removes."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -27,7 +26,7 @@ async def put(api: Api, status: int = 200, **body: Any) -> Any:
     return await told(api, "PUT", PATH, body, status, who="global_admin")
 
 
-async def test_what_is_set_is_told_and_can_be_given_back(api: Api) -> None:
+async def test_the_policy_is_returned_and_can_be_written_back(api: Api) -> None:
     found = await told(api, "GET", PATH, who="global_admin")
     assert found == {"configured": False, **AT_FIRST}
     whole: dict[str, Any] = {
@@ -75,7 +74,7 @@ async def test_it_governs_passwords_domains_and_how_long_a_session_is(
     await told(api, "POST", people, {"email": "a@X.test"}, 201, who="global_admin")
 
 
-async def test_who_owes_a_second_factor_reaches_where_it_is_set_up_and_nothing_else(
+async def test_a_user_without_the_required_second_factor_reaches_only_its_setup(
     api: Api, passwords: Passwords
 ) -> None:
     await api.new_user(MARA, await passwords.hash(PASSWORD))
@@ -88,7 +87,7 @@ async def test_who_owes_a_second_factor_reaches_where_it_is_set_up_and_nothing_e
     page = await (await api.ask(session, "GET", "/profile")).get_data(as_text=True)
     assert "This account needs two-factor authentication" in page
     assert (await api.ask(session, "GET", "/api/v1/me")).status_code == 200
-    # Tokens are nobody who could type a code.
+    # A token is exempt, because it cannot enter a code.
     assert (await api.ask("token", "GET", "/api/v1/me")).status_code == 200
     enrolled = await (await api.ask(session, "POST", "/api/v1/me/totp/enroll")).get_json()
     body = {"code": code(enrolled["secret"])}
@@ -111,7 +110,7 @@ async def test_of_admins_alone_it_is_asked_of_those_of_organizations_too(
     assert await error(await api.ask(session, "GET", "/api/v1/organizations")) == (403, "forbidden")
 
 
-async def test_what_nobody_could_set_up_is_asked_of_nobody(
+async def test_a_second_factor_that_cannot_be_stored_is_not_required(
     pool: Pool, passwords: Passwords
 ) -> None:
     async with open_api(pool, FROZEN_NOW, passwords, keyring=Keyring(None)) as api:

@@ -1,4 +1,5 @@
-"""How people may sign in: what is taken, whom a second factor is asked of, which addresses."""
+"""The sign-in policy: its validation, the users that need a second factor, and the allowed
+addresses."""
 
 import pytest
 from hypothesis import given
@@ -36,14 +37,16 @@ USUAL = AuthPolicy(min_password_len=10, session_ttl_seconds=604_800)
         ({"allowed_email_domains": ("a.b",) * (DOMAINS_MOST + 1)}, "allowed_email_domains"),
     ],
 )
-def test_what_cannot_be_is_named(given_: dict[str, object], field: str | None) -> None:
+def test_an_invalid_policy_is_refused_by_its_field(
+    given_: dict[str, object], field: str | None
+) -> None:
     values = {"min_password_len": 10, "session_ttl_seconds": 3_600, **given_}
     fault = policy_fault(AuthPolicy(**values))  # type: ignore[arg-type]
     assert (fault and fault[0]) == field
 
 
 @given(st.sampled_from(RequireTotp), st.booleans(), st.booleans(), st.booleans())
-def test_who_owes_a_second_factor(
+def test_the_policy_decides_which_users_need_a_second_factor(
     require: RequireTotp, is_admin: bool, has_password: bool, has_factor: bool
 ) -> None:
     owes = owes_second_factor(

@@ -1,4 +1,4 @@
-"""Which tokens are believed: each claim that is wrong alone makes one unbelievable."""
+"""The checks of token claims: one wrong claim is enough to refuse a token."""
 
 import math
 from typing import Any
@@ -85,12 +85,12 @@ def test_an_id_token_is_believed_only_whole(changed: dict[str, Any], why: str | 
     assert fault(claims) == why
 
 
-def test_a_nonce_that_nobody_gave_is_none() -> None:
+def test_an_empty_nonce_is_refused() -> None:
     claims = {**GOOD, "nonce": ""}
     assert id_token_fault(claims, issuer=ISSUER, client_id="leadline", nonce="", now=NOW) == "nonce"
 
 
-def test_an_id_token_opens_no_interface_and_the_audience_is_asked_only_where_it_is_set() -> None:
+def test_an_id_token_is_no_api_token_and_the_audience_is_checked_if_configured() -> None:
     access = {k: v for k, v in GOOD.items() if k not in ("nonce", "aud")}
     assert client_fault(GOOD) == "nonce"
     assert client_fault({**access, "nonce": None}) == "nonce"
@@ -107,7 +107,7 @@ def test_an_id_token_opens_no_interface_and_the_audience_is_asked_only_where_it_
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
     )
 )
-def test_whatever_claims_are_they_are_judged(claims: dict[str, Any]) -> None:
+def test_any_claims_are_judged(claims: dict[str, Any]) -> None:
     for judged in (fault(claims), client_fault(claims)):
         assert judged is None or judged.isidentifier()
 
@@ -125,7 +125,7 @@ def test_whatever_claims_are_they_are_judged(claims: dict[str, Any]) -> None:
         ({"email_verified": True}, "", False),
     ],
 )
-def test_an_address_is_verified_only_where_it_is_told_so(
+def test_an_address_is_verified_only_by_an_explicit_claim(
     claims: dict[str, Any], email: str, verified: bool
 ) -> None:
     found = person_of({"sub": "ada", **claims}, issuer=ISSUER)
@@ -137,7 +137,7 @@ def test_a_client_is_never_known_by_an_address() -> None:
     assert client_of(claims, issuer=ISSUER) == OidcPerson(issuer=ISSUER, subject="p", name="pipe")
 
 
-def test_who_is_named_is_an_admin_by_a_verified_address_only() -> None:
+def test_an_admin_needs_a_verified_address() -> None:
     boss = OidcPerson(issuer=ISSUER, subject="b", email="Boss@x.test", email_verified=True)
     liar = OidcPerson(issuer=ISSUER, subject="l", email="boss@x.test", email_verified=False)
     nobody = OidcPerson(issuer=ISSUER, subject="n")
@@ -188,7 +188,7 @@ def test_settings_that_cannot_be_are_named(changed: dict[str, Any], fields: list
     st.sampled_from([None, "", "new"]),
     st.sampled_from(["", "old"]),
 )
-def test_a_secret_goes_to_no_issuer_that_it_was_not_given_for(
+def test_a_secret_is_kept_only_for_its_own_issuer(
     issuer: str, client_id: str, secret: str | None, old: str
 ) -> None:
     before = OidcSettings(issuer="https://a.test", client_id="c", client_secret=old)

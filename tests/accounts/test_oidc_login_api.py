@@ -1,4 +1,5 @@
-"""Single sign-on with a real provider: who comes in, as whom, and who does not."""
+"""Single sign-on with a real OpenID provider: the accepted users, their accounts, and the
+refusals."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -48,7 +49,7 @@ class World:
         return await self.api.ask(headers or "nobody", "GET", path)
 
     async def begin(self, to: str = "/") -> tuple[str, str]:
-        """Where the browser goes, and its cookie."""
+        """The address that the browser is redirected to, and its cookie."""
         answer = await self.get(f"/auth/login?redirect={quote(to, safe='')}")
         assert answer.status_code == 302
         return answer.headers["Location"], answer.headers["Set-Cookie"].partition(";")[0]
@@ -121,7 +122,7 @@ async def world(dsn: str, passwords: Passwords, provider: Provider) -> AsyncIter
         yield made
 
 
-async def test_who_the_provider_vouches_for_comes_in_and_stays_the_same(world: World) -> None:
+async def test_a_user_of_the_provider_signs_in_to_the_same_account_again(world: World) -> None:
     answer = await world.enter("ada", "/projects/x?show=all")
     assert answer.headers["Location"] == "/projects/x?show=all"
     cookies = answer.headers.getlist("Set-Cookie")
@@ -143,8 +144,8 @@ async def test_who_the_provider_vouches_for_comes_in_and_stays_the_same(world: W
     assert shown["auth_type"] == "oidc"
 
 
-async def test_an_address_of_another_finds_nobody(world: World) -> None:
-    """Eve's provider says, verified, that she has the address of an account that is here."""
+async def test_the_verified_address_of_another_account_gives_no_access_to_it(world: World) -> None:
+    """Eve's provider sends the address of an existing account as verified."""
     mara = await world.api.new_user("mara@example.com", "hash")
     found = (await world.me(await world.session("eve")))["user"]
     assert found["id"] != str(mara)
@@ -169,7 +170,7 @@ async def test_admins_and_members_are_named_by_verified_addresses_only(world: Wo
     assert (await added.get_json())["user_id"] == boss["id"]
 
 
-async def test_who_tells_no_address_comes_in_without_one(world: World) -> None:
+async def test_a_user_without_an_address_can_sign_in(world: World) -> None:
     assert (await world.me(await world.session("nobody")))["user"]["email"] == ""
 
 
@@ -191,7 +192,7 @@ async def test_a_state_is_good_once_for_the_browser_that_began_and_not_for_long(
 
 
 async def test_a_code_of_another_flow_is_refused(world: World) -> None:
-    """Its verifier is another, so the provider itself says no."""
+    """The code belongs to another verifier, so the provider refuses it."""
     first, cookie = await world.begin()
     second, other = await world.begin()
     stolen = (await world.brought(first, "ada"))["code"]
@@ -200,7 +201,7 @@ async def test_a_code_of_another_flow_is_refused(world: World) -> None:
     assert cookie
 
 
-async def test_what_the_provider_refuses_or_another_answers_is_refused(world: World) -> None:
+async def test_an_error_of_the_provider_and_an_invalid_response_are_refused(world: World) -> None:
     for query in ({"error": "access_denied"}, {}, {"code": "made up"}):
         address, cookie = await world.begin()
         state = parse_qs(urlsplit(address).query)["state"][0]
@@ -213,7 +214,7 @@ async def test_what_the_provider_refuses_or_another_answers_is_refused(world: Wo
 
 
 @pytest.mark.parametrize("to", ["https://evil.test", "//evil.test", "/\\evil.test", "javascript:1"])
-async def test_nobody_is_led_to_another_site(world: World, to: str) -> None:
+async def test_a_sign_in_never_redirects_to_another_site(world: World, to: str) -> None:
     assert (await world.enter("ada", to)).headers["Location"] == "/"
 
 
@@ -246,7 +247,7 @@ async def test_a_local_account_gets_an_identity_from_its_own_session_only(world:
 
     address, flow = await ask_to_link(mine)
     query = await world.brought(address, "ada")
-    # Without the session, and with another's, it is nobody's.
+    # Without the session, or with the session of another user, the identity is not linked.
     assert await world.problem(await world.back(query, flow)) == "expired"
     address, flow = await ask_to_link(mine)
     query = await world.brought(address, "ada")
@@ -263,7 +264,7 @@ async def test_a_local_account_gets_an_identity_from_its_own_session_only(world:
     assert await world.problem(await world.back(query, f"{flow}; {others}")) == "identity_taken"
 
 
-async def test_six_browsers_at_once_make_one_account(world: World) -> None:
+async def test_six_concurrent_sign_ins_create_one_account(world: World) -> None:
     begun = [await world.begin() for _ in range(6)]
     queries = [await world.brought(address, "ada") for address, _ in begun]
     ids = []
@@ -279,7 +280,7 @@ async def test_six_browsers_at_once_make_one_account(world: World) -> None:
     assert len(set(ids)) == 1
 
 
-async def test_who_came_that_way_is_led_on_when_signing_out(world: World) -> None:
+async def test_a_sign_out_of_single_sign_on_leads_to_its_own_page(world: World) -> None:
     cookie = await world.session("ada")
     answer = await world.api.ask({"Cookie": cookie}, "POST", "/auth/logout")
     assert answer.headers["Location"] == "/signed-out"
@@ -290,7 +291,7 @@ async def test_who_came_that_way_is_led_on_when_signing_out(world: World) -> Non
     assert answer.headers["Location"] == "/"
 
 
-async def test_it_is_told_that_there_is_another_way_in(world: World) -> None:
+async def test_the_sign_in_page_offers_single_sign_on(world: World) -> None:
     config = await (await world.get("/auth/config")).get_json()
     assert (config["oidc"], config["local"]) == (True, True)
     page = await (await world.get("/sign-in?next=/monitors/x")).get_data(as_text=True)
@@ -315,18 +316,19 @@ async def test_a_client_sees_what_its_account_is_a_member_of_and_no_more(world: 
     added = await api.ask("global_admin", "POST", f"/api/v1/organizations/{org}/members", member)
     assert added.status_code == 201
     assert (await api.ask(bearer, "GET", project)).status_code == 200
-    # Even where its account is a global admin, the token is not; and it is no session.
+    # The token has no rights of a global admin and is no session, even if its account is a global
+    # admin.
     user = found["user"]["id"]
     made = {"is_global_admin": True}
     await api.ask("global_admin", "PATCH", f"/api/v1/admin/users/{user}", made)
     assert (await api.ask(bearer, "GET", "/api/v1/admin/users")).status_code == 403
     assert (await api.ask(bearer, "GET", "/api/v1/me/sessions")).status_code == 403
-    # Its time is over with its hour, whatever else is known of it.
+    # The token expires after its hour, although its claims are cached.
     world.clock.ahead = 700
     assert (await api.ask(bearer, "GET", "/api/v1/me")).status_code == 401
 
 
-async def test_a_token_of_the_sign_in_opens_nothing_and_others_are_none(world: World) -> None:
+async def test_an_id_token_and_a_forged_token_are_refused(world: World) -> None:
     token = await trio.to_thread.run_sync(world.provider.client_token)
     head, body, signature = token.split(".")
     for wrong in (
@@ -343,7 +345,7 @@ async def test_a_token_of_the_sign_in_opens_nothing_and_others_are_none(world: W
 
 
 @pytest.mark.parametrize(("audience", "status"), [("urn:leadline", 200), ("urn:other", 401)])
-async def test_only_tokens_meant_for_us_where_that_is_asked(
+async def test_a_token_needs_the_configured_audience(
     dsn: str, passwords: Passwords, provider: Provider, audience: str, status: int
 ) -> None:
     async with world_of(dsn, passwords, provider, jwt_audience=audience) as world:
@@ -399,7 +401,7 @@ async def test_concurrent_requests_with_a_new_key_are_all_accepted(
             assert statuses == [200] * 5
 
 
-async def test_a_provider_that_is_away_is_no_fault_of_a_token(
+async def test_an_absent_provider_is_an_internal_error_and_no_401(
     dsn: str, passwords: Passwords, provider: Provider
 ) -> None:
     token = await trio.to_thread.run_sync(provider.client_token)
@@ -410,7 +412,7 @@ async def test_a_provider_that_is_away_is_no_fault_of_a_token(
         assert (answer.status_code, await answer.get_json()) == (500, {"error": "internal_error"})
         login = await world.get("/auth/login")
         assert await world.problem(login) == "provider_unavailable"
-        # Who has another credential is not held up by it.
+        # Other credentials still work.
         assert (await world.api.ask("editor", "GET", "/api/v1/me")).status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""One's own account: who one is, one's password, one's sessions."""
+"""The account of the caller: profile, password and sessions."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ async def me(api: Api, who: str) -> Any:
     return await response.get_json()
 
 
-async def test_a_person_is_told_who_they_are_and_where(api: Api) -> None:
+async def test_a_user_reads_their_profile_and_memberships(api: Api) -> None:
     found = await me(api, "shopkeeper")
     assert found["user"] == {
         "id": str(api.users["shopkeeper"][1]),
@@ -47,7 +47,7 @@ async def test_a_person_is_told_who_they_are_and_where(api: Api) -> None:
     assert found["totp_enabled"] is False
 
 
-async def test_a_token_is_nobody_with_one_membership(api: Api) -> None:
+async def test_a_token_has_no_user_and_one_membership(api: Api) -> None:
     assert await me(api, "shop_token") == {
         "user": None,
         "memberships": [{"org_id": str(api.org), "project_id": str(api.project), "role": "editor"}],
@@ -71,7 +71,7 @@ async def test_a_new_password_ends_every_other_session_and_opens_the_account(api
     for password, status in ((OLD, 401), (NEW, 200)):
         login = {"username": "viewer@example.com", "password": password}
         assert (await api.ask("nobody", "POST", "/auth/local/login", login)).status_code == status
-    # It is told, and holds no password.
+    # The change is audited, without the password.
     told = await api.rows("select org, action, target from audit_entries")
     assert told == [(0, "user.password", f"user:{api.users['viewer'][1]}")]
 
@@ -100,14 +100,14 @@ async def test_a_password_that_may_not_be_changed_stays(
     assert await api.rows(sessions, id=api.users["viewer"][0]) == [(2,)]
 
 
-async def test_a_stolen_session_is_no_licence_to_guess(api: Api) -> None:
+async def test_password_guesses_from_a_session_are_limited(api: Api) -> None:
     await with_password(api)
     body = {"current_password": "wrong", "new_password": NEW}
     statuses = [(await api.ask("viewer", "POST", PASSWORD, body)).status_code for _ in range(11)]
     assert statuses == [400] * 10 + [429]
 
 
-async def test_ones_sessions_are_listed_and_ended_and_nobody_elses(api: Api) -> None:
+async def test_a_user_lists_and_ends_only_their_own_sessions(api: Api) -> None:
     mine, secret = await api.new_session("viewer")
     theirs, _ = await api.new_session("editor")
     listed = await (await api.ask("viewer", "GET", "/api/v1/me/sessions")).get_json()
@@ -124,7 +124,7 @@ async def test_ones_sessions_are_listed_and_ended_and_nobody_elses(api: Api) -> 
     assert await api.rows("select count(*) from sessions where uid = %(u)s", u=theirs) == [(1,)]
 
 
-async def test_whoever_is_asked_for_is_noted_to_have_been_there(api: Api) -> None:
+async def test_a_request_updates_the_last_activity(api: Api) -> None:
     async with api.pool.transaction("age") as tx:
         await tx.execute("update sessions set last_seen_at = at(%(past)s)", past=tx.now - 10**9)
     await me(api, "viewer")
@@ -135,7 +135,7 @@ async def test_whoever_is_asked_for_is_noted_to_have_been_there(api: Api) -> Non
     assert last_seen == last_active == api.context.clock()
 
 
-async def test_the_build_is_told(api: Api) -> None:
+async def test_the_version_is_returned(api: Api) -> None:
     found = await (await api.ask("gate_token", "GET", "/api/v1/version")).get_json()
     assert found["version"] == "0.3.8"
     assert found["python_version"].startswith("3.")

@@ -1,4 +1,4 @@
-"""How often a letter for a new password is tried, and how often one is written."""
+"""The limits of password reset mail: attempts to send one, and new mails for one account."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,15 +24,13 @@ def test_attempts_come_at_growing_intervals_and_end() -> None:
     assert waits == [5, 10, 20, 40, 80, 160, None, None]
 
 
-def test_all_attempts_together_take_less_than_a_letter_is_good_for() -> None:
+def test_all_attempts_take_less_time_than_the_token_is_valid() -> None:
     assert sum(5 << n for n in range(ATTEMPTS_MOST - 1)) * SECOND < TTL_US == 30 * MINUTE
     assert TTL_WORDS == "30 minutes"
 
 
 @given(st.integers(1, ATTEMPTS_MOST), st.none() | st.integers(0, 10 * MINUTE))
-def test_only_a_new_request_is_passed_over_and_only_soon_after_a_letter(
-    attempts: int, ago: int | None
-) -> None:
+def test_only_a_new_request_soon_after_a_mail_is_skipped(attempts: int, ago: int | None) -> None:
     written_at = None if ago is None else Instant(NOW - ago)
     expected = attempts == 1 and ago is not None and ago < LETTER_EVERY_US
     assert is_passed_over(attempts, written_at, NOW) == expected

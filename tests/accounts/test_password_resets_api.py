@@ -1,4 +1,4 @@
-"""Who asked for a new password is written to, by a real mail server, where there is an account."""
+"""A password reset sends mail through a real mail server, if the account exists."""
 
 import re
 from collections.abc import AsyncIterator
@@ -101,7 +101,7 @@ async def world(dsn: str, passwords: Passwords) -> AsyncIterator[World]:
         yield made
 
 
-async def test_the_letter_leads_to_a_new_password_and_every_session_ends(world: World) -> None:
+async def test_the_mail_leads_to_a_new_password_and_every_session_ends(world: World) -> None:
     api = world.api
     cookie = {"Cookie": f"leadline_session={secret_of(await log_in(api, MARA, PASSWORD))}"}
     token = await world.token("mara@example.COM")
@@ -117,13 +117,13 @@ async def test_the_letter_leads_to_a_new_password_and_every_session_ends(world: 
     assert entry == ("Someone", "user.reset_by_mail")
 
 
-async def test_the_answer_is_the_same_for_every_address_and_a_stranger_gets_none(
+async def test_the_answer_is_equal_for_every_address_and_unknown_ones_get_no_mail(
     world: World,
 ) -> None:
     known = await world.request(MARA)
     assert await world.request("nobody@example.com") == known
     assert known[:2] == (200, b'{"ok":true}')
-    # Before anybody looks, both stand there alike.
+    # Before the mailer runs, both requests are stored alike.
     assert len(await world.api.rows("select from reset_requests")) == 2
     assert [letter["To"] for letter in await world.letters()] == [MARA]
     assert await world.api.rows("select from reset_requests") == []
@@ -154,7 +154,9 @@ async def test_a_token_is_good_for_thirty_minutes(world: World) -> None:
     assert (await world.confirm(token))[0] == 204
 
 
-async def test_a_newer_letter_ends_the_older_and_one_a_minute_is_written(world: World) -> None:
+async def test_a_newer_mail_invalidates_the_older_one_and_one_is_sent_per_minute(
+    world: World,
+) -> None:
     first = await world.token()
     assert (await world.request(MARA))[0] == 200
     assert len(await world.letters()) == 1
@@ -164,20 +166,20 @@ async def test_a_newer_letter_ends_the_older_and_one_a_minute_is_written(world: 
     assert (await world.confirm(second))[0] == 204
 
 
-async def test_a_password_that_cannot_be_taken_spends_nothing(world: World) -> None:
+async def test_a_refused_password_does_not_use_the_token(world: World) -> None:
     token = await world.token()
     refused = await world.confirm(token, "short")
     assert refused == (400, {"error": "new_password: must be at least 10 characters"})
     assert (await world.confirm(token))[0] == 204
 
 
-async def test_what_is_no_token_is_refused_before_anything_is_hashed(world: World) -> None:
+async def test_an_invalid_token_is_refused_before_a_password_is_hashed(world: World) -> None:
     other = token_from(TokenKind.RESET, b"\7" * RANDOM_BYTES)
     for token in ("", "leadline_reset_", other, other.replace("reset", "push")):
         assert (await world.confirm(token))[0] == 400
 
 
-async def test_a_password_given_otherwise_ends_the_letter(world: World) -> None:
+async def test_a_password_change_invalidates_the_mail(world: World) -> None:
     token = await world.token()
     secret = secret_of(await log_in(world.api, MARA, PASSWORD))
     cookie = {"Cookie": f"leadline_session={secret}"}
@@ -186,7 +188,7 @@ async def test_a_password_given_otherwise_ends_the_letter(world: World) -> None:
     assert (await world.confirm(token, "a third password"))[0] == 400
 
 
-async def test_a_server_that_takes_nothing_is_tried_again_and_given_up(world: World) -> None:
+async def test_a_refusing_mail_server_is_tried_again_with_a_limit(world: World) -> None:
     await world.api.new_user("later@example.com", None)
     assert (await world.request("later@example.com"))[0] == 200
     for attempt in range(1, ATTEMPTS_MOST + 1):
@@ -197,7 +199,7 @@ async def test_a_server_that_takes_nothing_is_tried_again_and_given_up(world: Wo
         assert world.server.box.letters == []
 
 
-async def test_a_first_password_may_be_set_by_who_was_given_none(world: World) -> None:
+async def test_an_account_without_a_password_can_set_one(world: World) -> None:
     await world.api.new_user("new@example.com", None)
     token = await world.token("new@example.com")
     assert (await world.confirm(token))[0] == 204
@@ -215,7 +217,7 @@ async def test_tries_are_those_of_signing_in(dsn: str, passwords: Passwords) -> 
 
 
 @pytest.mark.parametrize("lacks", ["address", "accounts"])
-async def test_it_is_offered_only_where_it_can_be_kept(
+async def test_a_reset_is_offered_only_if_it_can_work(
     dsn: str, passwords: Passwords, lacks: str
 ) -> None:
     options = {"public_base_url": ""} if lacks == "address" else {"local_enabled": False}
@@ -227,7 +229,7 @@ async def test_it_is_offered_only_where_it_can_be_kept(
         assert (status, expected in body) == ({"address": 503, "accounts": 404}[lacks], True)
 
 
-async def test_a_server_that_is_set_while_we_run_holds_from_the_next_letter_on(
+async def test_a_mail_server_set_at_run_time_is_used_for_the_next_mail(
     world: World,
 ) -> None:
     with serving_mail(Box()) as other:

@@ -17,7 +17,7 @@ def passwords() -> Passwords:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a priority is a process's")
-async def test_whoever_hashes_gives_way_and_nobody_else(passwords: Passwords) -> None:
+async def test_only_the_hashing_thread_has_a_lower_priority(passwords: Passwords) -> None:
     def priority() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
@@ -27,7 +27,7 @@ async def test_whoever_hashes_gives_way_and_nobody_else(passwords: Passwords) ->
     assert priority() == usual
 
 
-async def test_what_was_hashed_matches_and_nothing_else_does(passwords: Passwords) -> None:
+async def test_a_hash_matches_only_its_own_password(passwords: Passwords) -> None:
     stored = await passwords.hash("six blind mice")
     # OWASP's first choice for argon2id.
     assert stored.startswith("$argon2id$v=19$m=47104,t=1,p=1$")

@@ -51,7 +51,7 @@ async def test_a_member_comes_changes_and_goes(api: Api) -> None:
     assert "anna@example.com" not in await seen(api, path)
 
 
-async def test_what_is_refused_is_said_in_words(api: Api) -> None:
+async def test_a_refusal_is_shown_as_text(api: Api) -> None:
     path = f"/organizations/{api.org}/people"
     for form, said in (
         (
@@ -73,7 +73,7 @@ async def test_what_is_refused_is_said_in_words(api: Api) -> None:
 
 
 async def test_the_last_admin_stays(api: Api) -> None:
-    """Of another organization, where there is one."""
+    """An organization with an admin of its own."""
     org = str(api.orgs["other"][1])
     path = f"/organizations/{org}/people"
     await told(
@@ -111,7 +111,7 @@ async def test_a_token_is_shown_once_and_revoked(api: Api) -> None:
     assert 'scope="row">ci<' not in await seen(api, path)
 
 
-async def test_writes_are_told_newest_first(api: Api) -> None:
+async def test_the_audit_lists_writes_newest_first(api: Api) -> None:
     people, path = f"/organizations/{api.org}/people", f"/organizations/{api.org}/audit"
     await send(api, people, act="token", name="ci", role="viewer")
     page = await seen(api, path)
@@ -147,6 +147,6 @@ async def test_accounts_are_made_found_promoted_and_removed(api: Api) -> None:
         assert said in page
     assert (await send(api, path, "global_admin", act="delete", uid=uid))[0] == 303
     assert "0 users found" in await seen(api, f"{path}?q=bea", "global_admin")
-    # One's own account is no button's business.
+    # The caller's own account has no buttons.
     page = await seen(api, path, "global_admin")
     assert ">you</td>" in page

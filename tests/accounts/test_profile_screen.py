@@ -1,4 +1,4 @@
-"""One's own account in the console: what is shown once, what is refused at its field."""
+"""The profile screen: secrets that are displayed once, and refusals at their fields."""
 
 import html
 import re
@@ -33,7 +33,7 @@ async def shown(api: Api, session: dict[str, str]) -> str:
     return str(await answer.get_data(as_text=True))
 
 
-async def test_a_second_factor_is_set_up_asked_for_and_given_up(
+async def test_a_second_factor_is_set_up_required_and_disabled(
     api: Api, passwords: Passwords
 ) -> None:
     await api.new_user(MARA, await passwords.hash(PASSWORD))

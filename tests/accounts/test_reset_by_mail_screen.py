@@ -1,4 +1,5 @@
-"""A new password by mail, as a person goes there by pages, which tell nothing of addresses."""
+"""The screens of a password reset by mail, which do not reveal whether an address has an
+account."""
 
 from collections.abc import AsyncIterator
 from urllib.parse import urlencode
@@ -71,7 +72,7 @@ async def test_no_other_site_may_send_the_forms(world: World) -> None:
     assert await world.letters() == []
 
 
-async def test_what_is_no_address_is_said_and_asked_again(world: World) -> None:
+async def test_an_invalid_address_is_refused_at_its_field(world: World) -> None:
     answer = await post(world, "/reset", email="nobody")
     assert answer.status_code == 400
     assert (
@@ -80,14 +81,16 @@ async def test_what_is_no_address_is_said_and_asked_again(world: World) -> None:
     )
 
 
-async def test_without_mail_it_is_neither_offered_nor_there(dsn: str, passwords: Passwords) -> None:
+async def test_a_reset_without_mail_is_neither_offered_nor_routed(
+    dsn: str, passwords: Passwords
+) -> None:
     async with world_of(dsn, passwords, public_base_url="") as world:
         assert 'href="/reset"' not in (await read(world, "/sign-in"))[1]
         assert (await read(world, "/reset"))[0] == 404
         assert (await read(world, "/reset/x"))[0] == 404
 
 
-async def test_too_many_tries_are_told_how_long_to_wait(dsn: str, passwords: Passwords) -> None:
+async def test_too_many_requests_get_a_wait_time(dsn: str, passwords: Passwords) -> None:
     async with world_of(dsn, passwords, login_rate_limit_per_minute=1) as world:
         await send(world, "/reset", email=MARA)
         answer = await post(world, "/reset", email=MARA)

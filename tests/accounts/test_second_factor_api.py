@@ -1,4 +1,4 @@
-"""The second factor over HTTP: enrolled, enabled, asked for at sign-in, given up."""
+"""The second factor in the API: enrolled, enabled, required at sign-in and disabled."""
 
 import base64
 from typing import Any
@@ -49,12 +49,12 @@ async def enabled(api: Api, passwords: Passwords) -> tuple[dict[str, str], str, 
     return session, enrolled["secret"], codes
 
 
-async def test_who_knows_the_password_needs_the_code_too(api: Api, passwords: Passwords) -> None:
+async def test_a_sign_in_needs_the_password_and_the_code(api: Api, passwords: Passwords) -> None:
     session, secret, codes = await enabled(api, passwords)
     me = await (await api.ask(session, "GET", "/api/v1/me")).get_json()
     assert me["totp_enabled"] is True
     assert await error(await log_in(api)) == (401, "totp_required")
-    # Who does not know the password learns nothing of a second factor.
+    # A caller without the password does not learn whether a second factor exists.
     assert await error(await log_in(api, password="wrong")) == (401, "unauthorized")
     assert await error(await log_in(api, "000000")) == (401, "unauthorized")
     await cookie_of(api, code(secret))
@@ -63,7 +63,7 @@ async def test_who_knows_the_password_needs_the_code_too(api: Api, passwords: Pa
     assert await error(await log_in(api, codes[0])) == (401, "unauthorized")
 
 
-async def test_what_is_enabled_is_not_enrolled_anew_and_given_up_by_the_password(
+async def test_an_enabled_factor_is_not_enrolled_again_and_disabled_with_the_password(
     api: Api, passwords: Passwords
 ) -> None:
     session, _, _ = await enabled(api, passwords)
@@ -77,7 +77,9 @@ async def test_what_is_enabled_is_not_enrolled_anew_and_given_up_by_the_password
     await cookie_of(api)
 
 
-async def test_a_wrong_first_code_enables_nothing(api: Api, passwords: Passwords) -> None:
+async def test_a_wrong_first_code_does_not_enable_the_factor(
+    api: Api, passwords: Passwords
+) -> None:
     await api.new_user(MARA, await passwords.hash(PASSWORD))
     session = await cookie_of(api)
     path = "/api/v1/me/totp/enable"
@@ -99,7 +101,7 @@ async def test_the_secret_is_sealed_and_codes_are_hashed(api: Api, passwords: Pa
     assert not any(each in text for each in codes)
 
 
-async def test_without_a_key_nothing_is_kept(pool: Pool, passwords: Passwords) -> None:
+async def test_a_second_factor_needs_an_encryption_key(pool: Pool, passwords: Passwords) -> None:
     async with open_api(pool, FROZEN_NOW, passwords, keyring=Keyring(None)) as api:
         await api.new_user(MARA, await passwords.hash(PASSWORD))
         session = await cookie_of(api)

@@ -1,4 +1,5 @@
-"""Second factors over time, held against the sentence that says what passes; and given twice."""
+"""Second factors over time, compared with a model of the specification, and with concurrent
+codes."""
 
 import random
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ async def enrolled(world: World) -> Person:
     return made
 
 
-async def test_nothing_is_asked_before_it_is_enabled(world: World) -> None:
+async def test_no_code_is_required_before_the_factor_is_enabled(world: World) -> None:
     made = await person(world)
     assert await made.give(None) is TotpOutcome.PASSED
     await made.enrol()
@@ -85,13 +86,13 @@ async def test_nothing_is_asked_before_it_is_enabled(world: World) -> None:
         await made.enable(code_of(first, step_at(world.now)))
     await made.enable(made.code())
     assert await made.give(None) is TotpOutcome.REQUIRED
-    # What enabled it was taken by that.
+    # The code that enabled the factor is used.
     assert await made.give(made.code()) is TotpOutcome.REFUSED
     with pytest.raises(Refused, match="totp_enabled"):
         await made.enrol()
 
 
-async def test_what_is_given_up_is_asked_no_more_and_its_codes_are_gone(world: World) -> None:
+async def test_a_disabled_factor_is_not_required_and_its_codes_are_deleted(world: World) -> None:
     made = await enrolled(world)
     async with world.pool.transaction("disable") as tx:
         await second_factor.disable(tx, made.principal, made.row)
@@ -102,14 +103,14 @@ async def test_what_is_given_up_is_asked_no_more_and_its_codes_are_gone(world: W
     assert actions == [("user.totp_enable",), ("user.totp_disable",)]
 
 
-async def test_who_changed_the_password_meanwhile_gives_nothing_up(world: World) -> None:
+async def test_a_password_change_prevents_the_disabling_with_the_old_password(world: World) -> None:
     made = await enrolled(world)
     async with world.pool.transaction("password") as tx:
         await users.set_password(tx, made.row.id, "another")
     with pytest.raises(Refused, match="revision_conflict"):
         async with world.pool.transaction("disable") as tx:
             await second_factor.disable(tx, made.principal, made.row)
-    # And who knew the old one does not come in by a code.
+    # A caller who knows the old password cannot sign in with a code.
     assert await made.give(made.code()) is TotpOutcome.REFUSED
 
 
@@ -123,7 +124,7 @@ async def test_the_machine_s_owner_removes_it(world: World) -> None:
             await second_factor.remove_factor(tx, world.editor, "nobody@example.com")
 
 
-async def test_a_lost_key_is_told_and_lets_nobody_in(world: World) -> None:
+async def test_a_lost_key_is_reported_and_no_sign_in_succeeds(world: World) -> None:
     made = await enrolled(world)
     with pytest.raises(Refused, match="encryption_key_missing"):
         await made.give(made.code(), Keyring(b"x" * 32))
@@ -131,7 +132,7 @@ async def test_a_lost_key_is_told_and_lets_nobody_in(world: World) -> None:
 
 
 @pytest.mark.parametrize("recovers", [False, True])
-async def test_of_many_who_give_the_same_code_at_once_one_comes_in(
+async def test_one_of_many_concurrent_sign_ins_with_one_code_succeeds(
     world: World, recovers: bool
 ) -> None:
     made = await enrolled(world)
@@ -147,7 +148,7 @@ async def test_of_many_who_give_the_same_code_at_once_one_comes_in(
     assert sorted(found) == [TotpOutcome.PASSED, *[TotpOutcome.REFUSED] * 5]
 
 
-async def test_wrong_ones_at_once_are_all_counted(world: World) -> None:
+async def test_concurrent_wrong_codes_are_all_counted(world: World) -> None:
     made = await enrolled(world)
     async with trio.open_nursery() as nursery:
         for _ in range(WRONG_MOST):
@@ -159,9 +160,9 @@ async def test_wrong_ones_at_once_are_all_counted(world: World) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_what_passes_is_what_the_sentence_says(world: World, seed: int) -> None:
-    """A code works once, one step aside at most; ten wrong ones in fifteen minutes close it for
-    fifteen; a recovery code works once, and not while it is closed."""
+async def test_the_accepted_codes_equal_those_of_the_model(world: World, seed: int) -> None:
+    """A code works once and at most one step early or late. Ten wrong codes in 15 minutes lock the
+    factor for 15 minutes. A recovery code works once, and not during a lock."""
     chance = random.Random(seed)
     made = await enrolled(world)
     taken = step_at(world.now) - 1

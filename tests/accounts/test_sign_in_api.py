@@ -1,4 +1,4 @@
-"""Signing in and out: what the cookie is, who is let in, how often one may try."""
+"""Sign-in and sign-out: the cookie, the accepted credentials, and the rate limit."""
 
 from dataclasses import replace
 from ipaddress import ip_network
@@ -22,7 +22,7 @@ _STORED = "select token_hash, expires_at from sessions"
 
 @pytest.fixture
 async def ann(api: Api) -> str:
-    """Somebody with a password; their address."""
+    """Creates a user with a password and returns their address."""
     await api.new_user(EMAIL, await api.context.passwords.hash(PASSWORD))
     return EMAIL
 
@@ -67,7 +67,7 @@ async def test_the_cookie_is_kept_from_scripts_and_other_sites(api: Api, ann: st
     assert "Max-Age=300;" in header
 
 
-async def test_the_database_holds_no_cookie_only_its_digest(api: Api, ann: str) -> None:
+async def test_the_database_contains_only_the_digest_of_the_cookie(api: Api, ann: str) -> None:
     secret = secret_of(await log_in(api, ann))
     assert len(secret) >= 43
     stored = {bytes(row[0]): row[1] for row in await api.rows(_STORED)}
@@ -87,7 +87,7 @@ async def test_the_database_holds_no_cookie_only_its_digest(api: Api, ann: str) 
         ("", PASSWORD),
     ],
 )
-async def test_what_does_not_match_is_one_and_the_same_401(
+async def test_every_wrong_credential_gets_the_same_401(
     api: Api, ann: str, username: str, password: str
 ) -> None:
     response = await log_in(api, username, password)
@@ -120,12 +120,12 @@ async def test_signing_out_ends_the_session_and_clears_the_cookie(api: Api, ann:
     assert response.headers["Location"] == "/"
     assert response.headers["Set-Cookie"].startswith(f"{COOKIE}=; Path=/; Max-Age=0;")
     assert (await api.ask(cookie, "GET", "/api/v1/me")).status_code == 401
-    # Once more, and without any: there is nothing to end.
+    # Sign-out again and without a cookie: both are accepted without an effect.
     assert (await api.ask(cookie, "POST", "/auth/logout")).status_code == 302
     assert (await api.ask("nobody", "POST", "/auth/logout")).status_code == 302
 
 
-async def test_no_other_site_signs_anybody_out(api: Api) -> None:
+async def test_a_request_of_another_site_cannot_sign_a_user_out(api: Api) -> None:
     foreign = {"Sec-Fetch-Site": "cross-site"}
     response = await api.ask("viewer", "POST", "/auth/logout", headers=foreign)
     assert response.status_code == 403
@@ -146,14 +146,14 @@ async def test_no_other_site_signs_anybody_out(api: Api) -> None:
         ({"Origin": "null"}, 403),
     ],
 )
-async def test_a_write_by_cookie_comes_from_our_own_pages(
+async def test_a_write_with_a_cookie_needs_the_origin_of_the_console(
     api: Api, headers: dict[str, str], status: int
 ) -> None:
     path = f"/api/v1/organizations/{api.org}"
     body = {"name": "Acme"}
     response = await api.ask("org_admin", "PATCH", path, body, headers=headers)
     assert response.status_code == status
-    # A token is no cookie: no other site can make a browser send it.
+    # A token is accepted from any origin, because another site cannot make a browser send it.
     assert (await api.ask("token", "PATCH", path, body, headers=headers)).status_code == 200
 
 
@@ -163,14 +163,12 @@ async def test_an_invalid_cookie_is_passed_over_and_the_next_credential_tried(ap
 
 
 @pytest.mark.parametrize("text", ["leadline_", "leadline_x", "leadline_agent_" + "A" * 43, "a.b.c"])
-async def test_what_is_no_token_of_ours_is_a_401(api: Api, text: str) -> None:
+async def test_an_invalid_token_is_a_401(api: Api, text: str) -> None:
     bearer = {"Authorization": f"Bearer {text}"}
     assert (await api.ask(bearer, "GET", "/api/v1/me")).status_code == 401
 
 
-async def test_a_client_may_try_so_often_a_minute_and_is_told_when_again(
-    api: Api, ann: str
-) -> None:
+async def test_sign_ins_of_a_client_are_limited_per_minute(api: Api, ann: str) -> None:
     api = configured(api, login_rate_limit_per_minute=3)
     for _ in range(3):
         assert (await log_in(api, ann, "wrong")).status_code == 401
@@ -181,7 +179,7 @@ async def test_a_client_may_try_so_often_a_minute_and_is_told_when_again(
         assert 1 <= int(response.headers["Retry-After"]) <= 20
 
 
-async def test_a_body_that_is_none_costs_no_try(api: Api, ann: str) -> None:
+async def test_an_invalid_body_does_not_count_as_a_sign_in(api: Api, ann: str) -> None:
     api = configured(api, login_rate_limit_per_minute=1)
     for _ in range(3):
         assert (await api.ask("nobody", "POST", LOGIN, {"username": 1})).status_code == 400
@@ -206,21 +204,21 @@ async def test_tries_are_counted_by_client_and_not_by_proxy(api: Api, ann: str) 
     assert await status("192.0.2.1") == 200
     assert await status("192.0.2.1") == 429
     assert await status("192.0.2.2") == 200
-    # What a client itself claims before our proxy's word is not believed.
+    # Addresses that the client adds before the entry of the proxy are ignored.
     assert await status("192.0.2.9, 192.0.2.1") == 429
     assert await status("2001:db8:1:2::1") == 200
     assert await status("2001:db8:1:2:ffff::2") == 429
     assert await status("2001:db8:1:3::1") == 200
 
 
-async def test_where_passwords_are_not_used_there_is_no_such_sign_in(api: Api, ann: str) -> None:
+async def test_disabled_passwords_have_no_sign_in_route(api: Api, ann: str) -> None:
     api = configured(api, local_enabled=False)
     assert (await log_in(api, ann)).status_code == 404
     config = await (await api.ask("nobody", "GET", "/auth/config")).get_json()
     assert config == {"local": False, "oidc": False, "password_reset": False}
 
 
-async def test_a_password_that_changed_while_it_was_checked_opens_nothing(
+async def test_a_password_changed_during_its_check_gives_no_session(
     api: Api, ann: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passwords = api.context.passwords

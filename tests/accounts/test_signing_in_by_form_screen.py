@@ -31,7 +31,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("asked", ELSEWHERE)
-def test_what_could_lead_elsewhere_leads_to_the_root(asked: str) -> None:
+def test_an_address_of_another_site_is_replaced_by_the_root(asked: str) -> None:
     assert local_path(asked) == "/"
 
 
@@ -62,7 +62,7 @@ async def somebody(api: Api, passwords: Passwords) -> None:
     await api.new_user("mara@example.com", await passwords.hash(PASSWORD))
 
 
-async def test_a_right_password_begins_a_session_and_goes_on(
+async def test_a_right_password_creates_a_session_and_redirects(
     api: Api, passwords: Passwords
 ) -> None:
     await somebody(api, passwords)
@@ -86,7 +86,7 @@ async def test_a_right_password_begins_a_session_and_goes_on(
         ("", ""),
     ],
 )
-async def test_a_wrong_one_is_told_at_the_field_and_the_address_is_kept(
+async def test_a_wrong_password_is_shown_at_its_field_with_the_address(
     api: Api, passwords: Passwords, email: str, password: str
 ) -> None:
     await somebody(api, passwords)
@@ -100,7 +100,7 @@ async def test_a_wrong_one_is_told_at_the_field_and_the_address_is_kept(
     assert "Set-Cookie" not in answer.headers
 
 
-async def test_tries_are_counted_together_with_those_of_the_api(
+async def test_sign_ins_count_together_with_those_of_the_api(
     api: Api, passwords: Passwords
 ) -> None:
     await somebody(api, passwords)
@@ -115,7 +115,7 @@ async def test_tries_are_counted_together_with_those_of_the_api(
     assert "Try again in" in await answer.get_data(as_text=True)
 
 
-async def test_another_site_cannot_sign_anybody_in(api: Api, passwords: Passwords) -> None:
+async def test_another_site_cannot_sign_a_user_in(api: Api, passwords: Passwords) -> None:
     await somebody(api, passwords)
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://elsewhere.test"}):
         answer = await sign_in(api, "mara@example.com", PASSWORD, **headers)
@@ -123,7 +123,7 @@ async def test_another_site_cannot_sign_anybody_in(api: Api, passwords: Password
         assert "Set-Cookie" not in answer.headers
 
 
-async def test_a_form_that_is_none_is_refused_with_a_page(api: Api) -> None:
+async def test_an_invalid_form_is_refused_with_a_page(api: Api) -> None:
     for data, headers, status in [
         (b"{}", {"Content-Type": "application/json"}, 415),
         (b"email=%FF", FORM, 400),
@@ -136,7 +136,7 @@ async def test_a_form_that_is_none_is_refused_with_a_page(api: Api) -> None:
         assert (await answer.get_data(as_text=True)).startswith("<!doctype html>")
 
 
-async def test_static_files_are_kept_for_good_under_their_version_and_no_other(api: Api) -> None:
+async def test_static_files_are_cached_permanently_under_their_version_only(api: Api) -> None:
     page = await (await api.ask("nobody", "GET", "/sign-in")).get_data(as_text=True)
     url = page.partition('stylesheet" href="')[2].partition('"')[0]
     answer = await api.ask("nobody", "GET", url)

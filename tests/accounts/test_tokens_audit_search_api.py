@@ -41,7 +41,7 @@ async def test_the_secret_of_a_token_is_shown_once_and_kept_nowhere(api: Api) ->
     assert digest(token) in [bytes(row[1]) for row in stored]
 
 
-async def test_a_token_may_what_its_role_says_until_it_is_revoked(api: Api) -> None:
+async def test_a_token_has_the_rights_of_its_role_until_its_revocation(api: Api) -> None:
     made = await (await make_token(api, project_id=str(api.project))).get_json()
     bearer = {"Authorization": f"Bearer {made['token']}"}
     assert (await api.ask(bearer, "GET", f"/api/v1/projects/{api.project}")).status_code == 200
@@ -87,11 +87,11 @@ async def test_actions_are_kept_as_they_were_given(api: Api, actions: Any) -> No
     assert (await response.get_json())["api_token"]["actions"] == actions
 
 
-async def test_no_token_makes_a_token_whatever_its_role(api: Api) -> None:
+async def test_a_token_cannot_create_a_token_with_any_role(api: Api) -> None:
     assert (await make_token(api, "token")).status_code == 403
 
 
-async def test_one_row_a_write_tells_who_did_what_without_bodies(api: Api) -> None:
+async def test_each_write_has_one_audit_row_with_its_actor_and_without_the_body(api: Api) -> None:
     org = f"/api/v1/organizations/{api.org}"
     await api.ask("org_admin", "PATCH", org, {"name": "Secret name"})
     project = await api.ask("token", "POST", f"{org}/projects", {"slug": "third", "name": "Third"})
@@ -108,7 +108,7 @@ async def test_one_row_a_write_tells_who_did_what_without_bodies(api: Api) -> No
     assert entries[2]["actor_user_id"] == str(api.users["org_admin"][1])
     assert entries[2]["actor_email"] == "org_admin@example.com"
     assert "Secret" not in str(entries)
-    # What belongs to an organization is not in the installation's log, and the reverse.
+    # Entries of an organization are not in the log of the installation, and the reverse.
     body = {"email": "new@example.com"}
     assert (await api.ask("global_admin", "POST", "/api/v1/admin/users", body)).status_code == 201
     instance = await (await api.ask("global_admin", "GET", "/api/v1/admin/audit")).get_json()
@@ -174,7 +174,7 @@ async def test_only_what_one_sees_is_found(api: Api) -> None:
     assert ("project", "acme shop", "Acme") in await find(api, "viewer", "SHOP")
 
 
-async def test_what_is_searched_for_is_text_and_no_pattern(api: Api) -> None:
+async def test_a_search_text_is_not_a_pattern(api: Api) -> None:
     await api.new_monitor(name="100% sure_thing")
     assert len(await find(api, "viewer", "0% s")) == 1
     for pattern in ("%%", "__", "1_0", ".*", "'; --", "\\%"):
@@ -188,7 +188,7 @@ async def test_a_search_takes_two_characters(api: Api) -> None:
         assert (await response.get_json())["error"].startswith("q: "), query
 
 
-async def test_a_region_is_live_where_something_probes_just_now(api: Api) -> None:
+async def test_a_region_is_live_while_a_prober_runs_there(api: Api) -> None:
     now = api.context.clock()
 
     async def live() -> dict[str, bool]:

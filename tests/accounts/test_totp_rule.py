@@ -31,7 +31,7 @@ secrets = st.binary(min_size=20, max_size=20)
 instants = st.integers(0, 4_000_000_000 * SECOND).map(Instant)
 
 
-# RFC 6238, appendix B, for SHA-1, of which the last six of eight digits are told.
+# RFC 6238, appendix B, for SHA-1: the last six of the eight digits.
 @pytest.mark.parametrize(
     ("seconds", "code"),
     [
@@ -43,7 +43,7 @@ instants = st.integers(0, 4_000_000_000 * SECOND).map(Instant)
         (20_000_000_000, "353130"),
     ],
 )
-def test_codes_are_those_of_the_standard(seconds: int, code: str) -> None:
+def test_codes_equal_the_examples_of_the_standard(seconds: int, code: str) -> None:
     assert code_of(SEED, seconds // STEP_SECONDS) == code
     assert matching_step(SEED, code, Instant(seconds * SECOND), 0) == seconds // STEP_SECONDS
 
@@ -71,7 +71,7 @@ def test_a_code_is_good_one_step_aside_and_never_again(
 
 
 @given(secrets, instants, st.text(max_size=20))
-def test_what_is_no_code_matches_nothing(secret: bytes, now: Instant, text: str) -> None:
+def test_an_invalid_code_matches_no_step(secret: bytes, now: Instant, text: str) -> None:
     near = range(max(step_at(now) - 1, 0), step_at(now) + 2)
     if plain_code(text) not in {code_of(secret, step) for step in near}:
         assert matching_step(secret, text, now, -1) is None
@@ -84,7 +84,7 @@ def test_a_code_may_be_typed_in_groups(typed: str) -> None:
 
 @given(st.lists(st.integers(0, 3 * MINUTE), max_size=60))
 def test_ten_wrong_ones_in_a_quarter_of_an_hour_close_it_for_as_long(waits: list[int]) -> None:
-    """Held against the sentence: of all wrong tries that were heard, and when it was closed."""
+    """Compared with a model of all counted wrong codes and of the end of the lock."""
     now, tries = 10**15, Tries()
     heard: list[int] = []
     closed_until = 0
