@@ -1,4 +1,4 @@
-"""Ladders against a watch that is looked at every second, written from the rules' words."""
+"""Escalation policies, compared with a model of the rules that advances second by second."""
 
 from itertools import pairwise
 
@@ -24,7 +24,7 @@ def ladder_of(seconds: list[int], *, repeats: bool = False) -> EscalationPolicy:
 
 
 def look_at(ladder: EscalationPolicy, looks: list[int]) -> list[tuple[int, list[int]]]:
-    """What the rule takes at each of those seconds after the beginning."""
+    """The steps that the rule takes at each of the given seconds after the beginning."""
     taken, last_at, found = 0, None, []
     for look in looks:
         now = Instant(BEGAN + look * SECOND)
@@ -38,7 +38,7 @@ def look_at(ladder: EscalationPolicy, looks: list[int]) -> list[tuple[int, list[
 
 
 def walk(seconds: list[int], repeats: bool, looks: list[int]) -> list[tuple[int, list[int]]]:
-    """Every second of a clock on the wall: what falls due waits until somebody looks."""
+    """Advances second by second; a due step waits until the next evaluation."""
     gap = seconds[-1] - seconds[-2] if len(seconds) > 1 else seconds[0]
     gap = max(gap, 60)
     waiting: list[int] = []
@@ -60,14 +60,14 @@ def walk(seconds: list[int], repeats: bool, looks: list[int]) -> list[tuple[int,
 @given(afters, st.booleans(), st.sets(st.integers(0, 1_500), min_size=1, max_size=40).map(sorted))
 @example([0, 0, 300], True, [0, 1_500])
 @example([0], True, list(range(200)))
-def test_what_is_taken_is_what_fell_due_since_somebody_looked(
+def test_an_evaluation_takes_the_steps_that_fell_due_since_the_last_one(
     seconds: list[int], repeats: bool, looks: list[int]
 ) -> None:
     assert look_at(ladder_of(seconds, repeats=repeats), looks) == walk(seconds, repeats, looks)
 
 
 @given(afters, st.booleans())
-def test_who_looks_when_the_rule_says_takes_every_step_on_time(
+def test_evaluations_at_the_computed_instants_take_every_step_on_time(
     seconds: list[int], repeats: bool
 ) -> None:
     ladder = ladder_of(seconds, repeats=repeats)
@@ -90,7 +90,7 @@ def test_who_looks_when_the_rule_says_takes_every_step_on_time(
 
 
 @given(afters, st.integers(1, 8), st.booleans(), st.integers(0, 5_000))
-def test_a_ladder_that_became_shorter_pages_nobody_twice(
+def test_a_shortened_policy_pages_no_target_twice(
     seconds: list[int], beyond: int, repeats: bool, later: int
 ) -> None:
     ladder = ladder_of(seconds, repeats=repeats)
@@ -140,7 +140,9 @@ def test_the_first_fault_is_named_with_its_place(
         ([0], [21], "steps[0].targets"),
     ],
 )
-def test_bounds_of_ladders(after: list[int], targets: list[int], field: str) -> None:
+def test_the_limits_of_policies_are_checked(
+    after: list[int], targets: list[int], field: str
+) -> None:
     fault = ladder_fault(after, targets)
     assert fault is not None
     assert fault[0] == field

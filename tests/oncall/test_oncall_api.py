@@ -1,6 +1,5 @@
-"""Ladders, schedules and overrides over HTTP: whole documents, one refusal for what is not ours,
-and what is counted on stays.
-"""
+"""Escalation policies, on-call schedules and overrides in the API: complete documents, one refusal
+for foreign objects, and no deletion of used objects."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -77,7 +76,7 @@ async def foreign_channel(api: Api) -> str:
     return str((await told(api, "POST", path, body, 201))["id"])
 
 
-async def test_a_ladder_is_made_read_replaced_and_removed_as_a_whole(api: Api) -> None:
+async def test_a_policy_is_created_read_replaced_and_deleted_as_a_whole(api: Api) -> None:
     one, two, three = [await api.new_channel() for _ in range(3)]
     roster = await api.new_schedule(three)
     body = ladder((0, [("channel", one), ("schedule", roster)]), (300, [("channel", two)]))
@@ -124,7 +123,7 @@ async def test_the_rule_reads_what_was_written(api: Api) -> None:
     )
 
 
-async def test_what_is_missing_foreign_or_no_id_is_refused_in_the_same_words(api: Api) -> None:
+async def test_missing_foreign_and_invalid_ids_are_refused_alike(api: Api) -> None:
     ours, foreign = await api.new_channel(), await foreign_channel(api)
     roster = await api.new_schedule(ours)
     for bad in (foreign, str(uuid7()), "mara", "", str(roster)):
@@ -155,7 +154,7 @@ async def test_what_is_missing_foreign_or_no_id_is_refused_in_the_same_words(api
         ),
     ],
 )
-async def test_a_ladder_s_faults_name_their_field(
+async def test_an_error_of_a_policy_names_its_field(
     api: Api, given: dict[str, Any], field: str
 ) -> None:
     body = ladder((0, [("channel", await api.new_channel())]))
@@ -205,7 +204,7 @@ async def test_a_schedule_is_made_read_replaced_and_removed_as_a_whole(api: Api)
     ]
 
 
-async def test_who_is_on_call_is_told_with_until_when_and_by_which_override(api: Api) -> None:
+async def test_the_person_on_call_is_returned_with_the_end_and_the_override(api: Api) -> None:
     one, two, three = [await api.new_channel(name=name) for name in ("A", "B", "C")]
     made = await told(api, "POST", schedules(api), schedule(one, two), 201)
     path = f"/oncall-schedules/{made['id']}"
@@ -251,7 +250,7 @@ async def test_an_override_s_span_is_bounded(api: Api, starts: int, ends: int, f
     assert (await told(api, "POST", path, body, 400))["error"].startswith(field)
 
 
-async def test_what_is_counted_on_cannot_be_deleted_and_what_is_not_can(api: Api) -> None:
+async def test_a_used_channel_cannot_be_deleted_and_an_unused_one_can(api: Api) -> None:
     in_ladder, takes_part, comes, was = [await api.new_channel() for _ in range(4)]
     roster = await api.new_schedule(takes_part)
     policy = await api.new_policy(in_ladder)
@@ -265,7 +264,7 @@ async def test_what_is_counted_on_cannot_be_deleted_and_what_is_not_can(api: Api
     for channel in (in_ladder, takes_part, comes):
         refused = await told(api, "DELETE", f"/notification-channels/{channel}", status=409)
         assert refused == {"error": "in_use"}
-    # What is over counts on nobody any more, and goes with the channel.
+    # A past override does not count as a use and is deleted with the channel.
     await told(api, "DELETE", f"/notification-channels/{was}", status=204)
     left = await told(api, "GET", f"/oncall-schedules/{roster}/overrides")
     assert [one["channel_id"] for one in left] == [str(comes)]
@@ -287,7 +286,7 @@ async def test_what_is_counted_on_cannot_be_deleted_and_what_is_not_can(api: Api
         await told(api, "DELETE", path, status=204)
 
 
-async def test_a_project_goes_with_all_that_counts_on_each_other(api: Api) -> None:
+async def test_a_project_is_deleted_with_its_on_call_objects(api: Api) -> None:
     await api.new_override()
     await api.new_policy(schedule=await api.new_schedule())
     await told(api, "DELETE", f"/projects/{api.project}", status=204, who="org_admin")
@@ -295,7 +294,7 @@ async def test_a_project_goes_with_all_that_counts_on_each_other(api: Api) -> No
         assert await api.rows(f"select count(*) from {table}") == [(0,)]
 
 
-async def test_a_monitor_names_a_ladder_of_its_project_and_needs_incidents_for_it(api: Api) -> None:
+async def test_a_monitor_with_a_policy_of_its_project_needs_incidents(api: Api) -> None:
     policy = str(await api.new_policy())
     monitors = f"/projects/{api.project}/monitors"
     body = {"name": "m", "type": "push", "escalation_policy_id": policy}
@@ -322,7 +321,7 @@ async def test_a_monitor_names_a_ladder_of_its_project_and_needs_incidents_for_i
     assert (await told(api, "PATCH", path, cleared))["auto_incident"] is False
 
 
-async def test_a_monitor_s_ladder_that_is_missing_or_foreign_is_refused_in_the_same_words(
+async def test_a_missing_and_a_foreign_policy_of_a_monitor_are_refused_alike(
     api: Api,
 ) -> None:
     monitor = await api.new_monitor("acme/mill")
@@ -336,7 +335,9 @@ async def test_a_monitor_s_ladder_that_is_missing_or_foreign_is_refused_in_the_s
     assert refusals == {f"escalation_policy_id: {NOT_OURS}"}
 
 
-async def test_there_are_only_so_many(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_numbers_of_policies_schedules_and_overrides_are_limited(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(edit_policies, "POLICIES_OF_PROJECT_MOST", 1)
     monkeypatch.setattr(edit_schedules, "SCHEDULES_OF_PROJECT_MOST", 1)
     monkeypatch.setattr(edit_overrides, "COMING_MOST", 1)
@@ -356,7 +357,7 @@ async def test_there_are_only_so_many(api: Api, monkeypatch: pytest.MonkeyPatch)
 
 
 async def override(api: Api, path: str, channel: UUID, hour: int, status: int = 201) -> Any:
-    """For an hour, so many hours from now."""
+    """Creates an override of one hour that begins in `hour` hours."""
     starts = Instant(FROZEN_NOW + hour * HOUR)
     body = {
         "channel_id": str(channel),
@@ -366,7 +367,7 @@ async def override(api: Api, path: str, channel: UUID, hour: int, status: int = 
     return await told(api, "POST", path, body, status)
 
 
-async def test_a_step_reaches_channels_and_whoever_is_on_call_then_each_once(api: Api) -> None:
+async def test_a_step_pages_each_channel_and_person_on_call_once(api: Api) -> None:
     one, two, three = [await api.new_channel() for _ in range(3)]
     roster = await api.new_schedule(one, two, shift_seconds=3_600)
     await override(api, f"/oncall-schedules/{roster}/overrides", three, 1)
@@ -387,7 +388,7 @@ async def test_a_step_reaches_channels_and_whoever_is_on_call_then_each_once(api
     assert found == [[a], [c, a], [a], [b, a]]
 
 
-async def test_a_ladder_that_changes_is_looked_at_again_by_incidents_that_nobody_took_up(
+async def test_a_changed_policy_is_evaluated_again_for_unacknowledged_incidents(
     api: Api,
 ) -> None:
     channel = await api.new_channel()
@@ -415,12 +416,12 @@ async def test_a_ladder_that_changes_is_looked_at_again_by_incidents_that_nobody
     await told(api, "PUT", f"/escalation-policies/{policy}", ladder((9, [("channel", channel)])))
     looked = await api.rows("select title from incidents where escalate_at is not null")
     assert looked == [("open",)]
-    # A ladder goes though incidents were on it: they stand still.
+    # A policy can be deleted although incidents use it; their escalation stops.
     await told(api, "DELETE", f"/escalation-policies/{policy}", status=204)
     assert await api.rows("select distinct escalation_policy from incidents") == [(None,)]
 
 
-async def test_of_edits_at_once_each_is_whole(api: Api) -> None:
+async def test_concurrent_edits_are_each_complete(api: Api) -> None:
     channels = [await api.new_channel() for _ in range(3)]
     roster = await api.new_schedule(channels[0])
     policy = await api.new_policy(channels[0])

@@ -1,6 +1,5 @@
-"""The calendar, read back by the library that calendar software is made with, is the roster; and
-whoever has no right and not its token finds nothing.
-"""
+"""The calendar, parsed by a calendar library, equals the on-call schedule. A caller needs a role or
+the token of the calendar."""
 
 import logging
 from dataclasses import replace
@@ -84,7 +83,7 @@ def standings(draw: st.DrawFn) -> tuple[ScheduleRoster, Instant]:
 
 
 def brute(found: ScheduleRoster, at: Instant) -> str:
-    """Who is on call then: the newest override, else by counting shifts on a clock on the wall."""
+    """The person on call at an instant: the newest override, or the shift by local time."""
     holding = [o for o in found.override_rows if o.starts_at <= at < o.ends_at]
     if holding:
         return holding[-1].channel_name
@@ -92,7 +91,7 @@ def brute(found: ScheduleRoster, at: Instant) -> str:
     anchor = to_datetime(found.schedule.anchor_at).astimezone(zone).replace(tzinfo=None)
     shows = to_datetime(at).astimezone(zone).replace(tzinfo=None)
     shift = (shows - anchor) // timedelta(seconds=found.schedule.shift_seconds)
-    # What has begun has begun, though the clock was put back behind it.
+    # A shift that has begun continues when the clock is set back.
     earlier = to_datetime(Instant(at - HOUR)).astimezone(zone).replace(tzinfo=None)
     shift = max(shift, (earlier - anchor) // timedelta(seconds=found.schedule.shift_seconds))
     return found.participants[shift % len(found.participants)].name
@@ -102,10 +101,10 @@ def events(document: bytes) -> list[Any]:
     return list(Calendar.from_ical(document).walk("VEVENT"))
 
 
-# Reading back is slow; the rule itself has more examples elsewhere.
+# The parser is slow; the tests of the rule have more examples.
 @settings(max_examples=15, deadline=None)
 @given(standings(), st.lists(st.integers(-27 * 24 * 12, 180 * 24 * 12), min_size=30, max_size=60))
-async def test_read_back_it_is_who_is_on_call_at_every_instant(
+async def test_the_parsed_calendar_equals_the_schedule_at_every_instant(
     given_: tuple[ScheduleRoster, Instant], minutes: list[int]
 ) -> None:
     found, now = given_
@@ -145,7 +144,7 @@ async def test_an_event_keeps_its_id_and_its_times_as_days_pass(
     assert all(str(e["UID"]) in before for e in later if e["DTSTART"].dt < horizon)
 
 
-async def test_there_are_only_so_many_events() -> None:
+async def test_the_number_of_events_is_limited() -> None:
     found = standing(FROZEN_NOW, 1, [0, 1], "Europe/Berlin", [])
     document = await calendar_of(found, FROZEN_NOW)
     read = events(document)
@@ -163,7 +162,7 @@ async def test_the_longest_one_with_all_overrides_costs_little() -> None:
     assert calls.count < 1_000 * len(events(document))
 
 
-async def test_what_is_over_within_its_second_is_no_event() -> None:
+async def test_a_shift_within_one_second_is_no_event() -> None:
     found = standing(FROZEN_NOW, 24, [0], "", [(1, Instant(FROZEN_NOW + HOUR), 0)])
     (row,) = found.override_rows
     brief = structs.replace(row, ends_at=Instant(row.starts_at + 300_000))
@@ -177,7 +176,7 @@ async def test_what_is_over_within_its_second_is_no_event() -> None:
 @example("a\r\nATTACH:http://evil.example/\r\nX:1")
 @example("🙈" * 60)
 @example("\u2028\u0085\x0b\x0c\x1c;,\\\\n")
-async def test_whatever_a_name_holds_it_stays_a_name(name: str) -> None:
+async def test_any_name_is_escaped(name: str) -> None:
     found = standing(FROZEN_NOW, 168, [0], "", [])
     (person,) = found.participants
     found = replace(
@@ -201,7 +200,7 @@ async def test_whatever_a_name_holds_it_stays_a_name(name: str) -> None:
     assert told.encode() in unfolded
 
 
-async def test_lines_are_folded_and_end_as_the_format_says() -> None:
+async def test_lines_are_folded_and_end_with_crlf() -> None:
     document = await calendar_of(standing(FROZEN_NOW, 24, [2], "", []), FROZEN_NOW)
     assert document.startswith(b"BEGIN:VCALENDAR\r\n")
     assert document.endswith(b"END:VCALENDAR\r\n")
@@ -261,11 +260,11 @@ async def test_without_a_token_a_viewer_reads_it_and_others_do_not(api: Api) -> 
     assert (await read(api, schedule, "")).status_code == 401
     assert (await read(api, schedule, None, "stranger")).status_code == 404
     assert (await read(api, schedule, token, "stranger")).status_code == 200
-    # A token that is wrong is wrong, whoever brings it.
+    # A wrong token is refused, also with a session.
     assert (await read(api, schedule, "nonsense", "viewer")).status_code == 404
 
 
-async def test_the_token_opens_nothing_else_and_only_its_hash_is_kept(
+async def test_the_token_gives_no_other_access_and_only_its_hash_is_stored(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -29,9 +29,9 @@ from leadline.storage.oncall.rules.oncall_schedule import (
     stretch,
 )
 
-# Berlin's clocks go forward on 2026-03-29 at 02:00 and back on 2026-10-25 at 03:00, those of Lord
-# Howe by half an hour, of Troll by two; Saint John's stands half an hour off, the Chatham Islands
-# 45 minutes; Dublin and Casablanca call the other half of the year summer.
+# Berlin sets its clocks forward on 2026-03-29 at 02:00 and back on 2026-10-25 at 03:00, Lord Howe
+# by half an hour, Troll by two hours. Saint John's has an offset with half an hour, the Chatham
+# Islands with 45 minutes. Dublin and Casablanca have standard time in the other half of the year.
 ZONES = ["", "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/St_Johns"]
 ZONES += ["Pacific/Chatham", "Europe/Dublin", "Antarctica/Troll", "Africa/Casablanca"]
 NEAR = [datetime(2026, 3, 29, tzinfo=UTC), datetime(2026, 10, 25, tzinfo=UTC)]
@@ -67,15 +67,15 @@ def wall(at: Instant, zone: str) -> datetime:
 
 
 def walked(roster: OnCallSchedule, from_at: Instant, minutes: int) -> list[int]:
-    """The shift of each minute, by looking at a clock on the wall: a shift begins in the first
-    minute at which the clock shows its hand-off, or has passed it."""
+    """The shift of each minute by local time: a shift begins in the first minute whose local time
+    has reached its hand-off."""
     anchor = wall(roster.anchor_at, roster.timezone)
     shift = timedelta(microseconds=roster.shift_us)
     number = (wall(Instant(from_at - 2 * DAY), roster.timezone) - anchor) // shift
     found = []
     for minute in range(-2 * 24 * 60, minutes):
         shows = wall(Instant(from_at + minute * MINUTE), roster.timezone)
-        # What began has begun, though the clock goes back behind it.
+        # A shift that has begun continues when the clock is set back.
         number = max(number, (shows - anchor) // shift)
         if minute >= 0:
             found.append(number)
@@ -83,9 +83,7 @@ def walked(roster: OnCallSchedule, from_at: Instant, minutes: int) -> list[int]:
 
 
 @given(rosters, instants)
-def test_hand_offs_stand_where_a_clock_on_the_wall_shows_them(
-    roster: OnCallSchedule, from_at: Instant
-) -> None:
+def test_hand_offs_happen_at_their_local_time(roster: OnCallSchedule, from_at: Instant) -> None:
     # Whole minutes: the walk sees no finer.
     if not roster.timezone:
         roster = OnCallSchedule(roster.anchor_at, roster.shift_us, roster.participants, "UTC")
@@ -162,7 +160,7 @@ def test_a_skipped_hand_off_comes_when_the_clocks_have_gone_forward() -> None:
     assert on_call(roster, [], Instant(at - 1)).until == at
 
 
-def test_a_shift_that_has_begun_goes_on_when_the_clocks_are_put_back_before_its_hand_off() -> None:
+def test_a_shift_continues_when_clocks_are_set_back_before_its_hand_off() -> None:
     anchor = from_datetime(datetime(2026, 1, 5, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")))
     roster = OnCallSchedule(anchor, DAY, (1, 2), "Europe/Berlin")
     begun = from_datetime(datetime(2026, 10, 25, 0, 30, tzinfo=UTC))
@@ -172,14 +170,14 @@ def test_a_shift_that_has_begun_goes_on_when_the_clocks_are_put_back_before_its_
     assert on_call(roster, [], at) == on_call(roster, [], begun)
 
 
-def test_zones_are_those_of_the_database_and_not_the_host_s() -> None:
+def test_time_zones_come_from_the_database_and_not_from_the_host() -> None:
     assert is_timezone("Europe/Berlin")
     for name in ("localtime", "Factory", "", "Mars/Olympus", "../etc/passwd"):
         assert not is_timezone(name)
 
 
 @given(with_overrides(), instants)
-def test_a_stretch_is_the_whole_of_what_one_shift_or_override_holds(
+def test_a_stretch_is_one_complete_shift_or_override(
     given_: tuple[OnCallSchedule, list[OnCallOverride]], at: Instant
 ) -> None:
     roster, overrides = given_
@@ -204,7 +202,7 @@ def test_a_stretch_is_the_whole_of_what_one_shift_or_override_holds(
     assert holds(found.until) != inside
 
 
-def test_what_bounds_schedules_and_overrides() -> None:
+def test_the_limits_of_schedules_and_overrides_are_checked() -> None:
     anchor = from_datetime(NEAR[0])
     assert roster_fault(anchor, 3_600, 1, "") is None
     assert roster_fault(anchor, 366 * 86_400, 100, "Europe/Berlin") is None
@@ -227,7 +225,7 @@ def test_what_bounds_schedules_and_overrides() -> None:
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Pacific/Apia", "America/St_Johns"])
-def test_whatever_is_allowed_can_be_reckoned_with(zone: str) -> None:
+def test_every_allowed_schedule_can_be_computed(zone: str) -> None:
     years = [datetime(1970, 1, 1, tzinfo=UTC), datetime(2199, 12, 31, 23, tzinfo=UTC)]
     for anchor in map(from_datetime, years):
         for shift in (3_600, 366 * 86_400):

@@ -1,6 +1,5 @@
-"""The page of who is on call and its forms: the first line answers, and without scripts all of it
-can be done.
-"""
+"""The on-call screen and its forms: the first line names the person on call, and all forms work
+without scripts."""
 
 import re
 from typing import Any
@@ -36,14 +35,14 @@ def first_line(page: str) -> str:
     return re.sub(r"<[^>]*>", "", found[1]).strip()
 
 
-async def test_without_a_schedule_the_page_says_what_one_is(api: Api) -> None:
+async def test_the_page_without_a_schedule_explains_schedules(api: Api) -> None:
     page = await seen(api)
     assert first_line(page) == "No on-call schedule yet"
     assert "/oncall-schedules/new" not in page
     assert "/oncall-schedules/new" in await seen(api, who="editor")
 
 
-async def test_the_first_line_says_who_until_when_in_the_schedule_s_own_zone(api: Api) -> None:
+async def test_the_first_line_names_the_person_and_the_end_in_local_time(api: Api) -> None:
     mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
     first = await api.new_schedule(mara, tomas, shift_seconds=86_400, timezone="Europe/Berlin")
     page = await seen(api)
@@ -58,7 +57,7 @@ async def test_the_first_line_says_who_until_when_in_the_schedule_s_own_zone(api
         assert first_line(await seen(api, query)).startswith("Mara is on call")
 
 
-async def test_who_is_on_call_by_a_channel_that_is_off_is_not_called_fine(api: Api) -> None:
+async def test_a_disabled_channel_of_the_person_on_call_is_a_warning(api: Api) -> None:
     await api.new_schedule(await api.new_channel(name="Mara", enabled=False))
     page = await seen(api)
     assert first_line(page).endswith("but the channel is disabled")
@@ -92,7 +91,7 @@ async def test_an_override_is_added_in_the_schedule_s_zone_and_taken_back(api: A
     assert first_line(await seen(api)).startswith("Mara")
 
 
-async def test_forms_reach_nothing_of_another_project(api: Api) -> None:
+async def test_forms_cannot_change_another_project(api: Api) -> None:
     override = await api.new_override()
     schedule = await api.new_schedule()
     mill = f"/projects/{api.projects['acme/mill'][1]}/on-call"
@@ -166,7 +165,7 @@ async def test_a_schedule_is_made_changed_and_deleted_by_its_form(api: Api) -> N
     assert await api.rows("select count(*) from oncall_schedules") == [(0,)]
 
 
-async def test_what_a_form_shows_may_be_sent_back_and_changes_nothing(api: Api) -> None:
+async def test_a_shown_form_can_be_sent_back_unchanged(api: Api) -> None:
     one, two = await api.new_channel(), await api.new_channel()
     schedule = await api.new_schedule(
         one, two, one, timezone="America/St_Johns", anchor_at=Instant(FROZEN_NOW - 200 * DAY)
@@ -184,7 +183,7 @@ async def test_what_a_form_shows_may_be_sent_back_and_changes_nothing(api: Api) 
     assert (await api.rows(table), await api.rows("select * from oncall_participants")) == before
 
 
-async def test_a_ladder_is_made_changed_and_deleted_by_its_form(api: Api) -> None:
+async def test_a_policy_is_created_changed_and_deleted_by_its_form(api: Api) -> None:
     mara = await api.new_channel(name="Mara")
     schedule = await api.new_schedule(mara, name="First")
     new = f"/projects/{api.project}/escalation-policies/new"
@@ -194,7 +193,7 @@ async def test_a_ladder_is_made_changed_and_deleted_by_its_form(api: Api) -> Non
         "repeat_last": "true",
         "after-0": "0",
         "targets-0": [f"schedule:{schedule}"],
-        # A row that was left blank between two is no step.
+        # A blank row between two steps is ignored.
         "after-2": "300",
         "targets-2": [f"channel:{mara}", f"schedule:{schedule}"],
     }
@@ -244,7 +243,7 @@ async def test_only_editors_are_given_buttons(api: Api, who: str) -> None:
         assert (mark in page) is (who == "editor"), mark
 
 
-async def test_a_monitor_s_form_chooses_its_ladder_and_whom_it_tells(api: Api) -> None:
+async def test_the_form_of_a_monitor_sets_its_policy_and_channels(api: Api) -> None:
     mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
     policy = await api.new_policy(mara)
     new = f"/projects/{api.project}/monitors/new"
@@ -299,7 +298,7 @@ async def attached(api: Api) -> list[str]:
     return [name for (name,) in rows]
 
 
-async def test_a_calendar_too_dense_for_names_tells_them_beside_it(api: Api) -> None:
+async def test_a_dense_calendar_lists_the_names_separately(api: Api) -> None:
     mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
     weekly = await api.new_schedule(mara, tomas)
     hourly = await api.new_schedule(mara, tomas, shift_seconds=3_600)

@@ -1,6 +1,5 @@
-"""Forms of incidents and of on-call as impatient and hostile people send them: twice, at their
-largest, with text that is no text; and what is refused stands at its field.
-"""
+"""Forms of incidents and of on-call with repeated, maximal and invalid input; an error is shown at
+its field."""
 
 import re
 from typing import Any
@@ -34,7 +33,7 @@ async def test_an_override_s_channel_that_is_off_is_not_called_fine(api: Api) ->
     assert "No pages are sent." in page
 
 
-async def test_the_largest_ladder_that_the_api_takes_is_saved_by_its_form_too(api: Api) -> None:
+async def test_the_largest_policy_of_the_api_is_saved_by_its_form(api: Api) -> None:
     channels = [await api.new_channel() for _ in range(20)]
     path = f"/projects/{api.project}/escalation-policies/new"
     form: dict[str, Any] = {"name": "Everybody", "act": "save"}
@@ -44,7 +43,7 @@ async def test_the_largest_ladder_that_the_api_takes_is_saved_by_its_form_too(ap
     assert await api.rows("select count(*) from escalation_targets") == [(400,)]
 
 
-async def test_a_second_click_acknowledges_what_is_acknowledged_and_says_nothing(api: Api) -> None:
+async def test_a_second_acknowledgement_by_click_has_no_effect(api: Api) -> None:
     incident = await api.new_incident()
     for _ in range(2):
         answer = await send(api, f"/incidents/{incident}", {"act": "acknowledge"})
@@ -52,7 +51,7 @@ async def test_a_second_click_acknowledges_what_is_acknowledged_and_says_nothing
 
 
 @pytest.mark.parametrize("field", ["from", "to"])
-async def test_an_override_s_fault_stands_at_its_field(api: Api, field: str) -> None:
+async def test_an_error_of_an_override_is_shown_at_its_field(api: Api, field: str) -> None:
     tomas = await api.new_channel(name="Tomás")
     schedule = await api.new_schedule(tomas)
     form = {"act": "override", "schedule": schedule, "channel": tomas}
@@ -93,7 +92,7 @@ async def test_hostile_names_are_text_on_every_page(api: Api) -> None:
 
 @pytest.mark.parametrize("text", ["%00", "%ED%A0%80", "%FF", "%C0%80"])
 @pytest.mark.parametrize("where", ["on-call", "incidents", "channels", "escalation-policies/new"])
-async def test_what_is_no_text_is_refused_and_nothing_breaks(
+async def test_invalid_text_is_refused_without_an_internal_error(
     api: Api, text: str, where: str
 ) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -106,11 +105,11 @@ async def test_what_is_no_text_is_refused_and_nothing_breaks(
 @pytest.mark.parametrize(
     "query", ["schedule=%00", "weeks=%00", "schedule=%ED%A0%80", "weeks=%D9%A1"]
 )
-async def test_an_address_that_is_no_text_shows_the_page(api: Api, query: str) -> None:
+async def test_an_invalid_query_still_shows_the_page(api: Api, query: str) -> None:
     assert first_line(await seen(api, f"?{query}")) == "No on-call schedule yet"
 
 
-async def test_the_overview_says_how_many_incidents_are_open_and_leads_there(api: Api) -> None:
+async def test_the_overview_links_to_the_number_of_open_incidents(api: Api) -> None:
     await api.new_monitor()
     home = f"/projects/{api.project}"
     quiet = await text_of(await api.ask("viewer", "GET", home))
@@ -132,12 +131,12 @@ async def test_an_incident_that_is_opened_by_two_clicks_is_one(api: Api) -> None
     other = await send(api, path, {**form, "body": "Others fail now."})
     assert other.location != first.location
     assert await api.rows("select count(*) from incidents") == [(2,)]
-    # Once it is over the same can break again, at once.
+    # After the resolution an equal incident can be opened immediately.
     await send(api, first.location, {"act": "update", "status": "resolved", "body": "Over."})
     assert (await send(api, path, form)).location not in (first.location, other.location)
 
 
-async def test_the_same_opened_later_or_by_somebody_else_is_another(api: Api) -> None:
+async def test_an_equal_incident_later_or_by_another_user_is_a_new_one(api: Api) -> None:
     path = f"/projects/{api.project}/incidents"
     form = {"title": "Payments fail", "impact": "minor", "status": "investigating", "body": ""}
     first = await send(api, path, form)
@@ -149,7 +148,7 @@ async def test_the_same_opened_later_or_by_somebody_else_is_another(api: Api) ->
 
 
 @pytest.mark.parametrize("act", ["update", "note"])
-async def test_an_update_that_is_sent_by_two_clicks_is_said_once(api: Api, act: str) -> None:
+async def test_an_update_sent_by_two_clicks_is_stored_once(api: Api, act: str) -> None:
     incident = await api.new_incident()
     form = {"act": act, "status": "identified", "body": "A disk is full.", "public": "true"}
     for _ in range(2):
@@ -158,12 +157,12 @@ async def test_an_update_that_is_sent_by_two_clicks_is_said_once(api: Api, act: 
     assert await api.rows(said) == [(1,)]
     more = {**form, "body": "Another one is, too."}
     assert (await send(api, f"/incidents/{incident}", more)).status_code == 303
-    # What was said before may be said again after something else.
+    # An earlier text can be repeated after another update.
     assert (await send(api, f"/incidents/{incident}", form)).status_code == 303
     assert await api.rows(said) == [(2,)]
 
 
-async def test_the_page_says_of_each_who_is_counted_on_whether_messages_arrive(api: Api) -> None:
+async def test_the_page_shows_the_channel_health_of_every_participant(api: Api) -> None:
     names = ["Quiet", "Works", "Fails", "Off", "Covers"]
     keys = {name: await api.new_channel(name=name, enabled=name != "Off") for name in names}
     await api.new_channel(name="Nobody counts on it")
@@ -192,7 +191,7 @@ async def test_the_page_says_of_each_who_is_counted_on_whether_messages_arrive(a
 
 
 async def was_sent(api: Api, channel: UUID, status: str, failures: int) -> None:
-    """A page to the channel that ended so, and how its destination stands since."""
+    """Inserts a page to the channel with the given outcome, and the state of its destination."""
     org, uid = api.orgs["acme"][0], uuid4()
     page = Notification(
         event="incident.opened", status="down", severity="major", title="Shop is down",

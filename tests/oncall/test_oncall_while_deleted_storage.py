@@ -1,6 +1,5 @@
-"""Somebody is deleted, and something comes to count on them, at the same time: one of them waits,
-and nothing is left that counts on nobody.
-"""
+"""A channel or schedule is deleted while another transaction refers to it: one of the two waits,
+and no reference to a missing object remains."""
 
 from collections.abc import Awaitable, Callable
 from uuid import UUID
@@ -108,7 +107,7 @@ async def name_policy(world: World, tx: Tx) -> None:
     ],
 )
 @pytest.mark.parametrize("named_first", [True, False])
-async def test_nothing_is_left_that_counts_on_nobody(
+async def test_no_reference_to_a_deleted_object_remains(
     world: World, drop: Write, name: Write, named_first: bool
 ) -> None:
     async with world.pool.transaction("make") as tx:
