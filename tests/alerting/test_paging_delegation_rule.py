@@ -1,6 +1,5 @@
-"""Whether a service or its monitor pages for an outage, compared with a table of the conditions
-that a service needs.
-"""
+"""The decision whether a service or its monitor pages for an outage, compared with a table of the
+conditions that a service needs."""
 
 from collections.abc import Callable
 from dataclasses import replace

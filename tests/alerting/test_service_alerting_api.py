@@ -68,7 +68,7 @@ async def test_an_edit_of_the_settings_raises_the_generation(api: Api) -> None:
     before = await generation(api)
     await told(api, "PATCH", f"{path}/alerting", {"owns_paging": True})
     assert await generation(api) == before + 1
-    # Equal values and an empty body are no edits.
+    # Equal values and an empty body do not count as an edit.
     for same in ({"owns_paging": True}, {"page_on": ["down"]}, {}):
         await told(api, "PATCH", f"{path}/alerting", same)
     assert await generation(api) == before + 1
