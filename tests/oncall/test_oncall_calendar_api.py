@@ -162,7 +162,7 @@ async def test_the_longest_one_with_all_overrides_costs_little() -> None:
     assert calls.count < 1_000 * len(events(document))
 
 
-async def test_a_shift_within_one_second_is_no_event() -> None:
+async def test_an_override_within_one_second_is_no_event() -> None:
     found = standing(FROZEN_NOW, 24, [0], "", [(1, Instant(FROZEN_NOW + HOUR), 0)])
     (row,) = found.override_rows
     brief = structs.replace(row, ends_at=Instant(row.starts_at + 300_000))
