@@ -40,7 +40,8 @@ def minute(number: int) -> Instant:
     return Instant(ZERO + number * MINUTE)
 
 
-# What a minute holds, in quarters: good, bad, unknown, excluded; None is not kept.
+# The content of a minute in quarters: good, bad, unknown, excluded; None if the minute is not
+# stored.
 _QUARTERS = st.sampled_from(
     [(4, 0, 0, 0), (0, 4, 0, 0), (0, 0, 4, 0), (0, 0, 0, 4), (2, 0, 2, 0), (1, 1, 1, 1), None]
 )
@@ -61,8 +62,8 @@ def model(
     through: int,
     changed: set[int],
 ) -> str | Fraction:
-    """What is said of a side of these minutes. `changed` are those at whose beginning the
-    definition is another than that by which the side is to be judged."""
+    """The result of one side with these minutes. `changed` are the minutes at whose beginning the
+    definition differs from the definition of the side."""
     if start is None or numbers[-1] < start:
         return "no_facts"
     if changed:
@@ -102,7 +103,7 @@ def said(side: Side) -> str | Fraction:
     start=st.none() | st.integers(-20, 30),
     through=st.integers(-20, 30),
 )
-def test_both_sides_are_what_a_walk_over_the_minutes_says(
+def test_both_sides_equal_a_walk_over_the_minutes(
     data: st.DataObject, began_s: int | None, lasted_s: int, start: int | None, through: int
 ) -> None:
     ended_s = (began_s or 0) + lasted_s
@@ -118,8 +119,8 @@ def test_both_sides_are_what_a_walk_over_the_minutes_says(
     started = None if began_s is None else Instant(ZERO + began_s * SECOND)
     spans = sides_of(started, Instant(ZERO + ended_s * SECOND), HORIZON * MINUTE)
 
-    # The minute in which it began and that in which it ended are on neither side, but for one that
-    # it ended exactly at the beginning of.
+    # The minutes in which the change began and ended are on neither side, except a minute at whose
+    # beginning the change ended.
     first = (ended_s if began_s is None else began_s) // 60
     last = -(-ended_s // 60)
     before = list(range(first - HORIZON, first))
@@ -140,8 +141,8 @@ def test_both_sides_are_what_a_walk_over_the_minutes_says(
     one = before_of(spans[0], sealed, begins, found[0])
     two = after_of(spans[1], spans[0], sealed, begins, found[1])
 
-    # A definition is another where it differs from the one that governed the first minute of the
-    # side before, or the last, by which the side after is measured.
+    # A definition differs if it is not the one of the first minute of the side before, or of the
+    # last minute, by which the side after is measured.
     changed = {n for n in before[1:] if n in starts}
     assert said(one) == model(held, before, start, through, changed)
     changed = {n for n in range(before[-1] + 1, after[-1] + 1) if n in starts}
@@ -179,7 +180,7 @@ def revision(number: int, effective: int, governs: int | None = None) -> Revisio
     )
 
 
-def test_the_first_revision_changes_nothing_and_of_two_that_begin_together_one_counts() -> None:
+def test_the_first_revision_is_no_change_and_of_two_that_begin_together_one_counts() -> None:
     assert begins_of([]) == []
     assert begins_of([revision(1, 5, governs=-90)]) == []
     revisions = [revision(1, 5), revision(2, 9), revision(3, 9), revision(4, 12)]
@@ -212,7 +213,7 @@ def test_a_revision_on_the_edge_of_a_side_governs_what_follows_it(
     assert (one.withheld, two.withheld) == (before, after)
 
 
-def test_half_of_what_is_not_excluded_is_enough_and_less_is_not() -> None:
+def test_a_figure_needs_half_of_the_time_that_is_not_excluded() -> None:
     spans = sides_of(None, ZERO, HORIZONS["1h"])
     sealed = SealedRange(minute(-60), minute(60))
     for decided, withheld in ((30, None), (29, ComparisonWithheld.UNDECIDABLE)):

@@ -69,7 +69,7 @@ def test_a_new_phase_and_one_of_before_end_with_0(server: Server) -> None:
     assert done.stdout.startswith("Already recorded: deploy 4711 of github started at ")
 
 
-def test_what_is_sent_is_what_was_given(server: Server) -> None:
+def test_the_given_values_are_sent(server: Server) -> None:
     more = ("--ref", "v1.4 ü", "--url", "https://ci.example/1?a=b", "--decision", DECISION.upper())
     done = record(server, recorded(), *more, "--occurred-at", "2026-11-22T14:46:24+01:00")
     assert done.exit_code == 0
@@ -87,7 +87,7 @@ def test_what_is_sent_is_what_was_given(server: Server) -> None:
     assert asked.headers["authorization"] == f"Bearer {TOKEN}"
 
 
-def test_what_is_given_empty_is_left_out(server: Server) -> None:
+def test_empty_values_are_omitted(server: Server) -> None:
     assert record(server, recorded(), "--ref", "", "--url", "").exit_code == 0
     assert set(json.loads(server.asked[0].body)) == {"kind", "phase", "source", "external_id"}
 
@@ -137,7 +137,7 @@ def silently(stream: socket.socket, over: threading.Event) -> None:
     over.wait()
 
 
-def test_what_is_not_answered_in_time_is_not_known(server: Server) -> None:
+def test_a_timeout_leaves_the_outcome_unknown(server: Server) -> None:
     done = record(server, silently, "--timeout", "1s")
     assert done.exit_code == 1
     assert "outcome unknown: timed out after 1 s" in done.stderr
@@ -179,7 +179,7 @@ def test_a_slug_that_is_not_there_is_refused_and_a_token_that_may_not_look_sends
         (BY_ID[:6], {}),
     ],
 )
-def test_a_wrong_call_ends_with_2_and_does_nothing(
+def test_a_wrong_call_exits_with_2_and_sends_no_request(
     server: Server, arguments: tuple[str, ...], environment: dict[str, Any]
 ) -> None:
     server.else_says = recorded()

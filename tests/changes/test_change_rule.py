@@ -1,4 +1,4 @@
-"""Which records of a change are taken, against histories that are judged as a whole."""
+"""The records of a change that are accepted, compared with a judgement of complete histories."""
 
 from dataclasses import replace
 from itertools import product
@@ -89,7 +89,7 @@ def record(phase: ChangePhaseName, **given_: object) -> Record:
         ({"url": "https://ci.example.com:x/"}, "url_invalid", "url"),
     ],
 )
-def test_what_may_not_be_kept_is_refused_by_its_field(
+def test_an_invalid_record_is_refused_by_its_field(
     given_: dict[str, object], code: str, field: str
 ) -> None:
     found = fault(**given_)
@@ -114,7 +114,7 @@ def test_what_may_not_be_kept_is_refused_by_its_field(
         {"url": "https://ci.example.com/" + "x" * 489},
     ],
 )
-def test_what_may_be_kept_is(given_: dict[str, object]) -> None:
+def test_a_valid_record_is_accepted(given_: dict[str, object]) -> None:
     assert isinstance(read(draft(**given_)), Record)
 
 
@@ -125,14 +125,14 @@ def test_texts_are_kept_in_one_spelling() -> None:
 
 
 @given(st.text())
-def test_what_is_kept_of_a_text_is_kept_of_itself(text: str) -> None:
+def test_a_stored_text_is_stored_unchanged_again(text: str) -> None:
     once = kept(text)
     assert kept(once) == once == once.strip()
     assert is_normalized("NFC", once)
 
 
 @given(st.integers(0, 2_000))
-def test_instants_are_kept_as_they_are_told(us: int) -> None:
+def test_instants_are_stored_in_milliseconds(us: int) -> None:
     found = read(draft(occurred_at=Instant(NOW + us)))
     assert isinstance(found, Record)
     assert found.occurred_at == NOW + us - us % MILLISECOND
@@ -142,8 +142,8 @@ def test_instants_are_kept_as_they_are_told(us: int) -> None:
 
 
 def stands(history: list[RecordedPhase]) -> bool:
-    """Whether these phases, in whatever order they came to be known, are a change: `started` and
-    then one that ends it, or either alone."""
+    """True if these phases are a change in any order of arrival: `started` and then one final
+    phase, or one of the two alone."""
     phases = [each.phase for each in history]
     if len(set(phases)) != len(phases) or sum(phase in TERMINAL for phase in phases) > 1:
         return False
@@ -221,8 +221,9 @@ def test_every_history_is_a_change_and_every_refusal_has_its_reason(given_: list
         assert stands(history)
 
 
-def test_a_record_is_taken_exactly_where_the_whole_is_then_a_change() -> None:
-    """All pairs of phases and instants in bounds, the third record judged against what two left."""
+def test_a_record_is_accepted_if_and_only_if_the_history_is_then_a_change() -> None:
+    """All pairs of phases and instants within the limits. The third record is judged against the
+    state after the first two."""
     times = [Instant(NOW - SECOND), NOW]
     alphabet = [record(p, occurred_at=t) for p, t in product(ChangePhaseName, times)]
     for first, second, third in product(alphabet, repeat=3):
@@ -270,7 +271,7 @@ def test_a_retry_that_gives_less_or_the_same_is_replayed_whenever_it_comes() -> 
         (-BACK_MOST_US - MILLISECOND, False),
     ],
 )
-def test_a_change_is_told_of_at_most_so_long_before_or_after_it(off_us: int, taken: bool) -> None:
+def test_a_phase_is_accepted_only_within_its_time_limits(off_us: int, taken: bool) -> None:
     said = follow(None, [], record(ChangePhaseName.STARTED, occurred_at=Instant(NOW + off_us)), NOW)
     assert isinstance(said, RecordedPhase) == taken
     if isinstance(said, ChangeFault):

@@ -1,6 +1,5 @@
-"""Which incidents followed which changes, looked at from both ends, against a walk over the graph
-as it was at each instant.
-"""
+"""The links of changes and incidents, read from both sides, compared with a walk over the
+dependency graph of each instant."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -68,7 +67,7 @@ def depends(graph: dict[int, set[int]], service: int, upstream: int) -> bool:
 
 @settings(max_examples=examples(100))
 @given(story=_STORY)
-async def test_both_ends_tell_the_same_and_what_a_walk_tells(
+async def test_both_sides_have_the_same_links_as_the_walk(
     databases: Databases,
     world_template: str,
     story: Sequence[tuple[int, tuple[str, int, set[int]]]],
@@ -97,7 +96,7 @@ async def test_both_ends_tell_the_same_and_what_a_walk_tells(
                 uid = await open_incident(world, services[place], world.now)
                 incidents.append((uid, place, world.now))
 
-        # The graph at an instant is that of the last edit by then, whatever came after in it.
+        # The graph at an instant is the one of the last edit before or at it.
         expected = set()
         for change, changed, started in changes:
             for incident, hit, at in incidents:
@@ -145,7 +144,7 @@ async def test_an_incident_of_no_service_has_no_changes_before_it(world: World) 
     assert [group.incidents for group in await timeline(world, service)] == [[]]
 
 
-async def test_a_change_is_counted_from_when_it_began_however_late_that_is_told(
+async def test_a_change_counts_from_its_start_even_if_it_is_reported_late(
     world: World,
 ) -> None:
     service = await make_service(world, "shop")
@@ -158,9 +157,7 @@ async def test_a_change_is_counted_from_when_it_began_however_late_that_is_told(
     assert [phase.phase.value for phase in found.phases] == ["started", "succeeded"]
 
 
-async def test_what_is_told_is_bounded_and_the_nearest_is_told(
-    world: World, monkeypatch: object
-) -> None:
+async def test_the_links_are_limited_to_the_nearest(world: World, monkeypatch: object) -> None:
     service = await make_service(world, "shop")
     for number in range(5):
         await say(
@@ -197,8 +194,9 @@ async def test_a_change_names_the_decision_that_it_named_last(world: World) -> N
     assert (group.ref, group.url) == ("v1", "")
 
 
-async def test_a_page_goes_on_where_the_last_one_ended(world: World) -> None:
-    """Several of one instant, of two kinds and sources; each filter's pages are the whole."""
+async def test_a_page_continues_after_the_previous_one(world: World) -> None:
+    """Several changes of one instant, of two kinds and sources: the pages of each filter make up
+    the complete list."""
     service = await make_service(world, "shop")
     other = await make_service(world, "mill")
     said = []

@@ -1,4 +1,4 @@
-"""Changes over HTTP: told again and again, listed by page, compared, and beside incidents."""
+"""Changes in the API: repeated records, pages, comparisons, and links to incidents."""
 
 from typing import Any
 from uuid import UUID
@@ -60,7 +60,7 @@ async def row_of(api: Api, path: str) -> ServiceRow:
     return row
 
 
-async def test_a_phase_is_recorded_and_told_again(api: Api) -> None:
+async def test_a_phase_is_recorded_and_a_repetition_returns_it(api: Api) -> None:
     path = await new(api, "shop")
     given: dict[str, Any] = {
         "ref": " v1 ",
@@ -93,7 +93,7 @@ async def test_a_phase_is_recorded_and_told_again(api: Api) -> None:
     assert await say(api, path, status=200, who="token") == {"replayed": True, "change": row}
 
 
-async def test_what_is_not_well_formed_says_its_code_its_field_and_the_rule(api: Api) -> None:
+async def test_an_invalid_record_gets_its_code_its_field_and_the_rule(api: Api) -> None:
     path = f"{await new(api, 'shop')}/changes"
     source = "source_invalid: source: must match ^[a-z0-9][a-z0-9-]{0,63}$"
     bounds = "occurred_at: must be at most 31 days back and 5 minutes ahead"
@@ -131,7 +131,7 @@ async def test_what_is_not_well_formed_says_its_code_its_field_and_the_rule(api:
     assert await api.rows("select from changes") == []
 
 
-async def test_what_contradicts_is_refused_by_name(api: Api) -> None:
+async def test_a_contradicting_record_is_refused_with_a_code(api: Api) -> None:
     path = await new(api, "shop")
     await say(api, path, ref="v1", occurred_at=at(-MINUTE))
     post = f"{path}/changes"
@@ -152,7 +152,7 @@ async def test_what_contradicts_is_refused_by_name(api: Api) -> None:
     assert await refused(api, "POST", post, body("started", "2"), 409) == "phase_order"
 
 
-async def test_a_service_is_found_only_where_it_is(api: Api) -> None:
+async def test_a_service_is_found_only_in_its_own_project(api: Api) -> None:
     path = await new(api, "shop")
     mill = f"/projects/{api.projects['acme/mill'][1]}/services/{uid_of(path)}"
     made = await say(api, path, "failed")
@@ -167,7 +167,7 @@ async def test_a_service_is_found_only_where_it_is(api: Api) -> None:
         assert await told(api, "GET", gone, status=404) == {"error": "not_found"}
 
 
-async def test_the_timeline_tells_groups_with_their_phases(api: Api) -> None:
+async def test_the_timeline_lists_groups_with_their_phases(api: Api) -> None:
     path = await new(api, "shop")
     first = await say(api, path, ref="v1", url="https://ci/1", occurred_at=at(-HOUR))
     second = await say(api, path, "succeeded", ref="v1.1", occurred_at=at(-MINUTE))
@@ -269,7 +269,7 @@ async def test_ninety_two_days_may_be_asked_for(api: Api) -> None:
     await listed(api, path, **{"from": "2025-11-01T00:00:00Z"})
 
 
-async def test_a_group_shows_what_the_gate_had_said_as_long_as_that_is_kept(api: Api) -> None:
+async def test_a_group_shows_the_decisions_of_the_gate_while_they_are_stored(api: Api) -> None:
     path = await new(api, "shop")
     row = await row_of(api, path)
     through = await decide(api.pool, row, FROZEN_NOW, "BLOCK", "ALLOW", "BLOCK")
@@ -314,7 +314,7 @@ async def open_incident(api: Api, path: str, off_us: int) -> str:
     return str(uid)
 
 
-async def test_an_incident_stands_beside_the_changes_that_came_before_it(api: Api) -> None:
+async def test_an_incident_is_linked_to_the_changes_before_it(api: Api) -> None:
     base = await new(api, "base")
     shop = await new(api, "shop", depends_on=[uid_of(base)])
     below = await say(api, base, occurred_at=at(-2 * HOUR))
@@ -346,7 +346,7 @@ async def test_an_incident_stands_beside_the_changes_that_came_before_it(api: Ap
     assert (await listed(api, base))["items"][0]["incidents"] == [link]
     [mine] = (await listed(api, shop))["items"][0]["incidents"]
     assert (mine["role"], mine["change_id"]) == ("own_service", own["change"]["id"])
-    # What is edited later does not change what was depended on then.
+    # A later edit does not change the dependencies of that time.
     graph = await told(api, "GET", f"{shop}/dependencies")
     less = {"depends_on": [], "graph_generation": graph["graph_generation"]}
     async with api.pool.transaction("later") as tx:
@@ -366,7 +366,7 @@ async def compared(api: Api, path: str, status: int = 200, **query: str) -> Any:
     return await told(api, "GET", f"{path}/changes/compare", status=status, query=asked)
 
 
-async def test_two_figures_and_what_lies_between_them(api: Api) -> None:
+async def test_a_comparison_has_two_figures_and_their_difference(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (90, UP), (15, DOWN))
     made = await say(api, path, occurred_at=at(-20 * MINUTE), ref="v1")
@@ -406,10 +406,10 @@ async def test_two_figures_and_what_lies_between_them(api: Api) -> None:
     }
 
 
-async def test_a_side_waits_for_its_time_and_says_why_it_has_no_figure(api: Api) -> None:
+async def test_a_side_without_a_figure_has_a_reason(api: Api) -> None:
     path = await declared(api)
     await say(api, path, "failed", occurred_at=at(-10 * MINUTE))
-    # Nothing is sealed yet, and the time of the service has not begun.
+    # No time is sealed yet, and the sealed time of the service has not begun.
     found = await compared(api, path)
     assert (found["sealed_through"], found["before"]["withheld"]) == (None, "no_facts")
     await sealed(api, path, (40, UNKNOWN), (10, UP))
@@ -453,7 +453,7 @@ async def test_a_definition_that_changed_is_not_compared(api: Api) -> None:
     }
 
 
-async def test_what_cannot_be_compared_is_refused(api: Api) -> None:
+async def test_a_change_without_a_final_phase_cannot_be_compared(api: Api) -> None:
     path = await declared(api)
     await say(api, path)
     assert await compared(api, path, 404) == {"error": "no_terminal_phase"}
@@ -475,7 +475,7 @@ async def test_what_cannot_be_compared_is_refused(api: Api) -> None:
     assert found["external_id"] == "é"
 
 
-async def test_who_asks_too_often_is_told_when_to_come_again_and_it_costs_nothing(
+async def test_a_rate_limited_caller_gets_a_wait_time_and_does_not_count(
     pool: Pool, passwords: Passwords
 ) -> None:
     bounds = RateLimits(
@@ -491,7 +491,7 @@ async def test_who_asks_too_often_is_told_when_to_come_again_and_it_costs_nothin
             found = await answer.get_json()
             return answer.status_code, found.get("error"), answer.headers.get("Retry-After")
 
-        # What is not well formed is told so before anything is counted.
+        # An invalid record is refused before it counts.
         for _ in range(3):
             assert (await post("editor", kind="x"))[0] == 400
         assert [(await post("editor"))[0] for _ in range(2)] == [201, 200]
@@ -529,7 +529,7 @@ async def test_reads_take_a_permit_and_no_token(pool: Pool, passwords: Passwords
         assert dict(api.context.change_counts.compares) == {"withheld": 3}
 
 
-async def test_many_at_once_are_one_change(api: Api) -> None:
+async def test_concurrent_equal_records_are_one_change(api: Api) -> None:
     path = await new(api, "shop")
     statuses: list[int] = []
 
@@ -543,7 +543,7 @@ async def test_many_at_once_are_one_change(api: Api) -> None:
     assert sorted(statuses) == [200] * 15 + [201]
 
 
-async def test_a_token_for_changes_tells_and_reads_them_and_nothing_else(api: Api) -> None:
+async def test_a_change_token_records_and_reads_changes_only(api: Api) -> None:
     path = await new(api, "shop")
     made = await say(api, path, "failed", who="change_token")
     assert made["change"]["via_token"] is True
@@ -553,7 +553,7 @@ async def test_a_token_for_changes_tells_and_reads_them_and_nothing_else(api: Ap
     await told(api, "GET", path, status=403, who="change_token")
 
 
-async def test_what_was_told_and_asked_is_counted(api: Api) -> None:
+async def test_records_and_comparisons_are_counted(api: Api) -> None:
     metrics = Metrics()
     metrics.watch_asked(api.context)
     path = await declared(api)

@@ -45,7 +45,7 @@ def page_of(path: str) -> str:
 
 
 def plain(page: str) -> str:
-    """What is read, without marks."""
+    """The visible text of the page."""
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)))
 
 
@@ -55,7 +55,7 @@ def rows_of(page: str) -> list[str]:
 
 
 def drawn(page: str) -> list[str]:
-    """The changes on the axis, by what is said of each."""
+    """The titles of the changes on the axis."""
     plot = re.search(r'<svg[^>]*role="img"[^>]*on one axis.*?</figure>', page, re.DOTALL)
     assert plot is not None
     found = re.findall(r'<svg class="change [^>]*><title>(.*?)</title>', plot[0])
@@ -91,7 +91,7 @@ async def opened(api: Api, service: ServiceRow, off_us: int, title: str = "It is
     return uid
 
 
-async def test_a_service_nobody_told_of_teaches_how_to(api: Api) -> None:
+async def test_a_service_without_changes_explains_how_to_record_them(api: Api) -> None:
     path = await new(api, "shop", name="Shop")
     page = await seen(api, page_of(path))
     assert first_line(page) == "No changes of Shop yet"
@@ -99,7 +99,7 @@ async def test_a_service_nobody_told_of_teaches_how_to(api: Api) -> None:
     assert "on one axis" not in page
 
 
-async def test_changes_are_counted_drawn_and_told_as_the_api_tells_them(api: Api) -> None:
+async def test_changes_are_counted_drawn_and_listed_as_in_the_api(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (3 * 60, UP))
     for n, (kind, end) in enumerate(
@@ -160,7 +160,7 @@ async def test_kind_and_source_narrow_the_words_the_plot_and_the_table(api: Api)
         assert answer.status_code == 400, query
 
 
-async def test_days_without_a_change_are_said_to_have_none(api: Api) -> None:
+async def test_days_without_a_change_are_shown_as_empty(api: Api) -> None:
     path = await new(api, "shop", name="Shop")
     await say(api, path, "started", "1", occurred_at=at(-20 * DAY))
     page = await seen(api, f"{page_of(path)}?range=7d")
@@ -169,7 +169,7 @@ async def test_days_without_a_change_are_said_to_have_none(api: Api) -> None:
     assert "range=30d" in page
 
 
-async def test_older_changes_are_on_the_next_page_and_none_on_both(api: Api) -> None:
+async def test_older_changes_are_on_the_next_page_only(api: Api) -> None:
     path = await new(api, "shop")
     row = await row_of(api, path)
     for n in range(51):
@@ -187,7 +187,7 @@ async def test_older_changes_are_on_the_next_page_and_none_on_both(api: Api) -> 
     assert other.status_code == 400
 
 
-async def test_marks_that_stand_too_close_are_one_and_it_counts_them(api: Api) -> None:
+async def test_marks_that_overlap_are_one_mark_with_a_number(api: Api) -> None:
     path = await new(api, "shop")
     for n in range(5):
         await say(api, path, "started", str(n), occurred_at=at(-2 * DAY + n * MINUTE))
@@ -200,7 +200,7 @@ async def test_marks_that_stand_too_close_are_one_and_it_counts_them(api: Api) -
     assert "6 changes, state, 0 incidents" in page
 
 
-async def test_what_the_gate_said_and_what_came_after_stand_beside_a_change(api: Api) -> None:
+async def test_a_change_shows_the_decision_of_the_gate_and_later_incidents(api: Api) -> None:
     path = await new(api, "shop", name="Shop")
     row = await row_of(api, path)
     decision = await decide(api.pool, row, Instant(FROZEN_NOW - HOUR), "BLOCK", "ALLOW", "BLOCK")
@@ -235,7 +235,7 @@ async def test_what_the_gate_said_and_what_came_after_stand_beside_a_change(api:
     assert "caus" not in undisclaimed(page + one + aged)
 
 
-async def test_both_sides_of_a_change_are_told_as_the_api_compares_them(api: Api) -> None:
+async def test_both_sides_of_a_change_equal_the_comparison_of_the_api(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (120, UP), (6, DOWN), (54, UP))
     began = await say(api, path, "started", "1", occurred_at=at(-HOUR - 10 * MINUTE), ref="v1")
@@ -283,7 +283,7 @@ def a_side(minutes: int) -> Side:
     st.integers(1, 1_440),
     st.integers(1, 1_440),
 )
-def test_a_difference_has_its_sign_and_is_never_told_larger_nor_as_nothing(
+def test_a_difference_has_a_sign_and_is_not_rounded_up_or_to_zero(
     delta: Fraction, before: int, after: int
 ) -> None:
     text = difference(delta, (a_side(before), a_side(after))).text
@@ -315,7 +315,7 @@ async def test_a_change_is_found_by_its_phases_and_of_its_service_alone(api: Api
     assert wrong.status_code == 400
 
 
-async def test_what_a_source_tells_is_text_and_its_url_leads_elsewhere(api: Api) -> None:
+async def test_texts_of_a_source_are_escaped_and_its_url_is_external(api: Api) -> None:
     path = await new(api, "shop", name=NASTY)
     url = "https://ci.example.com/?a=1&b=%22%3E%3Cscript%3E"
     made = await say(api, path, "started", NASTY, ref=NASTY, url=url)
@@ -355,7 +355,7 @@ async def test_the_service_s_axis_has_its_changes_too(api: Api) -> None:
     assert "Deploy v1, in progress" in page
 
 
-async def test_an_incident_tells_of_the_changes_before_it(api: Api) -> None:
+async def test_an_incident_lists_the_changes_before_it(api: Api) -> None:
     below = await new(api, "accounts", name="Accounts")
     path = await new(api, "shop", name="Shop", depends_on=[uid_of(below)])
     row = await row_of(api, path)
@@ -381,7 +381,7 @@ async def test_an_incident_tells_of_the_changes_before_it(api: Api) -> None:
     assert "No changes of the service or its dependencies" in quiet
 
 
-async def test_of_very_many_before_an_incident_the_newest_are_told(api: Api) -> None:
+async def test_an_incident_lists_only_the_newest_changes_before_it(api: Api) -> None:
     path = await new(api, "shop")
     for n in range(SHOWN_MOST + 2):
         await say(api, path, "started", f"run-{n:02}", occurred_at=at(-n * MINUTE))

@@ -1,4 +1,5 @@
-"""Changes as pipelines tell of them: again, at once, in disorder, and while the service goes."""
+"""Changes as pipelines record them: repeatedly, concurrently, out of order, and during the deletion
+of the service."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -46,7 +47,7 @@ async def refused(world: World, service: ServiceRow, *args: str, **given: Any) -
     return ": ".join(word for word in (caught.value.code, caught.value.field) if word)
 
 
-async def test_a_change_begins_and_ends_and_says_so_again(world: World) -> None:
+async def test_a_change_begins_and_ends_and_can_be_recorded_again(world: World) -> None:
     service = await make_service(world, "shop")
     begun = await say(world, service, ref="v1")
     assert (begun.is_replay, begun.change.external_id, begun.phase.ref) == (False, "1", "v1")
@@ -67,7 +68,7 @@ async def test_a_change_begins_and_ends_and_says_so_again(world: World) -> None:
     assert await refused(world, service, kind=ChangeKind.FLAG) == "kind_mismatch"
 
 
-async def test_a_change_that_is_told_of_when_it_is_over_began_then(world: World) -> None:
+async def test_a_change_that_is_recorded_after_its_end_began_at_its_end(world: World) -> None:
     service = await make_service(world, "shop")
     at = Instant(START - HOUR)
     await say(world, service, "cancelled", occurred_at=at)
@@ -75,7 +76,7 @@ async def test_a_change_that_is_told_of_when_it_is_over_began_then(world: World)
     assert await refused(world, service, occurred_at=Instant(at - SECOND)) == "phase_order"
 
 
-async def test_what_is_refused_leaves_nothing(world: World) -> None:
+async def test_a_refused_record_leaves_no_row(world: World) -> None:
     service = await make_service(world, "shop")
     late = Instant(START + HOUR)
     assert (
@@ -94,7 +95,7 @@ async def test_an_identity_is_the_services_own(world: World) -> None:
     assert len(await world.rows("select from changes")) == 4
 
 
-async def test_of_many_who_say_the_same_at_once_one_is_taken_and_all_are_told(
+async def test_one_of_many_concurrent_equal_records_is_new(
     world: World,
 ) -> None:
     service = await make_service(world, "shop")
@@ -112,7 +113,7 @@ async def test_of_many_who_say_the_same_at_once_one_is_taken_and_all_are_told(
     assert len(await phases(world)) == 2
 
 
-async def test_of_several_ends_at_once_one_is_taken(world: World) -> None:
+async def test_one_of_several_concurrent_final_phases_is_accepted(world: World) -> None:
     service = await make_service(world, "shop")
     told: list[str] = []
 
@@ -145,7 +146,7 @@ _RECORDS = st.lists(
 
 @settings(max_examples=examples(75))
 @given(records=_RECORDS)
-async def test_whatever_is_said_at_once_leaves_changes_and_each_hears_what_became_of_its_word(
+async def test_concurrent_records_leave_valid_changes_and_each_gets_its_outcome(
     databases: Databases, world_template: str, records: list[Record]
 ) -> None:
     dsn = databases.lend(world_template)
@@ -197,7 +198,7 @@ def saying(service: ServiceRow, *args: str, **given: Any) -> Write:
     return write
 
 
-async def test_who_waits_for_another_sees_what_it_said(world: World) -> None:
+async def test_a_record_that_waited_for_another_sees_it(world: World) -> None:
     service = await make_service(world, "shop")
     assert await both(world, saying(service), saying(service)) == ["done", "done"]
     assert await both(world, saying(service, "failed"), saying(service, "cancelled")) == [
@@ -210,7 +211,9 @@ async def test_who_waits_for_another_sees_what_it_said(world: World) -> None:
 
 
 @pytest.mark.parametrize("said_first", [True, False])
-async def test_nothing_is_said_of_a_service_that_goes(world: World, said_first: bool) -> None:
+async def test_a_service_that_is_being_deleted_gets_no_change(
+    world: World, said_first: bool
+) -> None:
     service = await make_service(world, "shop")
 
     async def drop(world: World, tx: Tx) -> None:
@@ -223,7 +226,7 @@ async def test_nothing_is_said_of_a_service_that_goes(world: World, said_first: 
     assert await world.rows("select from changes") == []
 
 
-async def test_whoever_seals_or_edits_the_service_keeps_nobody_waiting(world: World) -> None:
+async def test_a_record_does_not_wait_for_a_seal_or_an_edit_of_the_service(world: World) -> None:
     service = await make_service(world, "shop")
     async with world.pool.transaction("seal") as tx:
         await tx.rows("select from services for no key update")
@@ -243,12 +246,12 @@ async def test_a_decision_is_of_the_service_and_still_kept(world: World) -> None
         assert await refused(world, shop, decision=uid) == "decision_unknown: decision_id", uid
     recorded = await say(world, shop, decision=ours)
     assert recorded.phase.decision == ours
-    # It was there when it was named: who repeats it is told so whether it is kept by then or not.
+    # The decision existed when it was named, so a repetition is accepted after its deletion.
     await drop_partitions(world.pool, "gate_decisions", before=Instant(START + 9 * DAY))
     assert (await say(world, shop, decision=ours)).is_replay
 
 
-async def test_who_may_not_say_it_is_told_so(world: World) -> None:
+async def test_a_caller_without_the_right_is_refused(world: World) -> None:
     service = await make_service(world, "shop")
     viewer = Principal(Credential.SESSION, (Membership(world.org, None, Role.VIEWER),))
     stranger = Principal(Credential.SESSION, (Membership(world.org + 1, None, Role.ORG_ADMIN),))
@@ -261,8 +264,8 @@ async def test_who_may_not_say_it_is_told_so(world: World) -> None:
             await record_change(tx, world.editor, UUID(int=1), service.uid, record())
 
 
-async def test_the_database_itself_keeps_phases_as_they_were_said(world: World) -> None:
-    """They go with the service, or with its project, and not alone."""
+async def test_the_database_does_not_change_or_delete_single_phases(world: World) -> None:
+    """Phases are deleted with the service or its project, and not alone."""
     service = await make_service(world, "shop")
     await say(world, service)
     for statement in (
