@@ -24,7 +24,7 @@ TEXTS = st.dictionaries(
 
 
 @given(st.text(min_size=1, max_size=200), st.booleans(), TEXTS, TEXTS, INSTANTS, INSTANTS)
-def test_whatever_is_sent_may_be_an_incident(
+def test_any_payload_can_become_an_incident(
     key: str,
     firing: bool,
     labels: dict[str, str],

@@ -79,7 +79,7 @@ async def test_an_alert_opens_an_incident_and_its_end_closes_it(api: Api) -> Non
     assert len(await incidents(api)) == 2
 
 
-async def test_the_token_stands_in_the_audit_for_what_its_alerts_did(api: Api) -> None:
+async def test_the_audit_names_the_token_for_the_changes_of_its_alerts(api: Api) -> None:
     await send(api, payload(alert(), alert("f2")))
     await send(api, payload(alert(), alert(status="resolved")))
     rows = await api.rows("select action, via_token, target from audit_entries order by id")
@@ -109,7 +109,7 @@ async def test_the_token_stands_in_the_audit_for_what_its_alerts_did(api: Api) -
         ),
     ],
 )
-async def test_whatever_an_alert_says_becomes_an_incident(
+async def test_any_alert_becomes_an_incident(
     api: Api, given_: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     assert (await send(api, payload(alert(**given_))))["opened"] == 1
@@ -117,7 +117,7 @@ async def test_whatever_an_alert_says_becomes_an_incident(
     assert {name: made[name] for name in wanted} == wanted
 
 
-async def test_what_is_not_known_is_passed_over_and_what_was_left_out_is_told(api: Api) -> None:
+async def test_unknown_fields_are_ignored_and_truncated_alerts_reported(api: Api) -> None:
     body = payload(
         {**alert(), "silencedBy": ["x"], "new": {"deep": 1}}, truncatedAlerts=7, notYetThought=1
     )
@@ -139,12 +139,12 @@ async def test_what_is_not_known_is_passed_over_and_what_was_left_out_is_told(ap
         (payload(truncatedAlerts=-1), "truncatedAlerts: "),
     ],
 )
-async def test_what_is_no_such_payload_is_refused_whole(api: Api, body: Any, error: str) -> None:
+async def test_an_invalid_payload_is_refused_completely(api: Api, body: Any, error: str) -> None:
     assert (await send(api, body, 400))["error"].startswith(error)
     assert await incidents(api) == []
 
 
-async def test_an_end_that_is_told_late_ends_nothing_newer(api: Api) -> None:
+async def test_a_late_resolution_does_not_resolve_a_newer_alert(api: Api) -> None:
     earlier = to_text(Instant(FROZEN_NOW - 3_600 * SECOND))
     await send(api, payload(alert()))
     late = alert(status="resolved", startsAt=earlier, endsAt=earlier)
@@ -153,7 +153,7 @@ async def test_an_end_that_is_told_late_ends_nothing_newer(api: Api) -> None:
     assert (await send(api, payload(unknown)))["resolved"] == 1
 
 
-async def test_what_an_alert_did_wakes_what_sends_it_and_what_it_did_not_wakes_nobody(
+async def test_an_alert_with_an_effect_wakes_the_outbox_and_one_without_does_not(
     api: Api,
 ) -> None:
     woken: list[int] = []
@@ -171,7 +171,7 @@ async def test_fingerprints_are_of_their_project(api: Api) -> None:
     assert [i["status"] for i in await incidents(api)] == ["investigating"]
 
 
-async def test_the_same_at_once_from_two_senders_is_one_incident(api: Api) -> None:
+async def test_equal_concurrent_alerts_of_two_senders_are_one_incident(api: Api) -> None:
     answers: list[Any] = []
 
     async def one() -> None:
@@ -200,7 +200,7 @@ PAYLOADS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(sent=PAYLOADS)
-def test_any_sequence_of_alerts_is_what_the_interface_says(
+def test_any_sequence_of_alerts_has_the_result_of_the_contract(
     databases: Any, cast_template: str, passwords: Passwords, sent: list[list[tuple[str, str]]]
 ) -> None:
     dsn = databases.lend(cast_template)

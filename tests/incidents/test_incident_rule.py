@@ -48,7 +48,7 @@ def test_the_statuses_are_those_and_in_that_order() -> None:
 
 
 @given(st.lists(st.sampled_from([None, *IncidentStatus])))
-def test_whatever_is_tried_an_incident_never_goes_back_and_is_resolved_once(
+def test_an_incident_never_moves_back_and_is_resolved_once(
     tried: list[IncidentStatus | None],
 ) -> None:
     status, history = IncidentStatus.INVESTIGATING, [0]
@@ -62,7 +62,7 @@ def test_whatever_is_tried_an_incident_never_goes_back_and_is_resolved_once(
 
 
 @pytest.mark.parametrize("present", IncidentStatus)
-def test_what_is_offered_is_what_is_taken(present: IncidentStatus) -> None:
+def test_the_offered_statuses_are_the_accepted_ones(present: IncidentStatus) -> None:
     offered = statuses_from(present)
     assert offered == [s for s in IncidentStatus if status_refusal(present, s) is None]
     if present is not IncidentStatus.RESOLVED:
@@ -79,7 +79,7 @@ def test_what_is_offered_is_what_is_taken(present: IncidentStatus) -> None:
         (None, True, True),
     ],
 )
-def test_a_note_is_kept_in_the_house_unless_it_is_wished_otherwise(
+def test_a_note_is_internal_unless_it_is_published(
     status: IncidentStatus | None, wish: bool | None, public: bool
 ) -> None:
     assert is_public(status, wish) is public
@@ -96,7 +96,7 @@ def test_a_note_is_kept_in_the_house_unless_it_is_wished_otherwise(
         (IncidentStatus.MONITORING, "", False),
     ],
 )
-def test_an_update_moves_or_says_something(
+def test_an_update_needs_a_new_status_or_a_body(
     given: IncidentStatus | None, body: str, nothing: bool
 ) -> None:
     assert is_empty_update(IncidentStatus.IDENTIFIED, given, body) is nothing
@@ -114,7 +114,7 @@ def test_an_update_moves_or_says_something(
         ("", "none"),
     ],
 )
-def test_an_alerts_severity_tells_the_impact(severity: str, impact: str) -> None:
+def test_the_severity_of_an_alert_gives_the_impact(severity: str, impact: str) -> None:
     assert impact_of_severity(severity) == IncidentImpact(impact)
 
 
@@ -135,7 +135,7 @@ def test_a_title_is_a_line_of_200_code_points(text: str) -> None:
 
 
 @given(ANYTHING)
-def test_a_body_has_lines_and_tabs_and_nothing_else_that_is_not_seen(text: str) -> None:
+def test_a_body_has_lines_and_tabs_and_no_other_control_characters(text: str) -> None:
     surrogate = any("\ud800" <= c <= "\udfff" for c in text)
     assert (body_fault(text) is None) is (not broken(text, "\n\t") and not surrogate)
 
@@ -148,7 +148,7 @@ def test_the_bounds_count_code_points(over: int, good: bool) -> None:
 
 
 @given(ANYTHING, st.integers(1, 40))
-def test_what_others_wrote_always_fits(text: str, longest: int) -> None:
+def test_a_foreign_text_is_shortened_to_fit(text: str, longest: int) -> None:
     line, lines = one_line(text, longest), many_lines(text, longest)
     assert body_fault(lines, longest) is None
     assert len(line) <= longest
@@ -156,7 +156,7 @@ def test_what_others_wrote_always_fits(text: str, longest: int) -> None:
 
 
 @given(st.text(string.ascii_letters + " ", max_size=60))
-def test_what_fits_is_told_as_it_is(text: str) -> None:
+def test_a_fitting_text_is_unchanged(text: str) -> None:
     assert one_line(text) == " ".join(text.split())
     assert many_lines(text) == text.strip()
 

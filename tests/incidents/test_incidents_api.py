@@ -1,4 +1,4 @@
-"""Incidents over HTTP: what comes back is what webhooks are told; refusals are as stated."""
+"""Incidents in the API: responses equal the webhook documents, and refusals follow the contract."""
 
 from typing import Any
 from uuid import UUID
@@ -53,8 +53,8 @@ async def test_an_incident_is_opened_moved_acknowledged_resolved_and_explained(a
     assert updates[1:3] == [moved, note]
 
 
-async def test_webhooks_are_told_what_the_api_says(api: Api) -> None:
-    """Whoever reads both must never have to wonder which is right."""
+async def test_webhook_documents_equal_the_api_responses(api: Api) -> None:
+    """A client that reads both must see the same incident."""
     await api.new_webhook()
     monitor = (await api.new_monitor()).uid
     made = await make(api, monitor_id=str(monitor), body="a")
@@ -168,7 +168,7 @@ async def make_resolved(api: Api) -> UUID:
     return UUID(made["id"])
 
 
-async def test_a_foreign_revision_is_refused_before_the_status_is_looked_at(api: Api) -> None:
+async def test_a_foreign_revision_is_refused_before_the_status_is_checked(api: Api) -> None:
     resolved, made = await make_resolved(api), await make(api)
     for uid in (resolved, made["id"]):
         refused = await ask(
@@ -185,7 +185,7 @@ async def test_a_foreign_revision_is_refused_before_the_status_is_looked_at(api:
     assert refused == {"error": "body: must not be blank"}
 
 
-async def test_a_missing_monitor_and_a_foreign_one_are_told_alike(api: Api) -> None:
+async def test_a_missing_and_a_foreign_monitor_are_refused_alike(api: Api) -> None:
     foreign = (await api.new_monitor("acme/mill")).uid
     other = (await api.new_monitor("other/shop")).uid
     nowhere = "0195e3a0-0000-7000-8000-000000000001"
@@ -193,7 +193,7 @@ async def test_a_missing_monitor_and_a_foreign_one_are_told_alike(api: Api) -> N
     assert answers == [{"error": "monitor_id: names no monitor of this project"}] * 3
 
 
-async def test_what_is_told_wakes_what_sends_it(api: Api) -> None:
+async def test_a_change_of_an_incident_wakes_the_outbox(api: Api) -> None:
     woken: list[int] = []
     object.__setattr__(api.context, "on_told", lambda: woken.append(1))
     made = await make(api)
@@ -202,7 +202,7 @@ async def test_what_is_told_wakes_what_sends_it(api: Api) -> None:
     assert len(woken) == 2
 
 
-async def test_a_token_opens_by_the_api_and_stands_in_the_audit_by_its_name(api: Api) -> None:
+async def test_a_token_opens_with_source_api_and_is_named_in_the_audit(api: Api) -> None:
     made = await make(api, who="token")
     assert made["source"] == "api"
     taken = await ask(api, "POST", f"/incidents/{made['id']}/acknowledge", who="token")

@@ -34,7 +34,7 @@ async def seen(api: Api, path: str, who: str = "viewer", status: int = 200) -> s
 
 
 async def sent(api: Api, path: str, **form: str) -> str:
-    """The page with the fault that a refused form comes back as."""
+    """The page with the error of a refused form."""
     answer = await send(api, path, **form)
     assert answer.status_code == 400
     return str(await answer.get_data(as_text=True))
@@ -52,7 +52,7 @@ async def updates(api: Api, incident: UUID) -> list[tuple[str | None, str, bool]
     )
 
 
-async def test_the_list_says_how_many_are_open_and_shows_them_first(api: Api) -> None:
+async def test_the_list_counts_open_incidents_and_shows_them_first(api: Api) -> None:
     path = f"/projects/{api.project}/incidents"
     assert first_line(await seen(api, path)) == "No incidents yet"
     first = await api.new_incident(title="Oldest")
@@ -77,7 +77,7 @@ async def test_the_list_says_how_many_are_open_and_shows_them_first(api: Api) ->
         assert '<span class="count bad">2<span class="unseen"> open</span></span>' in nav, page
 
 
-async def test_where_nothing_is_open_the_list_says_since_when(api: Api) -> None:
+async def test_the_list_without_open_incidents_shows_since_when(api: Api) -> None:
     await api.new_incident(status=IncidentStatus.RESOLVED)
     text = await seen(api, f"/projects/{api.project}/incidents")
     assert first_line(text) == "No open incidents"
@@ -86,8 +86,8 @@ async def test_where_nothing_is_open_the_list_says_since_when(api: Api) -> None:
 
 
 @pytest.mark.parametrize("show", ["all", "open", "resolved"])
-async def test_many_incidents_are_pages_and_each_stands_on_one_of_them(api: Api, show: str) -> None:
-    """Open ones stand first, whichever page they are on; of each kind the newest."""
+async def test_every_incident_is_on_exactly_one_page(api: Api, show: str) -> None:
+    """Open incidents come first on every page; within each kind the newest come first."""
     over = {number for number in range(109) if number % 2}
     for number in range(109):
         status = IncidentStatus.RESOLVED if number in over else IncidentStatus.INVESTIGATING
@@ -111,7 +111,7 @@ async def test_many_incidents_are_pages_and_each_stands_on_one_of_them(api: Api,
     assert "No more entries" in await seen(api, f"{path}&page=4")
 
 
-async def test_an_editor_opens_one_by_the_form_and_is_told_what_is_wrong(api: Api) -> None:
+async def test_an_editor_opens_an_incident_by_the_form_and_sees_errors(api: Api) -> None:
     path = f"/projects/{api.project}/incidents"
     monitor = (await api.new_monitor(name="Checkout")).uid
     form = {"impact": "major", "status": "identified", "monitor": str(monitor), "body": "a\r\nb"}
@@ -141,7 +141,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
     for act in (
         {"act": "acknowledge"},
         {"act": "update", "status": "identified", "body": "DNS.", "public": "true"},
-        # The box is still ticked: a note for the team is kept in the house all the same.
+        # The box is still checked, but a note for the team stays internal.
         {"act": "note", "status": "identified", "body": "Call Ann.", "public": "true"},
         {"act": "update", "status": "monitoring", "body": "Quietly."},
     ):
@@ -203,7 +203,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
         ),
     ],
 )
-async def test_a_refused_update_says_why_and_keeps_what_was_typed(
+async def test_a_refused_update_shows_the_reason_and_keeps_the_typed_text(
     api: Api, present: IncidentStatus, form: dict[str, str], said: str
 ) -> None:
     uid = await api.new_incident(status=present)
@@ -224,8 +224,8 @@ async def test_a_viewer_sees_it_all_and_is_given_no_form(api: Api) -> None:
     assert (await send(api, f"/incidents/{uid}", "viewer", act="note", body="x")).status_code == 403
 
 
-async def test_who_is_told_and_how_that_goes_is_shown_without_addresses(api: Api) -> None:
-    """A webhook's address may hold what lets one in."""
+async def test_recipients_and_deliveries_are_shown_without_addresses(api: Api) -> None:
+    """The address of a webhook can contain a secret."""
     channel = await api.new_channel(name="Operators")
     await api.new_webhook()
     async with api.pool.transaction("address") as tx:
@@ -273,7 +273,7 @@ async def test_who_is_told_and_how_that_goes_is_shown_without_addresses(api: Api
     assert "After 24 attempts: timeout." in dead
 
 
-async def test_steps_of_a_ladder_stand_in_the_timeline_with_whom_they_missed(api: Api) -> None:
+async def test_steps_of_an_escalation_are_in_the_timeline_with_missed_targets(api: Api) -> None:
     uid = await api.new_incident()
     for step, paged, lost in ((0, ["Ann"], []), (1, ["Bob"], ["Eve"]), (2, [], ["Eve"])):
         async with api.pool.transaction("step") as tx:
@@ -346,7 +346,7 @@ from (select *, row_number() over (order by id) as n from destinations
 """
 
 
-async def test_who_is_told_outside_is_counted_by_page(api: Api) -> None:
+async def test_subscribers_are_counted_per_status_page(api: Api) -> None:
     page = await api.new_status_page(title="Harbour Goods")
     for _ in range(4):
         await api.new_subscriber(page)

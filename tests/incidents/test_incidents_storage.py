@@ -1,7 +1,7 @@
-"""Incidents against a model of what the interface says: forward only, numbered, told and audited.
+"""Incidents, compared with a model of the contract: they move forward only, and each update is
+numbered, enqueued and audited.
 
-Machines are told of every update in its place; people who were paged hear of the end.
-"""
+Webhooks get every update in order; the recipients of a page get the resolution."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -111,7 +111,7 @@ async def webhook(world: World) -> None:
 
 
 async def told(world: World) -> list[dict[str, Any]]:
-    """What webhooks are sent, in the order in which it was written."""
+    """The webhook documents in the order in which they were enqueued."""
     rows = await world.rows("select payload::text from outbox order by id")
     return [msgspec.json.decode(text) for (text,) in rows]
 
@@ -168,7 +168,7 @@ STEPS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)
-def test_any_history_is_what_the_interface_says(
+def test_any_history_has_the_result_of_the_contract(
     databases: Any, template: str, first: str, steps: list[Any]
 ) -> None:
     dsn = databases.lend(template)
@@ -261,7 +261,7 @@ async def test_a_session_opens_by_hand_and_a_token_by_the_api(world: World) -> N
     assert (acknowledged.acknowledged_by, acknowledged.acknowledged_label) == (None, "ci")
 
 
-async def test_a_foreign_monitor_is_no_more_than_a_missing_one(world: World) -> None:
+async def test_a_foreign_monitor_is_refused_like_a_missing_one(world: World) -> None:
     mine = await world.monitor()
     async with world.pool.transaction("elsewhere") as tx:
         await tx.execute(
@@ -283,7 +283,7 @@ async def test_a_foreign_monitor_is_no_more_than_a_missing_one(world: World) -> 
     assert await world.rows("select count(*) from incidents") == [(0,)]
 
 
-async def test_about_a_monitor_with_a_ladder_it_is_climbed_unless_it_is_over(world: World) -> None:
+async def test_an_open_incident_of_a_monitor_with_a_policy_is_escalated(world: World) -> None:
     row = await world.monitor()
     plain = await create(world, monitor=row.uid)
     assert (plain.monitor_uid, plain.escalate_at) == (row.uid, None)
@@ -323,7 +323,7 @@ async def test_about_a_monitor_with_a_ladder_it_is_climbed_unless_it_is_over(wor
         ({"body": "x" * (BODY_LONGEST + 1)}, "body"),
     ],
 )
-async def test_what_cannot_be_said_is_refused_by_its_field(
+async def test_an_invalid_value_is_refused_by_its_field(
     world: World, given_: dict[str, Any], field_: str
 ) -> None:
     with pytest.raises(Refused) as caught:
@@ -347,13 +347,13 @@ async def test_the_first_acknowledgement_stays(world: World) -> None:
     assert (await take(world, uid)).acknowledged_at == first.acknowledged_at
 
 
-async def test_a_resolved_one_that_nobody_took_up_takes_no_acknowledgement(world: World) -> None:
+async def test_a_resolved_incident_cannot_be_acknowledged(world: World) -> None:
     uid = (await create(world, status=IncidentStatus.RESOLVED)).uid
     with pytest.raises(Refused, match="incident_resolved"):
         await take(world, uid)
 
 
-async def test_two_who_take_it_up_at_once_are_one(world: World) -> None:
+async def test_concurrent_acknowledgements_are_one(world: World) -> None:
     uid = (await create(world)).uid
     async with trio.open_nursery() as nursery:
         for name in "abcdef":
@@ -362,7 +362,7 @@ async def test_two_who_take_it_up_at_once_are_one(world: World) -> None:
     assert actions == ["incident.create", "incident.acknowledge"]
 
 
-async def test_whoever_waited_for_an_acknowledgement_tells_who_gave_it(world: World) -> None:
+async def test_an_acknowledgement_that_waited_names_the_first_person(world: World) -> None:
     await webhook(world)
     person = uuid7()
     async with world.pool.transaction("person") as tx:
@@ -382,7 +382,7 @@ async def test_whoever_waited_for_an_acknowledgement_tells_who_gave_it(world: Wo
     assert last["incident"]["acknowledged_by"] == str(person)
 
 
-async def test_updates_at_once_have_each_a_number_and_one_resolves(world: World) -> None:
+async def test_concurrent_updates_have_different_numbers_and_one_resolves(world: World) -> None:
     await webhook(world)
     uid = (await create(world)).uid
     refusals: list[str] = []
@@ -425,7 +425,7 @@ async def test_a_postmortem_is_published_once_and_edited_after(world: World) -> 
     assert caught.value.field == "body"
 
 
-async def test_an_incident_may_be_talked_of_so_much_and_ended_always(world: World) -> None:
+async def test_updates_are_limited_and_a_resolution_is_always_possible(world: World) -> None:
     uid = (await create(world)).uid
     async with world.pool.transaction("much") as tx:
         await tx.execute("update incidents set seq = %(most)s", most=UPDATES_MOST)
@@ -436,7 +436,7 @@ async def test_an_incident_may_be_talked_of_so_much_and_ended_always(world: Worl
     assert row.seq == UPDATES_MOST + 1
 
 
-async def test_no_title_and_no_body_stands_in_the_audit(world: World) -> None:
+async def test_the_audit_contains_no_title_and_no_body(world: World) -> None:
     uid = (await create(world, title="canary-1", body="canary-2")).uid
     await update(world, uid, None, "canary-3")
     await update(world, uid, "resolved", "canary-4")
@@ -444,7 +444,7 @@ async def test_no_title_and_no_body_stands_in_the_audit(world: World) -> None:
     assert "canary" not in str(await audited(world))
 
 
-async def test_others_hear_nothing_and_viewers_write_nothing(world: World) -> None:
+async def test_members_of_others_read_no_incident_and_viewers_write_none(world: World) -> None:
     uid = (await create(world)).uid
     stranger = replace(world.editor, memberships=())
     viewer = replace(world.editor, memberships=(Membership(world.org, None, Role.VIEWER),))
@@ -505,7 +505,7 @@ async def test_one_is_open_for_a_monitor_at_a_time(world: World) -> None:
     assert await world.rows("select count(*) from incidents") == [(2,)]
 
 
-async def test_who_was_paged_hears_that_it_is_over_and_nobody_else(world: World) -> None:
+async def test_only_recipients_of_the_page_get_the_resolution(world: World) -> None:
     async with world.pool.transaction("channels") as tx:
         rows = [
             await create_channel(
@@ -549,10 +549,12 @@ async def test_who_was_paged_hears_that_it_is_over_and_nobody_else(world: World)
     assert last["lines"] == ["Duration: 1 min.", "Paying works again."]
 
 
-# --- what others take away meanwhile ---
+# --- objects that other transactions delete ---
 
 
-async def test_an_incident_outlives_its_monitor_and_who_took_it_up(world: World) -> None:
+async def test_an_incident_outlives_its_monitor_and_the_user_who_acknowledged_it(
+    world: World,
+) -> None:
     monitor, person = await world.monitor(), uuid7()
     async with world.pool.transaction("person") as tx:
         await insert_user(tx, person, "ann@example.com", "Ann", None, admin=False)
@@ -571,7 +573,8 @@ async def test_an_incident_outlives_its_monitor_and_who_took_it_up(world: World)
 
 
 async def test_opened_while_its_project_goes_it_is_there_or_was_not_found(world: World) -> None:
-    """Never a fault of ours: whoever comes second sees what the first has done."""
+    """The second transaction sees the effect of the first one, and neither has an internal
+    error."""
     outcomes: list[str] = []
 
     async def opened() -> None:

@@ -1,6 +1,5 @@
-"""Incidents and services: whom one reaches along the graph, what may be behind it, what the service
-was made of meanwhile, and which revision it is explained by.
-"""
+"""Incidents and services: affected services and probable roots along the graph, the members during
+the incident, and the revision of a postmortem."""
 
 from typing import Any
 from uuid import UUID
@@ -17,7 +16,8 @@ from tests.support.app.serving import document, new, told, uid_of
 
 
 async def opened(api: Api, path: str, *, began: int = 0, over: int | None = None) -> str:
-    """The path of an incident of a service, that began and was over so many minutes from now."""
+    """Opens an incident of a service and returns its path. `began` and `over` are minutes from
+    now."""
     async with api.pool.transaction("open") as tx:
         service = await select_service(tx, UUID(uid_of(path)))
         assert service is not None
@@ -45,7 +45,7 @@ async def opened(api: Api, path: str, *, began: int = 0, over: int | None = None
 
 
 async def govern(api: Api, path: str, revision: int, minutes: int) -> None:
-    """A revision has governed since so many minutes from now."""
+    """Makes a revision govern from `minutes` minutes from now."""
     async with api.pool.transaction("govern") as tx:
         await tx.execute(
             "update service_revisions r set governs_from = at(%(at)s), effective_at = at(%(at)s) "
@@ -61,7 +61,7 @@ def ways(incident: Any) -> list[tuple[str, list[str]]]:
     return [(impact["role"], impact["path"]) for impact in incident["impacts"]]
 
 
-async def test_an_incident_reaches_who_depends_and_may_come_from_what_fails(api: Api) -> None:
+async def test_an_incident_affects_dependents_and_names_probable_roots(api: Api) -> None:
     disk = await new(api, "disk")
     database = await new(api, "database", depends_on=[uid_of(disk)])
     cache = await new(api, "cache")
@@ -81,7 +81,7 @@ async def test_an_incident_reaches_who_depends_and_may_come_from_what_fails(api:
     assert (first["service_id"], first["slug"], first["name"]) == (uid_of(disk), "disk", "disk")
     assert first["computed_at"] == to_text(FROZEN_NOW)
     assert found["members"] == []
-    # Of one that is over, what was in trouble in its time.
+    # For a past incident, the services that were down during it.
     past = await told(api, "GET", await opened(api, shop, began=-45, over=-40))
     assert [way for role, way in ways(past) if role == "probable_root"] == [["shop", "cache"]]
 
@@ -95,7 +95,7 @@ async def test_a_monitor_s_incident_reaches_whom_it_is_declared_of(api: Api) -> 
     for path in (database, shop):
         await told(api, "PUT", f"{path}/declaration", document(monitor.uid))
         await govern(api, path, 1, -60)
-    # What is declared, and governs only later, is not made of it yet.
+    # A declaration that governs only later does not count.
     later = await new(api, "later")
     await told(api, "PUT", f"{later}/declaration", document(monitor.uid))
     found = await told(api, "GET", f"/incidents/{bare}")
@@ -143,7 +143,7 @@ async def test_a_postmortem_names_a_revision_that_governed(api: Api) -> None:
     for foreign in (0, 1, 4):
         body = {"body": "x", "declaration_revision": foreign}
         assert await told(api, "PUT", where, body, 400) == {"error": "revision_foreign"}
-    # The third came to govern at the instant at which it was over.
+    # The third revision began to govern at the end of the incident.
     for governed in (2, 3):
         body = {"body": "x", "declaration_revision": governed}
         assert (await told(api, "PUT", where, body))["declaration_revision"] == governed
@@ -152,7 +152,7 @@ async def test_a_postmortem_names_a_revision_that_governed(api: Api) -> None:
     assert await told(api, "PUT", f"{still}/postmortem", body, 409) == {"error": "not_resolved"}
 
 
-async def test_an_incident_of_a_service_says_so(api: Api) -> None:
+async def test_an_incident_of_a_service_names_its_service(api: Api) -> None:
     path = await new(api, "shop")
     incident = await opened(api, path)
     found = await told(api, "GET", incident)
