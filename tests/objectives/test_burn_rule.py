@@ -50,7 +50,7 @@ _RATE = st.none() | st.fractions(0, 40, max_denominator=50)
 
 
 @given(st.lists(st.tuples(_RATE, _RATE), max_size=30), st.booleans())
-def test_over_time_it_fires_and_clears_on_what_is_known(
+def test_a_rule_fires_and_clears_on_known_burn_rates(
     looks: list[tuple[Fraction | None, Fraction | None]], firing: bool
 ) -> None:
     for long, short in looks:
@@ -65,7 +65,7 @@ def test_over_time_it_fires_and_clears_on_what_is_known(
             assert firing is before
 
 
-def test_a_watermark_that_is_behind_by_more_than_a_time_out_and_600_s_decides_nothing() -> None:
+def test_a_watermark_older_than_the_timeout_and_600_s_decides_no_verdict() -> None:
     now = Instant(10 * HOUR)
     mark = Instant(now - 30 * SECOND - 600 * SECOND)
     assert not is_stale(mark, 30 * SECOND, now)
@@ -73,7 +73,7 @@ def test_a_watermark_that_is_behind_by_more_than_a_time_out_and_600_s_decides_no
     assert is_stale(None, 30 * SECOND, now)
 
 
-def test_the_rules_that_nobody_gave_break_none() -> None:
+def test_the_default_rules_are_valid() -> None:
     assert list(faults(DEFAULT_RULES, SERVICE_SHORT_LEAST_US)) == []
 
 

@@ -1,4 +1,5 @@
-"""Budgets that burn too fast: who is told, once, and who keeps quiet since another tells."""
+"""Burn alerts: they are sent once, and a monitor is suppressed if its service watches the
+budget."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -31,7 +32,7 @@ from leadline.storage.retirement.transactions.delete_service import delete_servi
 from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
 
 OBJECTIVE = 990_000
-# No range that is looked at is a whole hour of the clock, which would be read from its sum.
+# No evaluated range is a complete hour of the clock, which would be read from its sum.
 AGED = 2 * HOUR + 7 * MINUTE
 RULE = BurnRule(HOUR, 5 * MINUTE, Fraction(10), BurnSeverity.PAGE)
 OF_MONITOR = BurnRule(10 * MINUTE, MINUTE, Fraction(10), BurnSeverity.TICKET)
@@ -60,7 +61,7 @@ async def watch_monitor(story: Speaking, row: MonitorRow, *rules: BurnRule) -> N
 
 
 async def seal(story: Speaking, service: Service, minutes: int, *, bad: bool) -> None:
-    """So many minutes more, up to now."""
+    """Seals `minutes` more minutes, up to now."""
     until = Instant(story.world.now - story.world.now % MINUTE)
     from_ = Instant(until - minutes * MINUTE)
     us = 60_000_000
@@ -86,7 +87,7 @@ async def seal(story: Speaking, service: Service, minutes: int, *, bad: bool) ->
 
 
 async def on_sealed(story: Speaking, service: Service, minutes: int, *, bad: bool) -> None:
-    """Time goes on, and is sealed as it passes."""
+    """Advances the clock and seals each minute."""
     for _ in range(minutes):
         await story.step(EVERY)
         await story.step(EVERY)
@@ -95,7 +96,7 @@ async def on_sealed(story: Speaking, service: Service, minutes: int, *, bad: boo
 
 
 async def watched(story: Speaking, *, bad: bool, after_seconds: int = 0) -> Service:
-    """A service that pages `ops`, two hours old, watched by a rule and looked at once."""
+    """A service that pages `ops`, two hours old, with a burn rule and one evaluation."""
     row, ops = await story.world.monitor(), await story.channel("ops")
     service = await story.service(row, policy=await story.policy((after_seconds, ops)))
     story.world.now = Instant(story.world.now + AGED)
@@ -109,7 +110,7 @@ async def verdicts(story: Speaking) -> list[tuple[bool, str]]:
     return await story.world.rows("select firing, last_verdict from burn_rules order by id")
 
 
-async def test_a_rule_of_a_service_tells_once_that_it_fires_and_once_that_it_is_calm(
+async def test_a_rule_of_a_service_sends_one_alert_and_one_resolution(
     story: Speaking,
 ) -> None:
     service = await watched(story, after_seconds=600, bad=False)
@@ -123,7 +124,7 @@ async def test_a_rule_of_a_service_tells_once_that_it_fires_and_once_that_it_is_
     assert await story.incidents() == [], "a budget opens no incident"
 
 
-async def test_who_asked_is_reminded_that_a_budget_burns(story: Speaking) -> None:
+async def test_a_firing_rule_is_renotified_if_configured(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     schedule = await story.on_call(ops)
@@ -135,7 +136,7 @@ async def test_who_asked_is_reminded_that_a_budget_burns(story: Speaking) -> Non
     assert await story.heard() == [("ops", "budget.burning")] + [("ops", "budget.reminder")] * 2
 
 
-async def test_what_cannot_be_decided_neither_fires_nor_is_calm(story: Speaking) -> None:
+async def test_an_unknown_burn_rate_neither_fires_nor_clears(story: Speaking) -> None:
     service = await watched(story, bad=True)
     assert await verdicts(story) == [(True, "firing")]
     await story.steps(11 * MINUTE, EVERY)
@@ -154,7 +155,7 @@ async def failing(story: Speaking, row: MonitorRow, us: int) -> None:
     await story.set("update shards set settled_through = at(%(now)s)", now=story.world.now)
 
 
-async def test_a_monitor_tells_of_its_budget_itself_where_no_service_does(
+async def test_a_monitor_without_a_service_sends_its_own_burn_alert(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor(auto_incident=False)
@@ -188,7 +189,7 @@ async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
     async with story.world.pool.transaction("state", read_only=True) as tx:
         found = await select_delegations(tx, [row.key], story.world.now)
     assert [one.name for one in found[row.key].burn.owners] == ["Shop"]
-    # Its time is sealed no further: what the service says of its budget is nothing any more.
+    # The sealed time of the service does not advance, so its verdict is stale.
     await failing(story, row, 12 * MINUTE)
     await story.look()
     await story.step(EVERY)
@@ -197,7 +198,7 @@ async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
     ]
 
 
-async def test_who_was_told_that_a_budget_burns_is_not_forgotten_before_it_is_calm(
+async def test_the_recipients_of_a_burn_alert_are_kept_until_it_clears(
     story: Speaking,
 ) -> None:
     service = await watched(story, bad=True)
@@ -229,13 +230,13 @@ async def edit_rules(
 
 
 @pytest.mark.parametrize("change", ["edited", "switched off", "deleted"])
-async def test_who_was_told_of_a_rule_that_goes_hears_of_that_once(
+async def test_the_recipients_of_a_removed_rule_of_a_service_are_notified_once(
     story: Speaking, change: str
 ) -> None:
     service = await watched(story, bad=True)
     assert await story.heard() == [("ops", "budget.burning")]
     await edit_rules(story, service, RULE)
-    assert len(await story.heard()) == 1, "the same again changes nothing"
+    assert len(await story.heard()) == 1, "an equal rule sent a notification"
     if change == "edited":
         await edit_rules(story, service, replace(RULE, threshold=Fraction(200)))
     elif change == "switched off":
@@ -255,7 +256,7 @@ async def test_who_was_told_of_a_rule_that_goes_hears_of_that_once(
 
 
 @pytest.mark.parametrize("change", ["edited", "switched off", "deleted", "aimed at"])
-async def test_who_was_told_of_the_rule_of_a_monitor_that_goes_hears_of_that_once(
+async def test_the_recipients_of_a_removed_rule_of_a_monitor_are_notified_once(
     story: Speaking, change: str
 ) -> None:
     row = await story.world.monitor(auto_incident=False)
@@ -303,7 +304,7 @@ async def test_a_threshold_that_is_met_exactly_is_reached(story: Speaking) -> No
     assert await verdicts(story) == [(True, "firing"), (False, "clear")]
 
 
-async def test_a_service_without_sealed_time_decides_nothing_and_says_so(story: Speaking) -> None:
+async def test_a_service_without_sealed_time_has_an_unknown_verdict(story: Speaking) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)))
@@ -316,7 +317,7 @@ async def test_a_service_without_sealed_time_decides_nothing_and_says_so(story: 
     assert await story.heard() == []
 
 
-async def test_a_rule_that_fires_with_nobody_to_page_is_told_when_there_is_somebody(
+async def test_a_firing_rule_without_a_recipient_is_sent_when_there_is_one(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor()

@@ -1,4 +1,4 @@
-"""Availability, objectives and budgets over HTTP: what is withheld, and what is said of it."""
+"""Availability, objectives and error budgets in the API, and the reasons of withheld figures."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ async def said(api: Api, method: str, path: str, body: Any = None) -> tuple[int,
     return answer.status_code, await answer.get_json()
 
 
-async def test_a_monitor_of_which_nothing_is_sealed_has_no_figure_and_says_why(api: Api) -> None:
+async def test_a_monitor_without_sealed_time_has_no_figure_and_a_reason(api: Api) -> None:
     monitor = await api.new_monitor()
     status, told = await said(api, "GET", f"/api/v1/monitors/{monitor.uid}/sla")
     assert status == 200
@@ -85,7 +85,7 @@ async def test_a_monitor_is_aimed_at_with_the_usual_rules_or_its_own(api: Api) -
         ),
     ],
 )
-async def test_what_cannot_be_aimed_at_is_refused_by_its_field(
+async def test_an_invalid_objective_is_refused_by_its_field(
     api: Api, body: dict[str, Any], error: str
 ) -> None:
     monitor = await api.new_monitor()
@@ -138,7 +138,7 @@ async def test_a_project_sums_the_time_of_its_monitors_and_leaves_composites_out
     assert told["windows"][2]["uptime_percent"] > 0
 
 
-async def test_a_budget_tells_what_is_allowed_and_what_was_burned_of_it(api: Api) -> None:
+async def test_a_budget_has_its_allowance_and_its_burned_part(api: Api) -> None:
     monitor = await api.new_monitor()
     today = FROZEN_NOW - FROZEN_NOW % DAY
     async with api.pool.transaction("days") as tx:

@@ -1,4 +1,5 @@
-"""The report says what was promised and kept over four windows, and why a figure is not there."""
+"""The report shows objectives and figures for four windows, and the reason of each missing
+figure."""
 
 import re
 
@@ -22,7 +23,7 @@ def plain(page: str) -> str:
     return re.sub(r"[| \n]*\|[| \n]*", "|", text)
 
 
-def test_what_cannot_be_judged_is_not_called_met() -> None:
+def test_an_unknown_objective_is_not_shown_as_met() -> None:
     assert report_first_line([]) == ("", "No objectives yet")
     assert report_first_line(["", ""]) == ("", "No objectives yet")
     assert report_first_line(["met"]) == ("up", "The objective is met")
@@ -38,13 +39,13 @@ def test_what_cannot_be_judged_is_not_called_met() -> None:
     assert report_first_line(["not enough data"]) == ("unknown", "No objective has enough data yet")
 
 
-async def test_a_project_without_services_says_what_to_do(api: Api) -> None:
+async def test_a_project_without_services_explains_services(api: Api) -> None:
     page = await seen(api)
     assert first_line(page) == "No objectives yet"
     assert "What is a service?" in page
 
 
-async def test_every_window_of_a_service_has_its_coverage_and_what_was_aimed_at(api: Api) -> None:
+async def test_every_window_of_a_service_has_its_coverage_and_objective(api: Api) -> None:
     monitor = await api.new_monitor()
     await lived(
         api,
@@ -56,13 +57,13 @@ async def test_every_window_of_a_service_has_its_coverage_and_what_was_aimed_at(
     )
     text = plain(await seen(api))
     assert "99.97\u202f%|coverage 99.8\u202f%|99.9\u202f% met|" in text
-    # A day bears one digit.
+    # A day supports one digit.
     assert "|99.3\u202f%|coverage 100\u202f%|" in text
     assert "33\u202fmin 8\u202fs|76.8\u202f% of 43\u202fmin 8\u202fs, 30 days" in text
     assert "The objective is met" in text
 
 
-async def test_what_is_withheld_says_why(api: Api) -> None:
+async def test_a_withheld_figure_has_a_reason(api: Api) -> None:
     monitor = await api.new_monitor()
     await lived(api, "Lost", monitor.uid, hours=MONTH, was=lambda ago: LOST, objective=99.9)
     await lived(api, "Young", objective=99.0, window="7d")
