@@ -60,7 +60,7 @@ async def test_the_past_needs_a_preview(api: Api) -> None:
     assert (await said(api, "POST", f"{one}/annul", preview))[0] == 404
 
 
-async def test_what_is_on_ends_now(api: Api) -> None:
+async def test_an_active_maintenance_is_ended_now(api: Api) -> None:
     body = {"starts_at": at(0), "ends_at": at(HOUR)}
     _, made = await said(api, "POST", ALL, body)
     assert (await said(api, "DELETE", f"/api/v1/maintenance/{made['id']}"))[0] == 204
@@ -101,7 +101,7 @@ async def test_a_preview_of_annulling_names_what_is_annulled(api: Api) -> None:
 SERIES = "/api/v1/projects/{project}/maintenance-series"
 
 
-async def test_maintenance_that_comes_again_stands_ahead_and_is_taken_back(api: Api) -> None:
+async def test_a_recurring_maintenance_is_announced_ahead_and_can_be_deleted(api: Api) -> None:
     monitor = await api.new_monitor()
     body = {
         "rrule": "FREQ=WEEKLY;BYDAY=TU",
@@ -140,7 +140,7 @@ async def test_maintenance_that_comes_again_stands_ahead_and_is_taken_back(api: 
         ({"duration_seconds": 59}, "duration_seconds"),
     ],
 )
-async def test_what_cannot_come_again_is_refused_by_its_field(
+async def test_an_invalid_recurrence_is_refused_by_its_field(
     api: Api, given: dict[str, Any], error: str
 ) -> None:
     body = {"rrule": "FREQ=DAILY", "starts_at": at(DAY), "duration_seconds": 3600} | given

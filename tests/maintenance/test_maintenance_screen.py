@@ -1,6 +1,5 @@
-"""The page of maintenance: what is on and planned can be seen, the past changes only after a look,
-and what was typed stays.
-"""
+"""The maintenance screen: active and planned maintenance, a preview before a change of the past,
+and kept input."""
 
 import re
 from typing import Any
@@ -41,12 +40,12 @@ async def many(api: Api) -> int:
 
 
 def hidden(page: str) -> dict[str, str]:
-    """What the form that confirms sends along."""
+    """The hidden fields of the confirmation form."""
     form = page[page.index('<form class="acts"') :]
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
 
 
-async def test_an_empty_page_says_what_maintenance_is_for(api: Api) -> None:
+async def test_an_empty_page_explains_maintenance(api: Api) -> None:
     page = await seen(api)
     assert first_line(page) == "No active maintenance"
     assert "no alerts are sent" in page
@@ -54,7 +53,7 @@ async def test_an_empty_page_says_what_maintenance_is_for(api: Api) -> None:
     assert 'id="plan-title"' in await seen(api, "editor")
 
 
-async def test_what_is_on_is_the_first_line_and_what_comes_next_stands_under_it(api: Api) -> None:
+async def test_the_first_line_is_the_active_maintenance_and_the_next_follows(api: Api) -> None:
     monitor = await api.new_monitor(name="Till")
     await announced(api, 0, HOUR, monitor=monitor.uid, reason="New cables")
     await announced(api, DAY, DAY + HOUR)
@@ -83,7 +82,7 @@ async def test_maintenance_is_planned_once_however_often_the_form_is_sent(api: A
     assert ends - starts == 90 * MINUTE
 
 
-async def test_what_begins_at_no_time_begins_now_and_once(api: Api) -> None:
+async def test_a_maintenance_without_a_begin_begins_now_and_once(api: Api) -> None:
     form = {"act": "plan", "starts": "", "ends": "2026-01-05T02:00"}
     for _ in range(2):
         assert (await send(api, path_of(api), form)).status_code == 303
@@ -93,7 +92,7 @@ async def test_what_begins_at_no_time_begins_now_and_once(api: Api) -> None:
     )
 
 
-async def test_maintenance_comes_again_until_it_is_ended(api: Api) -> None:
+async def test_a_recurring_maintenance_recurs_until_it_is_ended(api: Api) -> None:
     form = {
         "act": "plan",
         "starts": "2026-01-06T08:00",
@@ -127,7 +126,7 @@ async def test_maintenance_comes_again_until_it_is_ended(api: Api) -> None:
     assert "Repeats</h2>" not in await seen(api)
 
 
-async def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(api: Api) -> None:
+async def test_an_error_is_shown_at_its_field_and_the_input_kept(api: Api) -> None:
     form = {"act": "plan", "starts": "2026-01-06T08:00", "ends": "2026-01-06T07:00", "reason": "R"}
     answer = await send(api, path_of(api), form)
     assert answer.status_code == 400
@@ -142,7 +141,7 @@ async def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(api: 
     assert await many(api) == 0
 
 
-async def test_the_past_is_changed_only_by_who_was_shown_the_change(api: Api) -> None:
+async def test_the_past_is_changed_only_after_its_preview(api: Api) -> None:
     await api.new_monitor()
     form = {"act": "plan", "starts": "2026-01-04T08:00", "ends": "2026-01-04T09:00", "reason": ""}
     answer = await send(api, path_of(api), form)
@@ -164,7 +163,7 @@ async def test_the_past_is_changed_only_by_who_was_shown_the_change(api: Api) ->
     assert await many(api) == 1
 
 
-async def test_what_is_on_ends_now_and_what_is_to_come_is_taken_back(api: Api) -> None:
+async def test_an_active_maintenance_is_ended_and_a_planned_one_deleted(api: Api) -> None:
     on = await announced(api, 0, HOUR)
     coming = await announced(api, DAY, DAY + HOUR)
     for row in (on, coming):
@@ -186,7 +185,7 @@ async def test_annulling_what_has_begun_is_shown_before_it_is_done(api: Api) -> 
     assert await many(api) == 0
 
 
-async def test_the_form_reaches_nothing_of_another_project(api: Api) -> None:
+async def test_the_form_cannot_change_another_project(api: Api) -> None:
     row = await announced(api, 0, HOUR)
     mill = f"/projects/{api.projects['acme/mill'][1]}/maintenance"
     for act in ("end", "annul"):
@@ -212,7 +211,7 @@ def previewed(
     return Previewed(uuid4(), name, before, after, projected, reason)
 
 
-def test_a_preview_shows_each_service_before_and_after_and_says_why_it_cannot() -> None:
+def test_a_preview_shows_each_service_before_and_after_or_the_reason() -> None:
     hour = Durations(good_us=50 * MINUTE, bad_us=10 * MINUTE)
     gone = Durations(good_us=50 * MINUTE, excluded_us=10 * MINUTE)
     lines = service_lines(
@@ -235,7 +234,7 @@ def test_a_preview_shows_each_service_before_and_after_and_says_why_it_cannot() 
     assert not accounts.changes
 
 
-async def test_the_preview_tells_each_service_s_time_before_and_after(api: Api) -> None:
+async def test_the_preview_shows_the_time_of_each_service_before_and_after(api: Api) -> None:
     monitor = await api.new_monitor(name="Till")
     async with api.pool.transaction("begun") as tx:
         at = Instant(FROZEN_NOW - 3 * DAY)

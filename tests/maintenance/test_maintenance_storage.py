@@ -1,5 +1,5 @@
-"""Maintenance announced, ended, annulled: what it withholds, what it excludes, and that the past
-changes only for who was shown the change."""
+"""Maintenance that is announced, ended and annulled: withheld windows, excluded time, and changes
+of the past after a preview."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -160,7 +160,7 @@ def code_of(caught: pytest.ExceptionInfo[Refused]) -> str:
     return caught.value.code
 
 
-async def test_what_is_announced_is_withheld_while_it_lasts_and_counts_neither_way(
+async def test_announced_maintenance_withholds_windows_and_counts_neither_way(
     works: Works,
 ) -> None:
     row = await minutely(works.world)
@@ -179,7 +179,7 @@ async def test_what_is_announced_is_withheld_while_it_lasts_and_counts_neither_w
     assert {verdict for verdict, _ in (await works.verdicts(other)).values()} == {"covered"}
 
 
-async def test_one_of_the_project_is_of_all_its_monitors(works: Works) -> None:
+async def test_a_maintenance_of_the_project_covers_all_its_monitors(works: Works) -> None:
     rows = [await minutely(works.world) for _ in range(2)]
     await works.go(START + MINUTE, *rows)
     await works.announce(START + 5 * MINUTE, START + 8 * MINUTE)
@@ -193,7 +193,7 @@ async def test_one_of_the_project_is_of_all_its_monitors(works: Works) -> None:
         ]
 
 
-async def test_when_it_is_over_what_it_covered_is_checked_at_once(works: Works) -> None:
+async def test_covered_monitors_are_checked_immediately_after_a_maintenance(works: Works) -> None:
     row = await works.world.monitor(interval_seconds=3_600)
     push = await works.world.monitor(type="push")
     paused = await works.world.monitor(interval_seconds=3_600, enabled=False)
@@ -235,7 +235,7 @@ async def test_one_that_is_on_ends_now_and_one_to_come_goes(works: Works) -> Non
     assert code_of(caught) == "not_found"
 
 
-async def test_the_past_changes_only_for_who_was_shown_the_change(works: Works) -> None:
+async def test_the_past_is_changed_only_with_the_token_of_its_preview(works: Works) -> None:
     row = await minutely(works.world)
     await works.go(START + 2 * HOUR, row, up=False)
     await works.go(START + 4 * HOUR, row)
@@ -278,7 +278,7 @@ async def test_annulling_leaves_what_was_withheld_and_the_time_is_unknown(works:
     await works.annul(made, await works.preview_annulment(made))
     await works.go(works.world.now + 30 * SECOND, row)
     _, bad, unknown, excluded = await works.hour(row, START)
-    # The result before it holds for three intervals, now that nothing ends it.
+    # The earlier result is fresh for three intervals, because no maintenance ends it now.
     assert (bad, excluded) == (0, 0)
     assert 17 <= unknown <= 19
     assert (await works.verdicts(row))[15] == ("withheld", "maintenance")
@@ -295,7 +295,7 @@ async def test_a_preview_is_good_for_a_while(works: Works) -> None:
     assert code_of(caught) == "preview_stale"
 
 
-async def test_what_is_older_than_results_are_kept_stays_as_it_is(works: Works) -> None:
+async def test_time_older_than_the_stored_results_does_not_change(works: Works) -> None:
     await works.world.monitor(slug="daily", interval_seconds=86_400)
     # A result is fresh for three of its intervals.
     earliest = earliest_repairable(works.world.now, RAW_DAYS, 3 * DAY)
@@ -319,7 +319,7 @@ async def test_it_is_of_monitors_of_its_own_project(works: Works) -> None:
         assert (caught.value.code, caught.value.field) == ("invalid", "monitor_id")
 
 
-async def test_a_viewer_reads_and_a_stranger_sees_nothing(works: Works) -> None:
+async def test_a_viewer_reads_and_another_organization_sees_no_maintenance(works: Works) -> None:
     row = await works.announce(works.world.now + HOUR, works.world.now + 2 * HOUR)
     org = works.world.org
     viewer = Principal(
@@ -335,7 +335,7 @@ async def test_a_viewer_reads_and_a_stranger_sees_nothing(works: Works) -> None:
         assert await select_maintenance(tx, row.uid) == row
 
 
-async def test_nothing_is_known_in_it_until_a_check_after_it(works: Works) -> None:
+async def test_the_state_is_unknown_until_a_check_after_the_maintenance(works: Works) -> None:
     row = await minutely(works.world)
     await works.go(START + 10 * MINUTE, row)
     await works.announce(works.world.now, works.world.now + MINUTE, row)
@@ -364,7 +364,7 @@ def test_a_plan_is_taken_exactly_within_its_bounds(starts: int, length: int, man
     assert (fault is None) is fine
 
 
-async def test_a_series_is_announced_once_by_whoever_and_ends_with_what_is_to_come(
+async def test_a_series_is_announced_once_by_concurrent_loops_and_can_be_ended(
     world: World,
 ) -> None:
     await world.monitor()
@@ -384,7 +384,8 @@ async def test_a_series_is_announced_once_by_whoever_and_ends_with_what_is_to_co
             nursery.start_soon(ahead)
             nursery.start_soon(ahead)
     rows = await world.rows("select starts_at from maintenances order by starts_at")
-    # Nobody was there from the 20th day to the 70th: what began meanwhile is not announced after.
+    # No loop ran from day 20 to day 70, and maintenance that began in that time is not announced
+    # later.
     assert [(at - starts) // DAY for (at,) in rows] == [*range(55), *range(70, 80)]
     world.now = Instant(START + 78 * DAY + 90 * MINUTE)
     async with world.pool.transaction("end") as tx:
@@ -394,7 +395,7 @@ async def test_a_series_is_announced_once_by_whoever_and_ends_with_what_is_to_co
     assert await ahead() == 0
 
 
-async def test_however_much_comes_again_a_maintenance_may_be_announced_beside_it(
+async def test_many_series_leave_room_for_another_maintenance(
     world: World,
 ) -> None:
     for n in range(15):

@@ -1,4 +1,4 @@
-"""Recurring maintenance, held against somebody who walks a local calendar day by day."""
+"""Recurring maintenance, compared with a walk through a local calendar day by day."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
@@ -42,7 +42,7 @@ def test_weekly_rules_come_at_the_local_time_of_their_days(
     rule = f"FREQ=WEEKLY;INTERVAL={interval};BYDAY={by_day}"
     until = Instant(starts + 200 * DAY)
     if to_datetime(starts).astimezone(tz).replace(tzinfo=None) != first:
-        return  # A first time that is skipped is none.
+        return  # A first occurrence at a skipped local time is not valid.
     found = occurrences(Recurrence(rule, starts, HOUR, zone), Instant(starts - 1), until)
     monday = first - timedelta(days=first.weekday())
     expected = []
@@ -68,14 +68,14 @@ def test_a_skipped_local_time_begins_when_the_clocks_have_gone_forward() -> None
     ("end", "count"),
     [("COUNT=3", 3), ("UNTIL=20260107", 3), ("UNTIL=20260107T020000Z", 3), ("UNTIL=20260106", 2)],
 )
-def test_a_rule_ends_where_it_says(end: str, count: int) -> None:
+def test_a_rule_ends_at_its_count_or_end(end: str, count: int) -> None:
     starts = at("2026-01-05T02:00")
     rule = Recurrence(f"FREQ=DAILY;{end}", starts, HOUR)
     assert fault(rule) is None
     assert len(occurrences(rule, Instant(starts - 1), Instant(starts + 300 * DAY))) == count
 
 
-def test_a_rule_that_never_comes_is_refused_and_looked_for_no_further_than_asked() -> None:
+def test_a_rule_without_an_occurrence_is_refused_after_a_limited_search() -> None:
     starts = at("2026-01-05T02:00")
     never = Recurrence("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", starts, HOUR)
     with counted_calls() as calls:
@@ -91,7 +91,7 @@ def test_a_rule_that_never_comes_is_refused_and_looked_for_no_further_than_asked
     st.sampled_from(["", ";BYMONTHDAY=29", ";BYMONTH=2;BYMONTHDAY=-1", ";BYDAY=TU", ";COUNT=5"]),
     st.integers(0, 40_000),
 )
-def test_a_rule_comes_when_the_library_says_whatever_the_year(
+def test_a_rule_occurs_as_in_the_library_in_any_year(
     often: str, interval: int, more: str, day: int
 ) -> None:
     rule = f"FREQ={often};INTERVAL={interval}{more}"
@@ -124,7 +124,7 @@ def test_a_rule_comes_when_the_library_says_whatever_the_year(
         "FREQ=DAILY;UNTIL=20269999",
     ],
 )
-def test_what_is_no_rule_is_refused_by_its_field(rule: str) -> None:
+def test_an_invalid_rule_is_refused_by_its_field(rule: str) -> None:
     found = fault(Recurrence(rule, at("2026-01-05T02:00"), HOUR))
     assert found is not None
     assert found[0] in ("rrule", "starts_at")
@@ -132,11 +132,11 @@ def test_what_is_no_rule_is_refused_by_its_field(rule: str) -> None:
 
 @given(st.text(max_size=60) | st.from_regex(r"FREQ=(DAILY|WEEKLY);[A-Z]+=[0-9A-Z,;=+-]{0,30}"))
 @settings(max_examples=examples(300), deadline=None)
-def test_whatever_is_given_is_judged_and_nothing_breaks(text: str) -> None:
+def test_any_text_is_judged_without_an_exception(text: str) -> None:
     fault(Recurrence(text, at("2026-01-05T02:00"), HOUR))
 
 
-def test_what_is_not_its_zone_or_its_length_is_refused() -> None:
+def test_an_invalid_zone_or_duration_is_refused() -> None:
     starts = at("2026-01-05T02:00")
     assert (fault(Recurrence("FREQ=DAILY", starts, HOUR, "Mars/Base")) or ("",))[0] == "timezone"
     for duration in (59 * SECOND, 8 * DAY):
