@@ -1,4 +1,4 @@
-"""A service that is made of a composite says of the same members what the composite says."""
+"""A service that is converted from a composite has the same status for the same members."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ _MEMBERS = st.lists(
 
 
 @given(st.sampled_from(list(composite.CompositeMode)), st.integers(1, 8), _MEMBERS, st.booleans())
-def test_it_says_the_same_of_any_members(
+def test_the_service_has_the_status_of_the_composite(
     mode: composite.CompositeMode, quorum: int, members: list[tuple[str, MemberState]], here: bool
 ) -> None:
     if here:

@@ -1,4 +1,4 @@
-"""A component is bound to something else by people who saw what that changes, or not at all."""
+"""A component is bound to another source only after a preview of the change."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def seen(preview: Any) -> dict[str, int]:
     return {name: preview[name] for name in ("revision", "page_generation")}
 
 
-async def test_a_preview_says_how_page_and_component_are_and_would_be(api: Api) -> None:
+async def test_a_preview_shows_page_and_component_before_and_after(api: Api) -> None:
     page = await api.new_status_page()
     made = await make(api, page, manual_status="degraded")
     await make(api, page, name="Search", **BY_HAND)
@@ -56,7 +56,7 @@ async def test_a_preview_says_how_page_and_component_are_and_would_be(api: Api) 
     assert (found["revision"], found["page_generation"]) == (1, 3)
     assert (found["no_op"], found["reverts_to"]) == (False, "manual")
     assert len(found["notes"]) == 1
-    assert await stored(api) == before, "a preview writes nothing"
+    assert await stored(api) == before, "a preview wrote a row"
     assert [action for action, _ in await audited(api)] == ["status_component.create"] * 2
 
 
@@ -64,7 +64,7 @@ def summary(status: str, state: str, unmeasured: int) -> dict[str, Any]:
     return {"summary": status, "summary_state": state, "unmeasured_count": unmeasured}
 
 
-async def test_the_page_says_what_the_preview_said(api: Api) -> None:
+async def test_the_page_after_the_conversion_equals_the_preview(api: Api) -> None:
     page = await api.new_status_page()
     row = await api.new_monitor()
     monitor = row.uid
@@ -88,7 +88,7 @@ async def test_the_page_says_what_the_preview_said(api: Api) -> None:
     assert (await listed(api, page))[0]["monitor_id"] == str(monitor)
 
 
-async def test_a_component_of_what_is_gone_is_bound_again(api: Api) -> None:
+async def test_a_component_of_a_deleted_source_is_bound_again(api: Api) -> None:
     page = await api.new_status_page()
     monitor, other = (await api.new_monitor()).uid, (await api.new_monitor()).uid
     made = await make(api, page, monitor_id=str(monitor))
@@ -102,7 +102,7 @@ async def test_a_component_of_what_is_gone_is_bound_again(api: Api) -> None:
     assert converted["monitor_id"] == str(other)
 
 
-async def test_what_was_edited_since_the_preview_is_not_converted(api: Api) -> None:
+async def test_an_edit_after_the_preview_prevents_the_conversion(api: Api) -> None:
     page = await api.new_status_page()
     made, other = await make(api, page, **BY_HAND), await make(api, page, **BY_HAND)
     target = {"source": "manual", "manual_status": "no_data"}
@@ -125,7 +125,7 @@ async def test_what_was_edited_since_the_preview_is_not_converted(api: Api) -> N
     assert await convert(api, made, 409, **target, **seen(found)) == STALE
 
 
-async def test_what_it_is_bound_to_already_is_not_written_again(api: Api) -> None:
+async def test_a_conversion_to_the_present_source_writes_no_row(api: Api) -> None:
     page = await api.new_status_page()
     monitor, service = (await api.new_monitor()).uid, await api.new_service()
     for number, (source, bound) in enumerate(
@@ -165,7 +165,7 @@ async def test_what_it_is_bound_to_already_is_not_written_again(api: Api) -> Non
         ({"source": "manual", "manual_status": "no_data", "force": True}, "invalid JSON body"),
     ],
 )
-async def test_a_target_that_is_none_is_refused_where_it_is_previewed_and_where_it_is_done(
+async def test_an_invalid_target_is_refused_in_preview_and_conversion(
     api: Api, body: dict[str, Any], error: str
 ) -> None:
     made = await make(api, await api.new_status_page(), **BY_HAND)
@@ -177,7 +177,7 @@ async def test_a_target_that_is_none_is_refused_where_it_is_previewed_and_where_
 
 
 @pytest.mark.parametrize("missing", ["revision", "page_generation"])
-async def test_what_was_seen_is_to_be_named(api: Api, missing: str) -> None:
+async def test_a_conversion_names_the_previewed_revisions(api: Api, missing: str) -> None:
     made = await make(api, await api.new_status_page(), **BY_HAND)
     given = {"revision": 1, "page_generation": 2}
     del given[missing]

@@ -1,4 +1,5 @@
-"""What is retired while it is down pages nobody on: who was told of it hears that it is over."""
+"""The retirement of a monitor that is down ends its notifications: their recipients get one
+resolution."""
 
 import random
 from collections.abc import AsyncIterator
@@ -42,7 +43,7 @@ async def superseded(story: Speaking, row: MonitorRow) -> UUID:
     return service.uid
 
 
-async def test_who_was_told_that_it_is_down_hears_of_the_end_and_of_nothing_more(
+async def test_recipients_of_an_outage_get_its_end_and_no_more(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor(renotify_seconds=60)
@@ -57,7 +58,7 @@ async def test_who_was_told_that_it_is_down_hears_of_the_end_and_of_nothing_more
     assert [status for _, status, _ in await story.incidents()] == ["resolved"]
 
 
-async def test_of_one_that_runs_again_people_are_told_again(story: Speaking) -> None:
+async def test_a_reactivated_monitor_sends_notifications_again(story: Speaking) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await superseded(story, row)
@@ -67,13 +68,13 @@ async def test_of_one_that_runs_again_people_are_told_again(story: Speaking) -> 
     await story.steps(MINUTE)
     await reactivated(story, row)
     await story.steps(3 * MINUTE)
-    assert len(await story.heard()) == 2, "what it was seen to be before says nothing"
+    assert len(await story.heard()) == 2, "a result from before the retirement was announced"
     await story.is_now(row, False)
     await story.steps(20 * SECOND)
     assert (await story.heard())[2:] == [("ops", "incident.opened")]
 
 
-async def test_without_an_incident_the_channels_are_told_that_it_is_watched_no_more(
+async def test_the_channels_of_a_monitor_without_incidents_get_its_retirement(
     story: Speaking,
 ) -> None:
     row = await story.world.monitor(auto_incident=False)
@@ -86,7 +87,9 @@ async def test_without_an_incident_the_channels_are_told_that_it_is_watched_no_m
     assert await story.heard() == [("ops", "monitor.down"), ("ops", "monitor.recovered")]
 
 
-async def test_a_result_that_was_under_way_changes_nothing_of_it(story: Speaking) -> None:
+async def test_a_result_of_a_running_check_does_not_change_a_retired_monitor(
+    story: Speaking,
+) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await superseded(story, row)
@@ -96,7 +99,7 @@ async def test_a_result_that_was_under_way_changes_nothing_of_it(story: Speaking
     assert await story.heard() == []
 
 
-async def test_a_composite_is_converted_and_retired_while_it_is_looked_at(
+async def test_a_composite_is_converted_and_retired_during_its_evaluation(
     story: Speaking,
 ) -> None:
     world = story.world
@@ -123,8 +126,8 @@ async def test_a_composite_is_converted_and_retired_while_it_is_looked_at(
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_retired_and_brought_back_while_everyone_works(story: Speaking, seed: int) -> None:
-    """Results come, outages are told and services looked at meanwhile: nobody waits in a circle,
-    and in the end whoever was told of something has heard of its end."""
+    """Results, outages and evaluations run concurrently: there is no deadlock, and each
+    announcement is followed by a resolution."""
     chance = random.Random(seed)
     rows = [await story.world.monitor(interval_seconds=30) for _ in range(3)]
     await story.channel("ops", *rows)

@@ -1,5 +1,5 @@
-"""A service takes a monitor's place in the console: what the forms do the API tells, and what it
-refuses is said in words."""
+"""Supersession in the console: the forms have the effect of the API, and refusals are shown as
+text."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -72,7 +72,7 @@ async def test_a_composite_is_made_a_service_of(api: Api) -> None:
     assert ">Both</a>." in page
 
 
-async def test_what_is_no_button_and_no_id_changes_nothing(api: Api) -> None:
+async def test_an_unknown_button_or_id_changes_no_monitor(api: Api) -> None:
     row = await api.new_monitor()
     before = await monitor_of(api, row.uid)
     assert (await sent(api, row.uid, ("act", "burn")))[0] == 400

@@ -1,5 +1,5 @@
-"""A service takes a monitor's place: who stands for whom, what is retired and comes back, and a
-composite that becomes a service of the same members."""
+"""A service supersedes a monitor: the successor, retirement and reactivation, and the conversion of
+a composite to a service with the same members."""
 
 from collections import Counter
 from typing import Any
@@ -39,7 +39,7 @@ async def convert(api: Api, monitor: MonitorRow, status: int, *sli: UUID) -> Any
     return await told(api, "POST", path, {"sli": [str(uid) for uid in sli]}, status)
 
 
-async def test_a_service_stands_where_a_monitor_stood_until_it_is_taken_back(api: Api) -> None:
+async def test_a_service_supersedes_a_monitor_until_it_is_removed(api: Api) -> None:
     row, service = await api.new_monitor(), await api.new_service()
     found = await successor(api, row.uid, str(service))
     assert found["superseded_by_service_id"] == str(service)
@@ -53,13 +53,15 @@ async def test_a_service_stands_where_a_monitor_stood_until_it_is_taken_back(api
     }
     audited = await api.rows("select count(*) from audit_entries")
     await successor(api, row.uid, str(service))
-    assert await api.rows("select count(*) from audit_entries") == audited, "nothing was changed"
+    assert await api.rows("select count(*) from audit_entries") == audited, (
+        "an unchanged successor was audited"
+    )
     found = await successor(api, row.uid, None)
     assert "superseded_by_service_id" not in found
     assert await supersedes(api, service) == []
 
 
-async def test_only_a_service_of_the_project_stands_for_it(api: Api) -> None:
+async def test_only_a_service_of_the_project_can_supersede(api: Api) -> None:
     row = await api.new_monitor("acme/mill")
     for service in (await api.new_service(), uuid7()):
         refused = await told(
@@ -73,26 +75,26 @@ async def test_only_a_service_of_the_project_stands_for_it(api: Api) -> None:
         assert refused == {"error": "service_id: names no service of this project"}
 
 
-async def test_who_has_nobody_in_its_place_is_not_retired(api: Api) -> None:
+async def test_a_monitor_without_a_successor_cannot_be_retired(api: Api) -> None:
     row = await api.new_monitor()
     assert await act(api, row.uid, "retire", 409) == {"error": "not_superseded"}
     assert await act(api, row.uid, "reactivate", 409) == {"error": "not_retired"}
 
 
-async def test_what_is_retired_runs_no_more_until_it_is_reactivated(api: Api) -> None:
+async def test_a_retired_monitor_does_not_run_until_it_is_reactivated(api: Api) -> None:
     row, service = await api.new_monitor(), await api.new_service()
     await successor(api, row.uid, str(service))
     found = await act(api, row.uid, "retire")
     assert found["enabled"] is False
     assert found["retired_at"] == "2026-01-05T00:00:00.000Z"
-    assert await act(api, row.uid, "retire") == found, "once more changes nothing"
+    assert await act(api, row.uid, "retire") == found, "a second retirement changed the monitor"
     (listed,) = await supersedes(api, service)
     assert listed["retired_at"] == found["retired_at"]
     path = f"/monitors/{row.uid}"
     refused = await told(api, "PATCH", path, {"enabled": True}, 409)
     assert refused == {"error": "retired"}
     assert await successor(api, row.uid, None, 409) == {"error": "retired"}
-    # What it is called may change.
+    # The name of a retired monitor can change.
     assert (await told(api, "PATCH", path, {"name": "As it was"}))["name"] == "As it was"
     terms = await api.rows(
         "select enabled from monitor_terms where monitor = %(id)s order by from_at desc limit 1",
@@ -106,7 +108,7 @@ async def test_what_is_retired_runs_no_more_until_it_is_reactivated(api: Api) ->
     assert back["superseded_by_service_id"] == str(service)
 
 
-async def test_what_is_counted_on_is_not_retired(api: Api) -> None:
+async def test_a_used_monitor_cannot_be_retired(api: Api) -> None:
     service = await api.new_service()
     child, above, member = [await api.new_monitor() for _ in range(3)]
     await composite(api, child)
@@ -135,7 +137,7 @@ async def test_a_service_that_goes_leaves_what_is_retired_to_be_reactivated(api:
     assert (await act(api, row.uid, "reactivate"))["enabled"] is True
 
 
-async def test_what_files_say_is_theirs(api: Api) -> None:
+async def test_a_managed_monitor_cannot_be_changed(api: Api) -> None:
     row, service = await api.new_monitor(), await api.new_service()
     await successor(api, row.uid, str(service))
     async with api.pool.transaction("manage") as tx:
@@ -156,7 +158,7 @@ async def test_what_files_say_is_theirs(api: Api) -> None:
         ({"mode": "quorum", "quorum": 2}, ("quorum", "all_regions")),
     ],
 )
-async def test_a_composite_becomes_a_service_that_says_the_same(
+async def test_a_composite_becomes_a_service_with_the_same_status(
     api: Api, config: dict[str, Any], policies: tuple[str, str]
 ) -> None:
     one, other, third = [await api.new_monitor() for _ in range(3)]
@@ -166,7 +168,7 @@ async def test_a_composite_becomes_a_service_that_says_the_same(
     assert (service["slug"], service["name"]) == ("the-shop", "Shop")
     assert made["already_converted"] is False
     assert made["monitor"]["superseded_by_service_id"] == service["id"]
-    assert made["monitor"]["enabled"] is True, "it goes on until somebody retires it"
+    assert made["monitor"]["enabled"] is True, "the conversion disabled the composite"
     found = await told(api, "GET", f"/projects/{api.project}/services/{service['id']}")
     declaration = found["declaration"]
     assert declaration["monitors"] == [str(r.uid) for r in (one, other, third)]
@@ -181,19 +183,19 @@ async def test_a_composite_becomes_a_service_that_says_the_same(
     again = await convert(api, row, 200)
     assert again["already_converted"] is True
     assert again["service"] == found["service"]
-    # Its members are no longer kept by it, once it is retired.
+    # A retired composite no longer protects its members from deletion.
     retired = await act(api, row.uid, "retire")
     assert "retired_at" in retired
 
 
-async def test_whom_a_composite_pages_the_service_pages(api: Api) -> None:
+async def test_the_service_has_the_paging_of_the_composite(api: Api) -> None:
     one, policy = await api.new_monitor(), await api.new_policy()
     row = await composite(api, one, escalation_policy_id=str(policy))
     made = await convert(api, row, 201, one.uid)
     assert made["service"]["escalation_policy_id"] == str(policy)
 
 
-async def test_what_cannot_become_a_service_says_why_and_nothing_is_made(api: Api) -> None:
+async def test_a_refused_conversion_has_a_reason_and_creates_no_service(api: Api) -> None:
     one, other, foreign = [await api.new_monitor() for _ in range(3)]
     row = await composite(api, one, other)
     before = await api.rows("select count(*) from services")
@@ -216,7 +218,7 @@ async def test_what_cannot_become_a_service_says_why_and_nothing_is_made(api: Ap
     assert await refused(409, row, one.uid) == f"slug: {row.slug} is taken by a service"
 
 
-async def test_a_quorum_over_several_regions_is_none_of_a_service(api: Api) -> None:
+async def test_a_quorum_over_several_regions_cannot_be_converted(api: Api) -> None:
     here, there = await api.new_monitor(), await api.new_monitor(region="eu")
     row = await composite(api, here, there, config={"mode": "quorum", "quorum": 1})
     said = (await convert(api, row, 400, here.uid, there.uid))["error"]
@@ -224,7 +226,7 @@ async def test_a_quorum_over_several_regions_is_none_of_a_service(api: Api) -> N
     assert (await convert(api, row, 201, here.uid))["already_converted"] is False
 
 
-async def test_of_many_who_convert_at_once_one_does(api: Api) -> None:
+async def test_one_of_many_concurrent_conversions_succeeds(api: Api) -> None:
     one = await api.new_monitor()
     row = await composite(api, one)
     statuses: Counter[int] = Counter()

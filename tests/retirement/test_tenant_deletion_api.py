@@ -64,14 +64,14 @@ async def write(api: Api, query: str, **given: Any) -> None:
 
 
 async def runs(api: Api) -> None:
-    """Runs the background process until nothing is left to do."""
+    """Runs the background process until it has no work."""
     later = api.context.clock() + MINUTE
     runner = OperationRunner(api.pool, lambda: Instant(later))
     while await runner.pass_once():
         pass
 
 
-async def test_a_dry_run_counts_and_deletes_nothing(api: Api) -> None:
+async def test_a_dry_run_counts_and_deletes_no_row(api: Api) -> None:
     await filled_shop(api)
     now = api.context.clock()
     await make_partitions(api.pool, "heartbeats", "ts", from_=now, through=Instant(now + MINUTE))
@@ -129,7 +129,7 @@ async def test_a_project_is_deleted_with_its_contents_and_one_audit_entry(api: A
 
 
 @pytest.mark.parametrize("kind", ["monitors", "services"])
-async def test_what_a_bundle_manages_is_named_and_nothing_is_deleted(api: Api, kind: str) -> None:
+async def test_a_managed_object_is_named_and_prevents_the_deletion(api: Api, kind: str) -> None:
     await filled_shop(api)
     await write(
         api,
@@ -161,7 +161,7 @@ async def test_a_large_deletion_continues_after_the_answer(
     assert (operation["state"], operation["done"], operation["total"]) == ("running", 0, 7)
     assert "finished_at" not in operation
 
-    # Nothing is found in the project, and nothing is added to it.
+    # The project is not found, and no object can be added to it.
     assert (await api.ask("org_admin", "GET", project_path(api))).status_code == 404
     body = {"name": "late", "type": "tcp", "target": "127.0.0.1:1"}
     added = await api.ask("org_admin", "POST", f"{project_path(api)}/monitors", body)
@@ -200,7 +200,7 @@ async def test_an_organization_is_deleted_in_the_background(
     assert await api.rows("select slug from organizations") == [("other",)]
 
 
-async def test_a_member_may_not_delete_and_a_stranger_sees_nothing(api: Api) -> None:
+async def test_a_member_cannot_delete_and_a_stranger_sees_no_project(api: Api) -> None:
     for query in ({}, {"dry_run": "true"}):
         for who, status in (("project_admin", 403), ("editor", 403), ("stranger", 404)):
             response = await api.ask(who, "DELETE", project_path(api), query=query)

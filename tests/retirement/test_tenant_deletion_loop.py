@@ -49,7 +49,7 @@ async def test_several_processes_delete_each_object_once(world: World) -> None:
     assert len(logged) == 2 * len(set(logged)) == 24, "one creation and one deletion each"
 
 
-async def test_a_step_that_fails_changes_nothing_and_is_repeated(
+async def test_a_failed_step_changes_no_row_and_is_repeated(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
@@ -73,7 +73,7 @@ async def test_a_step_that_fails_changes_nothing_and_is_repeated(
     assert await state(world) == ("succeeded", 4)
 
 
-async def test_nothing_is_sent_about_what_is_being_deleted(world: World) -> None:
+async def test_no_notification_is_sent_about_an_object_that_is_being_deleted(world: World) -> None:
     """A monitor goes down after the deletion began."""
     row = await world.monitor()
     await on_channel(world, row)
