@@ -27,7 +27,7 @@ HOURS = 3 if IS_SOAK else 2
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(60)))
-async def test_every_figure_is_what_the_text_says_of_the_whole_history(
+async def test_every_figure_equals_the_computation_from_the_whole_history(
     world: World, seed: int
 ) -> None:
     life = Life(world, seed)
@@ -106,10 +106,10 @@ def parts(split: Split) -> tuple[int, int, int, int]:
     return split.good_us, split.bad_us, split.unknown_us, split.excluded_us
 
 
-async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_of(
+async def test_hours_of_a_composite_wait_until_every_region_is_sealed(
     world: World,
 ) -> None:
-    """And what comes of a member in time, by its own region, is in them."""
+    """A late result of a child counts when the region of the child is sealed."""
     far = await world.monitor(region="eu", interval_seconds=60)
     row = await world.monitor(
         type="composite",
@@ -139,7 +139,7 @@ async def test_hours_wait_until_every_region_is_sealed_that_a_composite_is_made_
     assert await world.rows("select 1 from repairs") == []
 
 
-async def test_what_is_no_longer_needed_is_forgotten_and_no_sooner(world: World) -> None:
+async def test_composite_terms_are_deleted_only_when_they_are_not_needed(world: World) -> None:
     leaves = [await world.monitor() for _ in range(2)]
     configs = [{"children": [str(leaf.uid)]} for leaf in leaves]
     row = await world.monitor(type="composite", target="", config=configs[0])

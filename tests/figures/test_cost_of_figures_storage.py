@@ -1,4 +1,5 @@
-"""What the figures of many monitors cost: statements, and no more of them for more monitors."""
+"""The number of statements for the figures of many monitors does not depend on the number of
+monitors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from tests.support.worlds.world import START, World
 
 @contextmanager
 def counting() -> Iterator[list[str]]:
-    """What is asked of the database meanwhile."""
+    """The statements that are sent to the database in the context."""
     asked: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         rows = Tx.rows
@@ -31,7 +32,7 @@ def counting() -> Iterator[list[str]]:
 
 
 async def statements(world: World, types: dict[MonitorKey, str]) -> int:
-    """How many it takes to tell today and the last hour of these."""
+    """The number of statements that read today and the last hour of these monitors."""
     with counting() as asked:
         async with world.pool.transaction("figures", read_only=True) as tx:
             await select_days(tx, types, tx.now, 1)

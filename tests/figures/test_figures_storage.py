@@ -1,4 +1,4 @@
-"""Figures from what is rolled up and what is not: nothing is counted twice, nothing is left out."""
+"""Figures from stored sums and from results: no time is counted twice or left out."""
 
 from typing import Any
 
@@ -66,10 +66,10 @@ async def test_where_another_region_lags_behind_no_hour_is_counted_twice(world: 
     assert today.split.good_us == 3 * HOUR - MINUTE + 3 * MINUTE
 
 
-async def test_a_run_before_the_first_term_makes_no_time_out_of_nothing(world: World) -> None:
+async def test_a_run_before_the_first_term_adds_no_time(world: World) -> None:
     world.now = Instant(START + HOUR)
     async with world.pool.transaction("shard") as tx:
-        # Reservation stands a moment ahead, so the first term begins after the extra run.
+        # Windows are reserved ahead, so the first term begins after the extra run.
         await tx.execute(
             "insert into shards (org, region, reserved_through, sealed_through, settled_through,"
             " rolled_up_through) select 0, 'core', at(%(ahead)s), at(%(now)s), at(%(now)s),"
@@ -128,7 +128,7 @@ async def test_hours_wait_until_the_region_that_was_left_is_sealed(world: World)
     other = await world.monitor(region="eu", interval_seconds=60)
     await pass_until(world, START + 50 * MINUTE)
     await edit(world, row, region="eu")
-    # From here on the region that was left is sealed by nobody for a while.
+    # The sealing of the old region stops here for a while.
     (core,) = await world.rows("select settled_through from shards where region = 'core'")
     await pass_until(world, START + HOUR + 10 * MINUTE, MINUTE)
     await execute(
@@ -148,7 +148,7 @@ async def test_hours_wait_until_the_region_that_was_left_is_sealed(world: World)
 
 
 @pytest.mark.parametrize("hour", [1, 23])
-async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
+async def test_a_result_stored_during_the_roll_up_is_in_the_figures(
     world: World, hour: int
 ) -> None:
     row = await world.monitor(interval_seconds=60)
@@ -184,7 +184,7 @@ async def test_what_is_learnt_while_its_hour_is_rolled_up_is_in_the_figures(
     assert await world.rows("select 1 from repairs") == []
 
 
-async def test_what_is_learnt_late_speaks_as_long_as_the_terms_of_then_let_it(
+async def test_a_late_result_is_fresh_as_long_as_the_terms_of_its_time_allow(
     world: World,
 ) -> None:
     row = await world.monitor(interval_seconds=3600)
@@ -200,7 +200,7 @@ async def test_what_is_learnt_late_speaks_as_long_as_the_terms_of_then_let_it(
 
 @pytest.mark.parametrize("finder", ["listener", "push"])
 async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder: str) -> None:
-    """Somebody listened all the while, but nobody looked."""
+    """A process listened during the whole time, but no deadline was checked."""
     row = await world.monitor(type="push", interval_seconds=600, grace_seconds=0)
     await record(world, row, START + 30 * MINUTE)
     await pass_until(world, START + 2 * HOUR)
@@ -217,7 +217,7 @@ async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder
     assert rows == [(START, 10 * MINUTE, 20 * MINUTE)]
 
 
-async def test_what_was_learnt_late_of_the_same_hours_is_made_good_at_once(world: World) -> None:
+async def test_late_results_of_the_same_hours_are_repaired_together(world: World) -> None:
     row, other = await world.monitor(interval_seconds=60), await world.monitor()
     await pass_until(world, START + 3 * HOUR)
     late = [START + n * MINUTE for n in range(0, 100, 10)]
