@@ -1,4 +1,4 @@
-"""Figures are exact, withheld where they mean nothing, and never say more than was measured."""
+"""Availability figures are exact, and withheld if too little time was measured."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -31,19 +31,19 @@ objectives = st.integers(1, 999_999)
 
 
 @given(splits)
-def test_a_figure_is_there_or_its_reason_is(split: Split) -> None:
+def test_a_figure_or_its_reason_is_present(split: Split) -> None:
     found = figure(split)
     assert (found.uptime_percent is None) == (found.withheld_reason is not None)
     assert 0 <= found.coverage <= 1
     if found.uptime_percent is not None:
         assert 0 <= found.uptime_percent <= 100
-        # A float of a whole hundred is only that of nothing bad, and zero that of nothing good.
+        # The float is 100 only without bad time, and 0 only without good time.
         assert (found.uptime_percent == 100) == (split.bad_us == 0)
         assert (found.uptime_percent == 0) == (split.good_us == 0)
 
 
 @given(splits | st.builds(Split, st.integers(0, DAY), st.just(0), st.integers(0, DAY)))
-def test_a_percentage_alone_is_that_of_the_figure(split: Split) -> None:
+def test_a_separate_percentage_equals_the_figure(split: Split) -> None:
     assert uptime_percent(split) == figure(split).uptime_percent
 
 
@@ -121,16 +121,14 @@ def test_a_burn_rate_is_exact_or_undecided(split: Split, objective: int) -> None
         assert found * (1 - Fraction(objective, 1_000_000)) * measured == split.bad_us
 
 
-def test_a_percentage_has_the_digits_that_its_sample_bears() -> None:
+def test_a_percentage_has_the_digits_that_its_sample_supports() -> None:
     assert [digits(n) for n in (0, 1, 99, 100, 999, 1_000, 10_000, 10**6, 10**9)] == [
         0, 0, 0, 0, 0, 1, 2, 4, 4,
     ]  # fmt: skip
 
 
 @given(st.integers(1, 10**7), st.data())
-def test_all_is_said_only_of_all_and_nothing_only_of_nothing(
-    total: int, data: st.DataObject
-) -> None:
+def test_100_percent_and_0_percent_are_exact(total: int, data: st.DataObject) -> None:
     good = data.draw(st.integers(0, total))
     ratio = Fraction(good, total)
     text = spelt(ratio, total)

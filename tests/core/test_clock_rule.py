@@ -48,13 +48,13 @@ def test_ahead_it_goes_at_half_speed_until_it_is_caught_up(ahead: int, elapsed: 
         assert clock.at(elapsed) == NOW + elapsed
 
 
-def test_it_jumps_forward_at_once() -> None:
+def test_it_jumps_forward_immediately() -> None:
     clock = started(0, NOW, None).read(SECOND, Instant(NOW + HOUR), None)
     assert clock.at(SECOND) == NOW + HOUR
     assert clock.ahead_us == 0
 
 
-def test_a_host_set_back_an_hour_slows_it_for_two_and_is_told() -> None:
+def test_a_host_set_back_an_hour_slows_it_for_two_and_is_reported() -> None:
     clock = started(0, NOW, None).read(SECOND, Instant(NOW + SECOND - HOUR), None)
     assert clock.at(SECOND) == NOW + SECOND
     assert clock.is_notably_off
@@ -63,12 +63,12 @@ def test_a_host_set_back_an_hour_slows_it_for_two_and_is_told() -> None:
     assert clock.at(SECOND + 3 * HOUR) == NOW + SECOND + 2 * HOUR
 
 
-def test_a_restart_does_not_go_back_behind_what_was_shown() -> None:
+def test_a_restart_does_not_go_back_behind_the_shown_time() -> None:
     again = started(0, Instant(NOW - HOUR), NOW)
     assert again.at(0) == NOW
     assert again.at(2 * SECOND) == NOW + SECOND
 
 
-def test_five_minutes_are_not_yet_told() -> None:
+def test_a_difference_of_five_minutes_is_not_yet_reported() -> None:
     assert not Clock(NOW, 0, 5 * MINUTE).is_notably_off
     assert Clock(NOW, 0, 5 * MINUTE + 1).is_notably_off

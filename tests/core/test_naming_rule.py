@@ -1,4 +1,4 @@
-"""What may be called what: every character that no name may hold, and what makes an address."""
+"""The characters that names cannot contain, and the form of an e-mail address."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ CONTROLS = [chr(n) for n in (*range(0x20), *range(0x7F, 0xA0))]
 
 
 @given(st.text(max_size=210), st.sampled_from([*CONTROLS, "\ud800", "\udfff"]), st.integers(0, 210))
-def test_no_name_holds_a_control_character_or_half_a_character(
+def test_a_name_with_a_control_character_or_surrogate_is_refused(
     text: str, bad: str, place: int
 ) -> None:
     spoilt = text[:place] + bad + text[place:]
@@ -35,7 +35,7 @@ def test_an_address_is_one(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@b\n", "a\0@b", "\ta@b"])
-def test_what_is_no_address_is_none(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     assert email_fault(text) is not None
 
 

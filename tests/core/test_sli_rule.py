@@ -63,7 +63,7 @@ def test_a_split_counts_every_microsecond_as_exactly_one_thing(
 
 
 @given(sample_lists(), span_sets, span_sets, st.integers(-5, 80), st.integers(1, 60))
-def test_a_timeline_says_of_every_microsecond_what_it_was(
+def test_a_timeline_has_the_condition_of_every_microsecond(
     samples: list[Sample],
     maintenance: list[TimeSpan],
     pauses: list[TimeSpan],

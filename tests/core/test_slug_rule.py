@@ -1,4 +1,4 @@
-"""Slugs made of names are slugs, whatever the name."""
+"""Any name gives a valid slug."""
 
 import re
 

@@ -55,7 +55,7 @@ def test_clipping_keeps_what_lies_within(some: list[TimeSpan], from_: int, lengt
 
 
 @given(spans, st.integers(-25, 60))
-def test_the_span_that_holds_an_instant_is_found(some: list[TimeSpan], instant: int) -> None:
+def test_the_span_that_contains_an_instant_is_found(some: list[TimeSpan], instant: int) -> None:
     found = holding(merged(some), Instant(instant))
     assert (found is not None) == (instant in numbers(some))
     assert found is None or found.from_ <= instant < found.until

@@ -1,4 +1,4 @@
-"""Tokens hold all of their bits, and none can be taken for another kind."""
+"""Tokens contain all their random bits, and no token has the form of another kind."""
 
 from hashlib import sha256
 
@@ -48,11 +48,11 @@ def test_a_malformed_token_has_no_kind(text: str) -> None:
     assert kind_of(text) is None
 
 
-def test_what_bears_our_prefix_is_never_read_as_anything_else() -> None:
+def test_a_text_with_the_product_prefix_is_only_read_as_a_token() -> None:
     assert claims_to_be_ours("leadline_x.y.z")
     assert not claims_to_be_ours("eyJhbGciOi.x.y")
 
 
-def test_a_token_is_made_of_all_its_random_bytes_or_not_at_all() -> None:
+def test_a_token_is_built_from_all_its_random_bytes_or_refused() -> None:
     with pytest.raises(ValueError, match="32"):
         token_from(TokenKind.API, b"short")
