@@ -141,8 +141,8 @@ def test_both_sides_equal_a_walk_over_the_minutes(
     one = before_of(spans[0], sealed, begins, found[0])
     two = after_of(spans[1], spans[0], sealed, begins, found[1])
 
-    # A definition differs if it is not the one of the first minute of the side before, or of the
-    # last minute, by which the side after is measured.
+    # A definition differs if it is not the definition of the first minute of the side before, or of
+    # its last minute, which is the measure of the side after.
     changed = {n for n in before[1:] if n in starts}
     assert said(one) == model(held, before, start, through, changed)
     changed = {n for n in range(before[-1] + 1, after[-1] + 1) if n in starts}

@@ -96,7 +96,7 @@ async def test_both_sides_have_the_same_links_as_the_walk(
                 uid = await open_incident(world, services[place], world.now)
                 incidents.append((uid, place, world.now))
 
-        # The graph at an instant is the one of the last edit before or at it.
+        # The graph at an instant is the result of the last edit before or at it.
         expected = set()
         for change, changed, started in changes:
             for incident, hit, at in incidents:

@@ -235,7 +235,7 @@ async def test_one_that_is_on_ends_now_and_one_to_come_goes(works: Works) -> Non
     assert code_of(caught) == "not_found"
 
 
-async def test_the_past_is_changed_only_with_the_token_of_its_preview(works: Works) -> None:
+async def test_the_past_is_changed_only_with_a_current_preview(works: Works) -> None:
     row = await minutely(works.world)
     await works.go(START + 2 * HOUR, row, up=False)
     await works.go(START + 4 * HOUR, row)
