@@ -1,4 +1,4 @@
-"""Who lost everything is let in again by whoever runs the machine."""
+"""The operator of the machine restores the access of a user who lost password and second factor."""
 
 import base64
 import subprocess
@@ -49,7 +49,8 @@ def test_a_lost_second_factor_and_a_lost_password() -> None:
 
 
 def _enable(leadline: Daemon, secret: bytes) -> None:
-    """By the clock of this machine, which is the daemon's too; a step may end meanwhile."""
+    """Enables the second factor by the clock of this machine, which the daemon also uses. Repeated,
+    because a step can end during the request."""
     for _ in range(3):
         code = code_of(secret, step_at(Instant(time.time_ns() // 1_000)))
         try:

@@ -164,7 +164,7 @@ def test_a_restore_that_failed_can_be_repeated(
     assert secret(empty_dsn, KEY) == b"hunter2"
 
 
-def test_previous_keys_are_written_although_there_is_no_data_directory(
+def test_previous_keys_are_written_without_a_data_directory(
     tmp_path: Path, filled: str, empty_dsn: str
 ) -> None:
     previous = {"LEADLINE_SECURITY__PREVIOUS_KEYS": f'["{OTHER}"]'}
@@ -251,7 +251,7 @@ def test_a_scheduled_backup_is_verified_recorded_and_restorable(
     assert secret(empty_dsn, KEY) == b"hunter2"
 
 
-def test_the_newest_backups_are_kept_and_nothing_else_is_deleted(
+def test_the_newest_backups_are_kept_and_only_older_ones_deleted(
     tmp_path: Path, filled: str, folder: Path
 ) -> None:
     for day in (1, 2, 3):
@@ -262,7 +262,7 @@ def test_the_newest_backups_are_kept_and_nothing_else_is_deleted(
     assert names == [named(folder, 3).name, recorded(filled)[0], "mine.backup"]
 
 
-def test_a_backup_that_fails_its_verification_deletes_and_records_nothing(
+def test_a_backup_that_fails_its_verification_is_not_recorded(
     tmp_path: Path, filled: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk changes a byte between the writing and the verification."""
@@ -284,7 +284,7 @@ def test_a_backup_that_fails_its_verification_deletes_and_records_nothing(
 
 
 @pytest.mark.parametrize("error", [CannotRun("no server"), OSError(28, "No space left on device")])
-def test_a_backup_that_could_not_be_verified_counts_as_none(
+def test_a_backup_that_could_not_be_verified_does_not_count(
     tmp_path: Path, filled: str, folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """The file has another name than a verified one, and the next run deletes it."""
@@ -305,7 +305,7 @@ def test_a_backup_that_could_not_be_verified_counts_as_none(
     assert sorted(path.name for path in folder.iterdir()) == [second, *recorded(filled)]
 
 
-def test_without_a_server_for_the_verification_nothing_is_dumped(
+def test_a_backup_needs_a_server_for_its_verification(
     tmp_path: Path, filled: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -343,7 +343,7 @@ def test_remains_of_a_killed_run_are_deleted(tmp_path: Path, filled: str, folder
     assert [path.name for path in folder.iterdir()] == recorded(filled)
 
 
-def test_two_scheduled_backups_do_not_run_at_once(
+def test_two_scheduled_backups_do_not_run_together(
     tmp_path: Path, filled: str, folder: Path
 ) -> None:
     descriptor = os.open(folder, os.O_RDONLY)

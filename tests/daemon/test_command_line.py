@@ -1,4 +1,4 @@
-"""The command line: what it says, and how it ends."""
+"""The command line: output and exit codes."""
 
 import subprocess
 from pathlib import Path
@@ -12,14 +12,14 @@ from tests.support.processes.daemon_process import LEADLINE
 from tests.support.processes.ports import refusing_port
 
 
-def test_every_command_has_help_with_what_it_is_for() -> None:
+def test_every_command_has_help_with_its_purpose() -> None:
     for name in COMMANDS:
         done = CliRunner().invoke(main, [name, "--help"])
         assert done.exit_code == 0, done.output
         assert len(done.output) > 80
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_the_version_is_the_version_of_the_package() -> None:
     assert CliRunner().invoke(main, ["version"]).output.strip() == "0.3.8"
 
 

@@ -1,4 +1,4 @@
-"""Configuration: every fault is told at once, and nothing unknown passes in silence."""
+"""Configuration: all errors are reported together, and an unknown key is an error."""
 
 from pathlib import Path
 
@@ -19,14 +19,14 @@ def faults(tmp_path: Path, text: str, **environ: str) -> list[str]:
     return caught.value.faults
 
 
-def test_without_anything_given_the_defaults_hold() -> None:
+def test_the_defaults_apply_without_a_file_or_environment() -> None:
     settings = load(None, {})
     assert settings.server.listen == "127.0.0.1:8080"
     assert settings.heartbeats.retention_days == 30
     assert settings.prober.regions == ("core",)
 
 
-def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     text = 'nope = 1\n[server]\nlitsen = "x"\n[prober]\nconcurrency = "many"\n'
     found = faults(tmp_path, text, LEADLINE_GATE__INFLIGHT="9")
     assert len(found) == 4
@@ -81,7 +81,7 @@ def test_the_connectivity_check_is_a_host_and_a_port(tmp_path: Path, text: str) 
         ('smtp_username = "u"\n', "mail.smtp_password"),
     ],
 )
-def test_mail_is_told_whole(tmp_path: Path, text: str, key: str) -> None:
+def test_incomplete_mail_settings_are_errors(tmp_path: Path, text: str, key: str) -> None:
     found = faults(tmp_path, f"[mail]\n{text}")
     assert [fault.split(":")[0] for fault in found] == [key]
 
@@ -128,7 +128,7 @@ def test_mail_is_told_whole(tmp_path: Path, text: str, key: str) -> None:
         ),
     ],
 )
-def test_who_an_agent_is_must_be_plain(tmp_path: Path, text: str, keys: list[str]) -> None:
+def test_the_identity_of_an_agent_must_be_plain(tmp_path: Path, text: str, keys: list[str]) -> None:
     found = faults(tmp_path, f"[pull]\n{text}\n")
     assert [fault.split(":")[0] for fault in found] == keys
     assert "letters" not in str(found)
@@ -152,7 +152,7 @@ def test_a_sender_may_have_a_name(tmp_path: Path) -> None:
     assert load(write(tmp_path, text), {}).mail.from_ == "Lead Line <a@b.test>"
 
 
-def test_what_must_agree_is_told_too(tmp_path: Path) -> None:
+def test_contradicting_settings_are_errors(tmp_path: Path) -> None:
     text = '[server]\nlisten = "nowhere"\n[security]\nencryption_key = "short"\n'
     found = faults(tmp_path, text)
     assert [fault.split(":")[0] for fault in found] == ["server.listen", "security.encryption_key"]
@@ -195,5 +195,5 @@ def test_a_file_that_is_not_there_is_a_fault_and_no_default(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", ["[server", "a = ", "\x00"])
-def test_a_file_that_is_no_toml_is_a_fault(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_toml_is_an_error(tmp_path: Path, text: str) -> None:
     assert len(faults(tmp_path, text)) == 1

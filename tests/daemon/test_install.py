@@ -73,7 +73,7 @@ def steps(page: str) -> list[str]:
 
 @in_a_clean_root
 def test_the_documented_steps_install_a_daemon_that_starts(root: CleanRoot) -> None:
-    # No systemd runs in the root: START_UNIT stands in for what --now asks of it.
+    # No systemd runs in the root, so START_UNIT starts the unit in place of `--now`.
     done = root.run("".join(steps("how-to/install.md")[2:]).replace("enable --now", "enable"))
 
     assert done.returncode == 0, done.stdout
@@ -172,7 +172,7 @@ def test_the_documented_steps_install_an_agent(root: CleanRoot) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_run_changes_no_file(tmp_path: Path) -> None:
     install("--root", str(tmp_path), "--program", PROGRAM)
     before = contents(tmp_path)
 
@@ -198,7 +198,7 @@ def test_an_edited_configuration_is_kept_and_an_old_unit_is_replaced(tmp_path: P
     assert f"replace   {unit}\n" in done.output
 
 
-def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_writes_no_file(tmp_path: Path) -> None:
     done = install("--root", str(tmp_path), "--program", PROGRAM, "--dry-run")
     assert done.exit_code == 0
     assert f"create    {tmp_path}/etc/leadline/leadline.toml\n" in done.output
@@ -246,7 +246,7 @@ def is_key(line: str) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="writes the group of another user")
-def test_in_an_image_the_owners_are_those_of_the_image(tmp_path: Path) -> None:
+def test_the_owners_in_an_image_come_from_its_passwd_file(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/passwd").write_text("leadline:x:4711:4712::/:/usr/sbin/nologin\n")
     (tmp_path / "etc/group").write_text("leadline:x:4712:\n")
@@ -257,7 +257,7 @@ def test_in_an_image_the_owners_are_those_of_the_image(tmp_path: Path) -> None:
     assert (config.st_uid, config.st_gid) == (0, 4712)
 
 
-def test_what_cannot_be_written_is_one_line_that_names_it(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_named_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "etc").write_text("a file")
     done = install("--root", str(tmp_path), "--program", PROGRAM)
     assert done.exit_code == 1

@@ -1,4 +1,4 @@
-"""The file of the encryption key: its owner and what a link in its place does."""
+"""The file of the encryption key: its owner, and a symbolic link in its place."""
 
 import os
 import pwd
@@ -22,7 +22,7 @@ def test_a_key_of_root_belongs_to_the_owner_of_its_folder(tmp_path: Path) -> Non
 
 
 @as_root
-def test_a_link_that_replaces_the_new_file_gives_nothing_away(
+def test_a_link_that_replaces_the_new_file_exposes_no_other_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner of the folder can replace the file as soon as it exists."""

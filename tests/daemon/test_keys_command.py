@@ -60,7 +60,7 @@ def test_a_new_key_has_32_bytes() -> None:
     assert len(key_from_text(text)) == 32
 
 
-def test_what_the_old_key_sealed_comes_under_the_new_one(
+def test_values_of_the_old_key_are_encrypted_with_the_new_one(
     tmp_path: Path, sealed_by_old: str
 ) -> None:
     done = rotate(tmp_path, sealed_by_old, NEW, OLD)
@@ -79,7 +79,7 @@ def test_values_that_no_key_opens_are_named_and_fail_the_command(
     assert is_current(sealed_by_old, OLD)
 
 
-def test_without_a_current_key_it_says_what_is_missing(tmp_path: Path, sealed_by_old: str) -> None:
+def test_a_missing_current_key_is_named(tmp_path: Path, sealed_by_old: str) -> None:
     done = rotate(tmp_path, sealed_by_old, "", OLD)
     assert done.exit_code == 1
     assert "security.encryption_key" in done.output

@@ -1,4 +1,5 @@
-"""What notifications go out by is what the configuration says, and shares what probes have."""
+"""Notifications use the network settings of the configuration and share the resources of the
+probes."""
 
 import ipaddress
 
@@ -32,7 +33,7 @@ def test_channels_keep_out_of_private_networks_unless_they_may_go_there() -> Non
         assert means.mail is None
 
 
-def test_the_mail_server_may_stand_where_no_channel_may_lead() -> None:
+def test_the_mail_server_can_have_a_private_address() -> None:
     given = MailConfig(enabled=True, smtp_host="10.0.0.2", smtp_port=25, from_="a@b.test")
     settings = Settings(mail=given, prober=ProberConfig(allow_private_ips=False))
     means = means_of(settings, reach_of(), lambda: Instant(0))

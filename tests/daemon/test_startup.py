@@ -50,7 +50,7 @@ async def test_it_logs_the_cause_once_a_minute(
 
 
 @pytest.mark.parametrize("failure", [UnusableDatabase("wrong password"), ValueError("ours")])
-async def test_what_waiting_cannot_repair_is_raised_at_once(failure: Exception) -> None:
+async def test_a_permanent_error_is_raised_immediately(failure: Exception) -> None:
     async def work() -> str:
         raise failure
 
@@ -59,7 +59,7 @@ async def test_what_waiting_cannot_repair_is_raised_at_once(failure: Exception) 
         await waiting.until_available(work)
 
 
-async def test_an_embedded_server_that_does_not_answer_is_no_reason_to_wait() -> None:
+async def test_an_embedded_server_that_does_not_answer_is_an_error() -> None:
     async def work() -> str:
         raise OutcomeUnknown("lost")
 

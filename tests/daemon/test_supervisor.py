@@ -34,8 +34,9 @@ class Broken(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a child does. `fails_after` has the seconds of each run until it fails; later runs do
-    not fail. No two instants of a history are equal, since every duration has a bit of its own."""
+    """The behaviour of a child. `fails_after` has the seconds of each run until it fails; later
+    runs do not fail. No two instants of a history are equal, since every duration has a bit of its
+    own."""
 
     name: str
     phase: int
@@ -44,14 +45,14 @@ class Plan:
     fails_after: tuple[float, ...]
     closes: bool
     restarts: bool
-    # How it fails: it raises, returns, or raises KeyboardInterrupt.
+    # The kind of failure: an exception, a return, or KeyboardInterrupt.
     failure: str
     fails_in_cleanup: bool
 
 
 @dataclass
 class History:
-    """What happened, or what the model expects."""
+    """The events of a run, or those that the model expects."""
 
     cancelled: dict[str, float] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
@@ -291,7 +292,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Plan], list[float], float]:
 
 @given(histories())
 @settings(max_examples=examples(2_000))
-def test_children_end_as_the_model_says(
+def test_children_end_as_in_the_model(
     history: tuple[list[Plan], list[float], float],
 ) -> None:
     plans, bounds, stop_at = history
@@ -362,7 +363,7 @@ async def test_a_restarted_child_reports_its_start_once() -> None:
             assert supervisor.restarts == 1
 
 
-async def test_a_child_that_does_not_end_in_time_is_logged_with_what_it_does_at_once(
+async def test_a_child_that_does_not_end_in_time_is_logged_with_its_tasks(
     autojump_clock: MockClock,
 ) -> None:
     limiter = trio.CapacityLimiter(3)

@@ -1,4 +1,4 @@
-"""The units of systemd: nothing in them is misspelt, and little of the machine is open to them."""
+"""The systemd units: no misspelt key, and little access to the machine."""
 
 import re
 import shutil
@@ -10,9 +10,9 @@ import pytest
 from leadline.daemon.runtime import limits
 
 UNITS = Path(__file__).parents[2] / "systemd"
-# What systemd-analyze calls exposure, 0 to 10.
+# The exposure that systemd-analyze reports, from 0 to 10.
 EXPOSURE_MOST = 2.0
-# A timer starts it, and it ends.
+# A timer starts this unit, and each run ends without a stop.
 ONESHOT = {"leadline-backup.service"}
 
 
@@ -22,8 +22,8 @@ def names() -> list[str]:
 
 @pytest.mark.needs("systemd-analyze")
 @pytest.mark.parametrize("name", names())
-def test_verify_prints_nothing(name: str, tmp_path: Path) -> None:
-    """It exits 0 on a key that it does not know, so what counts is that it is silent."""
+def test_systemd_analyze_verify_prints_no_message(name: str, tmp_path: Path) -> None:
+    """systemd-analyze exits with 0 for an unknown key, so the test requires an empty output."""
     program = shutil.which("true")
     text = re.sub(r"^ExecStart=\S+", f"ExecStart={program}", (UNITS / name).read_text(), flags=re.M)
     unit = tmp_path / name.replace("@.", "@api.")
