@@ -1,4 +1,4 @@
-"""python -m tests.bench [name …]: figures and ratios; nothing here passes or fails."""
+"""`python -m tests.bench [name …]` prints figures and ratios. No benchmark passes or fails."""
 
 import json
 import sys

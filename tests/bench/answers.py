@@ -1,7 +1,7 @@
-"""python -m tests.bench.answers FOLDER: good and hostile peers, in a process of their own.
+"""`python -m tests.bench.answers FOLDER` runs normal and hostile servers in a process of their own.
 
-Prints their ports as JSON and serves until its input is closed. FOLDER holds cert.pem and key.pem.
-"""
+It prints their ports as JSON and serves until its input is closed. FOLDER contains cert.pem and
+key.pem."""
 
 import gzip
 import json
@@ -43,7 +43,7 @@ def _samples(count: int) -> bytes:
 
 
 def hostile() -> dict[str, bytes]:
-    """What is answered to any request, by name."""
+    """The response to any request, by the name of the hostile server."""
     chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     zeros = gzip.compress(bytes(64 * MEBIBYTE))
     return {
@@ -63,7 +63,7 @@ def hostile() -> dict[str, bytes]:
 
 
 async def said(data: bytes, stream: trio.abc.Stream) -> None:
-    """To whoever asks; one who has heard enough may leave."""
+    """Sends `data` to a client, which can disconnect early."""
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
         await stream.receive_some(65_536)
         await stream.send_all(data)

@@ -35,11 +35,12 @@ class Exporter:
     probes: dict[str, tuple[str, str]]
 
     def cpu_ns(self) -> int:
-        """As /proc/PID/stat says, but finer: Linux numbers a process's CPU clock like this."""
+        """The CPU time of the process in nanoseconds, finer than /proc/PID/stat. Linux numbers the
+        CPU clock of a process in this way."""
         return time.clock_gettime_ns((~self.pid << 3) | 2)
 
     async def probe(self, name: str, times: int) -> None:
-        """So many, over connections that are kept, as Prometheus keeps them."""
+        """Runs `times` probes over persistent connections, as Prometheus does."""
         module, target = self.probes[name]
         query = urlencode({"module": module, "target": target})
         request = f"GET /probe?{query} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
@@ -72,7 +73,7 @@ async def _answer(stream: trio.SocketStream) -> bytes:
         head, found, body = data.partition(b"\r\n\r\n")
         length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
         if found and (len(body) >= int(length) if length else body.endswith(b"0\r\n\r\n")):
-            # Where a chunk ends is nowhere in particular.
+            # A chunk can end at any byte, so the chunk sizes are removed.
             return re.sub(rb"\r\n[0-9a-f]+\r\n", b"", body)
 
 
@@ -118,7 +119,7 @@ def _modules(authority: Path) -> dict[str, Any]:
 
 
 def commands(peers: Peers) -> dict[str, list[str]]:
-    """What makes the same check as a plugin, by the name of the check."""
+    """The command of a monitoring plugin for the same check, by the name of the check."""
     ssh_port = peers.sshd.target.rpartition(":")[2]
     web, dns = str(peers.plain), str(peers.answers["dns"])
     found = {

@@ -1,9 +1,8 @@
-"""Changes: ten thousand of one service in ninety days, which forty-nine others depend on, with what
-the gate had said of half of them, and two thousand incidents.
+"""Changes: 10 000 of one service in 90 days, on which 49 other services depend, with decisions of
+the gate for half of them, and 2 000 incidents.
 
-What pages of its timeline, a comparison, and the changes before an incident cost to read, and the
-plans of what is asked for them.
-"""
+Measures the cost of pages of the timeline, of a comparison, and of the changes before an incident,
+and prints the query plans."""
 
 import random
 import time
@@ -32,7 +31,7 @@ from .seed import first_project
 
 SERVICES = 50
 CHANGES = 10_000
-# Of each of the others.
+# Per other service.
 OTHER_CHANGES = 200
 INCIDENTS = 2_000
 DAYS = 89

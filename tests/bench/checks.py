@@ -1,8 +1,7 @@
-"""Checks kept on rate, all of it counted: scheduling, probing, storing, PostgreSQL.
+"""The rate of checks with all of their CPU time: scheduling, probing, storing, PostgreSQL.
 
-A daemon of its own checks a local nginx, which takes its share of the machine uncounted. Start
-deviation comes from the stored instants against the ledger's.
-"""
+A daemon checks a local nginx, whose CPU time is not counted. The start deviation is the stored
+instant minus the due instant of the ledger."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +19,7 @@ Figures = dict[str, Any]
 
 
 def at_rate(count: int, seconds: float, *, tls: bool = False) -> Callable[[], Figures]:
-    """So many monitors at 30 s, watched for so long after a first round."""
+    """Measures `count` monitors with an interval of 30 s for `seconds`, after a first round."""
 
     def bench() -> Figures:
         with nginx() as target:
@@ -35,7 +34,7 @@ def at_rate(count: int, seconds: float, *, tls: bool = False) -> Callable[[], Fi
 def _watched(running: Daemon, target: str, count: int, seconds: float) -> Figures:
     add_monitors(running.dsn, count, target=target, interval_seconds=INTERVAL_SECONDS)
     first = _first_round(running.dsn, count, INTERVAL_SECONDS * 3.0)
-    # What changes a state is stored under its lock: the second round is the steady one.
+    # A changing write takes a lock. From the second round on, all writes are steady.
     time.sleep(5)
     began, before = time.time(), cpu_seconds(running)
     stored_before = _stored(running.dsn)
@@ -67,7 +66,7 @@ def _first_round(dsn: str, count: int, most_seconds: float) -> float:
 
 
 def _seen(dsn: str, since: float) -> Figures:
-    """How late runs began, what latency they told, and what became of every window."""
+    """The delay of the runs, the reported latency, and the verdicts of the windows."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         late = connection.execute(
             "select percentile_disc(array[0.5, 0.99, 1]) within group (order by late)::float8[]"

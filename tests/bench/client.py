@@ -1,8 +1,8 @@
-"""A client that costs little: so many connections, each asking again as soon as it is answered.
+"""A client with a low CPU cost: a number of connections, each of which sends the next request after
+a response.
 
-Run as a process of its own, so that its CPU is not counted as the daemon's. Reads one JSON plan
-from standard input and writes one JSON line of figures.
-"""
+Runs as a process of its own, so that its CPU time is not counted as the daemon's. Reads one JSON
+plan from standard input and writes one JSON line of figures."""
 
 import json
 import selectors
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Wire:
-    """A connection that is kept until the server says that it closes it."""
+    """A connection that is kept until the server announces its end."""
 
     port: int
     sock: socket.socket

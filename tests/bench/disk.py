@@ -35,7 +35,8 @@ def million() -> Figures:
         running.start()
         add_monitors(running.dsn, MONITORS, target="http://127.0.0.1:9/", interval_seconds=86_400)
         running.stop()
-        # Its server ends with it: a start of role api has one and schedules nothing.
+        # The embedded server ended with the daemon. A daemon of role api starts one and schedules
+        # no runs.
         running.start(role="api")
         with psycopg.connect(running.dsn, autocommit=True) as connection:
             keys = connection.execute("select org, id, shard from monitors order by id").fetchall()
@@ -54,7 +55,8 @@ def million() -> Figures:
 
 
 async def _store(dsn: str, keys: list[tuple[int, int, int]]) -> int:
-    """Ends now, so that every instant has its partition and none is behind the fence."""
+    """Stores results up to the present, so that every instant has a partition and is after the
+    fence."""
     stored = 0
     with psycopg.connect(dsn) as connection:
         row = connection.execute(

@@ -1,4 +1,4 @@
-"""Edits beside checks: how long monitors of another organization wait for their next run."""
+"""Edits during checks: the time that monitors of another organization wait for their next run."""
 
 import threading
 import time
@@ -64,7 +64,7 @@ class _Watch:
         began = time.monotonic()
         found = work()
         ended = time.monotonic()
-        # What was held back meanwhile shows in the first run after it.
+        # A delayed run shows in the first interval after the work.
         time.sleep(2 * INTERVAL_SECONDS)
         figures = {"seconds": round(ended - began, 1), "longest_gap_s": self._gap(began)}
         return figures if found is None else {**figures, "made": found}
@@ -136,7 +136,8 @@ def _monitor(number: int) -> dict[str, Any]:
 
 
 def _create(running: Daemon, project: str, a_second: int) -> int:
-    """By so many clients at the rate, or at what the server gives; how many were created."""
+    """Creates monitors with CLIENTS clients, at `a_second` or as fast as the server allows. Returns
+    the number."""
     began = time.monotonic()
     counts = [0] * CLIENTS
 

@@ -1,8 +1,7 @@
-"""The gate over 200 services with ninety days behind them, judged by all four windows.
+"""The gate with 200 services and 90 days of data, with all four windows.
 
-What an answer costs end to end with its row in the ledger, what a refusal costs, what a list of the
-ledger costs when it is long, and what trying a policy on thirty days costs.
-"""
+Measures a decision with its ledger row, a refusal, a page of a long ledger, and the replay of a
+policy over 30 days."""
 
 import json
 import os
@@ -146,7 +145,7 @@ def _count(running: Daemon) -> int:
 
 
 async def _facts(dsn: str) -> dict[str, float]:
-    """What of it is reading."""
+    """The part of a decision that reads the database."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         found = connection.execute("select org, id from services order by id limit 1")
         keys = [ServiceKey((org, service)) for org, service in found]

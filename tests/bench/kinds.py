@@ -1,8 +1,7 @@
-"""CPU of a check of every kind, beside the same check made by others, in turns of one run.
+"""CPU time of a check of every kind, compared with other programs in alternating rounds.
 
-Only this process is counted, and only what probes: nothing is scheduled or stored. Ratios are those
-of the rounds, and the one in the middle is told, since what else runs on the machine changes.
-"""
+Only the probing in this process is counted, without scheduling and storage. The printed ratio is
+the median of the rounds, because other load on the machine varies."""
 
 import statistics
 import time
@@ -38,7 +37,7 @@ def now() -> int:
 
 
 def checks(peers: Peers) -> dict[str, Check]:
-    """One of every kind that goes out, by name."""
+    """One check of every probed kind, by name."""
     plain, tls = f"http://{HOST}:{peers.plain}", f"https://{HOST}:{peers.tls}"
     body = ["[STATUS] == 200", "[BODY].status == UP"]
     wanted = {"kind": "status", "op": "eq", "value": 200}
@@ -95,7 +94,7 @@ def checks(peers: Peers) -> dict[str, Check]:
 
 
 async def many(check: Check, reach: Egress, times: int) -> None:
-    """So many runs, each of them up, by `IN_FLIGHT` at once."""
+    """Performs `times` runs, at most `IN_FLIGHT` concurrently, and asserts that each is up."""
     left = times
 
     async def work() -> None:
@@ -149,7 +148,7 @@ async def _measure(peers: Peers, other: Exporter) -> dict[str, Any]:
 
 
 def _told(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """CPU ms of a check, thus s of a thousand, and our part of what others took."""
+    """CPU ms per check, which equals s per thousand checks, and our share of the others' time."""
     told = {}
     for who in rounds[0]:
         told[who] = round(statistics.median(one[who] for one in rounds), 3)

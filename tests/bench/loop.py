@@ -1,8 +1,8 @@
-"""How long the loop is held, by kind: good peers and hostile ones, all kinds at once.
+"""The time for which the event loop is blocked, by kind, with normal and hostile peers, and with
+all kinds together.
 
-A step is what a task does until it lets another have its turn. Its CPU is counted, not its time:
-what else runs on the machine adds nothing to it. A task that sleeps a millisecond at a time tells
-how late the loop as a whole was, all else included.
+A step is the work of a task until it yields. Its CPU time is counted, so other load on the machine
+does not count. A task that sleeps for a millisecond at a time measures the total lag of the loop.
 """
 
 import os
@@ -52,7 +52,8 @@ class Steps(trio.abc.Instrument):
 
 
 def hostile(peers: Peers) -> dict[str, Check]:
-    """Each is judged as far as it can be; what comes of it does not matter here."""
+    """One check per hostile peer, which is judged as far as possible. The result has no meaning
+    here."""
     found: dict[str, tuple[str, str, dict[str, Any], list[str]]] = {}
     many = [f"[BODY].many[{n}] exists" for n in range(10)]
     conditions = {

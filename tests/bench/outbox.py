@@ -77,7 +77,7 @@ def outbox() -> Figures:
             _fill(running, silent.url, 1, WAITING, WAITING)
             time.sleep(3)
             figures["told_beside_a_silent_one"] = _told(running, target.plain)
-        # Its PostgreSQL goes on.
+        # Stops the daemon; its PostgreSQL continues.
         assert running.process is not None
         running.process.send_signal(signal.SIGSTOP)
         figures["claim_10k"] = _claim(running)
@@ -157,8 +157,8 @@ def _throughput(running: Daemon, url: str, channels: int, events: int, streams: 
 
 
 def _told(running: Daemon, url: str) -> Figures:
-    """From the commit of what is told to the settlement of its delivery, as the daemon does it:
-    an incident's updates over the API, to a webhook that is well."""
+    """The time from the commit of a new incident over the API to the settlement of its delivery to
+    a healthy webhook."""
     (organization,) = running.api("GET", "/organizations")
     (project,) = running.api("GET", f"/organizations/{organization['id']}/projects")
     hook = running.api("POST", f"/organizations/{organization['id']}/webhooks", {"url": url})
@@ -226,7 +226,7 @@ def _explained(
 
 
 def _scans(node: dict[str, Any]) -> set[str]:
-    """What is read whole, and which indexes are used."""
+    """The tables that are read completely, and the used indexes."""
     found: set[str] = set()
     if node["Node Type"] == "Seq Scan":
         found.add(f"whole {node['Relation Name']}")

@@ -1,6 +1,5 @@
-"""A status page of fifty components with ninety days behind each: kept, read anew, and the first
-after a start.
-"""
+"""A status page of 50 components with 90 days of data: cached, rebuilt, and the first request after
+a start."""
 
 import time
 import urllib.request
@@ -97,7 +96,7 @@ def _anew(running: Daemon, page: Any, path: str) -> list[float]:
 
 
 def _first(running: Daemon, path: str) -> list[float]:
-    """Of each of some starts, once it is ready."""
+    """The first response after each start, once the daemon is ready."""
     took = []
     for _ in range(STARTS):
         running.stop()

@@ -1,4 +1,4 @@
-"""What the kinds are measured against: real servers and answers.py, each a process of its own."""
+"""The peers of the benchmarks of kinds: real servers and answers.py, each a process of its own."""
 
 import json
 import os
@@ -97,7 +97,7 @@ def _write(authority: trustme.CA, certificate: trustme.LeafCert, folder: Path) -
     certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
     leaf = certificate.cert_chain_pems[0].bytes()
     (folder / "cert.pem").write_bytes(leaf)
-    # What a server may send beside its own, of no use to anybody.
+    # Certificates that a server can send in addition to its own, without a use.
     others = [trustme.CA().cert_pem.bytes() for _ in range(CHAIN_LENGTH)]
     (folder / "long.pem").write_bytes(leaf + b"".join(others))
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))

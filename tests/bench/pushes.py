@@ -24,7 +24,7 @@ from .spent import cpu_seconds, memory_mib, per_thousand
 CONNECTIONS = 16
 MONITORS = 400
 SECONDS = 15.0
-# Where the machine's own PostgreSQL answers, for processes that share one store.
+# The PostgreSQL of the machine, for processes that share one database.
 SHARED = os.environ.get("LEADLINE_BENCH_DSN", "host=/var/run/postgresql user=root")
 
 Figures = dict[str, Any]
@@ -53,8 +53,8 @@ def one_process() -> Figures:
 
 
 def two_processes() -> Figures:
-    """Two processes of role api on one PostgreSQL, beside a scheduler, which makes the partitions;
-    of PostgreSQL, which is not below them, no CPU is counted."""
+    """Two processes of role api on one PostgreSQL, and a scheduler, which creates the partitions.
+    PostgreSQL is not a child of these processes, so its CPU time is not counted."""
     with _database() as dsn, ExitStack() as stack:
         key = base64.b64encode(os.urandom(32)).decode()
         environment = {
@@ -106,7 +106,8 @@ def _database() -> Iterator[str]:
 
 
 def alarms(count: int = 100, interval_seconds: int = 20) -> Figures:
-    """Each is pushed once and then no more; its outage tells when people were told."""
+    """Each monitor gets one push and then no more. Measures the time until its outage is
+    announced."""
     with daemon(on_disk=True, LEADLINE_LOG__LEVEL="warning") as running:
         running.start()
         tokens = make_tokens(count)

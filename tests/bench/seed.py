@@ -1,4 +1,5 @@
-"""Many monitors at once, straight into the tables: requests would measure something else."""
+"""Inserts many monitors directly into the tables, because API requests would dominate the
+measurement."""
 
 import hashlib
 from typing import Any

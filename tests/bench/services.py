@@ -1,8 +1,7 @@
-"""Services: 200 of ten members with ninety days behind them, in the tables that they stand in.
+"""Services: 200 with ten members each and 90 days of data in their tables.
 
-What a report and the list cost to read, what sealing a minute and judging all burn rules cost, how
-much disk ninety days take, and the plans of what is asked most.
-"""
+Measures the cost of a report and of the list, of sealing a minute, of evaluating all burn rules,
+and the disk space of 90 days, and prints the plans of the most frequent queries."""
 
 import os
 import random
@@ -110,7 +109,7 @@ def services_90_days() -> Figures:
         trio.run(_fill, running.dsn)
         figures: Figures = {"disk_mb": _disk(running), **_read(running)}
         assert running.process is not None
-        # Its PostgreSQL goes on.
+        # Stops the daemon; its PostgreSQL continues.
         os.kill(running.process.pid, signal.SIGSTOP)
         try:
             return {**figures, **trio.run(_work, running.dsn)}
@@ -202,9 +201,9 @@ def _read(running: Daemon) -> Figures:
 
 
 async def _work(dsn: str) -> Figures:
-    """With the daemon halted: what the loops would do, by themselves."""
+    """Measures the work of the loops while the daemon is stopped."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        # What the halted daemon had begun would hold its services.
+        # Open transactions of the stopped daemon would lock its services.
         connection.execute(_ALONE)
         found = connection.execute("select org, id from services order by id")
         keys = [ServiceKey((org, service)) for org, service in found]
@@ -247,7 +246,7 @@ async def _seal(pool: Pool, dsn: str, keys: list[ServiceKey], sealed: Instant) -
 
 
 async def _evaluate(pool: Pool, dsn: str) -> Figures:
-    """All services looked at with their members and both burn rules, as every half minute."""
+    """Evaluates all services with their members and both burn rules, as every 30 seconds."""
     evaluator = ServiceEvaluator(pool, _clock, lambda: None)
 
     async def once() -> None:
@@ -255,7 +254,7 @@ async def _evaluate(pool: Pool, dsn: str) -> Figures:
             connection.execute(_DUE)
         before = evaluator.evaluated
         await evaluator.pass_once()
-        assert evaluator.evaluated - before >= SERVICES, "each is looked at"
+        assert evaluator.evaluated - before >= SERVICES, "a service was not evaluated"
 
     return await _timed(5, once)
 

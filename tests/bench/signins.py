@@ -1,8 +1,7 @@
-"""Who asks is found out: reads by a session, a token and a client's JWT; and fifty who sign in at
-once, while monitors are checked and others read.
+"""Authentication: reads with a session, a token and a JWT of a client, and 50 concurrent sign-ins
+during checks and other reads.
 
-How late the loop is while they do is told by the daemon itself (`leadline_event_loop_lag_seconds`).
-"""
+The daemon reports the lag of its event loop itself (`leadline_event_loop_lag_seconds`)."""
 
 import json
 import re
@@ -21,7 +20,7 @@ from .seed import add_monitors
 
 AT_ONCE = 50
 ROUNDS = 6
-# Fifty a second are asked of a target that refuses: probing goes on.
+# Fifty checks per second of a target that refuses connections, so that probing continues.
 MONITORS = 3_000
 SECONDS = 10.0
 CONNECTIONS = 8
@@ -101,7 +100,7 @@ def _sign_in(running: Daemon) -> float:
 
 
 def _lateness(running: Daemon, work: Callable[[], object]) -> dict[str, float]:
-    """The share of wake-ups that were at most so late, in percent, while the work was done."""
+    """The share of wake-ups per upper limit of the lag, in percent, during `work`."""
     before = _wakes(running)
     work()
     after = _wakes(running)

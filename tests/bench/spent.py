@@ -1,4 +1,4 @@
-"""What a daemon and every PostgreSQL process under it spent, from /proc."""
+"""The CPU time and memory of a daemon and of every PostgreSQL process under it, from /proc."""
 
 import os
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Roles as processes of their own: what one, two and three workers check, what a claim takes, and
-what agents cost that wait for work.
+"""Roles as processes of their own: the check rate of one, two and three workers, the cost of a
+claim, and the cost of idle agents.
 
-All on one machine, its PostgreSQL and a local nginx included: ratios tell more than figures.
-"""
+All of them run on one machine with PostgreSQL and a local nginx, so the ratios mean more than the
+figures."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ def _environment(dsn: str) -> dict[str, str]:
 
 
 def with_workers(workers: int, monitors: int, interval_seconds: int = 60) -> Callable[[], Figures]:
-    """A scheduler and so many workers."""
+    """A scheduler and `workers` workers."""
 
     def bench() -> Figures:
         with nginx() as target, _database() as dsn, ExitStack() as stack:
@@ -117,7 +117,7 @@ def _percentiles(seconds: list[float]) -> list[float]:
 
 
 def idle_agents(agents: int = 200, seconds: float = 30.0) -> Figures:
-    """So many that wait for work in one region, where there is none."""
+    """Measures `agents` agents that wait for work in one region without monitors."""
     with _database() as dsn, ExitStack() as stack:
         environment = _environment(dsn)
         stack.enter_context(_process("scheduler", environment))

@@ -1,4 +1,5 @@
-"""From the command to ready, the first time and again, and what it holds when nothing is asked."""
+"""The time from the command to readiness, for the first and a later start, and the memory of an
+idle daemon."""
 
 import time
 from typing import Any

@@ -1,6 +1,5 @@
-"""2 000 subscribers of a status page are told of an incident by mail: how long that takes, what it
-costs, and how much memory.
-"""
+"""An incident is sent by mail to 2 000 subscribers of a status page: duration, CPU time and
+memory."""
 
 import base64
 import os
@@ -70,7 +69,7 @@ def subscribers() -> Figures:
 
 @contextmanager
 def _mail_server() -> Iterator[int]:
-    """Takes everything and keeps nothing, as a process of its own."""
+    """A mail server in a process of its own that accepts and discards all mail."""
     port = free_port()
     command = [sys.executable, "-m", "aiosmtpd", "-n", "-l", f"127.0.0.1:{port}"]
     process = subprocess.Popen([*command, "-c", "aiosmtpd.handlers.Sink"])

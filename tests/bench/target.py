@@ -1,4 +1,4 @@
-"""What is checked: a local nginx, plain and over TLS, with an authority of its own."""
+"""The checked target: a local nginx, plain and over TLS, with its own certificate authority."""
 
 import shutil
 import subprocess
@@ -18,7 +18,7 @@ from ..support.processes.ports import free_port
 class Target:
     plain: str
     tls: str
-    # What SSL_CERT_FILE names, so that the certificate is verified as any other.
+    # The value of SSL_CERT_FILE, so that the certificate is verified like any other.
     authority: str
 
 

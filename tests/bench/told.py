@@ -1,4 +1,5 @@
-"""From a target that stops to the webhook that says so: how much of it is waiting for the check."""
+"""The time from the stop of a target to the webhook, and the share of it that is the wait for the
+check."""
 
 import http.server
 import json
@@ -43,7 +44,7 @@ class Target:
 
 @contextmanager
 def receiver() -> Iterator[tuple[str, dict[str, float]]]:
-    """Its URL, and when it first heard of which monitor's incident."""
+    """The URL of the receiver, and the time of the first notification per monitor."""
     heard: dict[str, float] = {}
 
     class Taker(http.server.BaseHTTPRequestHandler):
