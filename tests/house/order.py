@@ -69,7 +69,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
         "cli",
     ),
 }
-# The technical division of a feature. In `storage` the order also holds between features.
+# The technical division of a feature. In `storage` the order also applies between features.
 SUBLAYERS: Final[dict[str, tuple[str, ...]]] = {
     "storage": (
         "rules",
@@ -100,7 +100,7 @@ BESIDE_SUBLAYERS: Final = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where a module belongs: its layer, its feature, and the sublayer if the layer has some."""
+    """The place of a module: its layer, its feature, and the sublayer if the layer has some."""
 
     layer: str
     feature: str

@@ -19,7 +19,7 @@ _INLINE: Final = re.compile(r"`([^`\n]+)`")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page; `language` is empty if the fence names none."""
+    """A fenced block of a page; `language` is empty if the fence does not name one."""
 
     page: str
     language: str

@@ -19,7 +19,7 @@ from tests.house.order import FEATURES
 from tests.house.pages import PAGES, blocks, inline_codes, name_of
 from tests.house.sources import LAYERS, ROOT, files, text
 
-# Names that begin like a metric and are none: the cookie of a session.
+# Names that have the form of a metric but are not metrics: the session cookie.
 NO_METRICS = {"leadline_session"}
 # A file of a backup, which has the form of a key.
 NO_KEYS = {"database.dump"}

@@ -22,7 +22,7 @@ _LANGUAGES = ("sh", "console", "yaml", "cron")
 
 def words(command: str) -> list[str]:
     """Returns the arguments of a shell command, without redirections and the next command."""
-    # A `)` that ends `$(…)`, and a comment, are no arguments.
+    # A `)` that ends `$(…)` and a comment do not count as arguments.
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>)")
     lexer.whitespace_split = True
     found = []

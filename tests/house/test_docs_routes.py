@@ -27,11 +27,10 @@ def test_the_document_of_the_api_has_routes() -> None:
 
 
 def matches(named: tuple[str, ...], route: tuple[str, ...]) -> bool:
-    """True if each named part is the part of the route or stands for its parameter.
+    """True if each named part equals the part of the route or replaces its parameter.
 
     A name that begins with an ellipsis is compared with the end of the route, and one that ends
-    with an asterisk with its beginning.
-    """
+    with an asterisk with its beginning."""
     if named[0] == "…":
         named, route = named[1:], route[-len(named) + 1 :]
     elif named[-1] == "*":
@@ -57,7 +56,7 @@ def named_routes() -> list[tuple[str, str, tuple[str, ...]]]:
         for match in _ROUTE.finditer(page.read_text()):
             methods = tuple(re.findall(_METHOD, match["methods"] or ""))
             path = match["path"].replace("$A/", "/api/v1/")
-            # Routes of the daemon only: `…/upcoming` of another format is none.
+            # Routes of the daemon only: `…/upcoming` of another format does not count.
             if path.startswith("…") and not methods:
                 continue
             found.add((name_of(page), path, methods))

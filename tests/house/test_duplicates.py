@@ -109,5 +109,5 @@ def test_a_run_of_the_least_length_is_a_pair(shared: int, is_pair: bool) -> None
     assert pairs_of({"one.py": one, "other.py": other}, 3) == expected
 
 
-def test_a_run_that_repeats_itself_is_no_pair_with_itself() -> None:
+def test_a_repeated_run_is_not_paired_with_itself() -> None:
     assert pairs_of({"one.py": [("x,", "")] * 5}, 3) == set()

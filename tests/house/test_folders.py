@@ -1,4 +1,5 @@
-"""Folders are neither crowded nor nearly empty, and tests and templates are near what they use."""
+"""Folders have neither too many nor too few entries, and tests and templates are near the code that
+they belong to."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ MOST_ENTRIES: Final = 30
 DEEPEST: Final = 4
 # Numbered SQL files: their number grows with the releases.
 UNBOUNDED: Final = {"storage/engine/migrations"}
-# Features whose tests are with those of another feature.
+# Features whose tests are in the folder of another feature.
 TESTED_ELSEWHERE: Final = {"wire", "ui", "home", "auth"}
 # Folders whose tests are of one kind, which their names need not repeat.
 FOLDERS_OF_ONE_KIND: Final = {"daemon", "house", "journeys", "probes"}

@@ -21,7 +21,7 @@ def _code_of(path: str) -> str:
 
 
 def _stem(term: str) -> str:
-    """The letters that every form of a term has: "global silence" is also `global_silence`."""
+    """The characters that all forms of a term share: "global silence" is also `global_silence`."""
     return re.sub(r"[\s-]", "", term.lower()).removesuffix("e").removesuffix("y")
 
 

@@ -120,7 +120,7 @@ def _may_contain_sql(path: Path) -> bool:
     return place.feature == "engine" or place.sublayer in {"tables", "queries"}
 
 
-def test_sql_stands_only_in_its_folders() -> None:
+def test_sql_is_only_in_its_folders() -> None:
     others = (path for path in files() if not _may_contain_sql(path))
     assert [found for path in others for found in _misplaced_sql(path)] == []
 

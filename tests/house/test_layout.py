@@ -1,5 +1,5 @@
-"""Every folder is packaged; files and functions are short; a file's name and docstring tell its
-content."""
+"""Every folder is packaged, files and functions are short, and the name and docstring of a file
+describe its content."""
 
 import ast
 import tomllib
@@ -19,7 +19,7 @@ def test_every_folder_with_python_in_it_is_packaged() -> None:
     )
     folders = {path.parent.relative_to(ROOT) for path in files()}
     found = {"leadline"} | {"leadline." + ".".join(folder.parts) for folder in folders}
-    # http itself holds modules only once there are some; it is a namespace either way.
+    # http is a namespace package, which can be without modules of its own.
     assert found - listed == set(), "add these to packages in pyproject.toml"
     assert listed - found <= {"leadline.http"}, "these packages hold no Python"
 

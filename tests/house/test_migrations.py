@@ -1,4 +1,4 @@
-"""Migrations after the baseline are additive: they drop, rename and retype nothing."""
+"""Migrations after the baseline are additive: they drop, rename and retype no object."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _FORBIDDEN: Final = {
 
 
 def _violations(text: str) -> Iterator[str]:
-    """Yields what a migration takes away. A constraint may be replaced by one of the same name."""
+    """Yields the removals of a migration. A constraint can be replaced by one of the same name."""
     plain = " ".join(_COMMENT.sub(" ", text).lower().split())
     plain = _REPLACED.sub("", plain)
     for name, pattern in _FORBIDDEN.items():
@@ -67,5 +67,5 @@ def test_migrations_after_the_baseline_are_additive() -> None:
         ("insert into notes select id from jobs; update jobs set revision = 1;", []),
     ],
 )
-def test_what_a_migration_takes_away_is_found(text: str, found: list[str]) -> None:
+def test_a_removal_is_found(text: str, found: list[str]) -> None:
     assert list(_violations(text)) == found

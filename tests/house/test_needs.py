@@ -1,4 +1,5 @@
-"""A test that needs a program says what would provide it, or fails where skips are forbidden."""
+"""A test that needs a program is skipped with the command that installs it, or fails if skips are
+forbidden."""
 
 import sys
 from types import SimpleNamespace

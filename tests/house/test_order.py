@@ -22,7 +22,7 @@ from tests.house.sources import (
     tree,
 )
 
-# What an agent's host runs. It has no database and no HTTP server.
+# The features that run on the host of an agent, which has no database and no HTTP server.
 OF_AGENT: Final = {"agent", "runtime", "config"}
 
 
@@ -149,7 +149,7 @@ def _is_of_agent(module: str) -> bool:
     return place is not None and place.layer == "daemon" and place.feature in OF_AGENT
 
 
-def test_runtime_imports_nothing_of_leadline() -> None:
+def test_runtime_imports_no_other_module_of_leadline() -> None:
     assert (
         sorted(
             f"{ident(path)}: imports {name}"

@@ -72,5 +72,5 @@ ASKED: dict[str, Any] = {"context": None, "principal": None, "scope": None, "ids
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_carries_a_secret_does_not_spell_it(value: object) -> None:
+def test_a_value_with_a_secret_does_not_print_it(value: object) -> None:
     assert SECRET not in f"{value!r} {value!s}"

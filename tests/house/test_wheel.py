@@ -1,4 +1,5 @@
-"""What is installed is what is in the tree: an editable install finds files that a wheel lacks."""
+"""The wheel contains the files of the tree. An editable install finds files that a wheel could
+lack."""
 
 import zipfile
 from pathlib import Path
@@ -19,7 +20,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(zipfile.ZipFile(built).namelist())
 
 
-def test_every_file_of_the_house_is_in_the_wheel(wheel: set[str]) -> None:
+def test_every_product_file_is_in_the_wheel(wheel: set[str]) -> None:
     tree = {
         f"leadline/{path.relative_to(ROOT).as_posix()}"
         for folder in FOLDERS
@@ -35,6 +36,6 @@ def test_every_file_that_install_writes_is_in_the_wheel(wheel: set[str]) -> None
     assert units - wheel == set()
 
 
-def test_nothing_of_the_tests_or_of_the_work_place_is_in_it(wheel: set[str]) -> None:
+def test_tests_and_working_files_are_not_in_the_wheel(wheel: set[str]) -> None:
     assert all(name.startswith(("leadline/", "leadline-")) for name in wheel)
     assert not [name for name in wheel if "/tests/" in name or "/data/" in name]
