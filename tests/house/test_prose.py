@@ -10,7 +10,7 @@ CEILINGS = {
     "strings": (6, 15),
     "templates": (6, 15),
     "docs": (6, 15),
-    "tests": (31, 26),
+    "tests": (12, 15),
 }
 SHOWN_MOST = 20
 
