@@ -323,7 +323,7 @@ async def test_a_client_sees_what_its_account_is_a_member_of_and_no_more(world: 
     await api.ask("global_admin", "PATCH", f"/api/v1/admin/users/{user}", made)
     assert (await api.ask(bearer, "GET", "/api/v1/admin/users")).status_code == 403
     assert (await api.ask(bearer, "GET", "/api/v1/me/sessions")).status_code == 403
-    # The token expires after its hour, although its claims are cached.
+    # The token expires at the end of its validity, although the account exists.
     world.clock.ahead = 700
     assert (await api.ask(bearer, "GET", "/api/v1/me")).status_code == 401
 

@@ -194,7 +194,7 @@ async def test_two_files_with_the_same_entry_are_reported(world: World, tmp_path
     assert (row.status, row.last_error) == ("rejected", "names the monitor web, as a.yaml does")
 
 
-async def test_a_file_that_adds_an_entry_of_another_file_is_refused(
+async def test_an_entry_of_two_files_belongs_to_the_first_by_name(
     world: World, tmp_path: Path
 ) -> None:
     look = provider(world, tmp_path)
@@ -207,7 +207,7 @@ async def test_a_file_that_adds_an_entry_of_another_file_is_refused(
     assert (await file(world, "a.yaml")).status == "applied"
     row = await file(world, "b.yaml")
     assert (row.status, row.last_error) == ("degraded", "names the monitor web, as a.yaml does")
-    # And once the first lets go of it, the other has it again.
+    # When the first file no longer names the monitor, the second file has it again.
     (tmp_path / "a.yaml").write_text(HEAD + API)
     world.now = Instant(world.now + AGAIN_US)
     for _ in range(3):
@@ -215,7 +215,7 @@ async def test_a_file_that_adds_an_entry_of_another_file_is_refused(
     assert await monitors(world) == {"web": (True, False), "api": (True, False)}
 
 
-async def test_an_error_in_one_project_does_not_affect_another(
+async def test_an_entry_removed_from_one_project_is_orphaned_only_there(
     world: World, tmp_path: Path
 ) -> None:
     async with world.pool.transaction("found") as tx:
@@ -341,7 +341,7 @@ async def test_a_file_that_names_another_project_leaves_the_first(
 
 
 @pytest.mark.parametrize("scope", ["acme/mill", "other/*"])
-async def test_a_provider_reports_only_its_own_files(
+async def test_a_provider_refuses_a_bundle_of_another_project(
     world: World, tmp_path: Path, scope: str
 ) -> None:
     look = provider(world, tmp_path, scope)

@@ -363,7 +363,7 @@ async def test_a_restarted_child_reports_its_start_once() -> None:
             assert supervisor.restarts == 1
 
 
-async def test_a_child_that_does_not_end_in_time_is_logged_with_its_tasks(
+async def test_a_child_that_overruns_is_logged_with_its_number_of_tasks(
     autojump_clock: MockClock,
 ) -> None:
     limiter = trio.CapacityLimiter(3)

@@ -79,7 +79,7 @@ async def test_an_alert_opens_an_incident_and_its_end_closes_it(api: Api) -> Non
     assert len(await incidents(api)) == 2
 
 
-async def test_the_audit_names_the_token_for_the_changes_of_its_alerts(api: Api) -> None:
+async def test_changes_by_alerts_are_audited_as_changes_by_a_token(api: Api) -> None:
     await send(api, payload(alert(), alert("f2")))
     await send(api, payload(alert(), alert(status="resolved")))
     rows = await api.rows("select action, via_token, target from audit_entries order by id")

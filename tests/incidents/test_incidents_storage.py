@@ -362,7 +362,7 @@ async def test_concurrent_acknowledgements_are_one(world: World) -> None:
     assert actions == ["incident.create", "incident.acknowledge"]
 
 
-async def test_an_acknowledgement_that_waited_names_the_first_person(world: World) -> None:
+async def test_an_update_after_a_concurrent_acknowledgement_names_its_person(world: World) -> None:
     await webhook(world)
     person = uuid7()
     async with world.pool.transaction("person") as tx:

@@ -62,7 +62,7 @@ async def test_an_invalid_end_is_refused_without_a_change(api: Api) -> None:
     assert await told(api, "GET", PATH, who="global_admin") == set_
 
 
-async def test_the_audit_names_the_caller_of_a_silence(api: Api) -> None:
+async def test_start_and_end_of_a_silence_are_audited(api: Api) -> None:
     await put(api, enabled=True, until=UNTIL)
     await put(api, enabled=False)
     found = await api.rows("select action, target from audit_entries order by id desc limit 2")
