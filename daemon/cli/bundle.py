@@ -206,8 +206,8 @@ def import_(kind: str, path: Path, organization: str, project: str, modules: Pat
         sign = "~" if note.is_kept else "-"
         word = "without" if note.is_kept else "skipped:"
         click.echo(f"{sign} {shown(note.name, 100)}: {word} {'; '.join(note.lost)}", err=True)
-    for text in found.general:
-        click.echo(f"  {text}", err=True)
+    for text in (*found.unused, *found.general):
+        click.echo(f"  {shown(text, 300)}", err=True)
     left_out = sum(not note.is_kept for note in found.notes)
     click.echo(f"{len(found.monitors)} imported, {left_out} skipped", err=True)
 

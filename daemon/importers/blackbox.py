@@ -11,7 +11,8 @@ import yaml
 
 from ...probes.check.durations import read_duration
 from ...probes.check.monitor_spec import is_credential_header
-from .import_result import CannotImport, ImportResult, status_condition
+from .import_result import RCODES, CannotImport, ImportResult, status_condition
+from .source import Source
 
 # What the exporter's own example calls its modules.
 _KNOWN: Final[dict[str, dict[str, Any]]] = {
@@ -25,13 +26,9 @@ _KNOWN: Final[dict[str, dict[str, Any]]] = {
 }
 _INTERVAL: Final = 60
 _TIMEOUT: Final = 10
-_UNSEEN: Final = {
-    "http": ("fail_if_ssl", "proxy_url", "oauth2", "compression", "valid_http_versions"),
-    "tcp": ("query_response",),
-    "dns": ("validate_answer_rrs", "validate_authority_rrs", "validate_additional_rrs"),
-    "icmp": ("payload_size", "dont_fragment"),
-    "grpc": (),
-}
+_OF_GLOBAL: Final = ("scrape_interval", "scrape_timeout")
+_OF_JOBS: Final = (*_OF_GLOBAL, "params")
+_FAMILIES: Final = {"ip4": "ipv4", "ip6": "ipv6"}
 
 
 def read_blackbox(path: Path, modules: Path | None = None) -> ImportResult:
@@ -44,12 +41,41 @@ def read_blackbox(path: Path, modules: Path | None = None) -> ImportResult:
             raise CannotImport("is no configuration of the blackbox exporter: it has no modules")
         known |= given["modules"]
     found = ImportResult()
+    if isinstance(document, Mapping):
+        document = Source(document)
     targets = list(_targets(document))
     if not targets:
         raise CannotImport("names no target that a blackbox exporter probes")
     found.each(targets, lambda one: _take(found, one, known))
-    found.general.append("rules of alerting are not carried over")
+    if isinstance(document, Source):
+        _name_unused(found, document)
+    used = {_module_of(labels, job) for _, labels, job in targets}
+    if modules is not None:
+        found.unused += [f"{key} is not carried over" for key in given if key != "modules"]
+        found.unused += [
+            f"module {name} is not carried over: no target is probed by it"
+            for name in given["modules"]
+            if name not in used
+        ]
     return found
+
+
+def _name_unused(found: ImportResult, document: Source) -> None:
+    """Names the keys of the configuration of Prometheus that the targets did not need."""
+    found.not_used("", document, ("scrape_configs",))
+    found.unused.append("job_name is not carried over")
+    for job in document["scrape_configs"]:
+        if not isinstance(job, Source):
+            continue
+        name = job.get("job_name")
+        if _is_probe(job):
+            # The targets have named their own labels.
+            for group in job.get("static_configs") or []:
+                if isinstance(group, Source):
+                    found.not_used(f"job {name}: static_configs.", group, ("labels",))
+            found.not_used(f"job {name}: ", job, ("static_configs",))
+        else:
+            found.general.append(f"job {name} is not carried over: its metrics_path is not /probe")
 
 
 def _yaml(path: Path) -> Any:
@@ -59,64 +85,65 @@ def _yaml(path: Path) -> Any:
         raise CannotImport(f"{path.name} is no YAML") from error
 
 
-def _targets(document: Any) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _targets(document: Any) -> Iterator[tuple[str, Source, Source]]:
     """(target, labels, job); a file of targets has no job."""
     if isinstance(document, list):
-        yield from _of_groups(document, {})
+        yield from _of_groups(document, Source({}))
         return
-    if not isinstance(document, Mapping):
+    if not isinstance(document, Source):
         return
-    shared = document.get("global") or {}
+    shared = document.get("global") or Source({})
     for job in document.get("scrape_configs") or []:
-        if isinstance(job, Mapping) and str(job.get("metrics_path", "")).rstrip("/") == "/probe":
-            yield from _of_groups(job.get("static_configs") or [], {**shared, **job})
+        if isinstance(job, Source) and _is_probe(job):
+            # Taken from the job itself, so that the key counts as read there.
+            own = {key: job[key] for key in _OF_JOBS if key in job}
+            of_all = {key: shared[key] for key in _OF_GLOBAL if key in shared}
+            yield from _of_groups(job.get("static_configs") or [], Source({**of_all, **own}))
 
 
-def _of_groups(
-    groups: list[Any], job: Mapping[str, Any]
-) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _is_probe(job: Source) -> bool:
+    return str(job.get("metrics_path", "")).rstrip("/") == "/probe"
+
+
+def _of_groups(groups: list[Any], job: Source) -> Iterator[tuple[str, Source, Source]]:
     for group in groups:
         if isinstance(group, Mapping):
+            labels = group.get("labels") or {}
             for target in group.get("targets") or []:
-                yield str(target), group.get("labels") or {}, job
+                yield str(target), Source(dict(labels)), job
 
 
-def _take(
-    found: ImportResult,
-    one: tuple[str, Mapping[str, Any], Mapping[str, Any]],
-    known: Mapping[str, Any],
-) -> None:
-    target, labels, job = one
+def _module_of(labels: Mapping[str, Any], job: Mapping[str, Any]) -> str:
     asked = labels.get("__param_module") or labels.get("module")
     names = [asked] if asked else (job.get("params") or {}).get("module") or ["http_2xx"]
-    name = str(names[0])
-    module = known.get(name)
-    if not isinstance(module, Mapping):
+    return str(names[0])
+
+
+def _take(found: ImportResult, one: tuple[str, Source, Source], known: Mapping[str, Any]) -> None:
+    target, labels, job = one
+    name = _module_of(labels, job)
+    if not isinstance(known.get(name), Mapping):
         found.skip(target, f"is probed by the module {name}, which is not known: give --modules")
         return
+    module = Source(known[name])
     lost: list[str] = []
     prober = str(module.get("prober"))
-    settings = module.get(prober) or {}
     given = _GIVEN.get(prober)
     if given is None:
         found.skip(target, f"is probed by {prober}, which is not checked here")
         return
-    lost += [
-        f"{prober}.{setting}"
-        for setting in settings
-        if setting.startswith(_UNSEEN.get(prober) or ("\x00",))
-    ]
     uid = found.name(re.sub(r"^[a-z]+://", "", target))
     interval = _seconds(job.get("scrape_interval"), _INTERVAL)
     timeout = _seconds(module.get("timeout") or job.get("scrape_timeout"), _TIMEOUT)
     entry = {
         "name": target[:200],
-        "tags": [f"{key}:{value}" for key, value in labels.items() if not key.startswith("__")],
+        "tags": [f"{key}:{labels[key]}" for key in labels if not key.startswith("__")],
         "interval_seconds": max(interval, 5),
         "timeout_seconds": max(1, min(timeout, interval, 300)),
-        **given(uid, target, settings, lost),
+        **given(uid, target, module.get(prober) or Source({}), lost),
     }
-    found.add(uid, entry, lost)
+    if found.add(uid, entry, lost, module):
+        found.not_used(f"monitor {entry['name']}: labels.", labels)
 
 
 def _seconds(text: Any, otherwise: int) -> int:
@@ -124,23 +151,32 @@ def _seconds(text: Any, otherwise: int) -> int:
     return otherwise if found is None else found // 1_000_000
 
 
-def _http(uid: str, target: str, settings: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
+def _http(uid: str, target: str, settings: Source, lost: list[str]) -> dict[str, Any]:
     codes = [str(code) for code in settings.get("valid_status_codes") or []] or ["200-299"]
     conditions = status_condition(codes)
     for pattern in settings.get("fail_if_body_not_matches_regexp") or []:
         conditions.append(f"[BODY] matches {pattern}")
     for pattern in settings.get("fail_if_body_matches_regexp") or []:
         lost.append(f"that the body must not match {pattern}")
-    headers = {str(key): str(value) for key, value in (settings.get("headers") or {}).items()}
-    for name in [name for name in headers if is_credential_header(name)]:
-        headers[name] = ""
-        lost.append(f"the value of its header {name}, which is to be given here by hand")
+    for rule in settings.get("fail_if_header_not_matches") or []:
+        header, pattern = str(rule.get("header")), rule.get("regexp")
+        if rule.get("allow_missing"):
+            lost.append(f"that the header {header}, if it exists, must match {pattern}")
+        else:
+            conditions.append(f"[HEADER].{header.lower()} matches {pattern}")
+    for rule in settings.get("fail_if_header_matches") or []:
+        lost.append(f"that the header {rule.get('header')} must not match {rule.get('regexp')}")
+        # Leadline has no check that a header does not match, whether the header is there or not.
+        rule.get("allow_missing")
+    if settings.get("fail_if_not_ssl"):
+        conditions.append("[CERT_EXPIRY] exists")
     follows = settings.get("follow_redirects", not settings.get("no_follow_redirects", False))
     config: dict[str, Any] = {
-        "headers": headers,
+        "headers": _headers(settings, lost),
         "body": settings.get("body"),
-        "tls_skip_verify": (settings.get("tls_config") or {}).get("insecure_skip_verify") or None,
+        "tls_skip_verify": _skips_verification(settings),
         "follow_redirects": None if follows else False,
+        "ip_family": _family(settings),
         **_credentials(uid, settings, lost),
     }
     return {
@@ -152,47 +188,112 @@ def _http(uid: str, target: str, settings: Mapping[str, Any], lost: list[str]) -
     }
 
 
-def _credentials(uid: str, settings: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
+def _headers(settings: Source, lost: list[str]) -> dict[str, str]:
+    headers = {str(key): str(value) for key, value in (settings.get("headers") or {}).items()}
+    for name in [name for name in headers if is_credential_header(name)]:
+        headers[name] = ""
+        lost.append(f"the value of its header {name}, which is to be given here by hand")
+    return headers
+
+
+def _skips_verification(settings: Source) -> bool | None:
+    return (settings.get("tls_config") or {}).get("insecure_skip_verify") or None
+
+
+def _family(settings: Source) -> str | None:
+    """The exporter prefers a family; only without a fallback it needs the family."""
+    if "ip_protocol_fallback" in settings and settings["ip_protocol_fallback"] is False:
+        return _FAMILIES.get(str(settings.get("preferred_ip_protocol") or "ip6"))
+    return None
+
+
+def _credentials(uid: str, settings: Source, lost: list[str]) -> dict[str, Any]:
     if settings.get("basic_auth"):
         secret = f"{uid[:54]}-password"
         lost.append(f"its password: make it the secret {secret} of the project before applying")
         user = settings["basic_auth"].get("username")
         return {"auth_mode": "basic", "username": user, "password_ref": secret}
-    if any(settings.get(key) for key in ("bearer_token", "bearer_token_file", "authorization")):
+    authorization = settings.get("authorization") or {}
+    if str(authorization.get("type") or "Bearer").lower() != "bearer":
+        lost.append(f"its authorization by {authorization['type']}")
+        return {}
+    if authorization or settings.get("bearer_token") or settings.get("bearer_token_file"):
         secret = f"{uid[:57]}-token"
         lost.append(f"its token: make it the secret {secret} of the project before applying")
         return {"auth_mode": "bearer", "token_ref": secret}
     return {}
 
 
-def _tcp(_uid: str, target: str, settings: Mapping[str, Any], _lost: list[str]) -> dict[str, Any]:
-    return {"type": "tls" if settings.get("tls") else "tcp", "target": target}
+def _tcp(_uid: str, target: str, settings: Source, lost: list[str]) -> dict[str, Any]:
+    if settings.get("tls"):
+        server_name = (settings.get("tls_config") or {}).get("server_name")
+        config = {"server_name": server_name} if server_name else {}
+        return {"type": "tls", "target": target, "config": config}
+    config = {"ip_family": _family(settings)}
+    sent, conditions = _dialogue(settings, "[BODY]", lost)
+    # The exporter ends each text with a line break.
+    config["send"] = f"{sent}\n" if sent else None
+    kept = {key: value for key, value in config.items() if value}
+    return {"type": "tcp", "target": target, "conditions": conditions, "config": kept}
 
 
-def _icmp(_uid: str, target: str, _settings: Mapping[str, Any], _lost: list[str]) -> dict[str, Any]:
+def _dialogue(settings: Source, placeholder: str, lost: list[str]) -> tuple[str, list[str]]:
+    """Returns the text to send, and conditions on the response. Leadline sends before it reads,
+    and only once, so another dialogue is lost as a whole.
+    """
+    steps = settings.get("query_response") or []
+    sent = [str(step["send"]) for step in steps if step.get("send")]
+    expected = [str(step["expect"]) for step in steps if step.get("expect")]
+    is_simple = len(steps) < 2 or (len(steps) == 2 and steps[0].get("send"))
+    if len(sent) > 1 or len(expected) > 1 or not is_simple:
+        lost.append("its query_response, which has more than one text to send or expect")
+        return "", []
+    if sent and expected and len(steps) == 1:
+        lost.append("its query_response, which sends after it reads")
+        return "", []
+    return "".join(sent), [f"{placeholder} matches (?m){pattern}" for pattern in expected]
+
+
+def _websocket(_uid: str, target: str, settings: Source, lost: list[str]) -> dict[str, Any]:
+    sent, conditions = _dialogue(settings, "[BODY]", lost)
+    config = {"headers": _headers(settings, lost), "send": sent}
+    kept = {key: value for key, value in config.items() if value}
+    return {"type": "websocket", "target": target, "conditions": conditions, "config": kept}
+
+
+def _icmp(_uid: str, target: str, _settings: Source, _lost: list[str]) -> dict[str, Any]:
     return {"type": "icmp", "target": target}
 
 
-def _ssh(_uid: str, target: str, _settings: Mapping[str, Any], _lost: list[str]) -> dict[str, Any]:
+def _ssh(_uid: str, target: str, _settings: Source, _lost: list[str]) -> dict[str, Any]:
     return {"type": "ssh", "target": target if ":" in target else f"{target}:22"}
 
 
-def _dns(_uid: str, target: str, settings: Mapping[str, Any], _lost: list[str]) -> dict[str, Any]:
+def _dns(_uid: str, target: str, settings: Source, _lost: list[str]) -> dict[str, Any]:
     config = {"record_type": str(settings.get("query_type") or "ANY"), "resolver": target}
-    if settings.get("transport_protocol"):
+    if settings.get("dns_over_tls"):
+        config["transport"] = "dot"
+    elif settings.get("transport_protocol"):
         config["transport"] = str(settings["transport_protocol"])
+    codes = [str(RCODES.index(str(code))) for code in settings.get("valid_rcodes") or []]
+    conditions = [f"[STATUS] matches ^({'|'.join(codes)})$"] if codes else []
     name = str(settings.get("query_name") or "").rstrip(".")
-    return {"type": "dns", "target": name, "config": config}
+    return {"type": "dns", "target": name, "conditions": conditions, "config": config}
 
 
-def _grpc(_uid: str, target: str, settings: Mapping[str, Any], _lost: list[str]) -> dict[str, Any]:
-    config = {"tls": bool(settings.get("tls")) or None, "service": settings.get("service")}
+def _grpc(_uid: str, target: str, settings: Source, _lost: list[str]) -> dict[str, Any]:
+    config = {
+        "tls": bool(settings.get("tls")) or None,
+        "tls_skip_verify": _skips_verification(settings),
+        "service": settings.get("service"),
+    }
     kept = {key: value for key, value in config.items() if value not in (None, "")}
     return {"type": "grpc", "target": target, "config": kept}
 
 
 _GIVEN: Final = {
     "http": _http,
+    "websocket": _websocket,
     "tcp": _tcp,
     "icmp": _icmp,
     "ssh": _ssh,

@@ -2,6 +2,7 @@
 asked by other operators where there are some.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,8 @@ import yaml
 
 from ...probes.check.durations import read_duration
 from ...probes.check.monitor_spec import is_credential_header
-from .import_result import CannotImport, ImportResult, status_condition
+from .import_result import RCODES, CannotImport, ImportResult, status_condition
+from .source import Source
 
 _SCHEMES: Final = {
     "http": "http",
@@ -27,10 +29,9 @@ _SCHEMES: Final = {
 }
 _PORTS: Final = {"ssh": 22, "starttls": 25, "tls": 443}
 _RENAMED: Final = {"[CERTIFICATE_EXPIRATION]": "[CERT_EXPIRY]"}
-# RFC 1035, 4.1.1: the codes by number, as [STATUS] has them.
-_RCODES: Final = ("NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED")
-_ANY: Final = re.compile(r"\[STATUS\] == any\(([0-9, ]+)\)")
+_ANY: Final = re.compile(r"(\[[A-Z]+\]\S*) == any\(([^()]+)\)")
 _PATTERN: Final = re.compile(r"(\[[A-Z]+\]\S*) == pat\((.*)\)")
+_HAS: Final = re.compile(r"has\((\[BODY\]\S*)\) == true")
 # Waits that Gatus has where a file says nothing.
 _INTERVAL: Final = 60
 _TIMEOUT: Final = 10
@@ -45,24 +46,34 @@ def read_gatus(path: Path) -> ImportResult:
         raise CannotImport("is no YAML") from error
     if not isinstance(document, Mapping):
         raise CannotImport("is no configuration of Gatus: it has no endpoints")
+    document = Source(document)
     endpoints = document.get("endpoints") or document.get("services") or []
     external = document.get("external-endpoints") or []
-    if (
-        not isinstance(endpoints, list)
-        or not isinstance(external, list)
-        or not (endpoints or external)
+    suites = document.get("suites") or []
+    if not all(isinstance(listed, list) for listed in (endpoints, external, suites)) or not (
+        endpoints or external or suites
     ):
         raise CannotImport("is no configuration of Gatus: it has no endpoints")
     found = ImportResult()
     found.each(endpoints, lambda one: _take(found, one))
     found.each(external, lambda one: _push(found, one))
-    found.general.append("alerting, pages and maintenance windows are not carried over")
+    found.each(suites, lambda one: _suite(found, one))
+    # The entries have named their own keys.
+    found.not_used("", document, ("endpoints", "services", "external-endpoints", "suites"))
     if "${" in path.read_text(errors="replace"):
         found.general.append("variables of the environment stand as they are written")
     return found
 
 
-def _take(found: ImportResult, one: Mapping[str, Any]) -> None:
+def _suite(found: ImportResult, one: Source) -> None:
+    found.skip(
+        str(one.get("name") or "unnamed"),
+        f"is a suite of {len(one.get('endpoints') or [])} endpoints: "
+        "write a synthetic monitor with these steps",
+    )
+
+
+def _take(found: ImportResult, one: Source) -> None:
     name, lost = str(one.get("name") or "unnamed"), list[str]()
     uid = found.name(f"{one.get('group')} {name}" if one.get("group") else name)
     text = str(one.get("url") or "")
@@ -89,10 +100,10 @@ def _take(found: ImportResult, one: Mapping[str, Any]) -> None:
         "conditions": conditions,
         **given,
     }
-    found.add(uid, entry, lost)
+    found.add(uid, entry, lost, one)
 
 
-def _push(found: ImportResult, one: Mapping[str, Any]) -> None:
+def _push(found: ImportResult, one: Source) -> None:
     name = str(one.get("name") or "unnamed")
     heartbeat = one.get("heartbeat") or {}
     entry = {
@@ -106,7 +117,7 @@ def _push(found: ImportResult, one: Mapping[str, Any]) -> None:
     if not heartbeat:
         lost.append("how often it is heard, which was not said: an hour is taken")
     uid = found.name(f"{one.get('group')} {name}" if one.get("group") else name)
-    found.add(uid, entry, lost)
+    found.add(uid, entry, lost, one)
 
 
 def _threshold(one: Mapping[str, Any]) -> int:
@@ -147,21 +158,22 @@ def _of_web(kind: str, text: str, one: Mapping[str, Any], lost: list[str]) -> di
     for name in [name for name in headers if is_credential_header(name)]:
         headers[name] = ""
         lost.append(f"the value of its header {name}, which is to be given here by hand")
-    client = one.get("client") or {}
     config: dict[str, Any] = {"headers": headers} if headers else {}
     if kind == "websocket":
         if one.get("body"):
             config["send"] = str(one["body"])
         return {"type": kind, "target": text, "config": config}
-    if one.get("body"):
+    client = one.get("client") or {}
+    if one.get("graphql"):
+        config["body"] = json.dumps({"query": str(one.get("body") or "")})
+        if not any(name.lower() == "content-type" for name in headers):
+            config["headers"] = {**headers, "Content-Type": "application/json"}
+    elif one.get("body"):
         config["body"] = str(one["body"])
     if client.get("insecure"):
         config["tls_skip_verify"] = True
     if client.get("ignore-redirect"):
         config["follow_redirects"] = False
-    lost += [
-        f"client.{name}" for name in ("proxy-url", "oauth2", "tls", "tunnel") if client.get(name)
-    ]
     return {
         "type": kind,
         "target": text,
@@ -182,18 +194,26 @@ def _dns(resolver: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _condition(text: str, kind: str) -> list[str] | None:
-    """None where nothing here asks the same."""
+    """Returns None if Leadline has no condition of the same meaning."""
     for theirs, ours in _RENAMED.items():
         text = text.replace(theirs, ours)
+    if kind == "dns":
+        text = text.replace("[BODY]", "[RESULT]").replace("[DNS_RCODE]", "[STATUS]")
+        for number, code in enumerate(RCODES):
+            text = re.sub(rf"^(\[STATUS\] .*)\b{code}\b", rf"\g<1>{number}", text)
+    # `*` matches line breaks in Gatus. [RESULT] of dns has a line for each record.
+    flags = "(?m)" if kind == "dns" else "(?s)"
     one_of = _ANY.fullmatch(text)
     if one_of is not None:
-        return status_condition([part.strip() for part in one_of[1].split(",")])
+        parts = [part.strip() for part in one_of[2].split(",")]
+        if one_of[1] == "[STATUS]" and kind != "dns":
+            return status_condition(parts)
+        return [f"{one_of[1]} matches {flags}^({'|'.join(re.escape(part) for part in parts)})$"]
     pattern = _PATTERN.fullmatch(text)
     if pattern is not None:
         wild = ".*".join(re.escape(part) for part in pattern[2].split("*"))
-        return [f"{pattern[1]} matches ^{wild}$"]
-    if kind == "dns":
-        text = text.replace("[BODY]", "[RESULT]").replace("[DNS_RCODE]", "[STATUS]")
-        for number, code in enumerate(_RCODES):
-            text = re.sub(rf"^(\[STATUS\] [!=]=) {code}$", rf"\g<1> {number}", text)
+        return [f"{pattern[1]} matches {flags}^{wild}$"]
+    present = _HAS.fullmatch(text)
+    if present is not None:
+        return [f"{present[1]} exists"]
     return None if re.search(r"\b(len|has|any|pat)\(", text) else [text]

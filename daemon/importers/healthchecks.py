@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .import_result import CannotImport, ImportResult
+from .source import Source
 
 _DAY: Final = 86_400
 _EVERY: Final = (
@@ -19,25 +20,48 @@ _FIXED: Final = (
     (re.compile(r"\d{1,2} \d{1,2} \* \* \*"), _DAY),
 )
 
+# What the server computes or records, and the addresses of a check.
+_STATE: Final = (
+    "uuid",
+    "unique_key",
+    "n_pings",
+    "started",
+    "last_ping",
+    "last_duration",
+    "next_ping",
+    "ping_url",
+    "update_url",
+    "pause_url",
+    "resume_url",
+    "badge_url",
+    "channels",
+)
+
 
 def read_healthchecks(path: Path) -> ImportResult:
     """Raises CannotImport."""
     try:
         document = json.loads(path.read_bytes())
-        checks = document["checks"] if isinstance(document, Mapping) else document
+        if isinstance(document, Mapping):
+            document = Source(document)
+        checks = document["checks"] if isinstance(document, Source) else document
     except (ValueError, KeyError, RecursionError) as error:
         raise CannotImport("is no list of checks as its API gives it") from error
     if not isinstance(checks, list) or not all(isinstance(one, Mapping) for one in checks):
         raise CannotImport("is no list of checks as its API gives it")
     found = ImportResult()
-    found.each(checks, lambda one: _take(found, one))
+    found.each((Source(one, is_generated=True) for one in checks), lambda one: _take(found, one))
     found.general.append(
         "integrations are not carried over, and each has a push URL of its own here"
     )
+    found.general.append(f"{', '.join(_STATE)} are not carried over")
+    if isinstance(document, Source):
+        # The checks have named their own keys.
+        found.not_used("", document, ("checks",))
     return found
 
 
-def _take(found: ImportResult, one: Mapping[str, Any]) -> None:
+def _take(found: ImportResult, one: Source) -> None:
     name = str(one.get("name") or one.get("slug") or "unnamed")
     lost: list[str] = []
     interval = _interval(one)
@@ -62,7 +86,7 @@ def _take(found: ImportResult, one: Mapping[str, Any]) -> None:
         "grace_seconds": min(grace, _DAY),
         "enabled": one.get("status") != "paused",
     }
-    found.add(found.name(name), entry, lost)
+    found.add(found.name(name), entry, lost, one, _STATE)
 
 
 def _interval(one: Mapping[str, Any]) -> int | None:

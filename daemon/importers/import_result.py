@@ -5,7 +5,7 @@ Every entry is held against the rules before it is kept, so that the bundle of a
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,9 +18,12 @@ from ...storage.core.slug import free_slug, slug_of
 from ...storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ...storage.monitors.rules.monitor_defaults import BUILT_IN, completed
 from ...storage.monitors.transactions.monitor_draft import check_draft
+from .source import Source
 
 _REGIONS: Final = frozenset({"core"})
 _CONDITION: Final = re.compile(r"condition (\d+), (.*)")
+# RFC 1035, 4.1.1: the codes by number, as [STATUS] has them.
+RCODES: Final = ("NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED")
 # One condition a try: there are few.
 _TRIES_MOST: Final = 64
 
@@ -43,6 +46,7 @@ class ImportResult:
     monitors: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     general: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
 
     def each(self, items: Iterable[Any], take: Callable[[Any], object]) -> None:
         """What is written in a way that nobody thought of is left out, and nothing else with it."""
@@ -56,8 +60,17 @@ class ImportResult:
         """A uid that is still free."""
         return free_slug(slug_of(name), self.monitors)
 
-    def add(self, uid: str, entry: dict[str, Any], lost: list[str]) -> bool:
-        """Whether it was kept."""
+    def add(
+        self,
+        uid: str,
+        entry: dict[str, Any],
+        lost: list[str],
+        source: Source | None = None,
+        ignored: Collection[str] = (),
+    ) -> bool:
+        """Returns whether it was kept. Then `unused` names the keys of `source` that the importer
+        did not read, except the `ignored` ones, which the importer names once for all entries.
+        """
         first: dict[str, Any] = {
             name: entry[name] for name in ("name", "type", "target") if name in entry
         }
@@ -72,6 +85,8 @@ class ImportResult:
                 self.monitors[uid] = entry
                 if lost:
                     self.notes.append(Note(str(entry["name"]), True, tuple(lost)))
+                if source is not None:
+                    self.not_used(f"monitor {entry['name']}: ", source, ignored)
                 return True
             at = _CONDITION.fullmatch(why.message) if why.field == "conditions" else None
             if at is None:
@@ -80,6 +95,10 @@ class ImportResult:
             lost.append(f"condition {dropped}: {at[2]}")
         self.skip(str(entry.get("name", uid)), str(why))
         return False
+
+    def not_used(self, place: str, source: Source, ignored: Collection[str] = ()) -> None:
+        """Names each unread key of `source`. `place` is the start of the line."""
+        self.unused += [f"{place}{key} is not carried over" for key in source.unread(ignored)]
 
     def skip(self, name: str, why: str) -> None:
         self.notes.append(Note(name, False, (why,)))

@@ -5,8 +5,9 @@ while all in it are, which is a composite.
 """
 
 import json
+import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -15,20 +16,70 @@ from urllib.parse import urlsplit
 from ...probes.check.monitor_spec import is_credential_header
 from ...storage.bundles.rules.bundle_diff import in_order
 from .import_result import CannotImport, ImportResult, quoted, status_condition
+from .source import Source
 
 _SQLITE: Final = b"SQLite format 3\x00"
-_CAMEL: Final = {
-    "retry_interval": "retryInterval",
-    "resend_interval": "resendInterval",
-    "ignore_tls": "ignoreTls",
-    "upside_down": "upsideDown",
-    "invert_keyword": "invertKeyword",
-    "json_path": "jsonPath",
-    "expected_value": "expectedValue",
-    "auth_method": "authMethod",
-    "database_connection_string": "databaseConnectionString",
-    "database_query": "databaseQuery",
-    "expiry_notification": "expiryNotification",
+# What Kuma writes for every monitor, of whatever type.
+_DEFAULTS: Final[dict[str, Any]] = {
+    "method": "GET",
+    "maxredirects": 10,
+    "accepted_statuscodes": ["200-299"],
+    "dns_resolve_type": "A",
+    "dns_resolve_server": "1.1.1.1",
+    "dnsResolveType": "A",
+    "dnsResolveServer": "1.1.1.1",
+    "httpBodyEncoding": "json",
+    "http_body_encoding": "json",
+    "jsonPath": "$",
+    "json_path": "$",
+    "jsonPathOperator": "==",
+    "json_path_operator": "==",
+    "packetSize": 56,
+    "packet_size": 56,
+    "mqttCheckType": "keyword",
+    "mqtt_check_type": "keyword",
+    "kafkaProducerSaslOptions": {"mechanism": "None"},
+    "kafka_producer_sasl_options": '{"mechanism":"None"}',
+    "gamedigGivenPortOnly": True,
+    "gamedig_given_port_only": True,
+    "conditions": "[]",
+}
+# What Kuma computes, records or needs for its own screens.
+_STATE: Final = (
+    "id",
+    "parent",
+    "user_id",
+    "weight",
+    "pathName",
+    "path",
+    "childrenIDs",
+    "forceInactive",
+    "includeSensitiveData",
+    "maintenance",
+    "screenshot",
+    "created_date",
+    "notificationIDList",
+)
+_OPERATORS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "contains"})
+# Operators of Kuma's conditions on numbers.
+_NUMERIC: Final = {
+    "num_equals": "==",
+    "num_not_equals": "!=",
+    "lt": "<",
+    "lte": "<=",
+    "gt": ">",
+    "gte": ">=",
+}
+# Records that [RESULT] shows as Kuma does.
+_PLAIN_RECORDS: Final = frozenset({"A", "AAAA", "CNAME", "NS", "PTR"})
+_BODY_TYPES: Final = {
+    "json": "application/json",
+    "xml": "text/xml; charset=utf-8",
+    "form": "application/x-www-form-urlencoded",
+}
+_SMTP: Final = {
+    "secure": {"type": "tls", "config": {}},
+    "starttls": {"type": "tls", "config": {"starttls": "smtp"}},
 }
 _HTTP: Final = frozenset({"http", "keyword", "json-query"})
 _DATABASES: Final = {"postgres": "postgres", "mysql": "mysql", "redis": "redis"}
@@ -39,11 +90,16 @@ def read_kuma(path: Path) -> ImportResult:
     """Raises CannotImport."""
     with path.open("rb") as file:
         is_database = file.read(len(_SQLITE)) == _SQLITE
-    monitors = _of_database(path) if is_database else _of_backup(path)
+    document = Source({"monitorList": _of_database(path)} if is_database else _of_backup(path))
+    listed = document["monitorList"]
+    monitors = [
+        Source(dict(one), _DEFAULTS, is_generated=True)
+        for one in (listed.values() if isinstance(listed, Mapping) else listed)
+    ]
     found = ImportResult()
     uids: dict[str, str] = {}
 
-    def take(one: Mapping[str, Any]) -> None:
+    def take(one: Source) -> None:
         name = str(one.get("name") or "unnamed")
         uid = found.name(name)
         if _take(found, uid, name, one):
@@ -52,11 +108,14 @@ def read_kuma(path: Path) -> ImportResult:
     groups = [one for one in monitors if one.get("type") == "group"]
     found.each((one for one in monitors if one.get("type") != "group"), take)
     _group(found, uids, groups, monitors)
+    found.not_used("", document, ("monitorList",))
     found.general.append("notifications, status pages and proxies are not carried over")
+    found.general.append(f"of each monitor, {', '.join(_STATE)} are not carried over")
     return found
 
 
-def _of_backup(path: Path) -> list[dict[str, Any]]:
+def _of_backup(path: Path) -> dict[str, Any]:
+    """Returns the document, whose monitorList is a list or a mapping of mappings."""
     try:
         document = json.loads(path.read_bytes())
         monitors = document["monitorList"]
@@ -65,7 +124,7 @@ def _of_backup(path: Path) -> list[dict[str, Any]]:
     listed = list(monitors.values()) if isinstance(monitors, dict) else monitors
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise CannotImport("is no backup of Uptime Kuma: its monitorList is no list")
-    return listed
+    return dict(document)
 
 
 def _of_database(path: Path) -> list[dict[str, Any]]:
@@ -80,16 +139,14 @@ def _of_database(path: Path) -> list[dict[str, Any]]:
     except sqlite3.Error as error:
         raise CannotImport(f"is no database of Uptime Kuma: {error}") from error
     for row in rows:
-        for snake, camel in _CAMEL.items():
-            row[camel] = row.get(snake)
-        codes = row.get("accepted_statuscodes_json")
+        codes = row.pop("accepted_statuscodes_json", None)
         row["accepted_statuscodes"] = json.loads(codes) if codes else []
         own = [tag for tag in tags if tag["monitor_id"] == row["id"]]
         row["tags"] = [{"name": tag["name"], "value": tag["value"]} for tag in own]
     return rows
 
 
-def _take(found: ImportResult, uid: str, name: str, one: Mapping[str, Any]) -> bool:
+def _take(found: ImportResult, uid: str, name: str, one: Source) -> bool:
     kind, lost = str(one.get("type")), list[str]()
     if one.get("upsideDown"):
         found.skip(name, "is up while its target is down, which no monitor here is")
@@ -103,7 +160,16 @@ def _take(found: ImportResult, uid: str, name: str, one: Mapping[str, Any]) -> b
         entry |= {"type": "icmp", "target": str(one.get("hostname"))}
         entry["timeout_seconds"] = min(entry["timeout_seconds"], 10)
     elif kind == "dns":
-        entry |= _dns(one)
+        entry |= _dns(one, lost)
+    elif kind == "websocket-upgrade":
+        entry |= _websocket(one, lost)
+    elif kind == "rabbitmq":
+        entry |= _rabbitmq(uid, one, lost)
+    elif kind == "tls":
+        entry |= {"type": "tls", "target": f"{one.get('hostname')}:{one.get('port') or 443}"}
+    elif kind == "smtp":
+        entry |= {"type": "tcp", "target": f"{one.get('hostname')}:{one.get('port') or 25}"}
+        entry |= _SMTP.get(str(one.get("smtpSecurity")), {})
     elif kind == "push":
         entry |= {"type": "push"}
         del entry["timeout_seconds"]
@@ -117,7 +183,7 @@ def _take(found: ImportResult, uid: str, name: str, one: Mapping[str, Any]) -> b
     else:
         found.skip(name, f"is of type {kind}, which is not checked here")
         return False
-    return found.add(uid, entry, lost)
+    return found.add(uid, entry, lost, one, _STATE)
 
 
 def _schedule(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,12 +225,21 @@ def _http(uid: str, kind: str, one: Mapping[str, Any], lost: list[str]) -> dict[
             conditions.append(f"[BODY] contains {quoted(str(one['keyword']))}")
     if kind == "json-query":
         path = str(one.get("jsonPath") or "").removeprefix("$").removeprefix(".")
-        expected = quoted(str(one.get("expectedValue") or ""))
-        conditions.append(f"[BODY].{path} == {expected}" if path else f"[BODY] == {expected}")
+        operator = str(one.get("jsonPathOperator") or "==")
+        value = str(one.get("expectedValue") or "")
+        expected = value if operator[0] in "<>" and _is_number(value) else quoted(value)
+        if operator in _OPERATORS:
+            conditions.append(f"[BODY]{'.' if path else ''}{path} {operator} {expected}")
+        else:
+            lost.append(f"jsonPathOperator {operator}")
     method = str(one.get("method") or "GET").upper()
     redirects = one.get("maxredirects", 10)
+    headers = _headers(one, lost)
+    if one.get("body") and not any(name.lower() == "content-type" for name in headers):
+        encoding = _BODY_TYPES.get(str(one.get("httpBodyEncoding")))
+        headers |= {"Content-Type": encoding} if encoding else {}
     config = {
-        "headers": _headers(one, lost),
+        "headers": headers,
         "body": one.get("body"),
         "tls_skip_verify": bool(one.get("ignoreTls")) or None,
         "follow_redirects": False if redirects == 0 else None,
@@ -215,13 +290,117 @@ def _credentials(uid: str, one: Mapping[str, Any], lost: list[str]) -> dict[str,
     }
 
 
-def _dns(one: Mapping[str, Any]) -> dict[str, Any]:
+def _dns(one: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
     server = str(one.get("dns_resolve_server") or "").split(",")[0].strip()
     port = int(one.get("port") or 53)
     config = {"record_type": str(one.get("dns_resolve_type") or "A")}
     if server:
         config["resolver"] = server if port == 53 else f"{server}:{port}"
-    return {"type": "dns", "target": str(one.get("hostname")), "config": config}
+    conditions = _conditions(one, "record", lost, config["record_type"])
+    if len(conditions) > 1:
+        lost.append("that one record meets all of its conditions: each can be met by another")
+    return {
+        "type": "dns",
+        "target": str(one.get("hostname")),
+        "conditions": conditions,
+        "config": config,
+    }
+
+
+def _conditions(
+    one: Mapping[str, Any], variable: str, lost: list[str], record: str | None = None
+) -> list[str]:
+    """Conditions on [RESULT]. `record` is the type of the DNS records, of which any can match."""
+    text = one.get("conditions")
+    given = json.loads(text) if isinstance(text, str) and text else text or []
+    found: list[str] = []
+    flat = list(_flat(given))
+    # Leadline joins conditions by "and" only. The first of a group has no predecessor to join.
+    if any(joined == "or" for joined, _ in flat):
+        lost.append("its conditions, some of which are joined by or")
+        return []
+    for _, condition in flat:
+        operator, value = str(condition.get("operator")), str(condition.get("value"))
+        is_known = condition.get("variable") == variable
+        turned = _condition(operator, value, record) if is_known else None
+        if turned is None:
+            lost.append(f"condition {condition.get('variable')} {operator} {value}")
+        else:
+            found.append(f"[RESULT] {turned}")
+    return found
+
+
+def _flat(given: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(how it is joined to the one before, condition), with the members of groups."""
+    for at, one in enumerate(given):
+        joined = str(one.get("andOr")) if at else ""
+        if one.get("type") == "group":
+            members = list(_flat(one.get("children") or []))
+            if members:
+                yield joined, members[0][1]
+            yield from members[1:]
+        else:
+            yield joined, one
+
+
+def _condition(operator: str, value: str, record: str | None) -> str | None:
+    """Returns None if Leadline has no operator of the same meaning."""
+    if operator == "contains":
+        return f"contains {quoted(value)}"
+    if operator in _NUMERIC and record is None and _is_number(value):
+        return f"{_NUMERIC[operator]} {value}"
+    if record is None and operator in ("equals", "not_equals"):
+        return f"{'==' if operator == 'equals' else '!='} {quoted(value)}"
+    if record is not None and record not in _PLAIN_RECORDS:
+        return None
+    start, end = {
+        "equals": ("^", "$"),
+        "starts_with": ("^", ""),
+        "ends_with": ("", "$"),
+    }.get(operator, ("", ""))
+    if not start and not end:
+        return None
+    flags = "" if record is None else "(?m)"
+    return f"matches {quoted(f'{flags}{start}{re.escape(value)}{end}')}"
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d+)?", text) is not None
+
+
+def _websocket(one: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
+    config: dict[str, Any] = {"headers": _headers(one, lost)}
+    subprotocols = str(one.get("wsSubprotocol") or "").split(",")
+    config["subprotocol"] = subprotocols[0].strip()
+    if len(subprotocols) > 1:
+        lost.append("its wsSubprotocol after the first")
+    return {
+        "type": "websocket",
+        "target": str(one.get("url")),
+        "config": {key: value for key, value in config.items() if value},
+    }
+
+
+def _rabbitmq(uid: str, one: Mapping[str, Any], lost: list[str]) -> dict[str, Any]:
+    """Kuma asks each node until one is healthy; a monitor of Leadline asks one."""
+    text = one.get("rabbitmqNodes")
+    nodes = json.loads(text) if isinstance(text, str) else list(text or [])
+    url = urlsplit(str(nodes[0]))
+    has_tls = url.scheme == "https"
+    if len(nodes) > 1:
+        lost.append("its rabbitmqNodes after the first")
+    lost.append("the check of alarms: a login to the management API is up")
+    config: dict[str, Any] = {"mode": "management", "username": one.get("rabbitmqUsername")}
+    if has_tls:
+        config["tls"] = True
+    if one.get("rabbitmqPassword"):
+        config["password_ref"] = secret = f"{uid[:54]}-password"
+        lost.append(f"its password: make it the secret {secret} of the project before applying")
+    return {
+        "type": "rabbitmq",
+        "target": f"{url.hostname}:{url.port or (443 if has_tls else 80)}",
+        "config": {key: value for key, value in config.items() if value},
+    }
 
 
 def _database(
@@ -246,6 +425,7 @@ def _database(
     return {
         "type": _DATABASES[kind],
         "target": f"{host}:{port}",
+        "conditions": [] if kind == "redis" else _conditions(one, "result", lost),
         "config": {key: value for key, value in config.items() if value not in (None, "")},
     }
 
@@ -253,13 +433,13 @@ def _database(
 def _group(
     found: ImportResult,
     uids: Mapping[str, str],
-    groups: list[dict[str, Any]],
-    monitors: list[dict[str, Any]],
+    groups: list[Source],
+    monitors: list[Source],
 ) -> None:
     """Inner groups first, however many lie within each other."""
     known = dict(uids)
     by_id = {str(one.get("id")): one for one in groups}
-    inside: dict[str, list[dict[str, Any]]] = {key: [] for key in by_id}
+    inside: dict[str, list[Source]] = {key: [] for key in by_id}
     for one in monitors:
         inside.get(str(one.get("parent")), []).append(one)
     within = {key: [str(one.get("id")) for one in members] for key, members in inside.items()}
@@ -280,7 +460,7 @@ def _group(
         uid = found.name(name)
         config = {"children": children, "mode": "all"}
         entry = {"name": name[:200], "type": "composite", "config": config, **_beside(one)}
-        if found.add(uid, entry, lost):
+        if found.add(uid, entry, lost, one, _STATE):
             known[key] = uid
 
     found.each(order, take)
