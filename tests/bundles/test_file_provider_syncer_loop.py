@@ -255,13 +255,13 @@ async def test_an_internal_error_of_one_file_does_not_affect_the_others(
     assert await monitors(world) == {"api": (True, False)}
     row = await file(world, "a.yaml")
     assert row.status == "error"
-    assert "a reason of ours" in row.last_error
+    assert "because of an internal error" in row.last_error
 
 
 @pytest.mark.parametrize(
     ("fault", "status", "told"),
     [
-        (KeyError("a fault of ours"), "error", "a reason of ours"),
+        (KeyError("a fault of ours"), "error", "because of an internal error"),
         (Refused("invalid", "monitors.api", "cannot be left"), "degraded", "cannot be left"),
     ],
 )

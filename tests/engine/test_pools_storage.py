@@ -296,7 +296,7 @@ async def test_a_task_gets_only_one_connection(small: Pool) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(child)
             nursery.start_soon(child)
-        with pytest.raises(RuntimeError, match="asks for another"):
+        with pytest.raises(RuntimeError, match="requested another one"):
             async with small.transaction("inner"):
                 pass
     assert seen == [False, False]

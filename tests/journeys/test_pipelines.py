@@ -117,13 +117,12 @@ def test_an_unauthorized_token_gets_no_decision(pipeline: Pipeline) -> None:
     assert (refused.returncode, "403 forbidden" in refused.stderr) == (1, True)
 
 
-def test_slugs_need_a_token_that_can_read(pipeline: Pipeline) -> None:
+def test_slugs_work_with_each_token(pipeline: Pipeline) -> None:
     path = f"/projects/{pipeline.project}/services/{pipeline.service}"
     slugs = ("default", str(pipeline.leadline.api("GET", path)["service"]["slug"]))
-    done = pipeline.call(pipeline.token(role="viewer"), "gate", "check", by=slugs)
-    assert done.returncode == 4, done.stderr
-    done = pipeline.call(pipeline.token("gate:evaluate"), "gate", "check", by=slugs)
-    assert (done.returncode, "give the ids" in done.stderr) == (1, True)
+    for token in (pipeline.token(role="viewer"), pipeline.token("gate:evaluate")):
+        done = pipeline.call(token, "gate", "check", by=slugs)
+        assert done.returncode == 4, done.stderr
 
 
 def test_a_repeated_change_is_recorded_once(pipeline: Pipeline) -> None:

@@ -80,7 +80,12 @@ async def test_a_test_without_a_prober_reports_no_failure_of_the_target(
     api: Api, target: str
 ) -> None:
     found = await tried(api, target=target)
-    assert found == {"up": False, "latency_ms": 0, "msg": "probe_error 127.0.0.1"}
+    assert found == {
+        "up": False,
+        "latency_ms": 0,
+        "msg": "probe_error 127.0.0.1",
+        "reason": "no_worker",
+    }
     assert await api.rows("select 1 from check_tests") == []
 
 

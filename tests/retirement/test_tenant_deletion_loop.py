@@ -58,12 +58,13 @@ async def test_a_failed_step_changes_no_row_and_is_repeated(
     original = delete_tenant.delete_next
     steps = 0
 
-    async def failing(tx: Tx, operation: OperationRow) -> None:
+    async def failing(tx: Tx, operation: OperationRow) -> bool:
         nonlocal steps
-        await original(tx, operation)
+        worked = await original(tx, operation)
         steps += 1
         if steps == 2:
             raise Rejected("no", "23000", "")
+        return worked
 
     monkeypatch.setattr(delete_tenant, "delete_next", failing)
     await runner(world).pass_once()

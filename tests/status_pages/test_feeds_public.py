@@ -254,7 +254,7 @@ def test_all_feeds_have_the_entries_of_the_page(page: Page) -> None:
             clean(incident.title),
             STATUS[incident.status],
             incident.started_at,
-            incident.updated_at,
+            changed_at(incident),
         )
         for incident in shown(page)
     ]
@@ -270,18 +270,29 @@ def test_an_entry_has_all_public_updates_newest_first_without_markup(
     for entry, incident in zip(entries, shown(page), strict=True):
         found = Content(entry.content)
         assert found.tags <= {"p", "strong", "time", "br"}
+        parts = [
+            ("Update" if each.status is None else STATUS[each.status], each.created_at, each.body)
+            for each in reversed(incident.updates)
+        ]
+        if incident.postmortem is not None:
+            written = incident.postmortem
+            parts.insert(0, ("Postmortem", written.published_at, written.body))
         expected = []
-        for update in reversed(incident.updates):
-            said = "Update" if update.status is None else STATUS[update.status]
-            at = to_datetime(update.created_at)
+        for word, instant, body in parts:
+            at = to_datetime(instant)
             when = f"{at.day} {at:%B %Y, %H:%M:%S} UTC"
-            expected += [f"{said}, {when}", *filter(None, [squeezed(clean(update.body))])]
+            expected += [f"{word}, {when}", *filter(None, [squeezed(clean(body))])]
         first, *rest = map(squeezed, found.paragraphs)
         assert first.startswith("Resolved after" if incident.resolved_at else entry.status)
         assert rest == expected
-        assert [from_text(at) for at in found.instants] == [
-            update.created_at for update in reversed(incident.updates)
-        ]
+        assert [from_text(at) for at in found.instants] == [instant for _, instant, _ in parts]
+
+
+def changed_at(incident: Incident) -> Instant:
+    """Returns the last change of the incident or of its published postmortem."""
+    if incident.postmortem is None:
+        return incident.updated_at
+    return max(incident.updated_at, incident.postmortem.updated_at)
 
 
 @given(page_world.facts())
@@ -304,7 +315,7 @@ def test_feedparser_reads_rss_and_atom(page: Page) -> None:
         assert found.feed.link == PAGE_URL
         assert [entry.id for entry in found.entries] == [one.uid.urn for one in shown(page)]
         for entry, incident in zip(found.entries, shown(page), strict=True):
-            updated = to_datetime(incident.updated_at)
+            updated = to_datetime(changed_at(incident))
             assert tuple(entry.updated_parsed)[:6] == updated.timetuple()[:6]
             assert [tag.term for tag in entry.tags] == [STATUS[incident.status]]
 

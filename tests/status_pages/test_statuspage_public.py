@@ -53,8 +53,10 @@ def test_the_json_has_the_components_and_incidents_of_the_page(page: Page) -> No
     every = json_of(page, "incidents.json")["incidents"]
     assert [one["name"] for one in every] == [one.title for one in [*page.active, *page.recent]]
     for one, incident in zip(every, [*page.active, *page.recent], strict=True):
-        bodies = [update["body"] for update in one["incident_updates"]]
-        assert bodies == [update.body for update in reversed(incident.updates)]
+        found = [(update["status"], update["body"]) for update in one["incident_updates"]]
+        if incident.postmortem is not None:
+            assert found.pop(0) == ("postmortem", incident.postmortem.body)
+        assert [body for _, body in found] == [update.body for update in reversed(incident.updates)]
 
 
 @given(pages)

@@ -83,9 +83,13 @@ def test_chosen_components_select_their_incidents_and_general_ones(
 def test_a_notice_survives_a_json_round_trip(found: PageFacts) -> None:
     for incident in found.incidents:
         notice = notice_of(frame_of(found), incident, 1)
-        # PostgreSQL cannot store a lone surrogate.
-        if notice is not None and not any("\ud800" in str(leaf) for leaf in leaves(notice)):
+        if notice is not None and not any(has_surrogate(str(leaf)) for leaf in leaves(notice)):
             assert msgspec.json.decode(msgspec.json.encode(notice), type=SubscriberNotice) == notice
+
+
+def has_surrogate(text: str) -> bool:
+    """Returns whether the text has a lone surrogate, which PostgreSQL cannot store."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def leaves(notice: SubscriberNotice) -> list[object]:

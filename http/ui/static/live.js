@@ -79,7 +79,7 @@ function showState() {
   const strong = document.createElement("b");
   strong.textContent = `Live updates lost ${seconds(Date.now() - lostAt)} ago.`;
   const next = retryAt ? `Reconnecting in ${seconds(retryAt - Date.now())}.` : "Reconnecting.";
-  text.append(strong, ` What you see is from ${shownAt} UTC. ${next}`);
+  text.append(strong, ` The data shown is from ${shownAt} UTC. ${next}`);
   const now = document.createElement("button");
   now.className = "button";
   now.type = "button";

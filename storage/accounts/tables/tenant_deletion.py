@@ -66,6 +66,15 @@ _NEXT_SERVICE = f"select uid from services where {_OF} order by id limit 1"
 _NEXT_MONITOR = f"""
 select uid from monitors where {_OF} order by type <> 'composite', id limit 1
 """
+# Each has updates, pages and outages that refer to it.
+_DELETE_INCIDENTS = """
+delete from incidents where (org, id) in (select org, id from incidents
+  where org = %(org)s and project = %(project)s limit %(most)s)
+"""
+_IS_DELIVERY_PENDING = """
+select exists (select from outbox o where o.org = %(org)s and o.project = %(project)s
+  and o.status = 'pending' and o.attempts = 0 and o.created_at > at(%(since)s))
+"""
 _DELETE_ARCHIVE = "delete from deleted_monitors where org = %(org)s and project = %(project)s"
 _DELETE_MEMBERSHIPS = "delete from memberships where org = %(org)s"
 _DELETE_TOKENS = "delete from api_tokens where org = %(org)s"
@@ -145,6 +154,17 @@ async def select_next_service(tx: Tx, org: int, project: int) -> UUID | None:
 async def select_next_monitor(tx: Tx, org: int, project: int) -> UUID | None:
     uid: UUID | None = await tx.value(_NEXT_MONITOR, org=org, projects=[project])
     return uid
+
+
+async def delete_incidents(tx: Tx, org: int, project: int, most: int) -> int:
+    """Deletes some incidents. Returns how many."""
+    return await tx.execute(_DELETE_INCIDENTS, org=org, project=project, most=most)
+
+
+async def is_delivery_pending(tx: Tx, org: int, project: int, since: Instant) -> bool:
+    """Returns whether an event that was enqueued after `since` had no attempt yet."""
+    found: bool = await tx.value(_IS_DELIVERY_PENDING, org=org, project=project, since=since)
+    return found
 
 
 async def delete_archive(tx: Tx, org: int, project: int) -> None:

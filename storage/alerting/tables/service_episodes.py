@@ -24,6 +24,8 @@ _FORGOTTEN = """
 select e.org, e.service from service_episodes e
   join service_alerting a on a.org = e.org and a.service = e.service
 where e.ended_at is null and coalesce(a.live_lease_until <= clock_timestamp(), true)
+  and not exists (select from services s join projects p on p.org = s.org and p.id = s.project
+    where s.org = e.org and s.id = e.service and p.deleting_since is not null)
 order by e.org, e.service limit %(most)s
 """
 _INSERT = """

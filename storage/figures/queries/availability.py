@@ -144,7 +144,8 @@ async def _first_hours(
             measured = {}
         else:
             part = {key: types[key] for key, _ in wanted}
-            measured = await measure(tx, part, [since, end])
+            until = min(end, *(marks[key][1] or end for key, _ in wanted))
+            measured = await measure(tx, part, [since, until])
         for key, window_us in wanted:
             found[key, window_us] = measured[key][0] if key in measured else NOTHING
     return found

@@ -8,7 +8,8 @@ from uuid_utils.compat import uuid7
 
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
-from ...accounts.transactions.authorize import demand_project
+from ...accounts.tables import tenant_deletion as removals
+from ...accounts.transactions.authorize import NOT_FOUND, demand_project
 from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...core.slug import free_slug, slug_of
@@ -49,6 +50,8 @@ async def create_monitor(
     """
     home = await demand_project(tx, principal, CREATE, project)
     check_draft(draft, regions)
+    if not await removals.lock_shared_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
     if draft.type == MonitorType.COMPOSITE:
         await compositions.lock_compositions_of(tx, project)
     uid = uuid7()

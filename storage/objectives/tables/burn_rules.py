@@ -67,6 +67,9 @@ select distinct b.org, b.monitor from burn_rules b
   join monitor_targets t on t.org = b.org and t.monitor = b.monitor and t."window" = b."window"
 where b.monitor is not null and t.burn_enabled
   and coalesce(b.evaluated_at <= at(%(before)s), true)
+  -- Nothing is sent about what a deletion of its project is about to delete.
+  and not exists (select from monitors m join projects p on p.org = m.org and p.id = m.project
+    where m.org = b.org and m.id = b.monitor and p.deleting_since is not null)
 order by b.org, b.monitor limit %(most)s
 """
 # The lock on the first rule of a monitor serializes evaluations of its budgets.

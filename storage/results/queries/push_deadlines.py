@@ -7,8 +7,11 @@ from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
 _SELECT = """
-select m.org, m.id, m.shard, h.ts + make_interval(secs => m.interval_seconds
-  + case when h.msg is not distinct from 'push_missed' then 0 else m.grace_seconds end)
+select m.org, m.id, m.shard, case
+  -- A deadline under the settings before an edit can have passed.
+  when m.updated_at > at(%(now)s) - interval '1 minute' then h.ts
+  else h.ts + make_interval(secs => m.interval_seconds
+    + case when h.msg is not distinct from 'push_missed' then 0 else m.grace_seconds end) end
 from monitors m left join lateral (
   select ts, msg from heartbeats where org = m.org and monitor = m.id
   order by ts desc limit 1) h on true

@@ -18,7 +18,7 @@ from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import operations, projects
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand, demand_project
-from ...core.instant import HOUR, Instant
+from ...core.instant import HOUR, SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Pool, Tx
 from ...monitors.tables.monitors import lock_monitor
@@ -30,6 +30,9 @@ from .end_episode_of_deleted import end_with_service
 
 DELETE_PROJECT: Final = Permission(Need.ORG_ADMIN)
 DELETE_ORGANIZATION: Final = Permission(Need.GLOBAL_ADMIN)
+INCIDENTS_OF_STEP: Final = 500
+# Longest wait for the first attempt of an event of the project.
+DELIVERY_US: Final = 10 * SECOND
 
 
 async def count_project(
@@ -120,7 +123,7 @@ async def begin_organization_deletion(
 async def continue_deletion(pool: Pool, uid: UUID) -> bool:
     """Performs the next step of a deletion in its own transaction.
 
-    Returns False if the operation ended, or another process works on it.
+    Returns False if the operation ended or waits, or another process works on it.
     """
     return await pool.transact("deletion_step", partial(_continue, uid))
 
@@ -129,12 +132,14 @@ async def _continue(uid: UUID, tx: Tx) -> bool:
     operation = await operations.lock_running(tx, uid)
     if operation is None:
         return False
-    await delete_next(tx, operation)
-    return True
+    return await delete_next(tx, operation)
 
 
-async def delete_next(tx: Tx, operation: OperationRow) -> None:
-    """Deletes the next services and monitors of a locked operation, or ends it."""
+async def delete_next(tx: Tx, operation: OperationRow) -> bool:
+    """Deletes the next services and monitors of a locked operation, or ends it.
+
+    Returns False if it waits for deliveries.
+    """
     org = operation.org
     project = operation.project
     if operation.kind == operations.ORGANIZATION_DELETE:
@@ -143,16 +148,23 @@ async def delete_next(tx: Tx, operation: OperationRow) -> None:
         await removals.delete_what_stays_within(tx, org)
         await projects.delete_organization(tx, org)
         await operations.succeed(tx, operation.uid)
-        return
+        return True
     done = await _delete_contents(tx, org, project)
+    if not done and await removals.delete_incidents(tx, org, project, INCIDENTS_OF_STEP):
+        return True
     if not done:
+        since = max(operation.created_at, Instant(tx.now - DELIVERY_US))
+        if await removals.is_delivery_pending(tx, org, project, since):
+            # The channels are deleted with the project: ends of alerts get a first attempt before.
+            return False
         await removals.delete_archive(tx, org, project)
         await projects.delete_project(tx, org, project)
         done = 1
         if operation.project is not None:
             await operations.succeed(tx, operation.uid)
-            return
+            return True
     await operations.advance(tx, operation.uid, done)
+    return True
 
 
 async def _delete_contents(tx: Tx, org: int, project: int) -> int:

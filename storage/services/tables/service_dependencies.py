@@ -13,7 +13,9 @@ from ...engine.pools import LockRank, Tx
 # The same lock mode as for compositions: declarations, compositions, dependencies and deletions of
 # monitors of one project exclude each other.
 _HOLD = """
-select graph_generation from projects where org = %(org)s and id = %(project)s for no key update
+select graph_generation from projects
+where org = %(org)s and id = %(project)s and deleting_since is null
+for no key update
 """
 _RAISE = """
 update projects set graph_generation = graph_generation + 1
