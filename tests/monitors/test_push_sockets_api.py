@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from tests.support.app.cast import Api
-from tests.support.app.sockets import asked, request, served
+from tests.support.app.sockets import asked, asked_during_sending, request, served
 
 _ROOM = """
 create table heartbeats_all partition of heartbeats for values from ('2025-11-01') to ('2026-03-01')
@@ -83,6 +83,6 @@ async def test_a_body_over_every_bound_leaves_a_heartbeat_and_an_answer(
     head = request("POST", f"/api/v1/public/push/{token}", {"Transfer-Encoding": "chunked"})
     head = head.replace(b"Content-Length: 0\r\n", b"")
     async with served(api.context) as port:
-        told = await asked(port, head + chunk)
+        told = await asked_during_sending(port, head + chunk)
     assert told.body["ok"] is True
     assert await api.rows("select up from heartbeats") == [(True,)]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 import trio
@@ -50,6 +50,22 @@ async def asked(port: int, *sent: bytes) -> Told:
                 await stream.send_all(piece)
                 await trio.testing.wait_all_tasks_blocked(0.01)
             return await answer_of(stream)
+
+
+async def asked_during_sending(port: int, sent: bytes) -> Told:
+    """Reads the answer while it sends, since the server can answer before the end of a body."""
+    with trio.fail_after(30):
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        async with stream, trio.open_nursery() as nursery:
+            nursery.start_soon(_send, stream, sent)
+            told = await answer_of(stream)
+            nursery.cancel_scope.cancel()
+        return told
+
+
+async def _send(stream: trio.SocketStream, sent: bytes) -> None:
+    with suppress(trio.BrokenResourceError):
+        await stream.send_all(sent)
 
 
 async def answer_of(stream: trio.SocketStream) -> Told:
