@@ -293,7 +293,7 @@ def test_a_decision_and_its_minute_agree_or_the_reason_is_the_seal_lag(
     sums = Sums(past.runs)
     state = decide_clauses(document, facts).state
     replayed = decide_clauses(document, facts_at(past, sums, minute)).state
-    found = hindsight(past, sums, (document, facts), (document, minute))
+    found = hindsight(past, sums, (document, facts, state), (document, minute))
     if state is replayed:
         assert found is None
     elif repaired:
@@ -317,6 +317,7 @@ def test_a_policy_that_changed_within_the_minute_is_the_reason(
     minute = Instant(BEGIN + minutes * MINUTE)
     sums = Sums(past.runs)
     facts = facts_at(past, sums, minute)
-    same = decide_clauses(before, facts).state is decide_clauses(after, facts).state
-    found = hindsight(past, sums, (before, facts), (after, minute))
+    state = decide_clauses(before, facts).state
+    same = state is decide_clauses(after, facts).state
+    found = hindsight(past, sums, (before, facts, state), (after, minute))
     assert found is (None if same else Hindsight.POLICY)

@@ -140,5 +140,5 @@ def _outcome(
             (one for span, one in kept.in_force if span.from_ <= minute < span.until), None
         )
         span_state = decide_clauses(governing, facts_at(kept.past, sums, minute)).state
-        differs = hindsight(kept.past, sums, (document, facts), (governing, minute))
+        differs = hindsight(kept.past, sums, (document, facts, seen.state), (governing, minute))
     return ReplayedOutcome(seen.uid, seen.evaluated_at, seen.state, state, span_state, differs)

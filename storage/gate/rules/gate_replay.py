@@ -339,18 +339,17 @@ class Hindsight(StrEnum):
 def hindsight(
     past: ServicePast,
     sums: Sums,
-    recorded: tuple[Document | None, GateFacts],
+    recorded: tuple[Document | None, GateFacts, GateState],
     replayed: tuple[Document | None, Instant],
 ) -> Hindsight | None:
     """Compares a recorded decision with the replay of its minute; None if both states are equal.
 
     Args:
-        recorded: the policy and the facts of the decision.
+        recorded: the policy, the facts and the state of the decision.
         replayed: the policy of the minute, and the minute.
     """
-    document, facts = recorded
+    document, facts, state = recorded
     governing, minute = replayed
-    state = decide_clauses(document, facts).state
     in_hindsight = decide_clauses(governing, facts_at(past, sums, minute)).state
     if state is in_hindsight:
         return None
