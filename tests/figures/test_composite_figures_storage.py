@@ -7,6 +7,7 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.sli import Split
+from leadline.storage.figures.queries import availability
 from leadline.storage.figures.queries.availability import (
     select_days,
     select_watermarks,
@@ -81,6 +82,26 @@ async def expect_windows(life: Life, painter: Painter) -> None:
                     continue
                 painted = painter.split(uid, window.from_, mark)
                 assert parts(window.measured.split) == painted, row.name
+
+
+async def test_a_project_of_many_monitors_ends_where_hours_are_rolled_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sealed time after that is not measured on a read."""
+    life = Life(world, 0)
+    await life.begin()
+    await life.live(START + HOUR + 40 * MINUTE)
+    await life.end()
+    monkeypatch.setattr(availability, "EDGE_MONITORS_MOST", 0)
+    async with world.pool.transaction("project", read_only=True) as tx:
+        found = await select_project_windows(tx, world.org, world.project, [HOUR])
+        stored = await tx.row(
+            "select sum(h.good_us)::bigint from monitor_hours h join monitors m on m.id = h.monitor"
+            " where m.type <> 'composite'"
+        )
+    assert found.until is not None
+    assert found.until % HOUR == 0
+    assert stored == (found.windows[0].measured.split.good_us,)
 
 
 async def expect_project(life: Life, painter: Painter) -> None:
