@@ -1,7 +1,7 @@
 """Runner: performs a check with one deadline over all attempts, and returns a `Result`.
 
 A failure of the target is a value. A local failure gives an unknown result with its reason: dead
-resolver, no network, stalled event loop, or a bug. A local failure is never DOWN.
+resolver, no network, stalled event loop, or a bug, for example. A local failure is never DOWN.
 """
 
 import traceback
@@ -12,6 +12,7 @@ from time import monotonic
 import trio
 
 from .check.check import Check
+from .check.condition import unparse
 from .check.condition_evaluation import ProbeValues
 from .check.failure import LocalFailure, TargetFailure
 from .check.loop_lag import LoopLag
@@ -19,6 +20,7 @@ from .check.observation import Observation
 from .check.phase_timer import Stopwatch, overdue
 from .check.result import (
     NETWORK_CLASSES,
+    FailedCondition,
     FailureClass,
     Phases,
     Result,
@@ -26,7 +28,7 @@ from .check.result import (
     UnknownReason,
     message,
 )
-from .kinds.condition_worker import evaluate_conditions, hold
+from .kinds.condition_worker import first_false, hold, measure
 from .net.egress import Egress
 from .probe_kind import ProbeKind, kind_of
 
@@ -48,7 +50,10 @@ _UNCONNECTED = frozenset(
 
 @dataclass(slots=True)
 class _End:
-    """End of an attempt. It is up if neither `failure` nor `unknown` is set."""
+    """End of an attempt. It is up if neither `failure` nor `unknown` is set.
+
+    `expected` is a connection failure that the conditions expect.
+    """
 
     phases: Phases
     code: int | None = None
@@ -56,6 +61,8 @@ class _End:
     unknown: UnknownReason | None = None
     bug: str | None = None
     place: str = ""
+    failed: FailedCondition | None = None
+    expected: FailureClass | None = None
 
     @property
     def up(self) -> bool:
@@ -80,7 +87,7 @@ async def run(check: Check, reach: Egress, now: Callable[[], int]) -> Result:
     stalled_us = reach.lag.stalled_since(began_us)
     if stalled_us > STALL_US_MOST:
         end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
-    elif end.failure in NETWORK_CLASSES and await _offline(reach):
+    elif (end.failure or end.expected) in NETWORK_CLASSES and await _offline(reach):
         end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
     return _result(check, started_at, end, lagged=stalled_us > LAGGED_US)
 
@@ -92,7 +99,7 @@ async def _offline(reach: Egress) -> bool:
 
 
 async def _attempts(kind: ProbeKind, check: Check, reach: Egress, now: Callable[[], int]) -> _End:
-    """Repeats attempts until one is up. The last one counts.
+    """Repeats attempts until one is up or the egress policy blocks it. The last one counts.
 
     A deadline between two attempts ends the run with the result of the previous attempt.
     """
@@ -126,7 +133,9 @@ async def _attempt(
         if not check.conditions:
             return _End(phases, seen.code, _result_of(seen))
         seen.facts.response_time_ms = phases.total_us // 1_000
-        return _End(phases, seen.code, await _evaluate_conditions(check, seen.facts, reach))
+        end = _End(phases, seen.code)
+        await _evaluate_conditions(check, seen.facts, reach, end)
+        return end
     except TargetFailure as failed:
         return _unless_wanted(check, _End(watch.read(), failed.code, failed.failure))
     except LocalFailure as trouble:
@@ -150,13 +159,15 @@ def _result_of(seen: Observation) -> FailureClass | None:
     return seen.failure
 
 
-async def _evaluate_conditions(
-    check: Check, facts: ProbeValues, reach: Egress
-) -> FailureClass | None:
-    held = await evaluate_conditions(check.conditions, facts, reach)
+async def _evaluate_conditions(check: Check, facts: ProbeValues, reach: Egress, end: _End) -> None:
+    """Sets the failure of `end`, and the condition that was false."""
+    condition = await first_false(check.conditions, facts, reach)
     if facts.exhausted:
-        return FailureClass.RESPONSE_TOO_LARGE
-    return None if held else FailureClass.CONDITION_FAILED
+        end.failure = FailureClass.RESPONSE_TOO_LARGE
+    elif condition is not None:
+        end.failure = FailureClass.CONDITION_FAILED
+        measured = await measure(condition, facts, check, reach)
+        end.failed = FailedCondition(condition.text or unparse(condition), measured)
 
 
 def _unless_wanted(check: Check, end: _End) -> _End:
@@ -165,7 +176,7 @@ def _unless_wanted(check: Check, end: _End) -> _End:
         response_time_ms = end.phases.total_us // 1_000
         facts = ProbeValues(connected=False, response_time_ms=response_time_ms)
         if end.phases.connect_us is None and hold(check.conditions, facts):
-            end.failure = None
+            end.failure, end.expected = None, end.failure
     return end
 
 
@@ -188,6 +199,7 @@ def _result(check: Check, started_at: int, end: _End, *, lagged: bool) -> Result
         unknown_reason=end.unknown,
         lagged=lagged,
         bug=end.bug,
+        failed=end.failed if end.failure is FailureClass.CONDITION_FAILED else None,
     )
 
 

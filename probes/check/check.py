@@ -1,7 +1,7 @@
 """Definition of one run, validated against the spec of its monitor type.
 
-Pure. `validate` returns all faults together. `make_check` reads a definition that `validate`
-accepts.
+Pure. `validate` returns the faults of a definition together. `make_check` reads a definition that
+`validate` accepts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,6 +32,8 @@ class Check:
 
     The caller sets `run_key` for monitor types that start something at the target. It is the same
     for one run of one window under one revision, and different for any other run.
+
+    `show_values` permits the measured value of a false condition to contain observed content.
     """
 
     type: str
@@ -45,6 +47,7 @@ class Check:
     interval_seconds: int = 60
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     run_key: str = field(default="", repr=False)
+    show_values: bool = False
 
     def text(self, key: str) -> str:
         value = self.config.get(key)
@@ -69,22 +72,25 @@ def validate(
     timeout_seconds: int = 10,
     interval_seconds: int = 60,
 ) -> list[SpecFault]:
-    """Returns every fault of a monitor's definition, in the order of the form.
+    """Returns the faults of a monitor's definition, in the order of the form.
 
-    The list is empty if the definition can be saved. Messages never repeat a value. Fields have
-    their API names.
+    The list is empty if the definition can be saved. The rule of the type is evaluated only if
+    target, method and config have no fault. Fields have their API names.
     """
     spec = spec_of(kind)
     if spec is None:
         known = kind in MonitorType.__members__.values()
         return [
             SpecFault(
-                "type", "is not available in this version" if known else "is not a known type"
+                "type",
+                "is not available in this version"
+                if known
+                else f"must be one of {', '.join(MonitorType)}",
             )
         ]
     faults = _target_faults(spec, target)
     if method and spec.methods and method not in spec.methods:
-        faults.append(SpecFault("method", f"is one of {', '.join(spec.methods)}"))
+        faults.append(SpecFault("method", f"must be one of {', '.join(spec.methods)}"))
     values, config_faults = spec.read(config)
     faults += config_faults
     if not faults and spec.rule is not None:
@@ -104,10 +110,11 @@ def make_check(
     timeout_seconds: int = 10,
     interval_seconds: int = 60,
     secrets: Mapping[str, str] | None = None,
+    show_values: bool = False,
 ) -> Check:
     """Returns the check of a definition that `validate` accepts.
 
-    Invalid settings, which an older version may have stored, get their defaults.
+    Invalid settings, which an older version may have stored, get their defaults, if they have one.
     Raises: `BadCondition` for an invalid condition, because without it a target would be reported
     as up although it was never tested.
     """
@@ -123,6 +130,7 @@ def make_check(
         timeout_seconds=timeout_seconds,
         interval_seconds=interval_seconds,
         secrets=dict(secrets or {}),
+        show_values=show_values,
     )
 
 

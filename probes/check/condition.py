@@ -14,7 +14,7 @@ A bare literal is a number, a boolean or null if it has that form. A quoted lite
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -22,6 +22,7 @@ import re2
 
 from .durations import read_duration
 
+# The one bound of the length of a condition, in characters.
 CONDITION_LONGEST = 512
 PATTERN_SIZE_MOST = 2_500
 PATTERN_MEMORY_BYTES = 512 * 1024
@@ -61,7 +62,7 @@ PLACEHOLDERS = frozenset(_ALLOWED)
 class BadCondition(ValueError):
     """Fault of a condition.
 
-    `position` counts characters from 1. The text repeats no part of the condition.
+    `position` counts characters from 1. The text repeats no path and no literal.
     """
 
     def __init__(self, position: int, fault: str) -> None:
@@ -89,9 +90,12 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
+    """Parsed condition. `text` is the text that was parsed, "" if it was not parsed."""
+
     place: Operand
     operator: Operator
     literal: Literal | None = None
+    text: str = field(default="", compare=False)
 
     @property
     def placeholders(self) -> frozenset[str]:
@@ -113,7 +117,15 @@ def parse(text: str) -> Condition:
     operator, at = _read_operator(text, at)
     literal, literal_at = _read_literal(text, at)
     _combine(place, operator, literal, at + 1, literal_at + 1)
-    return Condition(place, operator, literal)
+    return Condition(place, operator, literal, text)
+
+
+def is_condition(text: str) -> bool:
+    try:
+        parse(text)
+    except BadCondition:
+        return False
+    return True
 
 
 def read_path(text: str) -> tuple[str | int, ...]:
@@ -168,7 +180,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 def _read_place(text: str, at: int) -> tuple[Operand, int]:
     found = _PLACE.match(text, at)
     if not found:
-        raise BadCondition(at + 1, "begins with a placeholder, such as [STATUS]")
+        raise BadCondition(at + 1, "must begin with a placeholder, such as [STATUS]")
     name = found[1]
     if name not in PLACEHOLDERS:
         raise BadCondition(at + 2, "no such placeholder")
@@ -176,7 +188,7 @@ def _read_place(text: str, at: int) -> tuple[Operand, int]:
     if name == "HEADER":
         named = _HEADER_NAME.match(text, at)
         if not named:
-            raise BadCondition(at + 1, "[HEADER] is followed by . and a header's name")
+            raise BadCondition(at + 1, "[HEADER] must be followed by . and a header's name")
         return Operand(name, (named[1].lower(),)), named.end()
     path, at = _read_steps(text, at)
     if path and name != "BODY":
@@ -235,13 +247,16 @@ def _unquote(rest: str, offset: int) -> str:
 def _combine(
     place: Operand, operator: Operator, literal: Literal | None, at: int, literal_at: int
 ) -> None:
-    """Refuses a condition that can never be true, so that typing errors are found on save."""
+    """Refuses an operator or a literal that the placeholder cannot have.
+
+    Otherwise a condition with a typing error would be saved and always be false.
+    """
     if operator is Operator.EXISTS:
         if literal is not None:
             raise BadCondition(literal_at, "exists takes no value")
         return
     if operator not in _ALLOWED[place.name]:
-        raise BadCondition(at, f"[{place.name}] is not compared by {operator}")
+        raise BadCondition(at, f"[{place.name}] cannot be compared by {operator}")
     if literal is None:
         raise BadCondition(literal_at, "a value is missing")
     fault = _literal_fault(place.name, operator, literal)

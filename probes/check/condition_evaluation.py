@@ -19,7 +19,7 @@ from .condition import (
 )
 from .json_document import MISSING, WHOLE_CHARACTERS_MOST, TooLarge, read_along, read_whole, walk
 
-__all__ = ["MISSING", "AllOf", "ProbeValues", "evaluate", "is_long"]
+__all__ = ["MISSING", "AllOf", "ProbeValues", "evaluate", "failing_value", "is_long"]
 
 # Program size × bytes searched. RE2's slowest engine does about 150 million per second.
 SEARCH_WORK_MOST = 128_000_000
@@ -61,7 +61,8 @@ class ProbeValues:
     def in_body(self, path: tuple[str | int, ...]) -> object:
         """Returns the value at `path` in the body, read as JSON.
 
-        Returns MISSING if the body is not JSON or has no such value.
+        Returns MISSING if the body is not JSON or has no such value, and if the value has too many
+        parts, after which `exhausted` is true.
         """
         if self.body is not None and len(self.body) > WHOLE_CHARACTERS_MOST:
             try:
@@ -86,7 +87,10 @@ def is_long(conditions: Iterable[Condition], facts: ProbeValues) -> bool:
 
 
 def _length(condition: Condition, facts: ProbeValues) -> int:
-    """Returns an upper bound of the bytes that a pattern would search."""
+    """Returns an upper bound of the bytes of text that a pattern would search.
+
+    A number and an address are short and count as 0.
+    """
     place = condition.place.name
     found: object = facts.body
     if place == "HEADER":
@@ -107,6 +111,22 @@ def evaluate(condition: Condition, facts: ProbeValues) -> bool:
     if isinstance(value, AllOf):
         return bool(value) and all(_holds(condition, one, facts) for one in value)
     return _holds(condition, value, facts)
+
+
+def failing_value(condition: Condition, facts: ProbeValues) -> object:
+    """Returns the value that makes a false condition false, MISSING if there is none.
+
+    Of several values it is the first that fails.
+    """
+    value = _value(condition.place, facts)
+    if not isinstance(value, AllOf):
+        return value
+    left = facts.search_work_left
+    # The evaluation did these searches within its limit, so that they do not exceed a new one.
+    facts.search_work_left = SEARCH_WORK_MOST
+    found = next((one for one in value if not _holds(condition, one, facts)), MISSING)
+    facts.search_work_left = left
+    return found
 
 
 def _holds(condition: Condition, value: object, facts: ProbeValues) -> bool:

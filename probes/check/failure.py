@@ -1,6 +1,6 @@
 """Exceptions for the two early ends of a run: target failure and local failure.
 
-Only the runner converts them into a `Result`.
+The runner converts them into a `Result`. Senders and commands use the same exceptions.
 """
 
 from .result import FailureClass, UnknownReason

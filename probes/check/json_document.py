@@ -16,7 +16,7 @@ Path = tuple[str | int, ...]
 WHOLE_CHARACTERS_MOST = 64 * 1024
 # Limit of lists and objects created from a longer document, at 150 ns each.
 PARTS_MOST = 40_000
-# Elements with a larger index are not skipped to.
+# A path with a larger index is walked in the whole document.
 INDEX_MOST = 255
 
 
@@ -28,7 +28,7 @@ MISSING: Final = _Missing()
 
 
 class TooLarge(Exception):
-    """Raised if the value at the end of the path has too many parts."""
+    """Raised if the value or the document to parse has more than `PARTS_MOST` parts."""
 
 
 def read_whole(text: str) -> object:

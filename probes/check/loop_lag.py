@@ -11,7 +11,7 @@ from collections import deque
 import trio
 
 TICK_SECONDS = 0.05
-# Smaller lateness is normal in a busy loop and is not recorded.
+# Smaller lateness is normal in a busy loop and is not recorded as a stall.
 NOTED_US = 20_000
 # Upper bounds of the histogram of lateness, µs.
 LATENESS_US = (1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 500_000)

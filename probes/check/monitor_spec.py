@@ -244,13 +244,13 @@ def _boolean(_field: Field, value: object) -> Read:
 def _choice(field: Field, value: object) -> Read:
     if value in field.choices:
         return value, ""
-    return None, f"is one of {', '.join(field.choices)}"
+    return None, f"must be one of {', '.join(field.choices)}"
 
 
 def _secret_name(_field: Field, value: object) -> Read:
     if isinstance(value, str) and _SECRET_NAME.fullmatch(value):
         return value, ""
-    return None, "is the name of a project secret"
+    return None, "must be the name of a project secret"
 
 
 def _ids(field: Field, value: object) -> Read:
@@ -267,7 +267,7 @@ def _ids(field: Field, value: object) -> Read:
     if not ids or len(ids) < len(given) or not all(_ID.fullmatch(item) for item in ids):
         return None, "must be a list of ids"
     if len(set(ids)) < len(ids):
-        return None, "must not name anything twice"
+        return None, "must not contain an id twice"
     return ids, ""
 
 

@@ -12,6 +12,7 @@ _DIGITS_MOST = 1_000
 def read_numeral(text: str) -> object:
     """Returns a number. Whole numbers become int, so that they print as `1`, not `1.0`.
 
+    A larger number with a fraction or an exponent in its text remains a float.
     Returns MISSING for NaN, which means that no number exists.
     Raises: `ValueError` if the text is not a number.
     """

@@ -1,10 +1,10 @@
-"""Result of a run: a bounded failure class and a host, never observed content.
+"""Result of a run. Its message consists of a bounded failure class and a host.
 
-`RunOutcome.UNKNOWN` separates local failures from failures of the target. Such a result carries the
-reason and is never stored as DOWN.
+Only `FailedCondition.measured` can contain observed content. `RunOutcome.UNKNOWN` separates local
+failures from failures of the target. Such a result carries the reason and is never stored as DOWN.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -60,11 +60,11 @@ class UnknownReason(StrEnum):
     BAD_DEFINITION = "bad_definition"  # stored by another version and unreadable by this one
     UNKNOWN_KIND = "unknown_kind"  # this build has no probe of that type
     MISSING_REFERENCE = "missing_reference"
-    BAD_SECRET = "bad_secret"  # a secret that no header can carry
+    BAD_SECRET = "bad_secret"  # a secret that the protocol cannot carry
     DECRYPT_FAILED = "decrypt_failed"
     CARRIER_TOO_OLD = "carrier_too_old"
     PROBE_BUG = "probe_bug"
-    NO_WORKER = "no_worker"  # no worker of the region is running
+    NO_WORKER = "no_worker"  # no worker or agent of the region took it
 
 
 class ProbePhase(StrEnum):
@@ -90,13 +90,30 @@ class Phases:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedCondition:
+    """Condition that was false, with its measured value, see `measured_value`.
+
+    `measured` is None if the value is not shown. It can contain observed content, so it never
+    leaves the console and the API of members, and `repr` does not contain it.
+    """
+
+    condition: str
+    measured: str | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """Returns the condition and its value: `[STATUS] == 200 (503)`."""
+        return self.condition if self.measured is None else f"{self.condition} ({self.measured})"
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """Result of one run. `started_at` is µs since the epoch by the given clock.
 
     `latency_ms` is the total of the last attempt. `code` is the protocol's number, if any. `lagged`
     means that the event loop stalled during the run, so that the latency is partly ours. `bug`
     names the exception and its location if `unknown_reason` is `probe_bug`. It is logged and never
-    stored.
+    stored. `failed` is the first false condition if the failure class is `condition_failed`.
     """
 
     started_at: int
@@ -108,6 +125,7 @@ class Result:
     unknown_reason: UnknownReason | None = None
     lagged: bool = False
     bug: str | None = None
+    failed: FailedCondition | None = None
 
 
 MESSAGE_LONGEST = 300

@@ -66,7 +66,7 @@ def read_url(text: str, schemes: tuple[str, ...] = ("http", "https")) -> Url:
     except ValueError:
         raise BadTarget("is not a URL") from None
     if parts.scheme not in schemes:
-        raise BadTarget(f"begins with {' or '.join(f'{s}://' for s in schemes)}")
+        raise BadTarget(f"must begin with {' or '.join(f'{s}://' for s in schemes)}")
     if "@" in parts.netloc:
         raise BadTarget("must not carry a user name or password")
     if "\\" in text or "%" in parts.netloc:
@@ -83,7 +83,7 @@ def read_url(text: str, schemes: tuple[str, ...] = ("http", "https")) -> Url:
 def redirected(base: Url, location: str) -> Url:
     """Returns the target of a Location header (RFC 9110, 10.2.2).
 
-    Raises: `BadTarget` if it contains userinfo.
+    Raises: `BadTarget` if it is invalid or contains userinfo.
     """
     try:
         joined = urljoin(str(base), quote(location.strip(), safe=_PATH_SAFE + "#"))
@@ -103,23 +103,26 @@ def read_host_port(text: str, default_port: int | None = None) -> tuple[str, int
     if "@" in text:
         raise BadTarget("must not carry a user name or password")
     if "/" in text:
-        raise BadTarget("is host:port, without a scheme or a path")
+        raise BadTarget("must be host:port, without a scheme or a path")
     if default_port is not None and (":" not in text or text.endswith("]")):
         text = f"{text}:{default_port}"
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or len(port) > 5:
-        raise BadTarget("is host:port")
+        raise BadTarget("must be host:port")
     if not 1 <= int(port) <= 65535:
         raise BadTarget("has a port outside 1 to 65535")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise BadTarget("writes an IPv6 address in brackets")
+        raise BadTarget("must have an IPv6 address in brackets")
     return read_host(host), int(port)
 
 
 def read_host(text: str) -> str:
-    """Returns a name or an address in canonical form: lower-case, IDNA, no final dot."""
+    """Returns a name or an address in canonical form: lower-case, IDNA, no final dot.
+
+    Raises: `BadTarget` if it is invalid.
+    """
     host = text.strip().lower().removesuffix(".")
     if not host:
         raise BadTarget("has no host")

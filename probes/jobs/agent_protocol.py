@@ -15,7 +15,10 @@ from uuid import UUID, uuid5
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from ..check.condition import CONDITION_LONGEST
+from ..check.measured_value import MEASURED_LONGEST
 from ..check.monitor_spec import MonitorType
+from ..check.result import MESSAGE_LONGEST, ProbePhase, RunOutcome, UnknownReason
 
 # Limits of results per request and of jobs per claim.
 RESULTS_MOST: Final = 500
@@ -47,6 +50,8 @@ class Generation(IntEnum):
 
 # Capability that an agent must declare for a job of this type, as <kind>@<version>.
 CAPABILITY: Final = {MonitorType.ASYNC_CANARY.value: "async_transaction@1"}
+# Capability that an agent must declare to receive tests of checks before they are saved.
+CHECK_TEST: Final = "check_test@1"
 _DOCUMENTS: Final = {
     MonitorType.SYNTHETIC.value: Generation.SCENARIOS,
     MonitorType.ASYNC_CANARY.value: Generation.WORKFLOWS,
@@ -81,15 +86,38 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     anchor: MomentText
     lease_expires_at: MomentText
     carrier: int
+    # Present if true: a measured value can contain observed content.
+    show_values: bool | UnsetType = UNSET
     envelope: Envelope | UnsetType = UNSET
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Claimed work.
+
+    `tests` are checks to try once before they are saved, each with the id of the test as `job_id`
+    and `monitor_id`. It is omitted if it is empty, and for agents without CHECK_TEST.
+    """
+
     jobs: list[Job]
+    tests: list[Job] | UnsetType = UNSET
+
+
+class AgentFailedCondition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Condition of the job that was false, and its measured value, see `FailedCondition`."""
+
+    condition: Annotated[str, Meta(max_length=CONDITION_LONGEST)]
+    measured: Annotated[str, Meta(max_length=MEASURED_LONGEST)] | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        return "AgentFailedCondition(…)"
 
 
 class AgentResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Result of a run. `ts` is the start of its probe in server time."""
+    """Result of a run. `ts` is the start of its probe in server time.
+
+    An older server refuses `failed_condition` as an unknown field. The agent then repeats the
+    request without it.
+    """
 
     job_id: UUID | UnsetType = UNSET
     monitor_id: UUID
@@ -99,10 +127,45 @@ class AgentResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     latency_ms: Annotated[int, Meta(ge=0, le=86_400_000)]
     code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType = UNSET
     msg: Annotated[str, Meta(max_length=300)]
+    failed_condition: AgentFailedCondition | UnsetType = UNSET
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     results: Annotated[list[AgentResult], Meta(max_length=RESULTS_MOST)]
+
+
+PhaseUs = Annotated[int, Meta(ge=0, le=86_400_000_000)]
+
+
+class AgentTestPhases(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Duration of each phase in µs, as in `Phases`."""
+
+    dns_us: PhaseUs | UnsetType = UNSET
+    connect_us: PhaseUs | UnsetType = UNSET
+    tls_us: PhaseUs | UnsetType = UNSET
+    first_byte_us: PhaseUs | UnsetType = UNSET
+    total_us: PhaseUs = 0
+    unfinished: ProbePhase | UnsetType = UNSET
+
+
+class AgentTestResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Outcome of a test. `reason` is present if the agent could not run it."""
+
+    test_id: UUID
+    ts: Moment
+    outcome: RunOutcome
+    latency_ms: Annotated[int, Meta(ge=0, le=86_400_000)]
+    code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType = UNSET
+    msg: Annotated[str, Meta(max_length=MESSAGE_LONGEST)]
+    reason: UnknownReason | UnsetType = UNSET
+    phases: AgentTestPhases = AgentTestPhases()
+    failed_condition: AgentFailedCondition | UnsetType = UNSET
+
+
+class AgentTestResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`accepted` is false if the server no longer waits for this agent's result of the test."""
+
+    accepted: bool
 
 
 class RefusedResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +212,7 @@ def run_key(monitor: UUID, revision: int, due_us: int) -> str:
     """Returns the run key of a window, for runs that start something at the target.
 
     It is the same for every run of that window (µs since the epoch) by this definition, on any
-    worker.
+    worker or agent.
     """
     return f"{monitor}/{revision}/{due_us}"
 

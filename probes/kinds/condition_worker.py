@@ -5,12 +5,15 @@ Parsing a long document does not release it, so only one such thread runs at a t
 """
 
 import atexit
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic, sleep
+from typing import TypeVar
 
+from ..check.check import Check
 from ..check.condition import Condition
 from ..check.condition_evaluation import ProbeValues, evaluate, is_long
+from ..check.measured_value import measured_value
 from ..net.egress import Egress
 
 # RE2 aborts the process if a search returns to a finalized interpreter. At exit, abandoned searches
@@ -18,19 +21,42 @@ from ..net.egress import Egress
 EXIT_SECONDS = 15.0
 _under_way: set[object] = set()
 
+T = TypeVar("T")
+
 
 async def evaluate_conditions(
     conditions: Sequence[Condition], facts: ProbeValues, reach: Egress
 ) -> bool:
     """Returns whether all conditions are true. Check `facts.exhausted` afterwards."""
-    if not is_long(conditions, facts):
-        return hold(conditions, facts)
+    return await first_false(conditions, facts, reach) is None
+
+
+async def first_false(
+    conditions: Sequence[Condition], facts: ProbeValues, reach: Egress
+) -> Condition | None:
+    """Returns the first false condition, None if all are true.
+
+    Check `facts.exhausted` afterwards.
+    """
+    is_quick = not is_long(conditions, facts)
     for condition in conditions:
-        reads_document = condition.place.name == "BODY" and condition.place.path
-        off_loop = reach.in_thread_alone if reads_document else reach.in_thread
-        if not await off_loop(partial(_apart, condition, facts)):
-            return False
-    return True
+        if is_quick:
+            is_true = evaluate(condition, facts)
+        else:
+            is_true = await _off_loop(condition, reach, partial(evaluate, condition, facts))
+        if not is_true:
+            return condition
+    return None
+
+
+async def measure(
+    condition: Condition, facts: ProbeValues, check: Check, reach: Egress
+) -> str | None:
+    """Returns the text of the value that made the condition false, see `measured_value`."""
+    if not is_long([condition], facts):
+        return measured_value(condition, facts, check)
+    work = partial(measured_value, condition, facts, check)
+    return await _off_loop(condition, reach, work)
 
 
 def hold(conditions: Sequence[Condition], facts: ProbeValues) -> bool:
@@ -38,11 +64,17 @@ def hold(conditions: Sequence[Condition], facts: ProbeValues) -> bool:
     return all(evaluate(condition, facts) for condition in conditions)
 
 
-def _apart(condition: Condition, facts: ProbeValues) -> bool:
+async def _off_loop(condition: Condition, reach: Egress, work: Callable[[], T]) -> T:
+    reads_document = condition.place.name == "BODY" and condition.place.path
+    off_loop = reach.in_thread_alone if reads_document else reach.in_thread
+    return await off_loop(partial(_apart, work))
+
+
+def _apart(work: Callable[[], T]) -> T:
     mark = object()
     _under_way.add(mark)
     try:
-        return evaluate(condition, facts)
+        return work()
     finally:
         _under_way.discard(mark)
 

@@ -1,4 +1,4 @@
-"""DNS probe: one question to a resolver. Any answer is up unless conditions read it.
+"""DNS probe: one question to a resolver. Without conditions any record of its type is up.
 
 The meaning of silence depends on the resolver. A resolver that the monitor names is the target, so
 its silence is DOWN. This host's resolver is only a means. Its silence or SERVFAIL is DOWN if it
@@ -228,7 +228,7 @@ async def _try(
     reach: Egress,
     patience_seconds: float,
 ) -> dns.message.Message | None:
-    """Returns the answer of a nameserver of this host, or None after `patience_seconds`."""
+    """Returns the answer of a nameserver of this host, or None if it fails or takes too long."""
     unwatched = Stopwatch()
     with trio.move_on_after(patience_seconds):
         try:

@@ -1,4 +1,4 @@
-"""HTTP and HTTPS probe: one request with redirects. Conditions or a 2xx status are up."""
+"""HTTP and HTTPS probe: one request with redirects. Without conditions a 2xx status is up."""
 
 from ..check.check import Check
 from ..check.condition_evaluation import ProbeValues

@@ -84,7 +84,7 @@ SPEC = Spec(
             help="The fingerprint of one of its host keys, as ssh-keygen -l spells it. Without it "
             "the password is sent to an unverified server.",
         ),
-        username("Logs in."),
+        username("The user to log in as."),
         PASSWORD_REF,
         Field(
             name="private_key_ref",

@@ -1,4 +1,4 @@
-"""TCP probe: a connection is up, unless a text is sent or a condition reads the response."""
+"""TCP probe: without conditions a connection is up. Conditions can read the response to a text."""
 
 import trio
 
@@ -65,7 +65,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 async def _listen(
     stream: trio.SocketStream, check: Check, facts: ProbeValues, watch: Stopwatch, reach: Egress
 ) -> str:
-    """Returns the bytes received until the conditions were true, or the peer closed or paused."""
+    """Returns the text received until the conditions were true, or the peer closed or paused."""
     received = b""
     tries = 0
     watch.begin(ProbePhase.FIRST_BYTE)

@@ -11,6 +11,7 @@ from typing import cast
 from urllib.request import Request
 
 SET_COOKIES_MOST = 50
+# A jar with this many cookies takes no others. The response that fills it can exceed this number.
 COOKIES_MOST = 200
 # If Max-Age is not a number or exceeds a float, the jar warns that it is broken and drops every
 # cookie of the response. Ten digits exceed the duration of any conversation.

@@ -63,7 +63,8 @@ class Egress:
         """Runs work in a thread that would block the event loop.
 
         On cancellation the thread is abandoned. It must end soon, and keeps its token until then.
-        Raises: `LocalFailure` if no thread is free, because this is not a failure of the target.
+        Raises: `LocalFailure` if `threads` is exhausted, because this is not a failure of the
+        target.
         """
         if self.threads is not None and self.threads.available_tokens < 1:
             raise LocalFailure(UnknownReason.LOCAL_RESOURCES)

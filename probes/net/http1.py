@@ -56,7 +56,8 @@ async def begin(
 class Http1Response:
     """Response whose body is read piece by piece.
 
-    `received_bytes` counts the bytes of the body as received, chunk framing included.
+    `received_bytes` counts the bytes of the body as received, chunk framing included. Bytes that
+    arrived together with the head are not counted.
     """
 
     def __init__(self, http: h11.Connection, stream: Stream, head: h11.Response) -> None:

@@ -158,7 +158,7 @@ class _Talk:
         return self._size > self._request.body_bytes_most
 
     async def _send_body(self) -> None:
-        """Sends the body as flow control allows. Stops once the server has responded."""
+        """Sends the body as flow control allows. Stops once the response has ended."""
         left = memoryview(self._request.body)
         while left and not self._ended:
             window = self._h2.local_flow_control_window(_STREAM)

@@ -28,7 +28,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 async def fetch(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpResponse:
     """Returns the last response of the chain. Raises `TargetFailure` with the class.
 
-    A redirect more than `redirects` is the failure `http_status` with its code.
+    A redirect more than `redirects` is the failure `http_status` with its code. If `redirects` is
+    0, the response of the first hop is returned, also a redirect.
     """
     for hops_left in range(request.redirects, -1, -1):
         response = await _hop(reach, request, watch)

@@ -84,7 +84,7 @@ class HttpResponse:
 
     @property
     def text(self) -> str:
-        """Returns the body decoded by its charset, or as UTF-8 if it is absent or unknown."""
+        """Returns the body decoded as windows-1252 if its charset is Latin, else as UTF-8."""
         kind = self.headers.get("content-type", "").lower()
         charset = kind.partition("charset=")[2].partition(";")[0].strip(" \"'")
         latin = charset in ("iso-8859-1", "latin1", "latin-1", "windows-1252", "cp1252")

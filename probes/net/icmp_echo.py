@@ -1,4 +1,4 @@
-"""ICMP echo to one address. Counts each reply to its own requests from it once.
+"""ICMP echo to one address. Accepts only replies from it, and only to its own requests.
 
 Uses a datagram socket if net.ipv4.ping_group_range allows it, else a raw socket, which requires
 CAP_NET_RAW. The kernel's error queue reports the echoes that the network could not deliver. Linux
@@ -112,6 +112,11 @@ class Echo:
         self._sock.close()
 
     def send(self, number: int) -> None:
+        """Sends an echo request.
+
+        Raises `TargetFailure` or `LocalFailure`, also if each attempt returned the error of an
+        earlier echo: a request that was not sent is not a loss of the target.
+        """
         packet = request(v6=self._v6, identifier=self._identifier, number=number, token=self._token)
         for _ in range(_SENDS_MOST):
             try:
@@ -126,6 +131,7 @@ class Echo:
                 self._refused += refused
             else:
                 return
+        raise LocalFailure(UnknownReason.LOCAL_RESOURCES)
 
     async def hear(self) -> tuple[list[int], list[int]]:
         """Waits for a reply or an error, and returns as `read` does."""

@@ -54,7 +54,7 @@ class TlsContexts:
         self.making = trio.Lock()
 
     def context(self, *, verify: bool, alpn: tuple[str, ...] = ()) -> ssl.SSLContext:
-        """Returns a context synchronously. The caller may block the event loop."""
+        """Returns a context. Blocks the event loop while it creates a missing one."""
         setting = TlsSetting(verify, alpn)
         return self.made(setting) or self.keep(setting, self.make(setting))
 
@@ -70,7 +70,7 @@ class TlsContexts:
         return context
 
     def warm_up(self) -> None:
-        """Creates the usual context at start, so that no run blocks the event loop for it."""
+        """Creates the usual context at start, so that no run waits for it."""
         with suppress(LocalFailure):
             self.context(verify=True, alpn=HTTP_ALPN)
 

@@ -61,7 +61,7 @@ def sign_on_faults(settings: OidcSettings) -> list[tuple[str, str]]:
     elif "openid" not in settings.scopes:
         faults.append(("scopes", "must contain openid"))
     if len(settings.bootstrap_admins) > ADMINS_MOST:
-        faults.append(("bootstrap_admins", f"at most {ADMINS_MOST}"))
+        faults.append(("bootstrap_admins", f"must be at most {ADMINS_MOST} addresses"))
     for n, address in enumerate(settings.bootstrap_admins):
         if not 3 <= len(address) <= 254 or address.count("@") != 1:
             faults.append((f"bootstrap_admins[{n}]", "must be an e-mail address"))

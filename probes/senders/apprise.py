@@ -80,7 +80,7 @@ def _rule(config: Config) -> list[SettingFault]:
 
 SPEC: Final = ChannelSpec(
     type="apprise",
-    help="A service that the apprise library knows, with a host of its own.",
+    help="A service of the apprise library that has a fixed host.",
     settings=(
         ChannelSetting(
             name="url",

@@ -73,7 +73,10 @@ class ChannelSpec:
         return {s.name: config.get(s.name) or s.default for s in self.settings}
 
     def faults(self, config: Config) -> list[SettingFault]:
-        """Returns all faults of a complete config, or [] if it is valid."""
+        """Returns the faults of a complete config, or [] if it is valid.
+
+        The rule is evaluated only if no setting has a fault.
+        """
         known = {setting.name for setting in self.settings}
         found = [
             SettingFault(_setting_names(key), "is not a setting of this type")

@@ -2,7 +2,8 @@
 
 The messages of an incident form one thread. smtplib runs in a thread, on a socket that Trio
 connects and shuts down at the deadline, so that the thread ends too. Credentials are sent only over
-TLS with a verified certificate. Without credentials, TLS is opportunistic, as between mail servers.
+TLS with a verified certificate. Without credentials, TLS is opportunistic, as between mail servers,
+except on port 465.
 """
 
 import os
@@ -66,7 +67,7 @@ def _is_address(text: str) -> bool:
 
 SPEC: Final = ChannelSpec(
     type="email",
-    help="Mail by the server that mail.* configures.",
+    help="E-mail by the mail server of this installation.",
     settings=(
         ChannelSetting(
             name="to",
@@ -133,7 +134,7 @@ async def send(message: Message, config: Config, means: SendContext) -> Delivere
 async def hand_over(mail: OutgoingMail, whole: EmailMessage, to: Sequence[str]) -> int:
     """Sends a message and returns the number of refused recipients, if any was accepted.
 
-    Raises: `NotDelivered`.
+    Raises: `NotDelivered`, and `TargetFailure` or `LocalFailure` if it cannot connect.
     """
     connection = await mail.reach.dial(mail.host, mail.port, Stopwatch())
     sock = socket.socket(fileno=connection.stream.socket.detach())

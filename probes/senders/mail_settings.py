@@ -89,6 +89,7 @@ def with_password(
 ) -> MailSettings | None:
     """Returns the complete settings. If `password` is None or blank, that of `before` is used.
 
+    Settings without a user name have only the given password.
     Returns None if `before` has another server or account, because its password must not be sent
     there.
     """

@@ -34,7 +34,7 @@ class Message:
 
     `id` is the same for all attempts, and `key` for all messages of one incident. `thread` is the
     service's name of the first of them (`Delivered.thread`), empty if unknown. `since` is µs since
-    the epoch.
+    the epoch. `conditions` are the failed conditions with their measured values.
     """
 
     id: str
@@ -47,6 +47,7 @@ class Message:
     link: str = ""
     since: int | None = None
     why: str = ""
+    conditions: tuple[str, ...] = ()
     thread: str = ""
 
 
@@ -55,6 +56,10 @@ def body_lines(message: Message) -> list[str]:
     lines = [one_line(line, LINE_LONGEST) for line in message.lines[:LINES_MOST]]
     if message.why:
         lines.append(one_line(f"Why: {message.why}", LINE_LONGEST))
+    lines += [
+        one_line(f"Failed condition: {text}", LINE_LONGEST)
+        for text in message.conditions[:LINES_MOST]
+    ]
     if message.since is not None:
         lines.append(f"Since {instant_text(message.since)}")
     return lines

@@ -63,7 +63,7 @@ async def send_signed(
     body: bytes,
     means: SendContext,
 ) -> Delivered:
-    """Posts a body, signed unless `secret` is empty."""
+    """Posts a body, signed if `secret` is valid. An empty one is not."""
     headers = {"Content-Type": "application/json", "X-Leadline-Event": event}
     key = key_of(secret)
     if key is not None:
@@ -104,6 +104,7 @@ def document(message: Message) -> dict[str, object]:
         "title": title_line(message),
         "lines": body_lines(message),
         "why": message.why,
+        **({"conditions": list(message.conditions)} if message.conditions else {}),
         "since": None if message.since is None else instant_text(message.since),
         "link": message.link,
     }

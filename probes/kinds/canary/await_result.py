@@ -39,7 +39,7 @@ async def awaited(
     """Returns the document that reports success.
 
     Raises: `TargetFailure`, with `condition_failed` if the target reports a failure, or `timeout`
-    if it reports no end within `timeout` seconds.
+    if it reports no end within `timeout` seconds or the allowed number of requests.
     """
     with trio.move_on_after(completion.timeout):
         if isinstance(completion, Sse):

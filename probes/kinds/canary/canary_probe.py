@@ -72,7 +72,7 @@ def _declares(config: Config) -> frozenset[str]:
 
 SPEC = Spec(
     type=MonitorType.ASYNC_CANARY,
-    help="Submits one asynchronous transaction, awaits its end, and judges what came of it.",
+    help="Submits one asynchronous transaction, awaits its end, and checks its result.",
     target=TargetForm.NONE,
     fields=(
         Field(

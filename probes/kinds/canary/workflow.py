@@ -316,7 +316,7 @@ def _check_header(where: str, header: Header, secrets: Mapping[str, str]) -> Non
     if name in RESERVED_HEADERS:
         raise BadWorkflow(f"{where} must not set {name}")
     if isinstance(header.value, UnsetType) == isinstance(header.secret_ref, UnsetType):
-        raise BadWorkflow(f"{where} must give value or secret_ref, and one of them")
+        raise BadWorkflow(f"{where} must give either value or secret_ref")
     if isinstance(header.value, str):
         fault = header_fault(header.name, header.value)
         if not fault and is_credential_header(name):

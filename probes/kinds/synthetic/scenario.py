@@ -370,7 +370,7 @@ def _assertion(number: int, raw: _Assertion) -> Assertion:
     where = f"assert {number}"
     if raw.op not in _ALLOWED[raw.kind]:
         known = ", ".join(sorted(_ALLOWED[raw.kind]))
-        raise BadScenario(f"{where} op of {raw.kind} is one of {known}")
+        raise BadScenario(f"{where} op of {raw.kind} must be one of {known}")
     operator = _OPERATORS[raw.op]
     if raw.kind is AssertionKind.JSON:
         place = Operand("BODY", _path(where, raw.path))
@@ -405,7 +405,7 @@ def _demand_number(where: str, value: object) -> None:
     if isinstance(value, str):
         value = int(value) if re.fullmatch("[0-9]{1,9}", value) else value
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
-        raise BadScenario(f"{where} value must be a whole number")
+        raise BadScenario(f"{where} value must be a whole number of at most 9 digits")
 
 
 def _path(where: str, text: str) -> tuple[str | int, ...]:

@@ -170,7 +170,7 @@ async def _holds(
 
 
 def _extracted(extract: Extract, facts: ProbeValues, response: HttpResponse) -> str | None:
-    """Returns the extracted value, or None if it is missing or too long for a variable."""
+    """Returns the extracted value, or None if it is missing, null or too large for a variable."""
     match extract.source:
         case Source.STATUS:
             return str(response.status)
