@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import MINUTE, Instant
+from ..core.key import ProjectKey
 
 INSTANCE = 0
 
@@ -16,7 +17,8 @@ FLOW_US: Final = 10 * MINUTE
 class FlowRow(msgspec.Struct, frozen=True):
     """Sign-on in progress.
 
-    `redirect` is a path of this server. `link_user` is the account that gets the identity.
+    `redirect` is a path of this server. `link_user` is the account that gets the identity, None for
+    a sign-in.
     """
 
     issuer: str
@@ -35,6 +37,10 @@ class ProjectRow(msgspec.Struct, frozen=True):
     name: str
     created_at: Instant
     updated_at: Instant
+
+    @property
+    def key(self) -> ProjectKey:
+        return ProjectKey((self.org, self.id))
 
 
 class OrganizationRow(msgspec.Struct, frozen=True):
@@ -69,6 +75,38 @@ class TokenRow(msgspec.Struct, frozen=True):
     creator_email: str | None
     created_at: Instant
     last_used_at: Instant | None
+    # The instant from which the token is refused, None for a token without an end.
+    expires_at: Instant | None
+    # The first characters of the secret, empty for a token of an earlier version.
+    start: str
+    # The end that a user chose, None for a token without an end.
+    chosen_expiry: Instant | None
+    # A rotation made a successor, and set the end.
+    is_rotated: bool
+
+
+class InvitationRow(msgspec.Struct, frozen=True):
+    """Invitation with the names of its organization, project and inviter.
+
+    `mail_due_at` is None if no e-mail waits, `mailed_at` the instant of the last one.
+    """
+
+    org: int
+    id: int
+    uid: UUID
+    org_uid: UUID
+    organization: str
+    project: int | None
+    project_uid: UUID | None
+    project_name: str | None
+    email: str
+    role: str
+    inviter: str | None
+    created_at: Instant
+    expires_at: Instant
+    mail_due_at: Instant | None
+    mailed_at: Instant | None
+    attempts: int
 
 
 class UserRow(msgspec.Struct, frozen=True):
@@ -119,7 +157,7 @@ class ResetRequestRow(msgspec.Struct, frozen=True):
 
 
 class OperationRow(msgspec.Struct, frozen=True):
-    """An operation. `done` and `total` count objects."""
+    """An operation. `done` and `total` count objects. `result` and `progress` are JSON."""
 
     uid: UUID
     kind: str
@@ -132,6 +170,11 @@ class OperationRow(msgspec.Struct, frozen=True):
     created_at: Instant
     finished_at: Instant | None
     error: str | None
+    result: str | None = None
+    # Why a running application of a bundle is to stop.
+    stopping: str | None = None
+    # Log of an application of a bundle, see `ApplyLog`.
+    progress: str | None = None
 
 
 class DeletionCounts(msgspec.Struct, frozen=True):
@@ -151,8 +194,10 @@ class DeletionCounts(msgspec.Struct, frozen=True):
 
 
 class ManagedObject(msgspec.Struct, frozen=True):
-    """A service or monitor of a bundle or of a file provider."""
+    """A service or monitor of a bundle or of a file provider. `many` counts all such objects."""
 
     kind: str
     name: str
     managed_by: str
+    uid: UUID
+    many: int

@@ -10,6 +10,8 @@ from uuid import UUID
 
 import msgspec
 
+from ...probes.check.condition import is_condition
+from ...probes.check.measured_value import is_admissible
 from ...probes.check.result import FailureClass
 from ...probes.jobs.agent_protocol import AgentResult, window_job_id
 from ..core.instant import DAY, SECOND, Instant, from_datetime
@@ -28,7 +30,7 @@ from ..scheduling.rules.run_schedule import (
 
 # Largest lead of the agent's estimate of server time.
 AHEAD_US: Final = 60 * SECOND
-# Number of older definitions whose job ids are still recognized.
+# Number of definitions, from the current one back, whose job ids are recognized.
 REVISIONS_BACK: Final = 100
 _CLASSES: Final = frozenset(FailureClass) - {FailureClass.PROBE_ERROR, FailureClass.PUSH_MISSED}
 _MESSAGE_MOST: Final = 300
@@ -46,6 +48,7 @@ class AgentMonitor(msgspec.Struct, frozen=True):
     revision: int
     interval_seconds: int
     timeout_seconds: int
+    show_values: bool = False
 
     @property
     def key(self) -> MonitorKey:
@@ -135,6 +138,7 @@ def _arrival(
     window: RunWindow | None,
 ) -> IncomingResult:
     timeout_us = window.term.timeout_us if window else monitor.timeout_seconds * SECOND
+    condition, measured = _failed_condition(item, monitor)
     arrival = IncomingResult(
         org=monitor.org,
         monitor=monitor.id,
@@ -147,6 +151,8 @@ def _arrival(
         reach_us=timeout_us + LATE_ARRIVAL_US,
         source=source,
         revision=revision,
+        condition=condition,
+        measured=measured,
     )
     if window is None:
         return arrival
@@ -155,6 +161,26 @@ def _arrival(
         Instant(0) if source is ResultSource.BACKFILL else covered_until(window, ResultMode.PROBE)
     )
     return msgspec.structs.replace(arrival, dues=(window.due,), windowed=True, covered_until=until)
+
+
+def _failed_condition(item: AgentResult, monitor: AgentMonitor) -> tuple[str | None, str | None]:
+    """Returns the failed condition and its value, without a value that must not be shown.
+
+    The agent ran the definition of the job. The current setting decides what is shown.
+    """
+    failed = item.failed_condition
+    if isinstance(failed, msgspec.UnsetType) or item.up:
+        return None, None
+    if item.msg.partition(" ")[0] != FailureClass.CONDITION_FAILED:
+        return None, None
+    if not is_condition(failed.condition):
+        return None, None
+    measured = None if isinstance(failed.measured, msgspec.UnsetType) else failed.measured
+    if measured is not None and not is_admissible(
+        failed.condition, measured, show_values=monitor.show_values
+    ):
+        measured = None
+    return failed.condition, measured
 
 
 def of_other_regions(monitors: Mapping[UUID, AgentMonitor], region: str) -> list[UUID]:

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ..engine.pools import Tx
-from .rows import FileRow, ProviderRow
+from .rows import BundleRow, FileRow, ProviderRow, RevisionRow
+from .rules.bundle_diff import API, BundleChange
 
 _PROVIDERS = """
 select p.provider, p.scope, p.lease_until > clock_timestamp(), p.last_scan, p.last_success,
@@ -23,6 +26,59 @@ where %(provider)s in ('', provider)
   and (%(organizations)s::text[] is null or organization = any(%(organizations)s::text[]))
 order by provider, path
 """
+
+
+_REVISION_COLUMNS = """
+path, revision, applied_at, actor_label, created, updated, orphaned, unchanged, taken_over,
+  changes is not null
+"""
+_REVISION = f"""
+select {_REVISION_COLUMNS} from bundle_revisions
+where org = %(org)s and project = %(project)s and path = %(path)s and revision = %(revision)s
+"""
+_REVISIONS = f"""
+select {_REVISION_COLUMNS} from bundle_revisions where org = %(org)s and project = %(project)s
+order by applied_at desc, path, revision desc limit %(most)s
+"""
+_CHANGES = """
+select changes from bundle_revisions
+where org = %(org)s and project = %(project)s and path = %(path)s and revision = %(revision)s
+"""
+_PATHS = """
+select path, sum(monitors)::int, sum(services)::int from (
+  select bundle_path as path, 1 as monitors, 0 as services from monitors
+  where org = %(org)s and project = %(project)s and managed_by = %(api)s and orphaned_at is null
+  union all
+  select bundle_path, 0, 1 from services
+  where org = %(org)s and project = %(project)s and managed_by = %(api)s and orphaned_at is null) k
+group by path order by path
+"""
+
+
+async def select_revisions(tx: Tx, org: int, project: int, most: int) -> list[RevisionRow]:
+    """Returns the newest revisions of the bundles of a project, newest first."""
+    return await tx.structs(RevisionRow, _REVISIONS, org=org, project=project, most=most)
+
+
+async def select_revision(
+    tx: Tx, org: int, project: int, path: str, revision: int
+) -> RevisionRow | None:
+    values = {"org": org, "project": project, "path": path, "revision": revision}
+    return await tx.one(RevisionRow, _REVISION, **values)
+
+
+async def select_revision_changes(
+    tx: Tx, org: int, project: int, path: str, revision: int
+) -> list[BundleChange] | None:
+    """Returns the changes of a revision, None if they are not stored."""
+    values = {"org": org, "project": project, "path": path, "revision": revision}
+    found: str | None = await tx.value(_CHANGES, **values)
+    return None if found is None else msgspec.json.decode(found, type=list[BundleChange])
+
+
+async def select_bundles(tx: Tx, org: int, project: int) -> list[BundleRow]:
+    """Returns the bundles of the API that manage objects of a project."""
+    return await tx.structs(BundleRow, _PATHS, org=org, project=project, api=API)
 
 
 async def select_providers(tx: Tx, provider: str = "") -> list[ProviderRow]:

@@ -40,3 +40,44 @@ class ProviderRow(msgspec.Struct, frozen=True):
     managed_monitors: int
     orphaned_monitors: int
     bundle_errors: int
+
+
+class ApplicationRow(msgspec.Struct, frozen=True):
+    """Bundle that is applied in the background: JSON in one of the documents."""
+
+    operation: UUID
+    project: UUID
+    document: str | None
+    document_ciphertext: bytes | None
+    path: str
+    take_over: bool
+    revision: str
+    actor_label: str
+    actor_user: UUID | None
+
+    def __repr__(self) -> str:
+        return f"ApplicationRow({self.operation})"
+
+
+class RevisionRow(msgspec.Struct, frozen=True):
+    """Application over the API that changed something. `revision` counts within one name."""
+
+    path: str
+    revision: int
+    applied_at: Instant
+    actor_label: str
+    created: int
+    updated: int
+    orphaned: int
+    unchanged: int
+    taken_over: int
+    # Whether the changes are stored.
+    has_changes: bool
+
+
+class BundleRow(msgspec.Struct, frozen=True):
+    """Bundle of the API with the numbers of objects that it manages."""
+
+    path: str
+    monitors: int
+    services: int

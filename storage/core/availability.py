@@ -1,4 +1,4 @@
-"""Computation of figures from splits: one function for status page, feed, API and gate.
+"""Computation of figures from splits: the same functions for status page, feed, API and gate.
 
 Arithmetic is exact on whole microseconds and on the objective × 10⁴; a number becomes a float only
 in the output. A withheld figure is None with its reason, never an estimate.

@@ -1,8 +1,8 @@
 """Product clock: the time of the database, consistent between processes and monotonic.
 
 It jumps forward immediately. If it is ahead of the database, it runs at half speed until the
-database has caught up, so that time stays monotonic. No event happens twice. Between
-readings it follows the monotonic clock of the process.
+database has caught up, so that time stays monotonic. Between readings it follows the monotonic
+clock of the process.
 """
 
 from dataclasses import dataclass

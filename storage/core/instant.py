@@ -7,7 +7,7 @@ text exists only at the edges, and is made and read here.
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NewType
-from zoneinfo import available_timezones
+from zoneinfo import available_timezones, reset_tzpath
 
 Instant = NewType("Instant", int)
 
@@ -16,6 +16,10 @@ SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+
+# Every zone is read from the package tzdata. The zones of a host would come first, and the
+# processes of one installation could then disagree about a name or an offset.
+reset_tzpath(to=())
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Range of RFC 3339: years 1 to 9999.
@@ -48,10 +52,11 @@ def from_text(text: str) -> Instant:
 
 
 def is_timezone(name: str) -> bool:
-    """Returns whether the name is in the bundled IANA database. Databases of hosts differ."""
-    return name in _names()
+    """Returns whether the name is in the IANA database of the package tzdata."""
+    return name in zone_names()
 
 
 @lru_cache(maxsize=1)
-def _names() -> frozenset[str]:
-    return frozenset(available_timezones()) - {"localtime", "Factory"}
+def zone_names() -> frozenset[str]:
+    """Returns the names in the IANA database of the package tzdata."""
+    return frozenset(available_timezones()) - {"Factory"}

@@ -7,6 +7,13 @@ from typing import NewType
 Key = tuple[int, int]
 MonitorKey = NewType("MonitorKey", Key)
 ServiceKey = NewType("ServiceKey", Key)
+ProjectKey = NewType("ProjectKey", Key)
+ChannelKey = NewType("ChannelKey", Key)
+WebhookKey = NewType("WebhookKey", Key)
+SubscriberKey = NewType("SubscriberKey", Key)
+DestinationKey = NewType("DestinationKey", Key)
+# Event of the outbox.
+EventKey = NewType("EventKey", Key)
 
 
 def key_arrays(keys: Iterable[Key], ids: str) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ from unicodedata import normalize
 LENGTH = 63
 _SLUG = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 _OTHER = re.compile(r"[^a-z0-9]+")
-# ß and the Nordic characters have no Unicode decomposition.
+# Letters without a Unicode decomposition.
 _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "ø": "o", "đ": "d", "ł": "l", "œ": "oe", "þ": "th"})
 
 
@@ -31,11 +31,14 @@ def slug_of(name: str, otherwise: str = "monitor") -> str:
     return plain[:LENGTH].rstrip("-")
 
 
-def free_slug(wanted: str, taken: Container[str]) -> str:
-    """Returns the slug itself, or the first free one of `-2`, `-3` …"""
+def free_slug(wanted: str, taken: Container[str], first: int = 2) -> str:
+    """Returns the slug itself, or the first free one of `-2`, `-3` …
+
+    The caller can skip numbers that it knows to be taken.
+    """
     if wanted not in taken:
         return wanted
-    for number in count(2):
+    for number in count(first):
         suffix = f"-{number}"
         candidate = wanted[: LENGTH - len(suffix)].rstrip("-") + suffix
         if candidate not in taken:

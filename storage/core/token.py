@@ -1,7 +1,8 @@
 """Format of bearer secrets: a prefix for the kind, then 256 bits in base62.
 
-Only the SHA-256 of a token is stored. A secret of 256 random bits needs no slow hash, and the
-lookup stays one index probe.
+A token is looked up by its SHA-256. A secret of 256 random bits needs no slow hash, and the lookup
+stays one index probe. Push, page and subscription tokens are also stored encrypted, since the
+product shows or sends them again.
 """
 
 from enum import StrEnum
@@ -24,6 +25,7 @@ class TokenKind(StrEnum):
     PAGE = "leadline_page_"
     SUBSCRIPTION = "leadline_subscription_"
     RESET = "leadline_reset_"
+    INVITATION = "leadline_invitation_"
 
 
 def token_from(kind: TokenKind, random_bytes: bytes) -> str:

@@ -53,9 +53,9 @@ Progress = Callable[[int], None]
 SCRATCH_PREFIX: Final = "leadline-verify-"
 # The status with which psql ends if the server refused a statement: then the server rolls back.
 _PSQL_SCRIPT_ERROR: Final = 3
-# Of the error output of a client program.
+# Read from the end of the error output of a client program.
 _ERROR_BYTES: Final = 4096
-# pg_restore sets this parameter at the beginning on every server.
+# pg_restore 17 and newer write this statement at the beginning, for servers of every version.
 _TRANSACTION_TIMEOUT: Final = b"\nSET transaction_timeout = 0;\n"
 _TRANSACTION_TIMEOUT_SINCE: Final = 17
 _HEAD_BYTES: Final = 4096
@@ -78,7 +78,10 @@ class BackupFailed(Exception):
 
 
 class NotEmpty(Exception):
-    """The target of a restore contains `relations` tables; `in_use` if a daemon is connected."""
+    """The target contains `relations` tables, sequences and views, or it is in use.
+
+    `in_use` states that a daemon is connected, or that a migration or another restore runs.
+    """
 
     def __init__(self, relations: int, *, in_use: bool) -> None:
         super().__init__(relations)
@@ -105,7 +108,8 @@ async def write_backup(
     """Writes a backup of the database to a new file, and returns its manifest.
 
     Args: `key_state` is the manifest's `key`; `progress` is called with each number of bytes.
-    Raises: BackupFailed, BadBackup if the name is taken, Unavailable, OSError.
+    Raises: BackupFailed, BadBackup if the name is taken, NoClientPrograms, Unavailable, Rejected,
+    OSError.
     """
     with new_backup_file(path) as writer:
         async with exported_snapshot(dsn) as snapshot:
@@ -143,8 +147,8 @@ async def restore_backup(
     """Restores a backup into an empty database, in one transaction that also counts its rows.
 
     Args: `before_load` is called once the target is known to be empty.
-    Raises: NotEmpty, BackupFailed, BadBackup, Unavailable, OSError. Each leaves the target as it
-    was, except a BackupFailed that reports an unknown outcome.
+    Raises: NotEmpty, BackupFailed, BadBackup, NoClientPrograms, Unavailable, Rejected, OSError.
+    Each leaves the target as it was, except a BackupFailed that reports an unknown outcome.
     Locks: migrations, so that a starting daemon waits for the end of the restore.
     """
     check_dump(path, manifest)
@@ -174,7 +178,7 @@ async def verify_backup(path: Path, *, progress: Progress, scratch: Path | None 
 
     Args: `scratch` is the folder of the server's data; None for the temporary folder.
 
-    Raises: BackupFailed, BadBackup, CannotRun, Unavailable, OSError.
+    Raises: BackupFailed, BadBackup, CannotRun, NoClientPrograms, Unavailable, OSError.
     """
     manifest = read_manifest(path)
     refuse_newer(manifest)
@@ -207,8 +211,10 @@ async def _scratch_server(parent: Path | None) -> AsyncIterator[str]:
 
 
 def _let_through(folder: Path) -> None:
-    """As root the server runs as another user, who must enter. That user may own the folder above,
-    and a link in place of this one is not followed."""
+    """Lets every user traverse the folder: if root verifies, the server runs as another user.
+
+    That user may own the folder above, so a link in place of this one is not followed.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         os.fchmod(descriptor, 0o711)

@@ -1,7 +1,8 @@
 """The file of a backup: a tar archive with the dump, the encrypted key, and a manifest.
 
 Invariants:
-- A file with the final name is complete: it is written under another name, synced, then linked.
+- A file with the final name is complete: it is written under another name, synced, then linked, or
+  renamed on a file system without hard links. There, a crash can leave an empty file.
 - No file is overwritten, and only its owner can read it.
 - The sizes and SHA-256 sums of the manifest cover every other part.
 """
@@ -231,9 +232,22 @@ def _publish(partial: Path, path: Path) -> None:
         refuse_taken(path)
         raise
     except OSError:
-        # A file system without hard links.
+        # A file system without hard links: an empty file reserves the name, and a rename replaces
+        # it. A crash between the two leaves the empty file.
+        _reserve(path)
+        try:
+            partial.rename(path)
+        except OSError:
+            path.unlink()
+            raise
+
+
+def _reserve(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE))
+    except FileExistsError:
         refuse_taken(path)
-        partial.rename(path)
+        raise
 
 
 def _sync_folder(folder: Path) -> None:

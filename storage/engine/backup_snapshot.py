@@ -61,7 +61,9 @@ _NOW: Final = b"select to_char(now() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI
 
 
 class Snapshot(NamedTuple):
-    """`id` is valid until the context of `exported_snapshot` ends."""
+    """`id` is valid until the context of `exported_snapshot` ends. `schema` is None without a
+    migration.
+    """
 
     id: str
     server_major: int
@@ -84,7 +86,7 @@ async def exported_snapshot(dsn: str) -> AsyncIterator[Snapshot]:
     """Yields a snapshot in which a dump sees what was counted.
 
     Locks: every table in ACCESS SHARE mode, which no read or write waits for.
-    Raises: Unavailable.
+    Raises: Unavailable, Rejected.
     """
     connection = await connect(dsn, name="leadline backup")
     try:

@@ -84,7 +84,7 @@ def find_client_programs(major: int, dsn: str = "") -> ClientPrograms:
 
 
 def may_use_tls(dsn: str) -> bool:
-    """Returns whether a connection to this DSN leads over TCP and does not exclude TLS."""
+    """Returns whether a connection to this DSN can use TCP and does not exclude TLS."""
     parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items() if value is not None}
     if parts.get("sslmode", os.environ.get("PGSSLMODE")) == "disable":
         return False

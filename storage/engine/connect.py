@@ -62,7 +62,8 @@ async def connect(
 async def _connect(attempts: Sequence[ConnDict]) -> Connection:
     """Returns the first connection that succeeds, over all hosts.
 
-    Raises the last error. Raises UnusableDatabase only if all hosts would refuse again."""
+    Raises the last error that waiting can repair, or else the last one. It is UnusableDatabase only
+    if all hosts would refuse again."""
     failures: list[Unavailable] = []
     for attempt in attempts:
         try:
@@ -152,14 +153,19 @@ class NotifyListener:
 async def listening(
     dsn: str, *channels: str, name: str = "leadline listen"
 ) -> AsyncIterator[NotifyListener]:
-    """Yields a NotifyListener for the channels. It gets every message sent after the entry."""
+    """Yields a NotifyListener for the channels. It gets every message sent after the entry.
+
+    Raises Unavailable."""
     connection = await connect(dsn, name=name)
     try:
         listener = NotifyListener(connection)
         for channel in channels:
-            await connection.command(
-                sql.SQL("LISTEN {}").format(sql.Identifier(channel)).as_bytes()
-            )
+            listen = sql.SQL("LISTEN {}").format(sql.Identifier(channel))
+            try:
+                await connection.command(listen.as_bytes())
+            except psycopg.Error as error:
+                # Also a standby, which refuses LISTEN until it is promoted.
+                raise renamed(error, lost=True) from error
         yield listener
     finally:
         connection.discard()

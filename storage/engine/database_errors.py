@@ -16,6 +16,7 @@ _REFUSES_DSN = {
     "3D000",  # no such database
     "42501",  # the role may not connect to the database
 }
+_LOCK_TIMEOUT = "55P03"
 _AWAY = {
     "08",  # connection exception
     "53",  # too many connections, out of memory, disk full
@@ -24,7 +25,7 @@ _AWAY = {
     "25006",  # the server is read-only after a failover
     "25P03",  # idle in transaction too long
     "25P04",  # transaction_timeout
-    "55P03",  # lock_timeout
+    _LOCK_TIMEOUT,
 }
 _CONFLICTS = {"40001", "40P01"}
 _CHANGED_PLAN = "cached plan must not change result type"
@@ -48,6 +49,10 @@ class Conflicted(Unavailable):
     """Serialization failure or deadlock. The transaction is rolled back and can be repeated."""
 
 
+class LockTimeout(Unavailable):
+    """A lock was not free within the lock timeout. The transaction is rolled back."""
+
+
 class Rejected(Exception):
     """The database refuses the statement: a violated constraint, a bad value or a bug.
 
@@ -67,6 +72,8 @@ def renamed(error: psycopg.Error, *, lost: bool) -> Exception:
     state = error.sqlstate or ""
     if state in _CONFLICTS:
         return Conflicted(text)
+    if state == _LOCK_TIMEOUT and not lost:
+        return LockTimeout(text)
     if lost or state in _AWAY or state[:2] in _AWAY or _CHANGED_PLAN in text:
         return Unavailable(text)
     return Rejected(text, state, error.diag.constraint_name or "")

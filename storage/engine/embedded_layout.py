@@ -1,10 +1,11 @@
 """Paths and user of the embedded PostgreSQL, and the command lines that follow from them.
 
 PostgreSQL refuses to run as root. If the daemon is root, the server runs as the owner of its
-cluster, else as the user `leadline` if it exists, else as `nobody`, which exists on every system:
-initdb needs a user with a name. If that user cannot reach the binaries or the data, for example in
-a private home, the server runs in a user namespace that maps root to `nobody`. Files then stay
-owned by root, and the server has no capabilities outside.
+cluster. A new cluster belongs to the user `leadline` if it exists, else to `nobody`, which exists
+on every system: initdb needs a user with a name. If that user cannot reach the binaries or the
+data, for example in a private home, root owns the new cluster, and the server runs in a user
+namespace that maps root to that user. Files then stay owned by root, and the server has no
+capabilities outside.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-# sockaddr_un has 108 bytes including the final zero.
+# The path in sockaddr_un has 108 bytes including the final zero.
 SOCKET_PATH_BYTES: Final = 107
 # User of the server if root starts it: the user of the units, else one that exists everywhere.
 SERVICE_USER: Final = "leadline"
@@ -68,7 +69,7 @@ class Runner:
     in_namespace: bool = False
 
     def command(self, *words: str | Path, death_signal: str) -> list[str]:
-        """Returns the command line that runs `words` until this thread ends."""
+        """Returns the command line that runs `words`, on Linux at most until this thread ends."""
         prefix: list[str] = []
         if sys.platform == "linux":
             prefix = [_tool("setpriv"), f"--pdeathsig={death_signal}"]
@@ -130,7 +131,7 @@ class EmbeddedLayout:
         )
 
     def server(self, *, durable: bool) -> list[str]:
-        """INT is PostgreSQL's fast shutdown."""
+        """Returns the command line of the server. SIGINT is PostgreSQL's fast shutdown."""
         words = ["-D", str(self.cluster), "-k", str(self.socket_dir)]
         for name, value in {**_FIXED, **(_DURABLE if durable else _HASTY)}.items():
             words += ["-c", f"{name}={value}"]
@@ -168,7 +169,7 @@ def open_to_append(file: Path) -> BinaryIO:
 
 
 def give_to_owner(descriptor: int, folder: Path) -> None:
-    """Changes the owner of a file that root created to the owner of its folder, the daemon."""
+    """Changes the owner of a file that root created to the owner of its folder."""
     if os.geteuid() == 0:
         owner = folder.stat()
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
@@ -188,8 +189,8 @@ def make_place(data_dir: Path) -> EmbeddedLayout:
     data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
     runner = choose_runner(binaries, data_dir)
     if is_new and runner.uid not in (None, _uid_of(SHARED_USER)):
-        # The daemon runs as the same user, and must lock and write there. The shared user gets no
-        # folder, since other services run as it and could read the key.
+        # A daemon that systemd starts runs as this user, and must lock and write there. The shared
+        # user gets no folder, since other services run as it and could read the key.
         descriptor = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             runner.own(descriptor)

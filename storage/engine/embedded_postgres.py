@@ -128,7 +128,8 @@ class EmbeddedServer:
 async def running(data_dir: Path, *, durable: bool = True) -> AsyncIterator[EmbeddedServer]:
     """Creates the cluster if needed, runs its server in the context, and stops it at the end.
 
-    `durable=False` disables fsync, for tests only. Raises CannotRun.
+    `durable=False` disables fsync, for tests and the verification of a backup. Raises CannotRun,
+    Unavailable.
     """
     place = make_place(data_dir)
     with _alone(place):
@@ -197,7 +198,7 @@ def _alone(place: EmbeddedLayout) -> AbstractContextManager[None]:
 
 @contextmanager
 def _locked(path: Path, data_dir: Path) -> Iterator[None]:
-    """Holds a lock until this process ends. Children do not inherit it."""
+    """Locks a file in the context, at most until this process ends. Children do not inherit it."""
     with open_to_append(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

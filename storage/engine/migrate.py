@@ -72,15 +72,7 @@ async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
     files = read_folder(folder)
     connection = await connect(dsn, name="leadline migrate")
     try:
-        done: list[str] = []
-        with trio.move_on_after(WAIT_SECONDS):
-            while pending := _pending(files, await applied_migrations(connection)):
-                if applied := await _apply_next(connection, files):
-                    done.append(applied)
-                elif pending:
-                    await trio.sleep(RETRY_SECONDS)
-            return done
-        raise Unavailable(f"another process has been migrating for {WAIT_SECONDS} s")
+        return await _apply_pending(connection, files)
     except psycopg.Error as error:
         failure = renamed(error, lost=connection.closed)
         if isinstance(failure, Rejected):
@@ -89,6 +81,21 @@ async def migrate(dsn: str, folder: Path = FOLDER) -> list[str]:
         raise failure from error
     finally:
         connection.discard()
+
+
+async def _apply_pending(connection: Connection, files: Sequence[Migration]) -> list[str]:
+    """Applies the pending files. Only the wait for another process is limited."""
+    done: list[str] = []
+    until = trio.current_time() + WAIT_SECONDS
+    while _pending(files, await applied_migrations(connection)):
+        if applied := await _apply_next(connection, files):
+            done.append(applied)
+            until = trio.current_time() + WAIT_SECONDS
+        elif trio.current_time() < until:
+            await trio.sleep(RETRY_SECONDS)
+        else:
+            raise Unavailable(f"another process has been migrating for {WAIT_SECONDS} s")
+    return done
 
 
 async def ensure_database(dsn: str, name: str) -> None:
@@ -132,11 +139,12 @@ async def applied_migrations(connection: Connection) -> dict[int, tuple[str, str
 
 
 async def _apply_next(connection: Connection, files: Sequence[Migration]) -> str | None:
-    """Applies one file in one transaction. Returns None if another process migrates now.
+    """Applies one file in one transaction. Returns None if none is pending or another process
+    migrates now.
 
-    The advisory lock is tried and not awaited, since a waiting transaction has a snapshot, for
-    which CREATE INDEX CONCURRENTLY waits. The lock belongs to the transaction and ends with it,
-    also through a connection pooler.
+    The advisory lock is tried and not awaited, so that no transaction with a snapshot is open
+    during the wait. The lock belongs to the transaction and ends with it, also through a connection
+    pooler.
     """
     async with connection.transaction(_BEGIN):
         (ours,) = (await _rows(connection, b"select pg_try_advisory_xact_lock($1)", LOCK_KEY))[0]

@@ -73,7 +73,8 @@ async def make_partitions(
     """Covers [from_, through] by partitions of `column`. Returns the names of the new ones.
 
     They start at multiples of `width_us` (a day, or hours that divide a day) in UTC. New partitions
-    omit the ranges of existing partitions of another width.
+    omit the ranges of existing partitions of another width. Raises Unavailable if partitions are
+    missing after ATTEMPTS attempts.
     """
     made: list[str] = []
     for attempt in range(ATTEMPTS):
@@ -92,7 +93,10 @@ async def make_partitions(
 
 
 async def drop_partitions(pool: Pool, parent: str, *, before: Instant) -> list[str]:
-    """Drops the partitions that end at or before the instant. Returns their names.
+    """Detaches the partitions that end at or before the instant, and drops detached ones.
+
+    Returns the names of the dropped tables. A partition narrower than a day is dropped up to a day
+    after its end, since its name does not contain its width.
 
     Raises Unavailable if a long-running reader delays it. The next call continues.
     """
@@ -108,7 +112,7 @@ async def drop_partitions(pool: Pool, parent: str, *, before: Instant) -> list[s
         async with pool.statement("detach_partition") as tx:
             await tx.execute(f"alter table {parent} detach partition {partition.name} {how}")
     for name, start in await _left_over(pool, parent):
-        # Names contain no width; no partition is wider than a day.
+        # No partition is wider than a day.
         if start + DAY <= before:
             async with pool.statement("drop_partition") as tx:
                 await tx.execute(f"drop table {name}")

@@ -4,8 +4,8 @@ Invariants:
 - A waiting task gets a connection, or Unavailable with the cause, within `acquire_seconds`.
 - A cancellation loses no connection. A connection is never lent twice, broken, or in a transaction.
 - While the server is unavailable, one task retries to connect, with growing pauses.
-- A task borrows at most one connection, since a second could wait for the first without end. Code
-  that awaits the recorder, a permit or a channel checks `holding_connection` first.
+- A task borrows at most one connection, since a second could wait for the first without end. The
+  recorder, which needs a connection to make room for a result, checks `holding_connection`.
 """
 
 import random
@@ -23,7 +23,7 @@ import trio
 from ..core.instant import Instant
 from ..core.refusal import Refused, Unavailable
 from .connect import connect
-from .database_errors import Conflicted, OutcomeUnknown, Rejected, must_leave, renamed
+from .database_errors import Conflicted, LockTimeout, OutcomeUnknown, Rejected, must_leave, renamed
 from .transaction import LockRank, Tx
 from .trio_postgres import STATEMENT_SECONDS, Connection
 
@@ -31,6 +31,7 @@ __all__ = [
     "Conflicted",
     "Isolation",
     "LockRank",
+    "LockTimeout",
     "OutcomeUnknown",
     "Pool",
     "PoolCounts",

@@ -1,4 +1,4 @@
-"""Product clock of a process: applies the rule of `rules/clock` to readings of the database.
+"""Product clock of a process: applies the rule of `core/clock` to readings of the database.
 
 Invariant: `now()` never decreases, does not await, and agrees with the other processes. While the
 database is unavailable, the monotonic clock continues it.
@@ -55,7 +55,7 @@ class ProductClock:
 
     @property
     def skew_us(self) -> int:
-        """Lead over the database's clock at the last reading, µs. `/readyz` reports it."""
+        """Lead over the database's clock at the last reading, µs. The metrics report it."""
         return self._clock.ahead_us if self._clock else 0
 
     @property
@@ -65,7 +65,7 @@ class ProductClock:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Reads the database's clock every READ_SECONDS, and reports the start after the first.
 
-        Raises Unavailable if the first reading fails. Later failures are ignored."""
+        Raises Unavailable if the first reading fails. Later failures are only logged."""
         if self._clock is None:
             await self.refresh()
         task_status.started()

@@ -53,7 +53,7 @@ class Tx:
     SQL has parameters `%(name)s`, passed by keyword, and a literal percent sign is `%%`.
 
     Raises: TypeError before sending, if a parameter is missing or surplus; Unavailable with its
-    subclasses OutcomeUnknown and Conflicted; Rejected.
+    subclasses OutcomeUnknown, Conflicted and LockTimeout; Rejected.
     """
 
     __slots__ = (

@@ -32,7 +32,7 @@ from .value_types import TYPES
 # Bound of a cancellation and of the end of a transaction, pipeline or COPY. Then the connection is
 # closed.
 END_SECONDS: Final = 5
-# Default statement timeout.
+# Default statement timeout. PostgreSQL cancels the statement.
 STATEMENT_SECONDS: Final = 15
 # Steps without waiting after which other tasks are scheduled.
 BUSY_STEPS: Final = 16
@@ -74,8 +74,8 @@ class Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
     @classmethod
     async def connect(cls, *_: Any, **__: Any) -> NoReturn:
-        """Connects in Trio. Replaces the method of psycopg, which needs asyncio."""
-        raise NotImplementedError("use storage.engine.trio_postgres.connect")
+        """Raises NotImplementedError: the method of psycopg needs asyncio."""
+        raise NotImplementedError("use storage.engine.connect.connect")
 
     @property
     def returnable(self) -> bool:
@@ -291,7 +291,7 @@ class _Copy(AsyncCopy):
         self._write = self._write_in_turn
 
     async def _write_in_turn(self, data: Buffer) -> None:
-        """Yields to other tasks before each write, since psycopg encodes up to 32 KiB at a time."""
+        """Yields to other tasks after each write, since psycopg encodes up to 32 KiB at a time."""
         await self.writer.write(data)
         await trio.lowlevel.checkpoint()
 

@@ -7,12 +7,13 @@ an integer (make_interval, an array subscript) casts with `::int`.
 """
 
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import psycopg
 from psycopg import adapt, pq
 from psycopg.abc import AdaptContext, Buffer
+from psycopg.types.array import ListDumper
 from psycopg.types.json import set_json_loads
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
@@ -36,6 +37,16 @@ class _InstantLoader(adapt.Loader):
         return Instant(count + _POSTGRES_EPOCH_US)
 
 
+class _ListDumper(ListDumper):
+    """Writes a list of integers in one step. psycopg writes them one by one, which takes five times
+    as long for the keys of 2 000 monitors."""
+
+    def dump(self, obj: list[Any]) -> Buffer | None:
+        if obj and set(map(type, obj)) == {int}:
+            return f"{{{','.join(map(str, obj))}}}".encode()
+        return super().dump(obj)
+
+
 class _Types:
     """Adapters that psycopg copies for each connection."""
 
@@ -51,6 +62,7 @@ def _make() -> AdaptContext:
     # psycopg prefers the adapter that is registered last: the binary one.
     types.adapters.register_dumper(int, Int8Dumper)
     types.adapters.register_dumper(int, Int8BinaryDumper)
+    types.adapters.register_dumper(list, _ListDumper)
     set_json_loads(msgspec.json.decode, types)
     return types
 

@@ -110,9 +110,6 @@ class RollupBucket(msgspec.Struct, frozen=True):
     total: int
 
 
-Sample = tuple[Instant, bool, bool]
-
-
 async def select_results(
     tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, to_at: Instant, since: Instant
 ) -> dict[MonitorKey, list[tuple[Instant, bool, str | None]]]:

@@ -9,7 +9,10 @@ from ..core.instant import Instant
 
 
 class UpdateRow(msgspec.Struct, frozen=True):
-    """Incident update. `status` is None for a note, `author_label` empty for Leadline."""
+    """Incident update. `status` is None for a note, `author_label` empty for Leadline.
+
+    `withdraws` is the seq of an update that this one made internal.
+    """
 
     seq: int
     uid: UUID
@@ -18,11 +21,13 @@ class UpdateRow(msgspec.Struct, frozen=True):
     public: bool
     author_label: str
     created_at: Instant
+    withdraws: int | None = None
 
 
 class IncidentRow(msgspec.Struct, frozen=True):
     """Incident with the uids of its project, monitor and service.
 
+    `number` counts the incidents of the project from 1, without gaps.
     `acknowledged_by` is None if a token acknowledged or the user is deleted; `acknowledged_label`
     keeps the name.
     """
@@ -37,6 +42,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     service: int | None
     service_uid: UUID | None
     external_key: str | None
+    number: int
     seq: int
     title: str
     status: str
@@ -56,7 +62,23 @@ class IncidentRow(msgspec.Struct, frozen=True):
     updated_at: Instant
 
 
-# Step number of the pages to a monitor's own channels.
+class IncidentTemplateRow(msgspec.Struct, frozen=True):
+    """Template of a project. `body` is the first public text of an incident, possibly empty."""
+
+    org: int
+    id: int
+    uid: UUID
+    project: int
+    project_uid: UUID
+    name: str
+    title: str
+    impact: str
+    body: str
+    created_at: Instant
+    updated_at: Instant
+
+
+# Step number of pages outside the escalation policy: to a monitor's own channels or to a route.
 OWN_CHANNELS: Final = 0
 
 

@@ -1,7 +1,8 @@
 """Recurrence of maintenance: an RRULE in local time. Source: RFC 5545.
 
-Occurrences begin at the same local time. At a skipped local time, they begin when the clocks go
-forward; at a repeated local time, at its first occurrence. Frequencies above daily are refused.
+Occurrences begin at the same local time. At a skipped local time, they begin as much later as the
+clocks go forward; at a repeated local time, at its first occurrence. Frequencies above daily are
+refused.
 """
 
 import re

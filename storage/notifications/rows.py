@@ -5,6 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
+from ..core.key import DestinationKey, EventKey
 
 
 class ChannelRow(msgspec.Struct, frozen=True):
@@ -63,6 +64,14 @@ class Leased(msgspec.Struct, frozen=True):
     enqueued_through: int
     thread_external_id: str
 
+    @property
+    def key(self) -> EventKey:
+        return EventKey((self.org, self.id))
+
+    @property
+    def destination_key(self) -> DestinationKey:
+        return DestinationKey((self.org, self.destination))
+
 
 class Backlog(msgspec.Struct, frozen=True):
     """State of the outbox at the instant `at`.
@@ -78,7 +87,7 @@ class Backlog(msgspec.Struct, frozen=True):
     oldest_due_at: Instant | None
 
     def oldest_us(self, now: Instant, fresh_us: int) -> int:
-        """Returns the age of the oldest event that is due, else 0.
+        """Returns the age in µs of the oldest event that is due, else 0.
 
         After `fresh_us` it grows even then, since an event can have become due after the count.
         """

@@ -57,7 +57,7 @@ class TooManyListeners(Exception):
 
 
 class BusListener:
-    """Queue of one listener. Iteration ends when the listener is cut or the bus is closed."""
+    """Queue of one listener. It ends after its last event if it is cut or the bus is closed."""
 
     def __init__(self, receive: trio.MemoryReceiveChannel[StatusEvent]) -> None:
         self._receive = receive

@@ -13,7 +13,7 @@ class PresenceRow(msgspec.Struct, frozen=True):
     process: UUID
     host: str
     roles: list[str]
-    # Regions that the process probes in, first the one that the previous version would report.
+    # Regions that the process probes in; empty if it does not probe.
     regions: list[str]
     version: str
     from_at: Instant

@@ -20,7 +20,7 @@ class EpochRow(msgspec.Struct, frozen=True):
 
 
 class RevisionAuthor(msgspec.Struct, frozen=True):
-    """Author and instant of a revision. `label` is empty without an author."""
+    """Author and instant of a revision. `author` is None for a token and for a deleted user."""
 
     revision: int
     created_at: Instant

@@ -5,6 +5,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import Instant
+from .rules.branding import PageBranding
 
 
 class ComponentBinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,8 @@ class ComponentRow(msgspec.Struct, frozen=True):
     revision: int
     created_at: Instant
     updated_at: Instant
+    show_latency: bool
+    monitor_type: str | None
 
     @property
     def bound(self) -> ComponentBinding:
@@ -51,7 +54,25 @@ class ComponentRow(msgspec.Struct, frozen=True):
         )
 
 
-class PageRow(msgspec.Struct, frozen=True):
+class BrandedRow(msgspec.Struct, frozen=True):
+    """First columns of a row that contains the branding of a status page."""
+
+    accent_color: str
+    logo_url: str
+    footer_text: str
+    support_url: str
+
+    @property
+    def branding(self) -> PageBranding:
+        return PageBranding(
+            accent_color=self.accent_color,
+            logo_url=self.logo_url,
+            footer_text=self.footer_text,
+            support_url=self.support_url,
+        )
+
+
+class PageRow(BrandedRow, frozen=True):
     """Status page. `project` is None for a page of an organization.
 
     Only an unlisted page has a token.

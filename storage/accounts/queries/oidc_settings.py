@@ -13,7 +13,10 @@ NAME: Final = "oidc"
 
 
 class OidcSettingsView(msgspec.Struct, frozen=True):
-    """Settings without the secret. `has_secret` states whether one exists."""
+    """Settings without the secret.
+
+    `has_secret` states whether one exists, and `is_set_here` whether these are the stored settings.
+    """
 
     settings: OidcSettings
     has_secret: bool

@@ -9,10 +9,17 @@ from ..rows import OperationRow
 from ..tables.operations import _COLUMNS
 
 _SELECT = f"select {_COLUMNS} from operations where uid = %(uid)s"
+_LAST_APPLICATION = f"""
+select {_COLUMNS} from operations
+where kind = 'bundle_apply' and org = %(org)s and project = %(project)s
+order by created_at desc limit 1
+"""
+# The request of a deletion works on it first. No request works on a bundle.
 _RUNNING = """
-select uid from operations where state = 'running' and created_at <= at(%(before)s)
+select uid, kind from operations
+where (state = 'applying' or (state = 'running' and created_at <= at(%(before)s)))
   and uid <> all (%(but)s::uuid[])
-order by created_at limit %(most)s
+order by state <> 'applying', created_at limit %(most)s
 """
 
 
@@ -22,6 +29,16 @@ async def select_operation(tx: Tx, uid: UUID) -> OperationRow | None:
 
 async def select_running(
     tx: Tx, before: Instant, most: int, but: Sequence[UUID] = ()
-) -> list[UUID]:
-    """Returns the running operations that were created at or before an instant."""
-    return [uid for (uid,) in await tx.rows(_RUNNING, before=before, most=most, but=list(but))]
+) -> list[tuple[UUID, str]]:
+    """Returns the running operations with their kinds.
+
+    Bundles are first, since people wait for them. Deletions are those that were created at or
+    before an instant.
+    """
+    rows = await tx.rows(_RUNNING, before=before, most=most, but=list(but))
+    return [(uid, kind) for uid, kind in rows]
+
+
+async def select_last_application(tx: Tx, org: int, project: int) -> OperationRow | None:
+    """Returns the newest application of a bundle to a project in the background."""
+    return await tx.one(OperationRow, _LAST_APPLICATION, org=org, project=project)

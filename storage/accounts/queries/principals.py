@@ -1,4 +1,6 @@
-"""Principals of credentials, read once per request."""
+"""Principals of credentials, read once per request, and again before work in the background."""
+
+from uuid import UUID
 
 import msgspec
 
@@ -31,15 +33,17 @@ class TokenUsed(msgspec.Struct, frozen=True):
 MINUTE_US = 60_000_000
 _ASKED = f"""
 select (select value ->> 'require_totp' from settings where name = '{AUTH_POLICY}'),
-  totp_enabled_at is not null from users where id = %(user)s
+  totp_enabled_at is not null, time_zone, hour_clock from users where id = %(user)s
 """
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """Policy for second factors, and whether the account has one."""
+    """Policy for second factors, whether the account has one, and how it sees times."""
 
     require: str | None
     has_factor: bool
+    time_zone: str
+    hour_clock: int
 
 
 async def select_by_session(tx: Tx, token_hash: bytes) -> SessionPrincipal | None:
@@ -67,6 +71,8 @@ async def select_by_session(tx: Tx, token_hash: bytes) -> SessionPrincipal | Non
         ),
         label=user.display_name or user.email,
         uid=user.uid,
+        time_zone=asked.time_zone,
+        hour_clock=asked.hour_clock,
     )
     stale = tx.now - session.last_seen_at > MINUTE_US
     return SessionPrincipal(principal, user, session, stale)
@@ -93,7 +99,13 @@ async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
     token = await tokens.select_token_by_hash(tx, token_hash)
     if token is None:
         return None
-    principal = Principal(
+    principal = _of_token(token)
+    stale = token.last_used_at is None or tx.now - token.last_used_at > MINUTE_US
+    return TokenUsed(principal, token, stale)
+
+
+def _of_token(token: accounts_rows.TokenRow) -> Principal:
+    return Principal(
         CredentialKind.TOKEN,
         (Membership(token.org, token.project, Role(token.role)),),
         user=token.creator_uid,
@@ -101,5 +113,25 @@ async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
         label=token.name,
         uid=token.uid,
     )
-    stale = token.last_used_at is None or tx.now - token.last_used_at > MINUTE_US
-    return TokenUsed(principal, token, stale)
+
+
+async def select_again(tx: Tx, uid: UUID) -> Principal | None:
+    """Returns the principal with the rights that it has now, by its `uid`.
+
+    None if its token was revoked or has expired, or its user was deleted.
+    """
+    token = await tokens.select_token(tx, uid)
+    if token is not None:
+        return _of_token(token)
+    user = await users.select_user(tx, uid)
+    if user is None:
+        return None
+    memberships = await users.select_memberships(tx, user.id)
+    return Principal(
+        CredentialKind.SESSION,
+        tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
+        user=user.uid,
+        is_global_admin=user.is_global_admin,
+        label=user.display_name or user.email,
+        uid=user.uid,
+    )

@@ -59,7 +59,9 @@ where lower(u.email) = lower(%(email)s) and u.email_verified and u.email <> ''
 """
 
 _MEMBERS_OF_ORG = f"""
-select {_MEMBER_COLUMNS} {_MEMBER_FROM} where m.org = %(org)s order by lower(u.email), m.id
+select {_MEMBER_COLUMNS}, u.password is not null,
+  exists (select from user_identities i where i.user_id = u.id), u.totp_enabled_at is not null
+{_MEMBER_FROM} where m.org = %(org)s order by lower(u.email), m.id
 """
 
 
@@ -67,5 +69,13 @@ async def select_user_by_email(tx: Tx, email: str) -> UserRow | None:
     return await tx.one(UserRow, _BY_EMAIL, email=email)
 
 
-async def select_members(tx: Tx, org: int) -> list[MembershipRow]:
-    return await tx.structs(MembershipRow, _MEMBERS_OF_ORG, org=org)
+class MemberRow(MembershipRow, frozen=True):
+    """Membership with the ways in which its user can sign in."""
+
+    has_password: bool
+    has_identity: bool
+    has_factor: bool
+
+
+async def select_members(tx: Tx, org: int) -> list[MemberRow]:
+    return await tx.structs(MemberRow, _MEMBERS_OF_ORG, org=org)

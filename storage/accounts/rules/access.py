@@ -109,6 +109,9 @@ class Principal:
     label: str = ""
     # Id for counters such as rate limits: that of the user or of the token.
     uid: UUID | None = None
+    # How the console shows times to the user of a session.
+    time_zone: str = "UTC"
+    hour_clock: int = 24
     # File provider on whose behalf the principal writes; blank for users.
     provider: str = ""
 

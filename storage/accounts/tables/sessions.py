@@ -1,4 +1,4 @@
-"""Sessions of users, found only by the SHA-256 of the cookie."""
+"""Sessions of users. A cookie is stored only as its SHA-256."""
 
 from uuid import UUID
 

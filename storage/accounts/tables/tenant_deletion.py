@@ -7,7 +7,7 @@ transactions; `deleting_since` refuses additions between them.
 
 from uuid import UUID
 
-from ...core.instant import Instant
+from ...core.instant import DAY, Instant
 from ...engine.pools import LockRank, Tx
 from ..rows import DeletionCounts, ManagedObject
 
@@ -21,6 +21,8 @@ _HOLD_PROJECT = """
 select id from projects where org = %(org)s and id = %(project)s and deleting_since is null
 for key share
 """
+# Waits for other holders of this lock and for a deletion, and not for additions.
+_HOLD_PROJECT_ALONE = _HOLD_PROJECT.replace("for key share", "for no key update")
 _LOCK_PROJECT = """
 select id from projects where org = %(org)s and id = %(project)s and deleting_since is null
 for update
@@ -34,35 +36,53 @@ where org = %(org)s and id = any(%(projects)s::int[])
 _BEGIN_ORGANIZATION = """
 update organizations set deleting_since = at(%(now)s) where id = %(org)s
 """
+# A project whose own deletion runs stays hidden.
+_END_PROJECTS = """
+update projects p set deleting_since = null
+where p.org = %(org)s and (%(project)s::int is null or p.id = %(project)s)
+  and not exists (select from operations o
+    where o.org = p.org and o.project = p.id and o.state = 'running')
+"""
+_END_ORGANIZATION = "update organizations set deleting_since = null where id = %(org)s"
 _NEXT_PROJECT = "select id from projects where org = %(org)s order by id limit 1"
 _OF = "org = %(org)s and project = any(%(projects)s::int[])"
 # An orphan belongs to no bundle any more.
 _MANAGED = f"""
-select kind, name, managed_by from (
-  select 'service' as kind, name, managed_by, orphaned_at from services where {_OF}
+select kind, name, managed_by, uid, count(*) over () from (
+  select 'service' as kind, name, managed_by, orphaned_at, uid from services where {_OF}
   union all
-  select 'monitor', name, managed_by, orphaned_at from monitors where {_OF}) o
+  select 'monitor', name, managed_by, orphaned_at, uid from monitors where {_OF}) o
 where managed_by <> '' and orphaned_at is null
-order by kind, name limit 1
+order by kind, name, uid limit %(most)s
 """
+# Results of whole days are read from the daily figures, those of the two days that are cut from the
+# hourly figures, and only those after the last hour that is rolled up one by one.
 _COUNTS = f"""
+with own as materialized (
+  select m.org, m.id, greatest(s.rolled_up_through, at(%(kept_from)s)) as rolled,
+    greatest(date_trunc('day', s.rolled_up_through, 'UTC'), at(%(first_day)s)) as last_day
+  from monitors m join shards s on s.id = m.shard
+  where m.org = %(org)s and m.project = any(%(projects)s::int[]))
 select cardinality(%(projects)s::int[]),
-  (select count(*) from monitors where {_OF}),
+  (select count(*) from own),
   (select count(*) from services where {_OF}),
   (select count(*) from incidents where {_OF}),
   (select count(*) from status_pages where org = %(org)s
     and (%(whole)s or project = any(%(projects)s::int[]))),
-  (select coalesce(sum(h.total), 0) from monitor_hours h
-    join monitors m on m.org = h.org and m.id = h.monitor
-    where m.org = %(org)s and m.project = any(%(projects)s::int[])
-      and h.hour >= at(%(kept_from)s) and h.hour < at(%(rolled_up)s))::bigint
-  + (select count(*) from heartbeats b
-    join monitors m on m.org = b.org and m.id = b.monitor
-    where m.org = %(org)s and m.project = any(%(projects)s::int[])
-      and b.ts >= at(%(rolled_up)s))
+  (select coalesce(sum(d.total), 0) from own o
+    join monitor_days d on d.org = o.org and d.monitor = o.id
+      and d.day >= at(%(first_day)s) and d.day < o.last_day)::bigint
+  + (select coalesce(sum(h.total), 0) from own o
+    join monitor_hours h on h.org = o.org and h.monitor = o.id
+      and h.hour >= at(%(kept_from)s) and h.hour < least(o.rolled, at(%(first_day)s)))::bigint
+  + (select coalesce(sum(h.total), 0) from own o
+    join monitor_hours h on h.org = o.org and h.monitor = o.id
+      and h.hour >= o.last_day and h.hour < o.rolled)::bigint
+  + (select count(*) from own o
+    join heartbeats b on b.org = o.org and b.monitor = o.id and b.ts >= o.rolled)
 """
-# Composites first: then no composite counts children that are gone.
 _NEXT_SERVICE = f"select uid from services where {_OF} order by id limit 1"
+# Composites first: then no composite counts children that are gone.
 _NEXT_MONITOR = f"""
 select uid from monitors where {_OF} order by type <> 'composite', id limit 1
 """
@@ -99,6 +119,16 @@ async def lock_shared_project(tx: Tx, org: int, project: int) -> bool:
     return await tx.value(_HOLD_PROJECT, org=org, project=project) is not None
 
 
+async def lock_project_quota(tx: Tx, org: int, project: int) -> bool:
+    """Locks a project against deletion and against other transactions with this lock.
+
+    A count after it is exact, so that concurrent additions cannot exceed a limit together. Returns
+    False if the project does not exist.
+    """
+    tx.lock_rank(LockRank.PROJECT, "a project whose contents are counted")
+    return await tx.value(_HOLD_PROJECT_ALONE, org=org, project=project) is not None
+
+
 async def lock_project(tx: Tx, org: int, project: int) -> bool:
     tx.lock_rank(LockRank.PROJECT, "a project that goes")
     return await tx.value(_LOCK_PROJECT, org=org, project=project) is not None
@@ -121,26 +151,43 @@ async def begin_deletion(tx: Tx, org: int, projects: list[int], *, whole: bool) 
         await tx.execute(_BEGIN_ORGANIZATION, org=org, now=tx.now)
 
 
+async def end_deletion(tx: Tx, org: int, project: int | None) -> None:
+    """Allows additions again to a project, or to an organization with its projects.
+
+    Its operation has ended, and what is left of its contents is visible again.
+    """
+    await tx.execute(_END_PROJECTS, org=org, project=project)
+    if project is None:
+        await tx.execute(_END_ORGANIZATION, org=org)
+
+
 async def select_next_project(tx: Tx, org: int) -> int | None:
     project: int | None = await tx.value(_NEXT_PROJECT, org=org)
     return project
 
 
-async def select_managed(tx: Tx, org: int, projects: list[int]) -> ManagedObject | None:
-    """Returns one object of the projects that a bundle or a file provider manages."""
-    return await tx.one(ManagedObject, _MANAGED, org=org, projects=projects)
+async def select_managed(
+    tx: Tx, org: int, projects: list[int], most: int = 1
+) -> list[ManagedObject]:
+    """Returns objects that a bundle or a file provider manages, by kind and name."""
+    return await tx.structs(ManagedObject, _MANAGED, org=org, projects=projects, most=most)
 
 
 async def count_contents(
-    tx: Tx, org: int, projects: list[int], *, whole: bool, kept_from: Instant, rolled_up: Instant
+    tx: Tx, org: int, projects: list[int], *, whole: bool, kept_from: Instant
 ) -> DeletionCounts:
     """Counts what a deletion deletes.
 
-    The results before `rolled_up` are those that the hourly figures counted, since a large project
-    stores millions.
+    Results that are rolled up are those that the figures counted, since a large project stores
+    millions. `kept_from` is a whole hour.
     """
     row = await tx.row(
-        _COUNTS, org=org, projects=projects, whole=whole, kept_from=kept_from, rolled_up=rolled_up
+        _COUNTS,
+        org=org,
+        projects=projects,
+        whole=whole,
+        kept_from=kept_from,
+        first_day=Instant(kept_from + (-kept_from) % DAY),
     )
     assert row is not None, "an aggregate has a row"
     return DeletionCounts(*row)

@@ -44,6 +44,9 @@ update users set email = %(email)s, email_verified = %(verified)s, display_name 
   updated_at = at(%(now)s)
 where id = %(id)s
 """
+_SET_TIME_PREFERENCE = """
+update users set time_zone = %(zone)s, hour_clock = %(hours)s where uid = %(uid)s
+"""
 _DELETE = "delete from users where id = %(id)s"
 
 _MEMBER_COLUMNS = """
@@ -73,6 +76,12 @@ _DELETE_MEMBERSHIP = "delete from memberships where org = %(org)s and id = %(id)
 _LOCK_ORG_ADMINS = """
 select id from memberships where org = %(org)s and role = 'org_admin' order by id for update
 """
+
+
+async def set_time_preference(tx: Tx, uid: UUID, time_zone: str, hour_clock: int) -> bool:
+    """Returns whether the user exists."""
+    many = await tx.execute(_SET_TIME_PREFERENCE, uid=uid, zone=time_zone, hours=hour_clock)
+    return many == 1
 
 
 async def select_user(tx: Tx, uid: UUID) -> UserRow | None:

@@ -21,6 +21,9 @@ async def found_installation(tx: Tx, uid: UUID, email: str, password: str) -> bo
 
     Returns whether the first user is this one: a repeated call after a commit with an unknown
     outcome writes nothing and returns the same. False if another process was first.
+
+    Raises:
+        Refused slug_taken if the default organization exists without a user.
     """
     await users.lock_bootstrap(tx)
     if await users.has_users(tx):

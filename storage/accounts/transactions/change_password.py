@@ -20,7 +20,7 @@ async def change_password(
     stays.
 
     Raises:
-        Refused revision_conflict if the password was changed concurrently.
+        Refused forbidden, revision_conflict if the password was changed concurrently.
     """
     demand(principal, CHANGE_PASSWORD, None)
     now = await users.select_user_by_id(tx, user.id)

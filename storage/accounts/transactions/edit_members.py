@@ -15,7 +15,7 @@ from .authorize_tenant_write import demand_organization, project_of
 
 EDIT = Permission(Need.ORG_ADMIN)
 LAST_ORG_ADMIN = "last_org_admin"
-NO_SUCH_PERSON = "no account has this e-mail address"
+NO_SUCH_PERSON = "is no member of this organization: invite the person by e-mail"
 
 
 async def add_member(
@@ -29,11 +29,18 @@ async def add_member(
 ) -> MembershipRow:
     """Adds a member by `user` or `email`.
 
+    Only a global admin can add a user who is not yet in the organization; others invite.
+
     Raises:
         Refused not_found, forbidden, invalid, member_exists.
     """
     home = await demand_organization(tx, principal, EDIT, organization)
     person = await _person(tx, user, email)
+    if not principal.is_everywhere_org_admin:
+        memberships = await users.select_memberships(tx, person.id)
+        if all(one.org != home.id for one in memberships):
+            field = "email" if user is None else "user_id"
+            raise Refused("invalid", field, NO_SUCH_PERSON)
     key = await project_of(tx, home.id, project)
     _expect_fit(role, key)
     uid = uuid7()

@@ -24,7 +24,7 @@ async def create_organization(
     """Creates an organization with its creator as org_admin.
 
     Raises:
-        Refused forbidden, invalid, slug_taken.
+        Refused forbidden, invalid, slug_taken, unauthorized if the account is gone.
     """
     demand(principal, CREATE, None)
     expect("slug", slug_fault(slug))

@@ -52,7 +52,8 @@ async def enable(tx: Tx, principal: Principal, code: str, keyring: Keyring) -> l
     """Enables the pending factor and returns the recovery codes, which are shown once.
 
     Raises:
-        Refused totp_enabled, invalid if no factor is pending or the code is wrong.
+        Refused totp_enabled, invalid if no factor is pending or the code is wrong,
+        encryption_key_missing.
     """
     user = await _own(tx, principal)
     row = await _held(tx, user)
@@ -106,6 +107,9 @@ async def pass_second_factor(
 
     `user` is the account whose password was verified. An accepted code is used up and a wrong one
     is recorded, so the caller must commit in both cases.
+
+    Raises:
+        Refused encryption_key_missing.
     """
     row = await second_factors.lock_factor(tx, user.id)
     if row is None or row.password != user.password:

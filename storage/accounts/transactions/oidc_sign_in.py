@@ -114,7 +114,7 @@ async def _inserted(tx: Tx, uid: UUID, person: OidcPerson, *, verified: bool) ->
 
 
 async def _told(tx: Tx, user: UserRow, person: OidcPerson) -> None:
-    """Updates an account without a password with the current data of the provider."""
+    """Updates an account without a password if the provider sends an address."""
     if user.password is not None or not person.email:
         return
     verified = person.email_verified

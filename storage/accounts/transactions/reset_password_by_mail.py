@@ -23,7 +23,7 @@ NOT_GOOD = "is not good any more, or never was"
 async def begin_reset(tx: Tx, request: ResetRequestRow) -> tuple[Recipient, str] | None:
     """Returns the recipient and token of the mail, None if no mail is due.
 
-    Without a recipient the request is deleted.
+    In the latter case the request is deleted.
     """
     found = await password_resets.select_recipient(tx, request.address)
     if found is None or is_passed_over(request.attempts, found.written_at, tx.now):

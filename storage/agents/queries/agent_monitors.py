@@ -8,7 +8,7 @@ from ..rules import AgentMonitor
 
 _OF = """
 select m.org, m.id, m.uid, m.shard, s.region, m.type, m.revision, m.interval_seconds,
-  m.timeout_seconds
+  m.timeout_seconds, m.show_values
 from monitors m join shards s on s.id = m.shard
 where m.uid = any(%(uids)s::uuid[])
 """

@@ -3,13 +3,15 @@
 from typing import Final
 from uuid import UUID
 
-from ...engine.pools import Tx
+from ...engine.pools import LockRank, Tx
 from ..rows import AgentTokenRow
 
 # Rows of revoked tokens are kept. This many of the latest are listed after the valid ones.
 REVOKED_SHOWN: Final = 100
 
 _COLUMNS = "uid, name, region, created_at, revoked_at"
+# Waits for another creation or revocation. Readers, and agents that use a token, do not wait.
+_LOCK = "lock table agent_tokens in share row exclusive mode"
 _COUNT_LIVE = "select count(*) from agent_tokens where revoked_at is null"
 _INSERT = f"""
 insert into agent_tokens (uid, name, region, token_hash, created_by, created_at)
@@ -22,6 +24,12 @@ update agent_tokens set revoked_at = at(%(now)s)
 where uid = %(uid)s and revoked_at is null
 returning {_COLUMNS}
 """
+
+
+async def lock_agent_tokens(tx: Tx) -> None:
+    """Locks the table against creations and revocations, so that a count after it is exact."""
+    tx.lock_rank(LockRank.REGION, "the agent tokens that are counted")
+    await tx.execute(_LOCK)
 
 
 async def count_live_agent_tokens(tx: Tx) -> int:

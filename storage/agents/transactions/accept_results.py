@@ -67,9 +67,9 @@ async def accept_job_results(
 async def _holds_of_old(
     tx: Tx, items: Sequence[AgentResult], monitors: dict[UUID, AgentMonitor]
 ) -> dict[UUID, int]:
-    """Returns how long results can apply, in µs, for monitors with an item near retention.
+    """Returns how long results can apply, in µs, for monitors with an item older than an hour.
 
-    Most batches have no item older than an hour, and need no query.
+    Only such an item can be too old for a repair. Most batches have none, and need no query.
     """
     old = {item.monitor_id for item in items if from_datetime(item.ts) < tx.now - HOUR}
     keys = {monitors[uid].key: uid for uid in old if uid in monitors}

@@ -42,6 +42,7 @@ async def create_agent_token(
     expect("name", name_fault(name))
     if region not in regions:
         raise Refused("invalid", "region", "is not a region of this installation")
+    await agent_tokens.lock_agent_tokens(tx)
     if await agent_tokens.count_live_agent_tokens(tx) >= LIVE_MOST:
         raise Refused("agent_token_quota")
     maker = principal.user if isinstance(principal.user, UUID) else None

@@ -1,5 +1,6 @@
-"""Query for the open outage of a monitor, for its console screen."""
+"""Queries for the outages of a monitor, for its console screen."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -31,3 +32,42 @@ class OpenOutage(msgspec.Struct, frozen=True):
 
 async def select_open_outage(tx: Tx, org: int, monitor: int) -> OpenOutage | None:
     return await tx.one(OpenOutage, _OPEN, org=org, monitor=monitor)
+
+
+# The newest outage. Its incident is its own, or the newest one of the given services that was open
+# during it.
+_LAST = """
+select o.uid, o.began_at, o.ended_at, o.why, o.announced_at, o.suppressed_by, o.failed_condition,
+  coalesce(own.uid, other.uid)
+from outages o left join incidents own on own.org = o.org and own.id = o.incident
+  left join lateral (select i.uid from incidents i
+    where i.org = o.org and i.service in (
+        select v.id from services v where v.org = o.org and v.uid = any(%(services)s::uuid[]))
+      and i.started_at <= coalesce(o.ended_at, at(%(now)s))
+      and coalesce(i.resolved_at, at(%(now)s)) >= o.began_at
+    order by i.id desc limit 1) other on own.id is null
+where o.org = %(org)s and o.monitor = %(monitor)s
+order by o.began_at desc, o.id desc limit 1
+"""
+
+
+class LastOutage(msgspec.Struct, frozen=True):
+    """Newest outage of a monitor, open or ended. `why` is the message of its first failure."""
+
+    uid: UUID
+    began_at: Instant
+    ended_at: Instant | None
+    why: str
+    announced_at: Instant | None
+    suppressed_by: str | None
+    failed_condition: str | None
+    incident: UUID | None
+
+
+async def select_last_outage(
+    tx: Tx, org: int, monitor: int, services: Sequence[UUID]
+) -> LastOutage | None:
+    """Returns the newest outage, with its incident or one of the services that page for it."""
+    return await tx.one(
+        LastOutage, _LAST, org=org, monitor=monitor, services=list(services), now=tx.now
+    )

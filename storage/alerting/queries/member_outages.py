@@ -20,7 +20,7 @@ select k.org, k.service, m.id, m.name, r.region, s.since, o.id, coalesce(o.why, 
     or i.acknowledged_at is not null or coalesce(i.status = 'resolved', false)
     or exists (select from notification_threads c
       where c.org = o.org and c.thread = coalesce(i.uid, o.uid))
-    and (p.many = 0 or p.alive))
+    and (p.many = 0 or p.alive)), o.failed_condition
 from unnest(%(orgs)s::int[], %(services)s::int[], %(monitors)s::int[]) as k(org, service, monitor)
   join monitors m on m.org = k.org and m.id = k.monitor
   join shards r on r.id = m.shard
@@ -67,6 +67,7 @@ class MemberOutage(msgspec.Struct, frozen=True):
     is_announced: bool
     service: int | None
     stands: bool
+    failed_condition: str | None = None
 
     def is_silent(self, now: Instant, look_us: int) -> bool:
         """Returns whether the outage has a cause that is announced separately.

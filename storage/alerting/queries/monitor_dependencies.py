@@ -19,7 +19,7 @@ from ...results.queries.composites import MemberHealth, select_health
 from ...scheduling.rules.maintenance_window import is_in_maintenance
 from ..rules.suppression import Upstream
 
-# Types without a run that can be requested.
+# Types of which an outage requests no extra run.
 _NOT_PROBED = frozenset({"push", "composite", "async_canary"})
 
 _EDGES = """

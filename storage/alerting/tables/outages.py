@@ -54,7 +54,7 @@ select org, monitor, at, new_status from taken order by id
 
 _COLUMNS = """
 o.org, o.id, o.uid, o.monitor, o.began_at, o.why, o.announced_at, o.suppressed_by, o.waits_since,
-o.waits_until, o.incident, o.notified_at, o.service
+o.waits_until, o.incident, o.notified_at, o.service, o.failed_condition
 """
 # A lateral join: after mass failures the statistics do not know the new outages yet.
 _OPEN = f"""
@@ -68,10 +68,15 @@ from {_KEYS} join outages o on o.org = k.org and o.monitor = k.monitor
 where o.ended_at is null and o.service is not null
 """
 _INSERT = """
-insert into outages (org, uid, monitor, began_at, why)
-values (%(org)s, %(uid)s, %(monitor)s, at(%(began)s), coalesce((select msg from heartbeats
-  where org = %(org)s and monitor = %(monitor)s and ts = at(%(began)s)), ''))
-returning id, why
+insert into outages (org, uid, monitor, began_at, why, failed_condition)
+select %(org)s, %(uid)s, %(monitor)s, at(%(began)s), coalesce(h.msg, ''),
+  c.text || coalesce(' (' || h.measured || ')', '')
+from (select) one
+  left join heartbeats h
+    on h.org = %(org)s and h.monitor = %(monitor)s and h.ts = at(%(began)s)
+  left join monitor_conditions c
+    on c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition
+returning id, why, failed_condition
 """
 _END = """
 update outages set ended_at = at(%(at)s), suppressed_by = null, next_check_at = null
@@ -170,6 +175,12 @@ class OutageRow(msgspec.Struct, frozen=True):
     incident: int | None
     notified_at: Instant | None
     service: int | None = None
+    # The condition and the value of the first failure, see `FailedCondition.text`.
+    failed_condition: str | None = None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        return () if self.failed_condition is None else (self.failed_condition,)
 
     @property
     def mark_notified_alone(self) -> bool:
@@ -251,12 +262,14 @@ async def select_notifiers(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKe
 
 
 async def begin_outage(tx: Tx, key: MonitorKey, at: Instant) -> OutageRow:
-    """Inserts an outage with the message of the result at `at`."""
+    """Inserts an outage with the message and the failed condition of the result at `at`."""
     uid = uuid7()
     made = await tx.row(_INSERT, org=key[0], uid=uid, monitor=key[1], began=at)
     assert made is not None, "insert returned no row"
-    id_, why = made
-    return OutageRow(key[0], id_, uid, key[1], at, why, None, None, None, None, None, None)
+    id_, why, failed = made
+    return OutageRow(
+        key[0], id_, uid, key[1], at, why, None, None, None, None, None, None, None, failed
+    )
 
 
 async def end_outage(tx: Tx, row: OutageRow, at: Instant) -> None:

@@ -1,6 +1,7 @@
 """Edits of a service's alerting settings.
 
-An edit invalidates earlier evaluations, so that they neither page nor suppress under new settings.
+An edit, except of the reminders alone, invalidates earlier evaluations, so that they neither page
+nor suppress under new settings.
 """
 
 from dataclasses import dataclass

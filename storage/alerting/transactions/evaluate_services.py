@@ -94,7 +94,9 @@ async def evaluate_services(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvalua
     services = await select_services(tx, sorted(alertings))
     opened = await _lock_incidents(tx, sorted(alertings), sight.open_)
     seen: list[EvaluationRow] = []
-    for key, alerting in sorted(alertings.items()):
+    # By project, as the number of a new incident locks the counter of its project.
+    for key in sorted(alertings, key=lambda one: (services[one].project, one)):
+        alerting = alertings[key]
         live, step = _decide(key, alerting, sight, opened.get(key), tx.now)
         spoken = EvaluatedService(
             service=services[key],

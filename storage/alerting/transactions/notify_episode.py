@@ -174,6 +174,7 @@ async def _notification(
         title=title,
         lines=tuple(lines),
         why=failing[0].why if failing else "",
+        conditions=tuple(m.failed_condition for m in failing[:1] if m.failed_condition),
         since=incident.started_at,
         path=f"/incidents/{incident.uid}",
     )

@@ -141,6 +141,7 @@ def _opening(subject: LockedMonitor, row: OutageRow) -> Opening:
         started_at=row.began_at,
         author=None,
         escalation_policy=subject.escalation_policy,
+        conditions=row.conditions,
     )
 
 
@@ -163,6 +164,7 @@ def _notification(
         title=title,
         lines=(f"Project {subject.project_name}",),
         why=row.why,
+        conditions=row.conditions if status == "down" else (),
         since=row.began_at,
         path=path,
     )

@@ -1,8 +1,9 @@
-"""Opens, notifies and closes outages. The only writer of outage state.
+"""Opens, notifies and closes outages.
 
-Invariants: every outage is announced once, or has a suppression reason. Channels that were notified
-get the recovery. Notifications of one outage are in order. State and notifications are committed
-together.
+`notify_episode` adopts and releases outages. The retirement or deletion of a monitor ends its
+outage. Invariants: every outage is announced once, or has a suppression reason. Channels that were
+notified get the recovery. Notifications of one outage are in order. State and notifications are
+committed together.
 
 The locked monitor state decides. Status changes only select the monitors and show outages that
 lie between two passes.
@@ -181,13 +182,18 @@ async def _notify(
         else:
             holds.append(_suppression_write(row, judgement.hold, tx.now, silence))
     left = await decide_delegation(tx, owning, ready, is_steady=is_steady)
-    for row in ready:
+    # By project, as the number of a new incident locks the counter of its project.
+    for row in sorted(ready, key=lambda one: _place(subjects, one)):
         key = MonitorKey((row.org, row.monitor))
         holds += await _notify_or_delegate(tx, subjects[key], row, opened.get(key), left[key], done)
     done.held.update(SuppressionReason(hold.suppressed_by) for hold in holds)
     await outages.suppress_outages(tx, holds)
     await _ask(tx, asked, around)
     done.asked += len(asked)
+
+
+def _place(subjects: Mapping[MonitorKey, LockedMonitor], row: OutageRow) -> tuple[int, int, int]:
+    return row.org, subjects[MonitorKey((row.org, row.monitor))].project, row.monitor
 
 
 async def _watch_over(

@@ -1,6 +1,9 @@
 """Changes of a bundle compared with the project, by entry and setting."""
 
-from collections.abc import Collection, Iterator, Mapping
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 from uuid import UUID
@@ -81,6 +84,49 @@ def change_of(
     action = BundleAction.UPDATE if fields else BundleAction.UNCHANGED
     told = fields if taken_over is None else [taken_over, *fields]
     return BundleChange(kind=kind, uid=uid, action=action, fields=told)
+
+
+def revision_of(path: str, changes: Sequence[BundleChange]) -> str:
+    """Returns the revision of a plan: equal for exactly the same changes by the same bundle.
+
+    `path` is the mark of the bundle, which becomes the owner of new objects.
+    """
+    ordered = sorted(changes, key=lambda one: (one.kind, one.uid))
+    return hashlib.sha256(msgspec.json.encode((path, ordered))).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCounts:
+    """Numbers of entries by action. `taken_over` are those that get the bundle as their owner.
+
+    A taken over entry counts as updated or unchanged too.
+    """
+
+    created: int
+    updated: int
+    orphaned: int
+    unchanged: int
+    taken_over: int
+
+    @property
+    def any_change(self) -> bool:
+        return bool(self.created or self.updated or self.orphaned or self.taken_over)
+
+
+def counts_of(changes: Sequence[BundleChange]) -> ChangeCounts:
+    actions = Counter(one.action for one in changes)
+    return ChangeCounts(
+        created=actions[BundleAction.CREATE],
+        updated=actions[BundleAction.UPDATE],
+        orphaned=actions[BundleAction.ORPHAN],
+        unchanged=actions[BundleAction.UNCHANGED],
+        taken_over=sum(is_taken_over(one) for one in changes),
+    )
+
+
+def is_taken_over(change: BundleChange) -> bool:
+    """Returns whether the owner of an existing object changes."""
+    return any(one.name == MANAGED_BY for one in change.fields)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldChange]:

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from ...core.key import ProjectKey
 from ...engine.pools import LockRank, Tx
 from ..rules.bundle_diff import Kind, OwnershipMark
 
@@ -21,6 +22,17 @@ with held as (
 update {table} k set managed_by = '', bundle_uid = null, bundle_path = '', orphaned_at = null
 from held where k.org = held.org and k.id = held.id
 """
+_RELEASE_OF: Final = """
+with held as (
+  select org, id, bundle_uid from {table}
+  where org = %(org)s and project = %(project)s and managed_by = %(provider)s
+    and bundle_path = %(path)s
+    and (%(uids)s::text[] is null or bundle_uid = any(%(uids)s::text[]))
+  order by org, id for no key update)
+update {table} k set managed_by = '', bundle_uid = null, bundle_path = '', orphaned_at = null
+from held where k.org = held.org and k.id = held.id
+returning held.bundle_uid
+"""
 _RANKS: Final = {"monitor": LockRank.MONITOR, "service": LockRank.SERVICE}
 
 
@@ -35,3 +47,27 @@ async def release_marks(tx: Tx, kind: Kind, provider: str) -> int:
     """Removes the marks of a provider. Returns their number."""
     tx.lock_rank(_RANKS[kind], "objects that a provider releases")
     return await tx.execute(_RELEASE.format(table=f"{kind}s"), provider=provider)
+
+
+async def release_marks_of(
+    tx: Tx,
+    kind: Kind,
+    project: ProjectKey,
+    provider: str,
+    path: str,
+    uids: Sequence[str] | None,
+) -> list[str]:
+    """Removes the marks of one bundle in a project.
+
+    Returns the uids of the objects. `uids` selects some of them; None selects all.
+    """
+    tx.lock_rank(_RANKS[kind], "objects that a bundle releases")
+    rows = await tx.rows(
+        _RELEASE_OF.format(table=f"{kind}s"),
+        org=project[0],
+        project=project[1],
+        provider=provider,
+        path=path,
+        uids=None if uids is None else list(uids),
+    )
+    return [uid for (uid,) in rows]

@@ -21,6 +21,7 @@ from ...accounts.rules.access import Need, Permission
 from ...accounts.transactions.authorize import NOT_FOUND, demand_project
 from ...alerting.tables.service_alerting import lock_alertings
 from ...core.refusal import Refused
+from ...engine.lock_refusal import refused_when_locked
 from ...engine.pools import Pool, Tx
 from ...monitors.rules.secret import references
 from ...monitors.tables import monitors
@@ -33,7 +34,8 @@ from ...services.queries.services import select_services_of_project
 from ...services.tables.service_dependencies import lock_graph
 from ...services.tables.services import lock_services
 from ..rules.bundle import Bundle
-from ..rules.bundle_diff import BundleChange
+from ..rules.bundle_diff import API, BundleChange, counts_of, revision_of
+from ..tables.bundle_applications import insert_revision
 from .bundle_context import (
     ApplySource,
     BundleContext,
@@ -44,10 +46,13 @@ from .bundle_context import (
     match_services,
     monitor_ids,
 )
+from .stored_changes import revision_changes
 from .write_monitors import Wanted, compare_monitors, write_monitors
 from .write_services import compare_services, write_services
 
 APPLY: Final = Permission(Need.PROJECT_ADMIN)
+# The plan that was shown is no longer the one that an application would follow.
+STALE: Final = "plan_stale"
 
 
 @dataclass
@@ -71,7 +76,8 @@ async def plan_bundle(
         raise _NotKept(await write_bundle(tx, together, project, bundle, applied, terms))
 
     try:
-        await pool.transact("plan_bundle", work)
+        with refused_when_locked():
+            await pool.transact("plan_bundle", work)
     except _NotKept as plan:
         return plan.changes
     raise AssertionError("a plan is never kept")
@@ -102,11 +108,11 @@ async def write_bundle(
     applied: ApplySource,
     terms: EntryContext,
 ) -> list[BundleChange]:
-    """Writes a bundle. `together` must be flushed afterwards.
+    """Writes a bundle. The caller must write `together` afterwards.
 
     Raises:
         Refused not_found, forbidden, invalid with the entry and its field, bundle_conflict with the
-        entry that another owner has.
+        entry that another owner has, plan_stale if the changes differ from the expected plan.
     """
     is_plan = together.is_plan
     home = await demand_project(tx, applied.principal, APPLY, project)
@@ -125,10 +131,19 @@ async def write_bundle(
     wanted = await compare_monitors(tx, bundle, place, applied, terms)
     await _lock_references(tx, place, wanted)
     wanted_services = await compare_services(tx, bundle, place, applied)
+    changes = [*wanted.changes, *wanted_services.changes]
+    if applied.revision and applied.revision != revision_of(applied.path, changes):
+        rule = "the project has changed since the plan was made: make a new plan"
+        raise Refused(STALE, "", rule)
+    applied.progress.begin(len(changes), counts_of(changes).unchanged)
     tx.holds_all()
     await write_monitors(tx, together, bundle, place, wanted, applied, terms)
     await write_services(tx, place, wanted_services, applied, terms, is_plan=is_plan)
-    return [*wanted.changes, *wanted_services.changes]
+    counts = counts_of(changes)
+    if not is_plan and applied.provider == API and counts.any_change:
+        label, kept = applied.principal.label, revision_changes(changes)
+        await insert_revision(tx, home.org, home.id, applied.path, label, counts, kept)
+    return changes
 
 
 def _own_keys(place: BundleContext, applied: ApplySource) -> set[int]:

@@ -3,30 +3,31 @@
 These are monitors, services, escalation policies and on-call schedules.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from ...accounts.queries.projects import select_organization
 from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Principal
-from ...core.instant import Instant
 from ...core.refusal import Refused
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
+from ...monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ...monitors.rows import MonitorRef
 from ...monitors.rules.monitor_defaults import MonitorDefaults
 from ...monitors.tables.monitors import select_names
 from ...oncall.queries.escalation_policies import select_policies_of
 from ...oncall.queries.oncall_schedules import select_schedules_of
+from ...scheduling.queries.region_list import select_usable_regions
 from ...services.queries.services import select_services_of_project
 from ...services.rows import ServiceRow
 from ..rules.bundle import Bundle, MonitorEntry, ServiceEntry
-from ..rules.bundle_diff import MANAGED_BY, FieldChange, FromBundle, Kind, OwnershipMark
+from ..rules.bundle_diff import BundleAction
+from ..rules.bundle_owner import CONFLICT, match
 
-CONFLICT: Final = "bundle_conflict"
 # Refusals caused by another writer, not by a fault of the bundle.
 _CONFLICTS: Final = frozenset(
     {"slug_taken", "managed_by_file", "in_use", "revision_conflict", "service_quota", "retired"}
@@ -47,12 +48,54 @@ class EntryContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyContext:
+    """Settings of the process that every bundle is applied with, see `entry_context`."""
+
+    keyring: Keyring
+    regions: frozenset[str]
+    reserved: Mapping[str, frozenset[str]]
+    raw_days: int
+
+
+@dataclass(slots=True)
+class ApplyProgress:
+    """Number of entries that an application has written, of all changes. For other tasks.
+
+    `written` are (action, kind, uid) of entries that were not reported yet.
+    """
+
+    done: int = 0
+    total: int = 0
+    written: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def begin(self, total: int, done: int) -> None:
+        self.total, self.done, self.written = total, done, []
+
+    def wrote(self, action: BundleAction, kind: str, uid: str) -> None:
+        self.done += 1
+        self.written.append((action.value, kind, uid))
+
+    def taken(self) -> list[tuple[str, str, str]]:
+        """Returns the entries since the last call."""
+        found, self.written = self.written, []
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplySource:
-    """Principal and file of an application. `kept` are uids in the provider's other files."""
+    """Principal and origin of an application, see `BundleSource`.
+
+    With `take_over`, the bundle becomes the owner of objects that people or other bundles have.
+    `revision` is that of the plan which the application must equal; empty for any. The application
+    counts in `progress`.
+    """
 
     principal: Principal
     path: str = ""
     kept: frozenset[tuple[str, str]] = frozenset()
+    take_over: bool = False
+    revision: str = ""
+    progress: ApplyProgress = field(default_factory=ApplyProgress)
 
     @property
     def provider(self) -> str:
@@ -78,6 +121,16 @@ class BundleContext:
     coming: dict[str, UUID] = field(default_factory=dict)
     # Shards by region of the bundle's monitors.
     shards: dict[str, int] = field(default_factory=dict)
+
+
+async def entry_context(tx: Tx, org: int, ground: ApplyContext) -> EntryContext:
+    """Returns the settings for entries of an organization's project."""
+    return EntryContext(
+        keyring=ground.keyring,
+        regions=await select_usable_regions(tx, org, ground.regions, ground.reserved),
+        defaults=await monitor_defaults_in_force(tx),
+        raw_days=ground.raw_days,
+    )
 
 
 async def look_around(tx: Tx, home: ProjectRow) -> BundleContext:
@@ -110,16 +163,6 @@ async def expect_home(tx: Tx, bundle: Bundle, home: ProjectRow) -> None:
         raise Refused("invalid", "project", "is another than the one it is applied to")
 
 
-class ManagedObject(FromBundle, Protocol):
-    """Object that a bundle can name: a monitor or a service."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def slug(self) -> str: ...
-
-
-M = TypeVar("M", bound=ManagedObject)
 T = TypeVar("T")
 
 
@@ -131,7 +174,7 @@ def match_monitors(
     Raises:
         Refused if another owner has the slug, or the type differs.
     """
-    found = _match("monitors", place.names, entries, provider)
+    found = match("monitors", place.names, entries, provider)
     for uid, one in found.items():
         if entries[uid].type != one.type:
             rule = f"is {one.type}, and types are not changed: give it another uid"
@@ -147,74 +190,7 @@ def match_services(
     Raises:
         Refused if another owner has the slug.
     """
-    return _match("services", place.services, entries, provider)
-
-
-def _match(
-    kind: str,
-    rows: Sequence[M],
-    entries: Mapping[str, MonitorEntry] | Mapping[str, ServiceEntry],
-    provider: str,
-) -> dict[str, M]:
-    """Returns existing objects: by uid of the provider, otherwise by slug."""
-    by_uid = {one.bundle_uid: one for one in rows if one.managed_by == provider}
-    by_slug = {one.slug: one for one in rows}
-    found: dict[str, M] = {}
-    for uid, entry in entries.items():
-        slug = entry.slug if isinstance(entry.slug, str) else uid
-        one = by_uid.get(uid) or by_slug.get(slug)
-        if one is None:
-            continue
-        _expect_ours(f"{kind}.{uid}", uid, one, provider)
-        if isinstance(entry.slug, str) and entry.slug != one.slug:
-            rule = f"is {one.slug}, and slugs are not changed"
-            raise Refused("invalid", f"{kind}.{uid}.slug", rule)
-        found[uid] = one
-    _expect_apart(kind, {uid: one.id for uid, one in found.items()})
-    return found
-
-
-def left_out(
-    kind: Kind, rows: Sequence[M], entries: Collection[str], applied: ApplySource
-) -> dict[str, M]:
-    """Returns objects that the file named before, and that no file of the provider names now."""
-    return {
-        one.bundle_uid: one
-        for one in rows
-        if one.managed_by == applied.provider
-        and one.bundle_uid is not None
-        and one.bundle_path == applied.path
-        and one.orphaned_at is None
-        and one.bundle_uid not in entries
-        and (kind, one.bundle_uid) not in applied.kept
-    }
-
-
-def taken_over(row: ManagedObject, applied: ApplySource) -> FieldChange | None:
-    """Returns the change to report if the bundle takes over an object of users or an orphan."""
-    if row.managed_by == applied.provider and row.orphaned_at is None:
-        return None
-    was = "" if row.managed_by == "" else "orphaned"
-    return FieldChange(name=MANAGED_BY, from_=was, to=applied.provider)
-
-
-def marks_of(
-    entries: Mapping[str, UUID],
-    standing: Mapping[str, ManagedObject],
-    orphans: Mapping[str, UUID],
-    applied: ApplySource,
-    now: Instant,
-) -> list[OwnershipMark]:
-    """Returns the marks to write. `entries` and `orphans` are ids by uid in the bundle."""
-    marks: list[OwnershipMark] = []
-    for uid, own in entries.items():
-        row = standing.get(uid)
-        stands = row and (row.managed_by, row.bundle_uid, row.bundle_path, row.orphaned_at)
-        if stands != (applied.provider, uid, applied.path, None):
-            marks.append(OwnershipMark(own, applied.provider, uid, applied.path))
-    for uid, own in orphans.items():
-        marks.append(OwnershipMark(own, applied.provider, uid, applied.path, now))
-    return marks
+    return match("services", place.services, entries, provider)
 
 
 @contextmanager
@@ -231,21 +207,6 @@ def under(path: str) -> Iterator[None]:
         if refused.code in _CONFLICTS:
             raise Refused(CONFLICT, path, refused.code) from refused
         raise Refused("invalid", path, refused.message or refused.code) from refused
-
-
-def _expect_ours(path: str, uid: str, one: ManagedObject, provider: str) -> None:
-    if one.managed_by in ("", provider) and one.bundle_uid in (None, uid):
-        return
-    whose = f"{one.managed_by}, as {one.bundle_uid}"
-    raise Refused(CONFLICT, path, f"the slug {one.slug} is taken by {whose}")
-
-
-def _expect_apart(kind: str, keys: Mapping[str, int]) -> None:
-    seen: dict[int, str] = {}
-    for uid, key in keys.items():
-        if key in seen:
-            raise Refused(CONFLICT, f"{kind}.{uid}", f"is the same as {seen[key]}")
-        seen[key] = uid
 
 
 def monitor_ids(place: BundleContext) -> dict[str, UUID]:

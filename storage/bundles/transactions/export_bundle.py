@@ -1,10 +1,9 @@
 """Export of a project's monitors and services as a bundle.
 
-Its application to the unchanged project changes no data. Objects of file providers and orphans are
-omitted.
+Its application to the unchanged project changes no data and no owner, under any name. Objects of
+file providers and orphans are omitted.
 """
 
-from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,13 +11,12 @@ from ...accounts.queries.projects import select_organization
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import demand_project
 from ...core.key import MonitorKey
-from ...core.slug import free_slug
 from ...engine.keyring import Keyring
 from ...engine.pools import Tx
 from ...monitors.tables.monitors import select_monitors_by_key
 from ..rules.bundle_default import brief_monitor, brief_service
-from ..rules.bundle_diff import API
-from .bundle_context import BundleContext, M, ManagedObject, look_around, monitor_words
+from ..rules.bundle_owner import exported
+from .bundle_context import BundleContext, look_around, monitor_words
 from .monitor_entries import in_words, present_draft
 from .service_entries import standing_in_words
 from .write_services import select_standing, service_words, words_of_members
@@ -38,7 +36,8 @@ async def export_bundle(
     organization = await select_organization(tx, home.org_uid)
     assert organization is not None, "the organization contains the project"
     place = await look_around(tx, home)
-    _take(place)
+    place.mine = exported(place.names)
+    place.my_services = exported(place.services)
     monitors = await _monitors(tx, place, keyring)
     services = await _services(tx, place)
     found: dict[str, Any] = {
@@ -48,26 +47,6 @@ async def export_bundle(
         "monitors": monitors,
     }
     return {**found, "services": services} if services else found
-
-
-def _take(place: BundleContext) -> None:
-    """Selects the exported objects by uid. Without a uid, it is the slug if that is free."""
-    place.mine = _by_uid([one for one in place.names if _is_exported(one)])
-    place.my_services = _by_uid([row for row in place.services if _is_exported(row)])
-
-
-def _is_exported(one: ManagedObject) -> bool:
-    return one.managed_by in ("", API) and one.orphaned_at is None
-
-
-def _by_uid(rows: Sequence[M]) -> dict[str, M]:
-    taken = {one.bundle_uid for one in rows if one.bundle_uid}
-    found: dict[str, M] = {}
-    for one in rows:
-        uid = one.bundle_uid or free_slug(one.slug, taken)
-        taken.add(uid)
-        found[uid] = one
-    return found
 
 
 async def _monitors(tx: Tx, place: BundleContext, keyring: Keyring) -> dict[str, Any]:

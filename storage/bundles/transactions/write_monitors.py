@@ -31,16 +31,14 @@ from ..rules.bundle_diff import (
     change_of,
     in_order,
 )
+from ..rules.bundle_owner import expect_owned, left_out, marks_of, owner_change
 from ..tables.bundle_ownership import put_marks
 from .bundle_context import (
     ApplySource,
     BundleContext,
     EntryContext,
-    left_out,
-    marks_of,
     monitor_ids,
     monitor_words,
-    taken_over,
     under,
 )
 from .monitor_entries import POLICY, children_of, in_words, present_draft, wanted_draft
@@ -90,11 +88,14 @@ async def compare_monitors(
         found.drafts[uid] = draft
         if row is not None:
             before = in_words(present_draft(row, place, terms.keyring), words, place.policies)
-            over = taken_over(row, applied)
+            over = owner_change(row, applied)
         after = in_words(draft, words, place.policies)
         if row is None:
             after = brief_monitor(after)
-        found.changes.append(change_of("monitor", uid, before, after, over))
+        change = change_of("monitor", uid, before, after, over)
+        if row is not None:
+            expect_owned(path, row, applied, [one.name for one in change.fields])
+        found.changes.append(change)
     for uid, row in found.orphans.items():
         fields = [FieldChange(name="enabled", from_=True, to=False)] if row.enabled else []
         change = BundleChange(kind="monitor", uid=uid, action=BundleAction.ORPHAN, fields=fields)
@@ -111,7 +112,7 @@ async def write_monitors(
     applied: ApplySource,
     terms: EntryContext,
 ) -> None:
-    """Writes the monitors. `together` must be flushed afterwards.
+    """Writes the monitors. The caller must write `together` afterwards.
 
     Raises:
         Refused with the faulty entry.
@@ -128,10 +129,13 @@ async def write_monitors(
                 await _create(tx, together, place, draft, place.coming[uid], terms)
             else:
                 await _edit(tx, together, row, _changed_fields(draft, changes[uid]), terms)
+        action = BundleAction.CREATE if row is None else BundleAction.UPDATE
+        applied.progress.wrote(action, "monitor", uid)
     for uid, row in wanted.orphans.items():
         if row.enabled:
             with under(f"monitors.{uid}"):
                 await _edit(tx, together, row, {"enabled": False}, terms)
+        applied.progress.wrote(BundleAction.ORPHAN, "monitor", uid)
     await _expect_no_circle(tx, together, place)
     if together.is_plan:
         return
@@ -167,11 +171,14 @@ def _terms_of(row: MonitorRow | None, terms: EntryContext) -> EntryContext:
 
 
 async def _expect_no_circle(tx: Tx, together: MonitorWriteBatch, place: BundleContext) -> None:
-    """Checks the written or planned dependencies of the whole project for cycles."""
+    """Checks the written or planned dependencies of the whole project for cycles.
+
+    The order is that of the ids, so that a plan and its application name the same monitor.
+    """
     edges = await select_dependencies(tx, place.home.org, place.home.id)
     edges.update(together.planned_dependencies)
     words = monitor_words(place)
-    _, circle = in_order({str(key): [str(one) for one in to] for key, to in edges.items()})
+    _, circle = in_order({str(key): list(map(str, sorted(edges[key]))) for key in sorted(edges)})
     if circle is not None:
         uid = place.uids.get(int(circle))
         path = f"monitors.{words[uid]}" if uid else "monitors"

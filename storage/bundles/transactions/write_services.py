@@ -35,18 +35,16 @@ from ...services.transactions.set_paging_target import lock_owning_policy, lock_
 from ..rules.bundle import AlertingEntry, Bundle, ServiceEntry
 from ..rules.bundle_default import brief_service
 from ..rules.bundle_diff import BundleAction, BundleChange, FieldChange, change_of, in_order
+from ..rules.bundle_owner import expect_owned, left_out, marks_of, owner_change
 from ..tables.bundle_ownership import put_marks
 from .bundle_context import (
     ApplySource,
     BundleContext,
     EntryContext,
-    left_out,
-    marks_of,
     monitor_ids,
     monitor_words,
     resolve,
     resolve_named,
-    taken_over,
     under,
 )
 from .service_entries import StoredService, entry_in_words, policies_of, rule_of, standing_in_words
@@ -131,10 +129,14 @@ async def compare_services(
         before, over = None, None
         if standing is not None:
             before = standing_in_words(standing, members, of_services, place)
-            over = taken_over(standing.row, applied)
+            over = owner_change(standing.row, applied)
         else:
             after = brief_service(after)
-        found.changes.append(change_of("service", uid, before, after, over))
+        change = change_of("service", uid, before, after, over)
+        if standing is not None:
+            names = [one.name for one in change.fields]
+            expect_owned(f"services.{uid}", standing.row, applied, names)
+        found.changes.append(change)
     for uid, standing in found.orphans.items():
         change = BundleChange(
             kind="service", uid=uid, action=BundleAction.ORPHAN, fields=_silenced(standing)
@@ -189,11 +191,13 @@ async def write_services(
                 await write.plan_update(uid, entry, standing, acts[uid])
             else:
                 await write.update(uid, entry, standing, acts[uid])
+        applied.progress.wrote(acts[uid].action, "service", uid)
     if is_plan:
         return
     for uid, standing in wanted.orphans.items():
         with under(f"services.{uid}"):
             await write.silence(standing)
+        applied.progress.wrote(BundleAction.ORPHAN, "service", uid)
     own = {uid: ids[uid] for uid in wanted.entries}
     rows = {uid: standing.row for uid, standing in wanted.standing.items()}
     orphans = {uid: standing.row.uid for uid, standing in wanted.orphans.items()}

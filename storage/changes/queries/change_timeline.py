@@ -119,6 +119,13 @@ async def select_timeline(
     return await _groups(tx, service, rows)
 
 
+async def select_groups(
+    tx: Tx, service: ServiceKey, rows: Sequence[ChangeRow]
+) -> list[ChangeGroup]:
+    """Returns changes of one service with their context, in the given order."""
+    return await _groups(tx, service, rows)
+
+
 async def select_group(tx: Tx, service: ServiceKey, change: ChangeRow) -> ChangeGroup:
     """Returns one change with its context."""
     (found,) = await _groups(tx, service, [change])

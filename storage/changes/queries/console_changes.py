@@ -7,6 +7,8 @@ from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
+import msgspec
+
 from ...core.key import ServiceKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
@@ -45,6 +47,14 @@ _BY_PHASE = f"""
 select {COLUMNS} from change_phases p join changes c on c.org = p.org and c.id = p.change
 where p.uid = %(phase)s and c.org = %(org)s and c.service = %(service)s
 """
+# The newest changes of each service are at the end of an index.
+_LATEST = f"""
+select {COLUMNS}, s.uid, s.name from services s cross join lateral (
+  select * from changes one where one.org = s.org and one.service = s.id
+  order by one.latest_at desc, one.id desc limit %(most)s) c
+where s.org = %(org)s and s.project = %(project)s
+order by c.latest_at desc, c.id desc limit %(most)s
+"""
 _TITLES = "select uid, title from incidents where org = %(org)s and uid = any(%(uids)s::uuid[])"
 
 
@@ -60,6 +70,24 @@ async def select_happened(
     )
     phases = await select_phases(tx, service[0], [row.id for row in rows])
     return [Happened(row, phases[row.id]) for row in rows]
+
+
+class LatestChange(msgspec.Struct, frozen=True):
+    """Change with its service."""
+
+    happened: Happened
+    service_uid: UUID
+    service_name: str
+
+
+async def select_latest_of_project(tx: Tx, org: int, project: int, most: int) -> list[LatestChange]:
+    """Returns the newest changes of the project's services."""
+    rows = [
+        (change_row(*columns[:-2]), columns[-2], columns[-1])
+        for columns in await tx.rows(_LATEST, org=org, project=project, most=most)
+    ]
+    phases = await select_phases(tx, org, [row.id for row, _, _ in rows])
+    return [LatestChange(Happened(row, phases[row.id]), uid, name) for row, uid, name in rows]
 
 
 async def count_changes(

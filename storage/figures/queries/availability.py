@@ -34,11 +34,31 @@ where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int
   and hour >= at(%(from_at)s) and hour < at(%(to_at)s)
 """
 
+_SUMS = """
+select org, monitor, sum(good_us)::bigint, sum(bad_us)::bigint, sum(unknown_us)::bigint,
+  sum(excluded_us)::bigint, sum(up)::bigint, sum(total)::bigint
+from monitor_days
+where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+  and day >= at(%(from_at)s) and day < at(%(to_at)s)
+group by org, monitor
+"""
+
 NOTHING = MonitorTime(Split(), 0, 0)
 # The edge of more monitors is not measured on a read: it would occupy the event loop for seconds.
 # Their figures end where the hours are rolled up.
 EDGE_MONITORS_MOST = 2_000
 _LONGEST_LAG_US = CANARY_TIMEOUT.most * SECOND + LATE_ARRIVAL_US
+
+_FIGURED = """
+select distinct s.id, s.rolled_up_through from (
+  select t.shard, lead(t.from_at, 1, 'infinity') over (
+      partition by t.org, t.monitor order by t.from_at) as until_at
+    from monitor_terms t
+      join unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+        on k.org = t.org and k.monitor = t.monitor) terms
+  join shards s on s.id = terms.shard
+where terms.until_at > s.rolled_up_through
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +68,15 @@ class Days:
     days: Sequence[tuple[Instant, MonitorTime]]
     begun: Instant | None
     watermark: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class DaySum:
+    """Sum of the last days of one monitor, today included, up to its watermark."""
+
+    measured: MonitorTime
+    # Whether any of its time is sealed.
+    is_sealed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +98,91 @@ async def select_days(
     today = Instant(now - now % DAY)
     first = Instant(today - (days - 1) * DAY)
     marks = await _watermarks(tx, types)
-    figured = await _figured(tx)
-    buckets = await _stored(tx, _DAYS, list(types), first, Instant(today + DAY))
+    figured = await _figured(tx, types)
     missing_from = _first_missing_day(figured, first, today)
-    hours = await _stored(tx, _HOURS, list(types), missing_from, Instant(today + DAY))
+    whole = await _stored(tx, _DAYS, list(types), first, missing_from)
     edges = await _edges(tx, types, marks, figured)
+    rest = await _recent_days(tx, list(types), missing_from, Instant(today + DAY), edges)
     found = {}
     for key in types:
-        by_day = dict(buckets.get(key, {}))
-        # If another region lags, an hour can be both rolled up and measured. It counts once.
-        for start, measured in {**hours.get(key, {}), **edges.get(key, {})}.items():
-            day = Instant(start - start % DAY)
-            if day not in buckets.get(key, {}):
-                by_day[day] = add(by_day.get(day, NOTHING), measured)
+        by_day = whole.get(key, {}) | rest.get(key, {})
         begun, mark = marks.get(key, (None, None))
         order = [Instant(first + n * DAY) for n in range(days)]
         found[key] = Days([(day, by_day.get(day, NOTHING)) for day in order], begun, mark)
+    return found
+
+
+async def select_sums(
+    tx: Tx, types: Mapping[MonitorKey, str], now: Instant, days: int
+) -> dict[MonitorKey, DaySum]:
+    """Returns the sum of the days that `select_days` returns, without reading each of them."""
+    marks = await _watermarks(tx, types)
+    figured = await _figured(tx, types)
+    edges = await _edges(tx, types, marks, figured)
+    sums = await _sums(tx, list(types), now, days, figured, edges)
+    found = {}
+    for key in types:
+        begun, mark = marks.get(key, (None, None))
+        is_sealed = begun is not None and mark is not None and mark > begun
+        found[key] = DaySum(sums.get(key, NOTHING), is_sealed)
+    return found
+
+
+async def select_stored_sums(
+    tx: Tx, keys: Sequence[MonitorKey], now: Instant, days: int
+) -> tuple[dict[MonitorKey, MonitorTime], Instant | None]:
+    """Returns the sums of the last days up to the rolled-up hour, for the order of a long list.
+
+    The time after that hour would be measured from the results of every monitor. The second value
+    is the hour, None before the first roll-up.
+    """
+    figured = await _figured(tx, keys)
+    sums = await _sums(tx, keys, now, days, figured, {})
+    return sums, min(figured.values(), default=None)
+
+
+async def _sums(
+    tx: Tx,
+    keys: Sequence[MonitorKey],
+    now: Instant,
+    days: int,
+    figured: Mapping[int, Instant],
+    edges: Mapping[MonitorKey, Mapping[Instant, MonitorTime]],
+) -> dict[MonitorKey, MonitorTime]:
+    today = Instant(now - now % DAY)
+    first = Instant(today - (days - 1) * DAY)
+    missing_from = _first_missing_day(figured, first, today)
+    rows = await tx.rows(_SUMS, **key_arrays(keys, "monitors"), from_at=first, to_at=missing_from)
+    found = {
+        MonitorKey((org, monitor)): MonitorTime(Split(*us), up, total)
+        for org, monitor, *us, up, total in rows
+    }
+    rest = await _recent_days(tx, keys, missing_from, Instant(today + DAY), edges)
+    for key, by_day in rest.items():
+        for measured in by_day.values():
+            found[key] = add(found.get(key, NOTHING), measured)
+    return found
+
+
+async def _recent_days(
+    tx: Tx,
+    keys: Sequence[MonitorKey],
+    from_at: Instant,
+    to_at: Instant,
+    edges: Mapping[MonitorKey, Mapping[Instant, MonitorTime]],
+) -> dict[MonitorKey, dict[Instant, MonitorTime]]:
+    """Returns the days that are not rolled up in every region, from days, hours and edges."""
+    stored = await _stored(tx, _DAYS, keys, from_at, to_at)
+    hours = await _stored(tx, _HOURS, keys, from_at, to_at)
+    found = {}
+    for key in keys:
+        by_day = dict(whole := stored.get(key, {}))
+        # If another region lags, an hour can be both rolled up and measured. It counts once.
+        for start, measured in {**hours.get(key, {}), **edges.get(key, {})}.items():
+            day = Instant(start - start % DAY)
+            if day >= from_at and day not in whole:
+                by_day[day] = add(by_day.get(day, NOTHING), measured)
+        found[key] = by_day
     return found
 
 
@@ -103,7 +201,7 @@ async def select_windows(
     known = [mark for _, mark in marks.values() if mark is not None]
     if not known:
         return {key: [WindowTime(NOTHING, None)] * len(windows_us) for key in types}
-    figured = await _figured(tx)
+    figured = await _figured(tx, types)
     end = max(known)
     start = Instant(min(known) - max(windows_us))
     hours = await _stored(tx, _HOURS, list(types), Instant(start - start % HOUR), end)
@@ -194,7 +292,7 @@ async def select_edges(tx: Tx, types: Mapping[MonitorKey, str]) -> SealedEdges:
     There are no edges, and `until` is `rolled_up`, for more than EDGE_MONITORS_MOST monitors.
     """
     marks = await _watermarks(tx, types)
-    figured = await _figured(tx)
+    figured = await _figured(tx, types)
     rolled_up = min(figured.values(), default=None)
     begun = min((begun for begun, _ in marks.values()), default=None)
     if len(types) > EDGE_MONITORS_MOST:
@@ -261,8 +359,13 @@ async def watermarks_of(
     return marks, made
 
 
-async def _figured(tx: Tx) -> dict[int, Instant]:
-    return {shard.id: shard.rolled_up_through for shard in await shards.select_shards(tx)}
+async def _figured(tx: Tx, keys: Iterable[MonitorKey]) -> dict[int, Instant]:
+    """Returns the rolled-up instants of the regions in which these monitors have such time.
+
+    A region that a monitor left counts until it has rolled up the time of the monitor. Other
+    regions do not delay the figures.
+    """
+    return dict(await tx.rows(_FIGURED, **key_arrays(list(keys), "monitors")))
 
 
 async def _edges(

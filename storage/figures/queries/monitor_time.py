@@ -1,7 +1,7 @@
 """Time by condition, computed from results. The only module that does this.
 
-Rollups, repairs and the unsealed edge of every figure use it, so that they agree. Time before a
-monitor's first term is neither part of its range nor a gap.
+Rollups, repairs and the edge of every figure, which is sealed and not yet rolled up, use it, so
+that they agree. Time before a monitor's first term is neither part of its range nor a gap.
 
 The time of a composite is computed from the state of its children at that time. Its own results are
 only samples: they are counted, and determine no time between them.

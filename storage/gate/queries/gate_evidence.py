@@ -160,7 +160,7 @@ def _signal(state: SignalState) -> SignalFacts:
 
 
 def _fact_revisions(windows: Sequence[ReportWindow]) -> FactRevisions:
-    """Returns the epochs within any of the windows, oldest first, with a digest."""
+    """Returns the epochs within any of the windows, by number, with a digest."""
     found: dict[UUID, int] = {}
     digest = sha256()
     for window in windows:

@@ -37,7 +37,7 @@ where org = %(org)s and service = %(service)s and created_at < at(%(until_at)s)
   and (status <> 'resolved' or resolved_at > at(%(from_at)s))
 order by created_at, id
 """
-# Reasons for which the present settings open no incident of the service.
+# Reasons for which a missing incident does not show that the service was well.
 _DEAF: Final = frozenset(
     {
         SignalReason.NO_OWNING_SERVICE,

@@ -100,7 +100,7 @@ class GoverningRevision(msgspec.Struct, frozen=True):
 
 
 class FactRevisions(msgspec.Struct, frozen=True):
-    """Epochs of the figures, in order. `digest` covers the epochs and their sums."""
+    """Epochs of the figures, by number. `digest` covers the epochs and their sums."""
 
     count: int
     first_id: UUID | None
@@ -264,7 +264,7 @@ def _of_burn(
 
 
 def _of_incident(facts: GateFacts) -> Finding:
-    """Returns the incident finding. Without an open incident, paging must be able to open one."""
+    """Returns the incident finding. Without an open incident, the service must be able to page."""
     clause = GateClause.SERVICE_INCIDENT_OPEN
     if facts.open_incidents:
         return Finding(clause, True, value=str(facts.open_incidents[0]))
@@ -309,9 +309,10 @@ def _is_lately(seen_at: Instant, at: Instant) -> bool:
     return -LATCH_US <= at - seen_at <= LATCH_US
 
 
-# Reasons for which the service opens no incident. The other reasons concern pages: either the
-# incident is opened without a page, or its condition is not met.
-_OPENS_NONE: Final = {
+# Reasons for which a missing incident does not show that the service is well. An alerting that
+# reaches no channel opens incidents without a page. They match, but an alerting in this condition
+# is not trusted to have opened one.
+_UNTRUSTED: Final = {
     SignalReason.NO_OWNING_SERVICE: UnavailableReason.NEVER_EVALUATED,
     SignalReason.NO_GOVERNING_REVISION: UnavailableReason.NO_GOVERNING_REVISION,
     SignalReason.POLICY_PAGES_NOTHING: UnavailableReason.NEVER_EVALUATED,
@@ -328,8 +329,8 @@ _OPENS_NONE: Final = {
 
 def _unlooked(facts: GateFacts) -> UnavailableReason | None:
     live = facts.live
-    if live.reason in _OPENS_NONE:
-        return _OPENS_NONE[live.reason]
+    if live.reason in _UNTRUSTED:
+        return _UNTRUSTED[live.reason]
     if live.evaluated_at is None:
         return UnavailableReason.NEVER_EVALUATED
     # If the condition is unknown, a missing incident proves no health.

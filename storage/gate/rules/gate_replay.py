@@ -87,7 +87,7 @@ class ServicePast:
         start: start of the service's time.
         governed_from: start of the first governing revision.
         incidents: spans of its open incidents.
-        deaf: reason why the present settings open no incidents, None if they do.
+        deaf: reason why the service cannot page with the present settings, None if it can.
     """
 
     runs: Sequence[MinuteRun]

@@ -1,28 +1,35 @@
 """Incident queries of the console: lists, escalation pages and delivery summaries."""
 
-from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-
-MONITORS_MOST: Final = 500
+from ...notifications.rules.notification import NOTICE_EVENT
 
 _COLUMNS = """
-uid, title, status, impact, started_at, resolved_at, acknowledged_at, acknowledged_label
+i.uid, i.number, i.title, i.status, i.impact, i.started_at, i.resolved_at, i.acknowledged_at,
+i.acknowledged_label, coalesce('service ' || s.name, 'monitor ' || m.name, '')
+"""
+_MATCHING = """
+from incidents i
+  left join monitors m on m.org = i.org and m.id = i.monitor
+  left join services s on s.org = i.org and s.id = i.service
+where i.org = %(org)s and i.project = %(project)s
+  and (%(impact)s = '' or i.impact = %(impact)s)
+  and (%(q)s = '' or position(lower(%(q)s) in lower(i.title)) > 0
+    or i.number::text = regexp_replace(lower(%(q)s), '^inc-', ''))
 """
 _OPEN = f"""
-select {_COLUMNS} from incidents
-where org = %(org)s and project = %(project)s and status <> 'resolved'
-order by id desc limit %(most)s offset %(skipped)s
+select {_COLUMNS} {_MATCHING} and i.status <> 'resolved'
+order by i.id desc limit %(most)s offset %(skipped)s
 """
 _RESOLVED = f"""
-select {_COLUMNS} from incidents
-where org = %(org)s and project = %(project)s and status = 'resolved'
-order by id desc limit %(most)s offset %(skipped)s
+select {_COLUMNS} {_MATCHING} and i.status = 'resolved'
+order by i.id desc limit %(most)s offset %(skipped)s
 """
+_COUNT_OPEN = f"select count(*) {_MATCHING} and i.status <> 'resolved'"
 # Counts open incidents only, so that the cost does not grow with the history.
 _TALLY = """
 select count(*), count(*) filter (where acknowledged_at is null),
@@ -31,6 +38,12 @@ select count(*), count(*) filter (where acknowledged_at is null),
   (select n.resolved_at from incidents n where n.org = %(org)s and n.project = %(project)s
    order by n.id desc limit 1)
 from incidents where org = %(org)s and project = %(project)s and status <> 'resolved'
+"""
+_MEDIAN = """
+select (percentile_disc(0.5) within group (
+  order by extract(epoch from acknowledged_at - started_at)) * 1000000)::bigint
+from incidents where org = %(org)s and project = %(project)s
+  and acknowledged_at >= at(%(since)s)
 """
 _MONITOR = "select uid, name from monitors where org = %(org)s and id = %(id)s"
 _SERVICE = "select uid, name from services where org = %(org)s and id = %(id)s"
@@ -93,10 +106,23 @@ from outbox o
 where o.org = %(org)s and o.thread = %(incident)s
 group by g.id, g.title order by g.title, g.id limit %(most)s
 """
+# Subscribers of the status pages that wait to pass on an update. Some of them may not be concerned.
+_WAITING = """
+select count(*)
+from outbox o
+  join destinations d on d.org = o.org and d.id = o.destination
+  join subscribers s on s.org = d.org and s.page = d.page
+where o.org = %(org)s and o.thread = %(incident)s and o.event = %(event)s
+  and (o.payload->>'seq')::int = %(seq)s and o.status = 'pending' and o.lease is null
+  and o.enqueued_through = 0 and s.confirmed_at is not null and s.suspended_at is null
+"""
 
 
 class ListedIncident(msgspec.Struct, frozen=True):
+    """Incident of a list. `about` is its service or monitor, empty without one."""
+
     uid: UUID
+    number: int
     title: str
     status: str
     impact: str
@@ -104,6 +130,14 @@ class ListedIncident(msgspec.Struct, frozen=True):
     resolved_at: Instant | None
     acknowledged_at: Instant | None
     acknowledged_label: str
+    about: str
+
+
+class IncidentFilter(msgspec.Struct, frozen=True):
+    """`q` is a part of the title, or the number. Empty fields match every incident."""
+
+    q: str = ""
+    impact: str = ""
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -120,7 +154,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 class Paged(msgspec.Struct, frozen=True):
-    """Escalation step with the names of its channels. Step 0 is the monitor's own channels."""
+    """Escalation step with the names of its channels. Step 0 is a page outside the policy."""
 
     step: int
     at: Instant
@@ -149,19 +183,36 @@ class DeliverySummary(msgspec.Struct, frozen=True):
 
 
 async def select_open(
-    tx: Tx, org: int, project: int, most: int, skipped: int
+    tx: Tx, org: int, project: int, chosen: IncidentFilter, most: int, skipped: int
 ) -> list[ListedIncident]:
     """Returns open incidents, newest first."""
     given = {"org": org, "project": project, "most": most, "skipped": skipped}
-    return await tx.structs(ListedIncident, _OPEN, **given)
+    return await tx.structs(ListedIncident, _OPEN, **given, q=chosen.q, impact=chosen.impact)
 
 
 async def select_resolved(
-    tx: Tx, org: int, project: int, most: int, skipped: int
+    tx: Tx, org: int, project: int, chosen: IncidentFilter, most: int, skipped: int
 ) -> list[ListedIncident]:
     """Returns resolved incidents, newest first."""
     given = {"org": org, "project": project, "most": most, "skipped": skipped}
-    return await tx.structs(ListedIncident, _RESOLVED, **given)
+    return await tx.structs(ListedIncident, _RESOLVED, **given, q=chosen.q, impact=chosen.impact)
+
+
+async def count_open(tx: Tx, org: int, project: int, chosen: IncidentFilter) -> int:
+    """Returns the number of open incidents that match."""
+    many: int = await tx.value(
+        _COUNT_OPEN, org=org, project=project, q=chosen.q, impact=chosen.impact
+    )
+    return many
+
+
+async def median_acknowledgement(tx: Tx, org: int, project: int, since: Instant) -> int | None:
+    """Returns the median time from the start to the acknowledgement in µs, None without one.
+
+    It covers the incidents that were acknowledged since `since`.
+    """
+    found: int | None = await tx.value(_MEDIAN, org=org, project=project, since=since)
+    return found
 
 
 async def select_tally(tx: Tx, org: int, project: int) -> Tally:
@@ -184,7 +235,11 @@ async def select_opened_same(
 
 
 async def was_just_posted(tx: Tx, incident: UUID, since: Instant, **given: object) -> bool:
-    """Returns whether the latest update has the same `author`, `status`, `body` and `public`."""
+    """Returns whether the latest update is newer than `since` and has the same content.
+
+    Args:
+        given: `author`, `status`, `body` and `public` of the update.
+    """
     return await tx.value(_SAID_LAST, incident=incident, since=since, **given) is True
 
 
@@ -221,6 +276,12 @@ class ToSubscribers(msgspec.Struct, frozen=True):
 async def select_to_subscribers(tx: Tx, org: int, incident: UUID, most: int) -> list[ToSubscribers]:
     """Returns the status pages with events for subscribers of the incident."""
     return await tx.structs(ToSubscribers, _TO_SUBSCRIBERS, org=org, incident=incident, most=most)
+
+
+async def count_waiting(tx: Tx, org: int, incident: UUID, seq: int) -> int:
+    """Returns the upper bound of the subscriber messages of an update that are not being sent."""
+    count: int = await tx.value(_WAITING, org=org, incident=incident, event=NOTICE_EVENT, seq=seq)
+    return count
 
 
 async def select_deliveries(tx: Tx, org: int, incident: UUID, most: int) -> list[DeliverySummary]:

@@ -126,7 +126,7 @@ async def _of_owners(
     monitor = incident.monitor
     member = (await select_members(tx, incident.org, [monitor])).get(monitor)
     if member is None:
-        # Deleted since the incident was read, as below.
+        # The monitor was deleted after the incident was read.
         return []
     owners = await _owners(tx, incident.org, monitor, _until(tx, incident))
     reached: dict[int, list[int]] = {}

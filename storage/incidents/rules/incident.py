@@ -7,6 +7,7 @@ text, and counts as a status update. A note keeps the status and is accepted in 
 from enum import StrEnum
 from typing import Final
 
+from ...core.instant import SECOND, Instant
 from ...core.naming import text_rule_broken
 
 _MINUTE_US: Final = 60_000_000
@@ -47,6 +48,8 @@ BODY_LONGEST: Final = 10_000
 POSTMORTEM_LONGEST: Final = 50_000
 # Per incident. A change of status is accepted beyond it, so that every incident can be resolved.
 UPDATES_MOST: Final = 1_000
+# Time in which a public update can be withdrawn. Messages to subscribers wait for its end.
+UNDO_US: Final = 10 * SECOND
 
 
 class IncidentStatus(StrEnum):
@@ -104,6 +107,20 @@ def is_empty_update(present: IncidentStatus, given: IncidentStatus | None, body:
 def is_public(given: IncidentStatus | None, wish: bool | None) -> bool:
     """Returns whether an update is public. By default status updates are and notes are not."""
     return given is not None if wish is None else wish
+
+
+def is_undoable(seq: int, body: str, author: str, *, public: bool) -> bool:
+    """Returns whether an update can be withdrawn: a public text by a user or a token.
+
+    The opening cannot, because the incident would vanish from the status pages. An update without
+    a text only announces its status, which is final.
+    """
+    return public and seq > 1 and bool(author) and bool(body.strip())
+
+
+def undo_until(created_at: Instant) -> Instant:
+    """Returns the instant from which an update cannot be withdrawn any more."""
+    return Instant(created_at + UNDO_US)
 
 
 def impact_of_severity(severity: str) -> IncidentImpact:

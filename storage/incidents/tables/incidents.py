@@ -1,4 +1,4 @@
-"""Incidents with their escalation state. Updates of a locked row write all its columns."""
+"""Incidents with their escalation state. Each update writes a locked row."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +12,11 @@ from ...engine.pools import LockRank, Tx
 from ..rows import IncidentRow
 
 _COLUMNS = """
-i.org, i.id, i.uid, i.project, p.uid, i.monitor, m.uid, i.service, s.uid, i.external_key, i.seq,
-i.title, i.status, i.impact, i.source, i.started_at, i.resolved_at, i.acknowledged_at, u.uid,
-i.acknowledged_label, i.escalation_policy, i.escalation_step, i.last_escalated_at, i.escalate_at,
-coalesce(i.escalation_started_at, i.created_at), i.created_at, i.updated_at
+i.org, i.id, i.uid, i.project, p.uid, i.monitor, m.uid, i.service, s.uid, i.external_key,
+i.number, i.seq, i.title, i.status, i.impact, i.source, i.started_at, i.resolved_at,
+i.acknowledged_at, u.uid, i.acknowledged_label, i.escalation_policy, i.escalation_step,
+i.last_escalated_at, i.escalate_at, coalesce(i.escalation_started_at, i.created_at), i.created_at,
+i.updated_at
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project
@@ -79,6 +80,10 @@ values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(external_key)
 on conflict do nothing
 returning id
 """
+_NAME_COMPONENTS = """
+insert into incident_components (org, incident, component)
+select %(org)s, %(id)s, c from unnest(%(components)s::uuid[]) c on conflict do nothing
+"""
 _MOVE = """
 update incidents set seq = %(seq)s, status = %(status)s, resolved_at = at(%(resolved_at)s),
   escalate_at = at(%(escalate_at)s), updated_at = at(%(now)s)
@@ -103,7 +108,7 @@ where org = %(org)s and id = %(id)s
 # Moves all later steps by the same duration as the next step.
 _DELAY_CLIMBING = """
 update incidents set escalation_started_at = coalesce(escalation_started_at, created_at)
-    + (at(%(until)s) - coalesce(escalate_at, at(%(now)s))),
+    + %(delayed_us)s * interval '1 microsecond',
   escalate_at = at(%(until)s)
 where org = %(org)s and id = %(id)s
 """
@@ -203,6 +208,11 @@ async def insert_incident(tx: Tx, values: dict[str, Any]) -> IncidentRow | None:
     return None if key is None else await tx.one(IncidentRow, _BY_ID, org=values["org"], id=key)
 
 
+async def insert_components(tx: Tx, row: IncidentRow, components: Sequence[UUID]) -> None:
+    """Inserts the components that the incident names."""
+    await tx.execute(_NAME_COMPONENTS, org=row.org, id=row.id, components=list(components))
+
+
 async def advance_incident(tx: Tx, row: IncidentRow) -> None:
     """Writes `seq`, `status`, `resolved_at` and `escalate_at`."""
     count = await tx.execute(
@@ -247,9 +257,16 @@ async def climb(
     assert count == 1, "the locked incident is missing"
 
 
-async def postpone_escalation_step(tx: Tx, row: IncidentRow, until: Instant) -> None:
-    """Postpones the next step of a locked incident, and all later steps by the same duration."""
-    count = await tx.execute(_DELAY_CLIMBING, org=row.org, id=row.id, until=until, now=tx.now)
+async def postpone_escalation_step(
+    tx: Tx, row: IncidentRow, until: Instant, delayed_us: int
+) -> None:
+    """Postpones the next step of a locked incident to `until`, and all later ones by `delayed_us`.
+
+    `delayed_us` is the time from the instant at which the step was due, in µs.
+    """
+    count = await tx.execute(
+        _DELAY_CLIMBING, org=row.org, id=row.id, until=until, delayed_us=delayed_us
+    )
     assert count == 1, "the locked incident is missing"
 
 

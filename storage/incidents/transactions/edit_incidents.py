@@ -14,8 +14,11 @@ from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project,
 from ...core.key import ServiceKey
 from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
+from ...notifications.tables.outbox import lock_begun_pages
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governed_within
+from ...services.tables.services import lock_shared_service
+from ..queries import incident_updates as updates_queries
 from ..queries import incidents as incidents_queries
 from ..queries import postmortems as postmortems_queries
 from ..rows import IncidentRow, PostmortemRow, UpdateRow
@@ -30,63 +33,93 @@ from ..rules.incident import (
     normal_lines,
     status_refusal,
     title_fault,
+    undo_until,
 )
-from ..tables import incidents, postmortems
-from .write_incident import IncidentEntry, Opening, open_incident, person_of, write_entry
+from ..tables import incident_updates, incidents, postmortems
+from .write_incident import (
+    IncidentEntry,
+    Opening,
+    is_undoable_row,
+    open_incident,
+    person_of,
+    write_entry,
+)
 
 EDIT: Final = Permission(Need.EDITOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentDraft:
-    """Incident as requested by a principal, optionally about a `monitor`."""
+    """Incident as requested by a principal, optionally about a `monitor` or a `service`."""
 
     title: str
     status: IncidentStatus = IncidentStatus.INVESTIGATING
     impact: IncidentImpact = IncidentImpact.MINOR
     body: str = ""
     monitor: UUID | None = None
+    service: UUID | None = None
+    public: bool = True
 
 
 async def create_incident(
     tx: Tx, principal: Principal, project: UUID, draft: IncidentDraft
 ) -> IncidentRow:
-    """Opens an incident. The escalation policy of its monitor starts.
+    """Opens an incident. The escalation policy of its monitor or service starts.
+
+    Raises: the refusals of `prepare_incident`.
+    """
+    return await open_prepared(tx, principal, await prepare_incident(tx, principal, project, draft))
+
+
+async def prepare_incident(
+    tx: Tx, principal: Principal, project: UUID, draft: IncidentDraft
+) -> Opening:
+    """Checks a draft and locks its project, monitor and service.
 
     Raises:
         Refused not_found, forbidden. Refused invalid, if the title or body is not valid or the
-        project has no such monitor.
+        project has no such monitor or service.
     """
     home = await demand_project(tx, principal, EDIT, project)
     expect("title", title_fault(draft.title))
     body = normal_lines(draft.body)
     expect("body", body_fault(body))
+    if draft.monitor is not None and draft.service is not None:
+        raise Refused("invalid", "service_id", "cannot be given together with monitor_id")
     if not await removals.lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
-    monitor, policy = None, None
+    monitor, service, policy = None, None, None
+    if draft.service is not None:
+        owner = await lock_shared_service(tx, draft.service)
+        if owner is None or (owner.org, owner.project) != (home.org, home.id):
+            raise Refused("invalid", "service_id", "names no service of this project")
+        service, policy = owner.id, owner.escalation_policy
     if draft.monitor is not None:
         found = await incidents.lock_shared_anchor(tx, home.org, home.id, draft.monitor)
         if found is None:
             raise Refused("invalid", "monitor_id", "names no monitor of this project")
         monitor, policy = found
-    row = await open_incident(
-        tx,
-        Opening(
-            org=home.org,
-            project=home.id,
-            monitor=monitor,
-            title=draft.title,
-            status=draft.status,
-            impact=draft.impact,
-            source=IncidentSource.MANUAL
-            if principal.kind is CredentialKind.SESSION
-            else IncidentSource.API,
-            body=body,
-            started_at=tx.now,
-            author=principal,
-            escalation_policy=policy,
-        ),
+    is_manual = principal.kind is CredentialKind.SESSION
+    return Opening(
+        org=home.org,
+        project=home.id,
+        monitor=monitor,
+        service=service,
+        title=draft.title,
+        status=draft.status,
+        impact=draft.impact,
+        source=IncidentSource.MANUAL if is_manual else IncidentSource.API,
+        body=body,
+        started_at=tx.now,
+        author=principal,
+        escalation_policy=policy,
+        public=draft.public,
     )
+
+
+async def open_prepared(tx: Tx, principal: Principal, opening: Opening) -> IncidentRow:
+    """Opens a checked incident and writes its audit row."""
+    row = await open_incident(tx, opening)
     await audit(tx, principal, row.org, "incident.create", target_of_new(row))
     return row
 
@@ -115,7 +148,7 @@ async def add_update(
     moves = status not in (None, before.status)
     if before.seq >= UPDATES_MOST and not moves:
         raise Refused("update_quota")
-    entry = IncidentEntry(status=status, body=body, public=public, author=principal)
+    entry = IncidentEntry(status=status, body=body, public=public, author=principal, waits=True)
     row, update = await write_entry(tx, before, entry)
     if status is None:
         await audit(tx, principal, row.org, "incident.note", _target(row))
@@ -123,6 +156,37 @@ async def add_update(
         change = f" {before.status}->{row.status}"
         await audit(tx, principal, row.org, "incident.status", _target(row) + change)
     return row, update
+
+
+async def undo_update(
+    tx: Tx, principal: Principal, incident: UUID, update: UUID
+) -> tuple[IncidentRow, UpdateRow]:
+    """Makes a public update internal before its messages are sent. Returns the withdrawal.
+
+    The status of the incident stays as it is. The messages that wait find no public update.
+
+    Raises:
+        Refused not_found, forbidden. Refused update_not_public, update_final, undo_expired, or
+        update_sent if the messages are being sent.
+    """
+    row = await _lock(tx, principal, incident)
+    found = await updates_queries.select_update(tx, row.org, row.id, update)
+    if found is None:
+        raise Refused(NOT_FOUND)
+    if not found.public:
+        raise Refused("update_not_public")
+    if not is_undoable_row(found):
+        raise Refused("update_final")
+    if tx.now >= undo_until(found.created_at):
+        raise Refused("undo_expired")
+    if await lock_begun_pages(tx, row.org, row.uid, found.seq):
+        raise Refused("update_sent")
+    await incident_updates.hide_update(tx, row.org, row.id, found.seq)
+    entry = IncidentEntry(status=None, body="", public=False, author=principal, withdraws=found.seq)
+    row, written = await write_entry(tx, row, entry)
+    change = f" update:{found.seq} public=true->false"
+    await audit(tx, principal, row.org, "incident.note", _target(row) + change)
+    return row, written
 
 
 async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
@@ -212,6 +276,7 @@ async def _lock(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
 def target_of_new(row: IncidentRow) -> str:
     """Returns the target of the audit row of a new incident."""
     about = "" if row.monitor_uid is None else f" monitor:{row.monitor_uid}"
+    about += "" if row.service_uid is None else f" service:{row.service_uid}"
     return f"incident:{row.uid} project:{row.project_uid}{about}"
 
 

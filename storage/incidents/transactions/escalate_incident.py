@@ -1,8 +1,9 @@
 """Takes the due steps of an incident's escalation policy, under the incident's lock.
 
-Invariant: no step is taken twice, or after an acknowledgement or resolution. The incident's
-timeline records the paged and the unreachable channels of each step. A global silence postpones
-the due step and all later steps by the same duration, so that the first responders have their time.
+Invariant: a due step is taken once, and no step after an acknowledgement or resolution. The
+incident's timeline records the paged and the unreachable channels of each step. A global silence
+postpones the due step and all later steps by the same duration, so that the first responders have
+their time.
 """
 
 from collections.abc import Collection
@@ -43,7 +44,15 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         return 0
     silence = await global_silence_in_force(tx)
     if silence is not None:
-        await incidents.postpone_escalation_step(tx, row, silence.next_check_at(tx.now))
+        due = next_at(ladder, row.escalation_started_at, taken, last_at)
+        if due is None or due > tx.now:
+            # Not due, but looked at again after an edit of the policy: the silence delays no step.
+            await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
+            return 0
+        until = silence.next_check_at(tx.now)
+        # A repetition of the last step follows the step itself: no later one depends on the start.
+        delayed_us = until - due if taken < len(ladder.steps) else 0
+        await incidents.postpone_escalation_step(tx, row, until, delayed_us)
         return 0
     steps, taken = due_steps(ladder, row.escalation_started_at, taken, last_at, tx.now)
     told = set(spared)
@@ -64,7 +73,8 @@ async def _take(
     names = await ladders.select_channel_names(tx, row.org, channels)
     # A channel that was deleted after the policy was read has no name.
     channels = [channel for channel in channels if channel in names]
-    page = _notification(row, number, await incident_escalations.select_why(tx, row.org, row.id))
+    why, failed = await incident_escalations.select_cause(tx, row.org, row.id)
+    page = _notification(row, number, why, () if failed is None else (failed,))
     wanted = [channel for channel in channels if channel not in told]
     paged = await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}
@@ -74,7 +84,9 @@ async def _take(
     return set(paged)
 
 
-def _notification(row: IncidentRow, number: int, why: str) -> Notification:
+def _notification(
+    row: IncidentRow, number: int, why: str, conditions: tuple[str, ...]
+) -> Notification:
     return Notification(
         event="incident.escalated",
         status="down",
@@ -82,6 +94,7 @@ def _notification(row: IncidentRow, number: int, why: str) -> Notification:
         title=row.title,
         lines=(f"{'' if number == 1 else 'Not acknowledged. '}Escalation step {number}.",),
         why=why,
+        conditions=conditions,
         since=row.started_at,
         path=f"/incidents/{row.uid}",
     )

@@ -1,11 +1,12 @@
 """Payloads of incident events: the JSON body for webhooks and the recovery notification."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ...core.instant import Instant, to_text
 from ...notifications.rules.notification import Notification
 from ..rows import IncidentRow, UpdateRow
-from ..rules.incident import IncidentStatus, lasted, one_line
+from ..rules.incident import IncidentStatus, is_undoable, lasted, one_line, undo_until
 
 OPENED: Final = "incident.opened"
 UPDATED: Final = "incident.updated"
@@ -19,9 +20,15 @@ def event_of(update: UpdateRow) -> str:
     return RESOLVED if update.status == IncidentStatus.RESOLVED else UPDATED
 
 
-def payload(incident: IncidentRow, update: UpdateRow) -> dict[str, Any]:
-    """Returns the event with the incident after the update. `seq` orders and deduplicates."""
+def payload(
+    incident: IncidentRow, update: UpdateRow, conditions: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns the event with the incident after the update. `seq` orders and deduplicates.
+
+    `conditions` are the failed conditions with their measured values, absent if there are none.
+    """
     return {
+        **({"conditions": list(conditions)} if conditions else {}),
         "event": event_of(update),
         "seq": update.seq,
         "incident": incident_body(incident),
@@ -37,6 +44,7 @@ def incident_body(row: IncidentRow) -> dict[str, Any]:
         "monitor_id": _text(row.monitor_uid),
         "service_id": _text(row.service_uid),
         "external_key": row.external_key,
+        "number": row.number,
         "seq": row.seq,
         "title": row.title,
         "status": row.status,
@@ -65,8 +73,15 @@ def update_body(incident: IncidentRow, row: UpdateRow) -> dict[str, Any]:
         "public": row.public,
         "author": row.author_label or None,
         "created_at": to_text(row.created_at),
+        "withdraws": row.withdraws,
+        "undo_until": _undo_until(row),
     }
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _undo_until(row: UpdateRow) -> str | None:
+    can = is_undoable(row.seq, row.body, row.author_label, public=row.public)
+    return to_text(undo_until(row.created_at)) if can else None
 
 
 def recovery_page(incident: IncidentRow, update: UpdateRow) -> Notification:

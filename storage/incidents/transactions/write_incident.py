@@ -24,7 +24,9 @@ from ..rules.incident import (
     IncidentSource,
     IncidentStatus,
     is_public,
+    is_undoable,
     status_refusal,
+    undo_until,
 )
 from ..tables import incident_updates, incidents
 from .incident_payload import event_of, payload, recovery_page
@@ -34,7 +36,10 @@ TOPIC = "incident_event"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """Values of a new incident. `author` None is Leadline itself; `public` is of the update."""
+    """Values of a new incident. `author` None is Leadline itself; `public` is of the update.
+
+    `conditions` are the failed conditions with their values, for webhooks only.
+    """
 
     org: int
     project: int
@@ -50,16 +55,25 @@ class Opening:
     external_key: str | None = None
     escalation_policy: int | None = None
     public: bool = True
+    conditions: tuple[str, ...] = ()
+    # Uids of the components of status pages that the incident names.
+    components: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentEntry:
-    """Update of an incident, or a note without `status`. `public` None selects the default."""
+    """Update of an incident, or a note without `status`. `public` None selects the default.
+
+    `waits`: its messages to subscribers wait until it cannot be withdrawn any more.
+    `withdraws` is the seq of the update that it makes internal.
+    """
 
     status: IncidentStatus | None
     body: str
     public: bool | None
     author: Principal | None
+    waits: bool = False
+    withdraws: int | None = None
 
 
 class AlreadyOpen(Exception):
@@ -94,10 +108,12 @@ async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
     )
     if row is None:
         raise AlreadyOpen
+    if opening.components:
+        await incidents.insert_components(tx, row, opening.components)
     entry = IncidentEntry(
         status=opening.status, body=opening.body, public=opening.public, author=opening.author
     )
-    await _insert_update(tx, row, entry)
+    await _insert_update(tx, row, entry, opening.conditions)
     return row
 
 
@@ -127,7 +143,9 @@ async def write_entry(
     return row, update
 
 
-async def _insert_update(tx: Tx, row: IncidentRow, entry: IncidentEntry) -> UpdateRow:
+async def _insert_update(
+    tx: Tx, row: IncidentRow, entry: IncidentEntry, conditions: tuple[str, ...] = ()
+) -> UpdateRow:
     update = await incident_updates.insert_update(
         tx,
         row.org,
@@ -138,12 +156,19 @@ async def _insert_update(tx: Tx, row: IncidentRow, entry: IncidentEntry) -> Upda
         public=is_public(entry.status, entry.public),
         author=person_of(entry.author),
         label="" if entry.author is None else entry.author.label,
+        withdraws=entry.withdraws,
     )
-    event, told = event_of(update), payload(row, update)
+    event, told = event_of(update), payload(row, update, conditions)
     if update.public:
-        await enqueue_status_page_events(tx, row.org, row.project, row.uid, update.seq)
+        due_at = undo_until(tx.now) if entry.waits and is_undoable_row(update) else tx.now
+        await enqueue_status_page_events(tx, row.org, row.project, row.uid, update.seq, due_at)
     await enqueue_webhooks(tx, row.org, row.project, row.uid, event, told)
     return update
+
+
+def is_undoable_row(update: UpdateRow) -> bool:
+    """Returns whether the update can be withdrawn, if its time is not over."""
+    return is_undoable(update.seq, update.body, update.author_label, public=update.public)
 
 
 def person_of(principal: Principal | None) -> UUID | None:

@@ -28,8 +28,8 @@ _BY_UID = f"select {_COLUMNS} {_FROM} where x.uid = %(uid)s"
 _LOCK = f"{_BY_UID} for no key update of x"
 _COUNT = """
 select count(*) from maintenances
-where org = %(org)s and project = %(project)s and archived_at is null and ends_at > at(%(now)s)
-  and series is null
+where org = %(org)s and project = %(project)s and archived_at is null
+  and least(ends_at, cancel_effective_at) > at(%(now)s) and series is null
 """
 _INSERT = """
 insert into maintenances (org, uid, project, monitor, starts_at, ends_at, reason, series,

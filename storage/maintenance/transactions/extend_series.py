@@ -44,7 +44,7 @@ async def begin_series(tx: Tx, principal: Principal, project: UUID, plan: Series
     """
     home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
-    if not await removals.lock_shared_project(tx, home.org, home.id):
+    if not await removals.lock_project_quota(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
     if await maintenance_series.count_series(tx, home.org, home.id) >= SERIES_MOST:

@@ -71,7 +71,7 @@ async def announce(
     """
     home = await demand_project(tx, principal, EDIT, project)
     _check(plan, tx.now)
-    if not await removals.lock_shared_project(tx, home.org, home.id):
+    if not await removals.lock_project_quota(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
     monitor = await monitor_of(tx, home.org, home.id, plan.monitor)
     if await maintenances.count_to_come(tx, home.org, home.id) >= TO_COME_MOST:
@@ -284,7 +284,7 @@ async def follow(tx: Tx, org: int, project: int, monitor: int | None) -> None:
     """
     covered = await maintenances.select_covered(tx, org, project, monitor)
     await _call_composites(tx, org, covered)
-    # Not the monitors that are covered now: one can be created, or move, at the same time.
+    # Not the monitors that are covered now: one can be created, or change its shard, meanwhile.
     if monitor is None:
         await schedule_edits.edit_everywhere(tx, org, project=project)
     else:

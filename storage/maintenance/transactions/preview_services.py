@@ -60,7 +60,9 @@ async def preview_services(
     evidence_from: Instant,
     elapsed: Callable[[], float],
 ) -> list[Previewed]:
-    """Returns the effect on every service that declared one of the monitors.
+    """Returns the effect on every service that declared one of the monitors or a composite of them.
+
+    Services without sealed time in the changed range are omitted.
 
     Args:
         hold_us: longest freshness of a result. The effect can extend so far beyond the end.

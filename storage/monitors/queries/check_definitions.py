@@ -1,6 +1,7 @@
 """Definitions of checks for the probers, with encrypted secrets."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -12,8 +13,8 @@ from ...engine.pools import Tx
 # The first condition is evaluated once per monitor, and excludes most: few refer to a secret.
 _SELECT = """
 select m.org, m.id, m.uid, m.shard, m.type, m.target, m.method, m.interval_seconds,
-  m.timeout_seconds, m.retries, m.conditions, m.config::text, m.config_ciphertext, m.enabled,
-  m.revision, m.updated_at, coalesce(r.names, '{}'), coalesce(r.uids, '{}'),
+  m.timeout_seconds, m.retries, m.conditions, m.show_values, m.config::text, m.config_ciphertext,
+  m.enabled, m.revision, m.updated_at, coalesce(r.names, '{}'), coalesce(r.uids, '{}'),
   coalesce(r.sealed, '{}')
 from monitors m
   left join lateral (
@@ -27,14 +28,20 @@ from monitors m
 _OF_KEYS = f"""{_SELECT}
 where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
-_CHANGED = f"{_SELECT} where m.shard = any(%(shards)s) and m.updated_at >= at(%(since)s)"
+# A row was written by a transaction that the previous read did not see, which can have begun long
+# before it. The timestamp finds the writes after a failover or a restore, whose xids begin earlier.
+# The age of a row that is older than 2^31 transactions is negative.
+_IS_NEW = """({0}.updated_at >= at(%(since)s)
+  or age({0}.xmin) between 0 and age(%(unseen)s::text::xid))"""
+_CHANGED = f"{_SELECT} where m.shard = any(%(shards)s) and {_IS_NEW.format('m')}"
 # Starts from the secrets, which seldom change.
-_REFERRING = """
+_REFERRING = f"""
 select distinct m.org, m.id
 from project_secrets s join monitors m on m.org = s.org and m.project = s.project
-where s.updated_at >= at(%(since)s) and m.shard = any(%(shards)s) and exists (
+where {_IS_NEW.format("s")} and m.shard = any(%(shards)s) and exists (
   select from jsonb_each_text(m.config) c where right(c.key, 4) = '_ref' and c.value = s.name)
 """
+_UNSEEN = "select pg_snapshot_xmin(pg_current_snapshot())::xid::text"
 
 _CARRIED = """
 select org, id, type, config_ciphertext is not null or config::text like '%%_ref"%%'
@@ -55,6 +62,7 @@ class Definition(msgspec.Struct, frozen=True):
     timeout_seconds: int
     retries: int
     conditions: list[str]
+    show_values: bool
     config: str
     config_ciphertext: bytes | None
     enabled: bool
@@ -74,16 +82,28 @@ async def select_definitions(tx: Tx, keys: Sequence[MonitorKey]) -> dict[Monitor
     return {MonitorKey((row.org, row.id)): row for row in rows}
 
 
+class ChangedDefinitions(NamedTuple):
+    """Changed definitions. `unseen` is the first transaction that this read did not see."""
+
+    definitions: list[Definition]
+    unseen: str
+
+
 async def select_changed_definitions(
-    tx: Tx, shards: Sequence[int], since: Instant
-) -> list[Definition]:
-    """Returns the definitions that were edited or refer to an edited secret."""
-    changed = await tx.structs(Definition, _CHANGED, shards=list(shards), since=since)
-    referring = await tx.rows(_REFERRING, shards=list(shards), since=since)
+    tx: Tx, shards: Sequence[int], since: Instant, unseen: str
+) -> ChangedDefinitions:
+    """Returns the definitions that were edited or refer to an edited secret.
+
+    These are the edits from `since` on, and those of transactions that the read which returned
+    `unseen` did not see. "0" selects all. Requires one snapshot.
+    """
+    given = {"shards": list(shards), "since": since, "unseen": unseen}
+    changed = await tx.structs(Definition, _CHANGED, **given)
+    referring = await tx.rows(_REFERRING, **given)
     known = {(row.org, row.id) for row in changed}
     others = (MonitorKey((org, monitor)) for org, monitor in referring)
     more = await select_definitions(tx, [key for key in others if key not in known])
-    return [*changed, *more.values()]
+    return ChangedDefinitions([*changed, *more.values()], await tx.value(_UNSEEN))
 
 
 class Carried(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Monitors of the console screens."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from ...engine.pools import Tx
@@ -10,6 +11,7 @@ _NAMES = """
 select uid, name from monitors where org = %(org)s and project = %(project)s
 order by lower(name), id limit %(most)s
 """
+_NAMES_OF = "select uid, name from monitors where org = %(org)s and uid = any(%(uids)s::uuid[])"
 
 
 async def select_shown_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
@@ -19,3 +21,8 @@ async def select_shown_monitor(tx: Tx, uid: UUID) -> MonitorRow | None:
 async def select_names(tx: Tx, org: int, project: int, most: int) -> list[tuple[UUID, str]]:
     """Returns the monitors of a project by name, for selection lists."""
     return [(uid, name) for uid, name in await tx.rows(_NAMES, org=org, project=project, most=most)]
+
+
+async def select_names_of(tx: Tx, org: int, uids: Collection[UUID]) -> dict[UUID, str]:
+    """Returns the names of the monitors that exist."""
+    return dict(await tx.rows(_NAMES_OF, org=org, uids=list(uids)))

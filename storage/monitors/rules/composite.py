@@ -251,7 +251,7 @@ def leads_back(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKe
 
 
 def depth_through(key: MonitorKey, children: Mapping[MonitorKey, Iterable[MonitorKey]]) -> int:
-    """Returns the levels of the deepest composite that contains `key`, itself included."""
+    """Returns the levels of the deepest composite that is `key` or contains it."""
     parents: dict[MonitorKey, list[MonitorKey]] = {}
     for parent, made_of in children.items():
         for child in made_of:

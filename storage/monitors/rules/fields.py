@@ -1,4 +1,4 @@
-"""Settings that monitors of all types have: type, default, bounds and texts.
+"""Settings of monitors outside `config`: type, default, bounds and texts.
 
 This is the only list of them. The bodies of the API, the entry of a bundle and its JSON Schema are
 derived from it. So are the row of a monitor with its SQL, the form of the console, the table of
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_origin, ge
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType, defstruct, structs
 
 from ....probes.check.check import CONDITIONS_MOST
+from ....probes.check.condition import CONDITION_LONGEST
 from ....probes.check.monitor_spec import MonitorType
 
 Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
-Group = Literal["about", "schedule", "alerts", "more"]
+Group = Literal["about", "schedule", "conditions", "alerts", "more"]
 
 EVERY_TYPE: Final = frozenset(MonitorType)
 PROBED: Final = EVERY_TYPE - {MonitorType.PUSH, MonitorType.COMPOSITE}
@@ -171,12 +172,24 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
     conditions: Annotated[
         list[str],
         MonitorField(
-            bounds=FieldBounds(1, 1_024, "characters"),
+            bounds=FieldBounds(1, CONDITION_LONGEST, "characters"),
             entries=FieldBounds(0, CONDITIONS_MOST),
             types=PROBED,
             meaning="expressions that must all be true; default: the requirement of the type",
         ),
     ] = []
+    show_values: Annotated[
+        bool,
+        MonitorField(
+            types=PROBED,
+            label="Show values",
+            hint="A failed condition shows the value from the body, a header or a text result to"
+            " members of the project and in notifications.",
+            group="conditions",
+            meaning="a failed condition shows a value of `[BODY]`, `[HEADER]` or a text "
+            "`[RESULT]`; never a secret of the monitor",
+        ),
+    ] = False
     tags: Annotated[
         list[str],
         MonitorField(

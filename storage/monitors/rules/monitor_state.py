@@ -89,14 +89,14 @@ def fresh_until(
     return Instant(instant + freshness_us(interval_us, multiplier, floor_us))
 
 
-def status_at(state: MonitorState, held_until: Instant | None, now: Instant) -> MonitorStatus:
-    """Returns the status to show and use.
+def status_at(status: MonitorStatus, held_until: Instant | None, now: Instant) -> MonitorStatus:
+    """Returns the status to show and use for a folded status.
 
     `held_until` is the newest result's end of freshness.
     """
     if held_until is None or now >= held_until:
         return MonitorStatus.PENDING
-    return state.status
+    return status
 
 
 def _unless_same(before: MonitorState, after: MonitorState) -> MonitorState:

@@ -1,6 +1,7 @@
 """Check tests before saving.
 
-Each waits for one worker of its region, and is deleted when it is answered or has expired.
+Each waits for one worker or agent of its region, and is deleted when its answer is read or it has
+expired.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,10 @@ update check_tests set holder = %(process)s where uid = any(array(
 returning uid, document::text, document_ciphertext
 """
 _ANSWER = "update check_tests set answer = %(answer)s::jsonb where uid = %(uid)s"
+_ANSWER_LEASED = """
+update check_tests set answer = %(answer)s::jsonb
+where uid = %(uid)s and holder = %(holder)s and region = %(region)s and answer is null
+"""
 _TAKE_ANSWER = (
     "delete from check_tests where uid = %(uid)s and answer is not null returning answer::text"
 )
@@ -53,6 +58,15 @@ async def lease_check_tests(
 async def answer_check_test(tx: Tx, uid: UUID, answer: str) -> None:
     """Stores the answer. Has no effect if the test was deleted."""
     await tx.execute(_ANSWER, uid=uid, answer=answer)
+
+
+async def answer_leased(tx: Tx, uid: UUID, holder: UUID, region: str, answer: str) -> bool:
+    """Stores the first answer of the holder. Returns False if the test is not leased to it, or has
+    an answer.
+    """
+    return (
+        await tx.execute(_ANSWER_LEASED, uid=uid, holder=holder, region=region, answer=answer) == 1
+    )
 
 
 async def pop_answer(tx: Tx, uid: UUID) -> str | None:

@@ -38,7 +38,7 @@ returning org, monitor
 
 
 async def wake_composites(tx: Tx, key: MonitorKey, due: Instant) -> None:
-    """Requests an evaluation without a window. Must precede the lock of the state."""
+    """Requests an evaluation without a window. An edit calls it before it locks states."""
     await tx.execute(_WAKE, org=key[0], monitor=key[1], due=due)
 
 

@@ -222,7 +222,7 @@ async def drop_settled_batches(tx: Tx, batches: Sequence[int]) -> int:
 
 
 async def archive_monitor(tx: Tx, key: MonitorKey, now: Instant) -> None:
-    """Records a monitor before its deletion, for the compositions that had it as a child."""
+    """Records a monitor before its deletion, for the compositions and declarations that name it."""
     await tx.execute(_DEPART, org=key[0], monitor=key[1], now=now)
     await tx.execute(_END, org=key[0], monitor=key[1], at=now)
     await tx.execute(_DROP_WAKEUP, org=key[0], monitor=key[1])

@@ -22,6 +22,7 @@ SEALED_COLUMNS: Final = (
     Column("notification_channels", "config_ciphertext"),
     Column("webhooks", "secret_ciphertext"),
     Column("check_tests", "document_ciphertext"),
+    Column("bundle_applications", "document_ciphertext"),
     Column("status_pages", "token_ciphertext"),
     Column("subscribers", "token_ciphertext"),
     Column("users", "totp_ciphertext"),

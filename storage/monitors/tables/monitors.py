@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 from uuid import UUID
 
+from ....probes.check.condition import CONDITION_LONGEST
 from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
@@ -33,7 +34,8 @@ from monitors m join projects p on p.org = m.org and p.id = m.project
   join shards s on s.id = m.shard
 """
 
-# Recording of results locks the row FOR KEY SHARE, which blocks a deletion but not an edit.
+# An insert of a row that refers to the monitor locks it FOR KEY SHARE, which blocks a deletion but
+# not an edit.
 _LOCK_BY_UID = "select from monitors where uid = %(uid)s for no key update"
 _LOCK_TO_DELETE = "select from monitors where uid = %(uid)s for update"
 # A separate statement: the statement that waited for the lock would not find the new region of a
@@ -45,6 +47,7 @@ where (m.org, m.id) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[
 """
 
 _INSERT = f"""
+with made as (
 insert into monitors (org, uid, project, shard, slug, type, {", ".join(WRITTEN)}, depends_on,
   config, config_ciphertext, escalation_policy, push_token_hash, push_token_ciphertext, created_at,
   updated_at)
@@ -53,7 +56,13 @@ values (%(org)s, %(uid)s, %(project)s, %(shard)s, %(slug)s, %(type)s,
   %(config_ciphertext)s, %(escalation_policy)s, %(push_token_hash)s, %(push_token_ciphertext)s,
   at(%(now)s), at(%(now)s))
 on conflict (org, project, slug) do nothing
-returning id
+returning org, id),
+kept as (
+  insert into monitor_conditions (org, monitor, text)
+  select made.org, made.id, c.text
+  from made cross join unnest(%(conditions)s::text[]) with ordinality as c(text, n)
+  order by c.n)
+select id from made
 """
 
 _INSERT_STATES = """
@@ -62,7 +71,19 @@ select k.org, k.monitor, at(%(now)s)
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
 """
 
+# Conditions of earlier definitions are kept, because stored results refer to them.
 _UPDATE = f"""
+with replaced as (
+  update monitor_conditions c
+  set replaced_at = case when c.text = any(%(conditions)s::text[]) then null else at(%(now)s) end
+  where c.org = %(org)s and c.monitor = %(id)s
+    and (c.replaced_at is null) <> (c.text = any(%(conditions)s::text[]))),
+kept as (
+  insert into monitor_conditions (org, monitor, text)
+  select %(org)s, %(id)s, c.text
+  from unnest(%(conditions)s::text[]) with ordinality as c(text, n)
+  order by c.n
+  on conflict (org, monitor, text) do nothing)
 update monitors set {", ".join(f"{name} = {value}" for name, value in _PARAMETERS.items())},
   depends_on = %(depends_on)s::int[], config = %(config)s::jsonb,
   config_ciphertext = %(config_ciphertext)s, escalation_policy = %(escalation_policy)s,
@@ -106,6 +127,23 @@ update monitors set enabled = false, retired_at = at(%(now)s), revision = revisi
 where org = %(org)s and id = %(id)s
 """
 _REACTIVATE = "update monitors set retired_at = null where org = %(org)s and id = %(id)s"
+# A process of a version before migration 0007 writes monitors without these rows.
+_RECORD_CONDITIONS = """
+with missing as materialized (
+  select m.org, m.id, c.text
+  from monitors m cross join unnest(m.conditions) as c(text)
+  where length(c.text) <= %(longest)s and not exists (select from monitor_conditions k
+    where k.org = m.org and k.monitor = m.id and k.text = c.text)
+  order by m.org, m.id
+  for key share of m)
+insert into monitor_conditions (org, monitor, text) select org, id, text from missing
+on conflict (org, monitor, text) do nothing
+"""
+_FORGET_CONDITIONS = """
+delete from monitor_conditions c
+where c.replaced_at < at(%(before)s) and not exists (select from monitors m
+  where m.org = c.org and m.id = c.monitor and c.text = any(m.conditions))
+"""
 _DELETE = "delete from monitors where org = %(org)s and id = %(id)s"
 
 _LOCK_KEYS = """
@@ -132,6 +170,7 @@ select uid, id from monitors where org = %(org)s and project = %(project)s
   and uid = any(%(uids)s::uuid[])
 order by id for key share
 """
+_COUNT = "select count(*) from monitors where org = %(org)s and project = %(project)s"
 _SLUGS = "select slug from monitors where org = %(org)s and project = %(project)s"
 _DEPENDENCIES = """
 select id, depends_on from monitors where org = %(org)s and project = %(project)s
@@ -243,6 +282,20 @@ async def reactivate_monitor(tx: Tx, org: int, monitor: int) -> None:
     await tx.execute(_REACTIVATE, org=org, id=monitor)
 
 
+async def record_conditions(tx: Tx) -> int:
+    """Records conditions of monitors that are not recorded. Returns their number."""
+    tx.lock_rank(LockRank.MONITOR, "monitors with an unrecorded condition")
+    return await tx.execute(_RECORD_CONDITIONS, longest=CONDITION_LONGEST)
+
+
+async def forget_conditions(tx: Tx, before: Instant) -> int:
+    """Deletes the conditions that monitors have not had since `before`.
+
+    Precondition: no result from before `before` is stored.
+    """
+    return await tx.execute(_FORGET_CONDITIONS, before=before)
+
+
 async def delete_monitor(tx: Tx, org: int, monitor: int) -> None:
     await tx.execute(_DELETE, org=org, id=monitor)
 
@@ -258,6 +311,12 @@ async def lock_shared_monitors(
     """Returns the keys of the project's monitors and locks them against deletion."""
     tx.lock_rank(LockRank.MONITOR, "monitors that are counted on")
     return dict(await tx.rows(_HOLD, org=org, project=project, uids=list(uids)))
+
+
+async def count_monitors(tx: Tx, org: int, project: int) -> int:
+    """Returns the number of monitors of a project, including paused and retired ones."""
+    count: int = await tx.value(_COUNT, org=org, project=project)
+    return count
 
 
 async def select_slugs(tx: Tx, org: int, project: int) -> set[str]:

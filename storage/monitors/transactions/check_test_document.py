@@ -24,6 +24,7 @@ class CheckTestDocument(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: int
     interval_seconds: int
     values: dict[str, str]
+    show_values: bool = False
 
     def __repr__(self) -> str:
         return "CheckTestDocument(…)"
@@ -40,6 +41,7 @@ def document_of(draft: MonitorDraft, values: dict[str, str]) -> CheckTestDocumen
         timeout_seconds=draft.timeout_seconds,
         interval_seconds=draft.interval_seconds,
         values=values,
+        show_values=draft.show_values,
     )
 
 

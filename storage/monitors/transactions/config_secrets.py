@@ -97,6 +97,27 @@ def keep_blanks(
     return {name: value for name, value in kept.items() if value not in ("", None, {})}
 
 
+def expect_replaced(blanks: Mapping[str, Any], secret: Mapping[str, Any]) -> None:
+    """Checks that a write replaces or removes all stored secrets, which no key decrypts.
+
+    `blanks` are the stored secrets with blank values.
+
+    Raises:
+        Refused invalid with the field of a secret that is blank.
+    """
+    for name, stored in blanks.items():
+        value = secret.get(name)
+        if isinstance(stored, Mapping):
+            inner = value if isinstance(value, Mapping) else {}
+            expect = {f"config.{name}.{key}": inner.get(key) for key in stored if key in inner}
+        else:
+            expect = {f"config.{name}": value} if name in secret else {}
+        for field, given in expect.items():
+            if given in ("", None):
+                fault = "must be given again, as no configured key opens it"
+                raise Refused("invalid", field, fault)
+
+
 def _kept(field: str, value: Any, stored: Any, *, moved: bool) -> Any:
     if value not in ("", None):
         return value

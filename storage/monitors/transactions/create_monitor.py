@@ -50,8 +50,10 @@ async def create_monitor(
     """
     home = await demand_project(tx, principal, CREATE, project)
     check_draft(draft, regions)
-    if not await removals.lock_shared_project(tx, home.org, home.id):
+    if not await removals.lock_project_quota(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
+    if await monitors.count_monitors(tx, home.org, home.id) >= MONITORS_OF_PROJECT_MOST:
+        raise Refused("invalid", "project", f"has {MONITORS_OF_PROJECT_MOST} monitors already")
     if draft.type == MonitorType.COMPOSITE:
         await compositions.lock_compositions_of(tx, project)
     uid = uuid7()
@@ -75,7 +77,8 @@ async def create_held(
 ) -> None:
     """Creates a monitor from a checked draft. `together` must be flushed afterwards.
 
-    For a composite, requires the lock of the project's compositions.
+    The caller checks the limit of monitors of the project. For a composite, requires the lock of
+    the project's compositions.
     """
     draft = with_canonical_config(draft)
     values = await _values(tx, home, draft, keyring, uid, shard)
@@ -156,7 +159,4 @@ def common_values(draft: MonitorDraft) -> dict[str, object]:
 
 
 async def _derived_slug(tx: Tx, home: ProjectRow, name: str) -> str:
-    taken = await monitors.select_slugs(tx, home.org, home.id)
-    if len(taken) >= MONITORS_OF_PROJECT_MOST:
-        raise Refused("invalid", "project", f"has {MONITORS_OF_PROJECT_MOST} monitors already")
-    return free_slug(slug_of(name), taken)
+    return free_slug(slug_of(name), await monitors.select_slugs(tx, home.org, home.id))

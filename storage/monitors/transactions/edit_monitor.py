@@ -32,6 +32,15 @@ from .monitor_draft import check_draft, expect_no_circle, has_moved, lock_depend
 from .write_batch import MonitorWriteBatch
 
 EDIT = Permission(Need.EDITOR)
+# Fields that are checked together with the config.
+_DEFINITION = (
+    "target",
+    "method",
+    "conditions",
+    "retries",
+    "timeout_seconds",
+    "interval_seconds",
+)
 _SCHEDULE = ("interval_seconds", "timeout_seconds", "grace_seconds", "enabled")
 
 
@@ -48,7 +57,7 @@ async def edit_monitor(
     The monitor can stay in a region that was later reserved for other organizations.
 
     Raises:
-        Refused as create_monitor, and managed_by_file.
+        Refused as create_monitor, managed_by_file, and retired if a retired monitor is enabled.
     """
     if "depends_on" in given:
         # Two concurrent edits could create a cycle that neither of them detects.
@@ -83,10 +92,13 @@ async def edit_held(
     An edit without an effect is not written, and does not raise the revision. In a plan, only the
     composition of the monitor is written.
     """
-    draft = with_stored_secrets(before, _merged(before, given), keyring)
+    draft, stored = _merged(before, given), _stored_secrets(before, keyring)
+    keeps_unread = stored is None and _is_same_definition(before, draft)
+    if not keeps_unread:
+        draft = _with_secrets(before, draft, stored)
     if before.retired_at is not None and draft.enabled:
         raise Refused("retired")
-    check_draft(draft, regions | {before.region})
+    check_draft(draft, regions | {before.region}, has_definition=not keeps_unread)
     draft = with_canonical_config(draft)
     shard = await _shard_of(tx, before, draft)
     plain, secret = secrets_of_config.split(before.type, draft.config)
@@ -97,10 +109,15 @@ async def edit_held(
         (shard, dependencies, policy) != (before.shard, before.depends_on, before.escalation_policy)
         or any(getattr(before, name) != value for name, value in common_values(draft).items())
         or _is_other_json(plain, msgspec.json.decode(before.config))
-        or _is_other_json(secret, _stored_secrets(before, keyring))
+        or (not keeps_unread and _is_other_json(secret, stored or {}))
     )
     if not is_changed and not together.is_plan:
         return
+    ciphertext = (
+        before.config_ciphertext
+        if keeps_unread
+        else secrets_of_config.encrypt(keyring, secret, before.uid)
+    )
     values = {
         **common_values(draft),
         "org": before.org,
@@ -108,7 +125,7 @@ async def edit_held(
         "shard": shard,
         "depends_on": dependencies,
         "config": msgspec.json.encode(plain).decode(),
-        "config_ciphertext": secrets_of_config.encrypt(keyring, secret, before.uid),
+        "config_ciphertext": ciphertext,
         "escalation_policy": policy,
         "now": tx.now,
     }
@@ -192,19 +209,42 @@ def _merged(before: MonitorRow, given: dict[str, Any]) -> MonitorDraft:
 
 
 def with_stored_secrets(before: MonitorRow, draft: MonitorDraft, keyring: Keyring) -> MonitorDraft:
-    """Returns the draft with stored secrets in place of blanks, which is what is checked."""
-    stored = _stored_secrets(before, keyring)
+    """Returns the draft with stored secrets in place of blanks, which is what is checked.
+
+    Raises:
+        Refused invalid if a secret must be given again.
+    """
+    return _with_secrets(before, draft, _stored_secrets(before, keyring))
+
+
+def _with_secrets(
+    before: MonitorRow, draft: MonitorDraft, stored: dict[str, Any] | None
+) -> MonitorDraft:
     plain, secret = secrets_of_config.split(before.type, draft.config)
+    if stored is None:
+        _, blanks = secrets_of_config.split(before.type, msgspec.json.decode(before.config))
+        secrets_of_config.expect_replaced(blanks, secret)
     moved = has_moved(before.target, draft.target)
-    kept = secrets_of_config.keep_blanks(secret, stored, moved=moved)
+    kept = secrets_of_config.keep_blanks(secret, stored or {}, moved=moved)
     return msgspec.structs.replace(draft, config=secrets_of_config.join(plain, kept))
 
 
-def _stored_secrets(before: MonitorRow, keyring: Keyring) -> dict[str, Any]:
-    """Returns the decrypted secrets, none if no key decrypts them: they can still be replaced."""
+def _stored_secrets(before: MonitorRow, keyring: Keyring) -> dict[str, Any] | None:
+    """Returns the decrypted secrets, None if no key decrypts them."""
     with suppress(CannotOpen):
         return secrets_of_config.decrypt(keyring, before.config_ciphertext, before.uid)
-    return {}
+    return None
+
+
+def _is_same_definition(before: MonitorRow, draft: MonitorDraft) -> bool:
+    """Returns whether the draft has the stored definition of the check, all secrets blank.
+
+    Then its secrets are kept although no key decrypts them, and the check of the definition, which
+    needs them, is omitted.
+    """
+    return all(
+        getattr(before, name) == getattr(draft, name) for name in _DEFINITION
+    ) and not _is_other_json(draft.config, msgspec.json.decode(before.config))
 
 
 async def _dependencies(

@@ -14,18 +14,25 @@ from ..rules.monitor import MonitorDraft, MonitorType, faults
 from ..tables import monitors
 
 
-def check_draft(draft: MonitorDraft, regions: frozenset[str]) -> None:
+def check_draft(
+    draft: MonitorDraft, regions: frozenset[str], *, has_definition: bool = True
+) -> None:
     """Checks a draft. Writes no rows.
+
+    The definition of the check is omitted unless `has_definition`: it was checked when it was
+    stored, and its secrets cannot be decrypted now.
 
     Raises:
         Refused invalid with the first fault and its field.
     """
     if draft.type not in MonitorType.__members__.values():
-        raise Refused("invalid", "type", "is not a known type")
+        raise Refused("invalid", "type", f"must be one of {', '.join(MonitorType)}")
     for fault in faults(draft):
         raise Refused("invalid", fault.field, fault.rule)
     if draft.region not in regions:
         raise Refused("invalid", "region", "is not a region of this installation")
+    if not has_definition:
+        return
     for wrong in validate(
         draft.type,
         draft.target,

@@ -36,7 +36,7 @@ class Pass:
 
 
 async def reencrypt_all(tx: Tx, keyring: Keyring, position: Position) -> Pass:
-    """Re-encrypts the next rows, in a separate transaction.
+    """Re-encrypts up to ROWS_AT_ONCE rows of one column.
 
     Raises:
         Refused encryption_key_missing.

@@ -35,7 +35,8 @@ async def run_now(tx: Tx, principal: Principal, monitor: UUID) -> RequestedRun:
     """Requests a run of a monitor.
 
     Raises:
-        Refused in_use if a requested run waits, invalid if the monitor cannot run.
+        Refused not_found, forbidden, in_use if a requested run waits, invalid if the monitor cannot
+        run.
     """
     row = await demand_monitor(tx, principal, EDIT, monitor)
     if row.type == MonitorType.PUSH:

@@ -5,8 +5,8 @@ of one row in a transaction leave row versions that each later update must skip,
 costs a round trip; therefore they are gathered.
 
 Locks:
-    Rows that schedulers, recorders and sealers wait for are locked late and briefly. Wakeups are
-    locked before states and states before jobs, as in all transactions. The schedule is last.
+    Rows that schedulers, recorders and sealers wait for are locked late and briefly. An edit locks
+    wakeups before states, and states before jobs. The schedule is last.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Health of the channels that on-call relies on: results of the latest deliveries."""
+"""Health of channels: results of the latest deliveries."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from ...engine.pools import Tx
 # Number of the organization's latest messages that are evaluated, for all channels together.
 LOOKED_AT: Final = 5_000
 
-_REACH = """
+_HEALTH = """
 select c.id, c.name, c.type, c.enabled, coalesce(d.failures, 0), l.delivered_at
 from notification_channels c
   left join destinations d on d.org = c.org and d.channel = c.id
@@ -20,13 +20,18 @@ from notification_channels c
           where org = %(org)s order by id desc limit %(most)s) o
     where o.status = 'delivered' group by o.destination
   ) l on l.destination = d.id
-where c.org = %(org)s and c.project = %(project)s and (
+where c.org = %(org)s and c.project = %(project)s
+"""
+_BY_NAME = "order by lower(c.name), c.id"
+_REACH = f"""
+{_HEALTH} and (
   exists (select from oncall_participants p where p.org = c.org and p.channel = c.id)
   or exists (select from escalation_targets t where t.org = c.org and t.channel = c.id)
   or exists (select from oncall_overrides v
     where v.org = c.org and v.channel = c.id and v.ends_at > at(%(now)s)))
-order by lower(c.name), c.id
+{_BY_NAME}
 """
+_OF_PROJECT = f"{_HEALTH} {_BY_NAME}"
 
 
 class ChannelHealth(msgspec.Struct, frozen=True):
@@ -49,3 +54,8 @@ async def select_reach(tx: Tx, org: int, project: int) -> list[ChannelHealth]:
     return await tx.structs(
         ChannelHealth, _REACH, org=org, project=project, most=LOOKED_AT, now=tx.now
     )
+
+
+async def select_health(tx: Tx, org: int, project: int) -> list[ChannelHealth]:
+    """Returns the health of all channels of a project, by name."""
+    return await tx.structs(ChannelHealth, _OF_PROJECT, org=org, project=project, most=LOOKED_AT)

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import SubscriberKey, key_arrays
 from ...engine.pools import Tx
 
 _COLUMNS: Final = """
@@ -50,7 +50,7 @@ class SubscriberRow(msgspec.Struct, frozen=True):
     created_at: Instant
 
 
-async def select_subscribers_by_key(tx: Tx, keys: Sequence[Key]) -> list[SubscriberRow]:
+async def select_subscribers_by_key(tx: Tx, keys: Sequence[SubscriberKey]) -> list[SubscriberRow]:
     """Returns the subscribers that still exist."""
     if not keys:
         return []

@@ -11,7 +11,7 @@ from typing import Final
 
 from ...core.instant import HOUR, MINUTE, SECOND, Instant
 
-# Per destination, in all processes together.
+# Leased events per destination, in all processes together: usually, and of a failing destination.
 DESTINATION_HELD_MOST: Final = 5
 FAILING_HELD_MOST: Final = 1
 
@@ -230,10 +230,10 @@ class CapacityLimits:
 
 # Events of one claim, so that a process that ends leaves few leases to expire.
 CLAIM_MOST: Final = 50
-# Limits of one process: sends that have just begun, and the same number of slow or failing ones. A
-# hanging destination occupies a fast place only until its send counts as slow, and gets no other
-# in that time. After its failure it loses the fast place. Webhooks have a share of
-# each, so that pages always find places.
+# Limits of one process: fast sends to healthy destinations, sends to failing ones, and all sends,
+# which also include the slow ones. A hanging destination occupies a fast place only until its send
+# counts as slow, and gets no other in that time. After its failure it loses the fast place.
+# Webhooks have a share of each, so that pages always find places.
 ROOMS: Final = CapacityLimits(Capacity(50, 50, 150), Capacity(30, 30, 90))
 SLOW_AFTER_US: Final = SECOND
 

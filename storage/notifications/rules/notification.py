@@ -17,7 +17,7 @@ from ...core.instant import Instant
 
 STATUSES: Final = frozenset({"down", "recovered"})
 SEVERITIES: Final = frozenset({"none", "minor", "major", "critical"})
-# The escape in JSON, except after an escaped backslash.
+# The escape of U+0000 in JSON, except after an escaped backslash.
 _NUL: Final = re.compile(r"((?<!\\)(?:\\\\)*)\\u0000")
 
 
@@ -36,7 +36,8 @@ class Notification:
     `event` is incident.opened, incident.escalated, incident.reminder or incident.resolved. Without
     an incident it is monitor.down, monitor.reminder or monitor.recovered. For a budget it is
     budget.burning, budget.reminder or budget.recovered. `status` and `severity` are values of
-    STATUSES and SEVERITIES; `path` begins with a slash.
+    STATUSES and SEVERITIES; `path` begins with a slash. `conditions` are the failed conditions with
+    their values; they can contain observed content, so a page is never public.
     """
 
     event: str
@@ -47,6 +48,7 @@ class Notification:
     why: str
     since: Instant | None
     path: str
+    conditions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES or self.severity not in SEVERITIES:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
-from ...core.key import Key, key_arrays
+from ...core.key import ChannelKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import ChannelRow
 
@@ -60,7 +60,7 @@ async def lock_channel(tx: Tx, uid: UUID) -> ChannelRow | None:
     return await tx.one(ChannelRow, _LOCK, uid=uid)
 
 
-async def select_channels_by_key(tx: Tx, keys: Sequence[Key]) -> list[ChannelRow]:
+async def select_channels_by_key(tx: Tx, keys: Sequence[ChannelKey]) -> list[ChannelRow]:
     """Returns existing channels by (organization, id), unordered."""
     if not keys:
         return []

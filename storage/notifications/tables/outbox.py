@@ -17,8 +17,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from ...core.instant import Instant
 from ...engine.pools import LockRank, Tx
-from ..rules.notification import Topic
+from ..rules.notification import NOTICE_EVENT, Topic
 
 # A webhook or channel that is being deleted is waited for and left out. Only its first event needs
 # this statement.
@@ -100,9 +101,16 @@ _INSERT = """
 insert into outbox (org, uid, project, topic, destination, stream, thread, event, payload,
   ready, due_at, created_at, updated_at)
 select %(org)s, t.uid, %(project)s, %(topic)s, t.destination, t.stream, %(thread)s,
-  %(event)s, %(payload)s::jsonb, t.ready, at(%(now)s), at(%(now)s), at(%(now)s)
+  %(event)s, %(payload)s::jsonb, t.ready, at(%(due_at)s), at(%(now)s), at(%(now)s)
 from unnest(%(destinations)s::int[], %(uids)s::uuid[], %(streams)s::uuid[],
   %(readies)s::boolean[]) as t(destination, uid, stream, ready)
+"""
+_LOCK_OF_UPDATE = """
+select o.status <> 'pending' or o.lease is not null or o.enqueued_through > 0
+from outbox o join destinations d on d.org = o.org and d.id = o.destination
+where o.org = %(org)s and o.thread = %(incident)s and o.event = %(event)s
+  and d.page is not null and (o.payload->>'seq')::int = %(seq)s
+order by o.id for no key update of o
 """
 _REMEMBER = """
 insert into notification_threads (org, thread, destination, created_at)
@@ -170,8 +178,9 @@ async def insert_events(
     event: str,
     payload: str,
     destinations: Sequence[int],
+    due_at: Instant | None = None,
 ) -> None:
-    """Inserts one row per destination.
+    """Inserts one row per destination, due at `due_at`, without it now.
 
     Locks: the caller has locked all destinations and the subject of the stream, so that ids rise in
     commit order.
@@ -196,8 +205,19 @@ async def insert_events(
         uids=[uuid7() for _ in held],
         streams=[thread if destination in aside else stream for destination in held],
         readies=[destination not in waiting | aside for destination in held],
+        due_at=tx.now if due_at is None else due_at,
         now=tx.now,
     )
+
+
+async def lock_begun_pages(tx: Tx, org: int, incident: UUID, seq: int) -> bool:
+    """Locks the status pages' events of an update, against a lease.
+
+    Returns whether the delivery of one has begun, even if it is not finished.
+    """
+    tx.lock_rank(LockRank.OUTBOX, "events of an update that is withdrawn")
+    rows = await tx.rows(_LOCK_OF_UPDATE, org=org, incident=incident, event=NOTICE_EVENT, seq=seq)
+    return any(begun for (begun,) in rows)
 
 
 async def _lock_heads(tx: Tx, org: int, stream: UUID, destinations: list[int]) -> set[int]:

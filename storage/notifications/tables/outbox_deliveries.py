@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import Key, key_arrays
+from ...core.key import DestinationKey, EventKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import Backlog, Leased
 from ..rules.delivery_retry import (
@@ -191,7 +191,7 @@ with waiting as (
   cross join lateral (
     select o.org, o.id from outbox o
     where o.org = t.org and o.destination = t.destination and o.status = 'pending' and o.ready
-      and o.lease is null and o.due_at > at(%(now)s)
+      and o.lease is null and o.attempts > 0 and o.due_at > at(%(now)s)
     order by o.due_at, o.id limit {SHARED_MOST}
     for no key update skip locked) e
 )
@@ -245,6 +245,14 @@ class _Event(msgspec.Struct, frozen=True):
     stream: UUID
     thread: UUID
     attempts: int
+
+    @property
+    def key(self) -> EventKey:
+        return EventKey((self.org, self.id))
+
+    @property
+    def destination_key(self) -> DestinationKey:
+        return DestinationKey((self.org, self.destination))
 
 
 class Held(_Event, frozen=True):
@@ -316,15 +324,17 @@ async def record_notified(tx: Tx, leased: Leased, lease: UUID, through: int) -> 
 
 
 async def lock_shared_destinations(
-    tx: Tx, destinations: Collection[Key]
-) -> dict[Key, DestinationState]:
+    tx: Tx, destinations: Collection[DestinationKey]
+) -> dict[DestinationKey, DestinationState]:
     """Share-locks destinations against deletion, not against updates. Returns their states."""
     tx.lock_rank(LockRank.OUTBOX, "destinations whose events are settled")
     rows = await tx.rows(_HOLD_DESTINATIONS, **key_arrays(sorted(destinations), "ids"))
-    return {(row[0], row[1]): DestinationState(row[2], row[3]) for row in rows}
+    return {DestinationKey((row[0], row[1])): DestinationState(row[2], row[3]) for row in rows}
 
 
-async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[Held], set[Key]]:
+async def lock_held(
+    tx: Tx, items: Sequence[tuple[Leased, UUID]]
+) -> tuple[list[Held], set[EventKey]]:
     """Locks the events whose lease is valid.
 
     Returns them, and the keys of valid leases whose rows another transaction has locked.
@@ -335,13 +345,13 @@ async def lock_held(tx: Tx, items: Sequence[tuple[Leased, UUID]]) -> tuple[list[
     found = await tx.structs(Held, _LOCK_HELD, **given, leases=leases)
     if len(found) == len(items):
         return found, set()
-    still: set[Key] = {
-        (row[0], row[1]) for row in await tx.rows(_STILL_HELD, **given, leases=leases)
+    still = {
+        EventKey((row[0], row[1])) for row in await tx.rows(_STILL_HELD, **given, leases=leases)
     }
-    return found, still - {(held.org, held.id) for held in found}
+    return found, still - {held.key for held in found}
 
 
-async def lock_waiting(tx: Tx, destinations: Collection[Key]) -> list[WaitingEvent]:
+async def lock_waiting(tx: Tx, destinations: Collection[DestinationKey]) -> list[WaitingEvent]:
     """Locks up to SHARED_MOST events of each destination, longest due first.
 
     Skips locked events.
@@ -351,7 +361,7 @@ async def lock_waiting(tx: Tx, destinations: Collection[Key]) -> list[WaitingEve
     return await tx.structs(WaitingEvent, _LOCK_WAITING, **keys, now=tx.now)
 
 
-async def make_due(tx: Tx, destinations: Collection[Key]) -> int:
+async def make_due(tx: Tx, destinations: Collection[DestinationKey]) -> int:
     """Makes events due that wait for their next attempt at a destination; returns how many."""
     keys = key_arrays(sorted(destinations), "ids")
     return await tx.execute(_MAKE_DUE, **keys, now=tx.now)
@@ -406,13 +416,15 @@ async def name_threads(tx: Tx, named: Sequence[tuple[Held, str]]) -> None:
     )
 
 
-async def lock_standings(tx: Tx, destinations: Collection[Key]) -> dict[Key, DestinationState]:
+async def lock_standings(
+    tx: Tx, destinations: Collection[DestinationKey]
+) -> dict[DestinationKey, DestinationState]:
     tx.lock_rank(LockRank.OUTBOX, "destinations that failed or were reached")
     rows = await tx.rows(_LOCK_STANDINGS, **key_arrays(sorted(destinations), "ids"))
-    return {(row[0], row[1]): DestinationState(row[2], row[3]) for row in rows}
+    return {DestinationKey((row[0], row[1])): DestinationState(row[2], row[3]) for row in rows}
 
 
-async def set_standings(tx: Tx, standings: dict[Key, DestinationState]) -> None:
+async def set_standings(tx: Tx, standings: dict[DestinationKey, DestinationState]) -> None:
     await tx.execute(
         _SET_STANDINGS,
         **key_arrays(list(standings), "ids"),
@@ -444,7 +456,7 @@ where c.created_at < at(%(before)s)
     where i.org = c.org and i.uid = c.thread and i.status <> 'resolved')
   and not exists (select from outages u
     where u.org = c.org and u.uid = c.thread and u.ended_at is null)
-  -- Whoever was told that a budget burns is yet to be told that it is calm.
+  -- A channel that was notified of a burn rule also gets its end.
   and not exists (select from burn_rules b
     where b.org = c.org and b.notified_at is not null and b.firing_since <= c.created_at)
 """

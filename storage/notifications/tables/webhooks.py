@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from ...core.key import Key, key_arrays
+from ...core.key import WebhookKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import WebhookRow
 
@@ -42,7 +42,7 @@ async def lock_webhook(tx: Tx, uid: UUID) -> WebhookRow | None:
     return await tx.one(WebhookRow, _LOCK, uid=uid)
 
 
-async def select_webhooks_by_key(tx: Tx, keys: Sequence[Key]) -> list[WebhookRow]:
+async def select_webhooks_by_key(tx: Tx, keys: Sequence[WebhookKey]) -> list[WebhookRow]:
     """Returns existing webhooks by (organization, id), unordered."""
     if not keys:
         return []

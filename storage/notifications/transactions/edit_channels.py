@@ -34,7 +34,10 @@ async def create_channel(
     *,
     enabled: bool,
 ) -> ChannelRow:
-    """Raises: Refused not_found, forbidden, invalid, channel_quota, encryption_key_missing."""
+    """Creates a channel.
+
+    Raises: Refused not_found, forbidden, invalid, channel_quota, encryption_key_missing.
+    """
     home = await demand_project(tx, principal, EDIT, project)
     expect("name", name_fault(name))
     spec = spec_of(kind)

@@ -38,7 +38,10 @@ async def create_webhook(
     *,
     enabled: bool,
 ) -> WebhookRow:
-    """Raises: Refused not_found, forbidden, invalid, webhook_quota, encryption_key_missing."""
+    """Creates a webhook.
+
+    Raises: Refused not_found, forbidden, invalid, webhook_quota, encryption_key_missing.
+    """
     # Serialized per organization, so that the quota is exact.
     if not await removals.lock_organization(tx, organization):
         raise Refused(NOT_FOUND)
@@ -62,7 +65,7 @@ async def create_webhook(
 async def enable_webhook(
     tx: Tx, principal: Principal, webhook: UUID, *, enabled: bool
 ) -> WebhookRow:
-    """Raises: Refused not_found, forbidden."""
+    """Enables or disables a webhook. Raises: Refused not_found, forbidden."""
     before = await _lock(tx, principal, webhook)
     if before.enabled != enabled:
         await webhooks.enable_webhook(tx, before, enabled=enabled)
@@ -72,7 +75,7 @@ async def enable_webhook(
 
 
 async def delete_webhook(tx: Tx, principal: Principal, webhook: UUID) -> None:
-    """Raises: Refused not_found, forbidden."""
+    """Deletes a webhook. Raises: Refused not_found, forbidden."""
     row = await _lock(tx, principal, webhook)
     await webhooks.delete_webhook(tx, row)
     await audit(tx, principal, row.org, "webhook.delete", _target(row))

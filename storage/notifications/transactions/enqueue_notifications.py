@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
+from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rules.notification import NOTICE_EVENT, Notification, Topic, document_text, page_text
 from ..tables import outbox
@@ -38,9 +39,9 @@ async def enqueue_webhooks(
 
 
 async def enqueue_status_page_events(
-    tx: Tx, org: int, project: int, incident: UUID, seq: int
+    tx: Tx, org: int, project: int, incident: UUID, seq: int, due_at: Instant
 ) -> None:
-    """Writes to each status page with subscribers that can show the project.
+    """Writes to each status page with subscribers that can show the project, for `due_at`.
 
     The content is decided when the event is passed on, by the components that the page shows then.
     """
@@ -48,7 +49,16 @@ async def enqueue_status_page_events(
     if destinations:
         text = document_text(NOTICE_EVENT, {"seq": seq})
         await outbox.insert_events(
-            tx, org, project, Topic.INCIDENT, incident, incident, NOTICE_EVENT, text, destinations
+            tx,
+            org,
+            project,
+            Topic.INCIDENT,
+            incident,
+            incident,
+            NOTICE_EVENT,
+            text,
+            destinations,
+            due_at,
         )
 
 

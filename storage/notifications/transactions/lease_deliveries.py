@@ -6,7 +6,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from ...core.key import Key
+from ...core.key import ChannelKey, DestinationKey, SubscriberKey, WebhookKey
 from ...engine.pools import Tx
 from ..queries import delivery_addresses
 from ..queries.delivery_addresses import SubscriberRow
@@ -68,7 +68,11 @@ async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> 
     if not kept:
         return LeasedDeliveries((), dead)
     name = uuid7()
-    failing = {(demand.org, demand.destination) for demand, _ in wanted if demand.is_failing}
+    failing = {
+        DestinationKey((demand.org, demand.destination))
+        for demand, _ in wanted
+        if demand.is_failing
+    }
     events = await deliveries.lease(tx, kept, name)
     return LeasedDeliveries(await _addressed(tx, events, name, failing), dead)
 
@@ -91,11 +95,13 @@ def _limit(item: Due, max_attempts: int) -> RetryLimit:
 
 
 async def _addressed(
-    tx: Tx, events: Sequence[Leased], lease: UUID, failing: Collection[Key]
+    tx: Tx, events: Sequence[Leased], lease: UUID, failing: Collection[DestinationKey]
 ) -> list[LeasedDelivery]:
-    to_channels = {(e.org, e.channel) for e in events if e.channel is not None}
-    to_webhooks = {(e.org, e.webhook) for e in events if e.webhook is not None}
-    to_subscribers = {(e.org, e.subscriber) for e in events if e.subscriber is not None}
+    to_channels = {ChannelKey((e.org, e.channel)) for e in events if e.channel is not None}
+    to_webhooks = {WebhookKey((e.org, e.webhook)) for e in events if e.webhook is not None}
+    to_subscribers = {
+        SubscriberKey((e.org, e.subscriber)) for e in events if e.subscriber is not None
+    }
     channel_rows = await channels.select_channels_by_key(tx, sorted(to_channels))
     webhook_rows = await webhooks.select_webhooks_by_key(tx, sorted(to_webhooks))
     subscriber_rows = await delivery_addresses.select_subscribers_by_key(tx, sorted(to_subscribers))
@@ -110,7 +116,7 @@ async def _addressed(
             by_channel.get((event.org, event.channel or 0)),
             by_webhook.get((event.org, event.webhook or 0)),
             by_subscriber.get((event.org, event.subscriber or 0)),
-            (event.org, event.destination) in failing,
+            event.destination_key in failing,
         )
         for event in sorted(events, key=lambda event: (event.channel is None, event.id))
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from ...core.key import Key
+from ...core.key import DestinationKey, EventKey
 from ...engine.pools import Tx
 from ..rules.delivery_retry import (
     DeliveryDecision,
@@ -33,12 +33,12 @@ from .lease_deliveries import LeasedDelivery
 class Settled:
     """Result of a settlement. `busy` events were locked elsewhere and must be settled again."""
 
-    became: dict[Key, DeliveryStatus] = field(default_factory=dict)
-    busy: set[Key] = field(default_factory=set)
+    became: dict[EventKey, DeliveryStatus] = field(default_factory=dict)
+    busy: set[EventKey] = field(default_factory=set)
     # Number of later events that became ready.
     readied: int = 0
     # Further events of the destination that became dead letters, by the event that was sent.
-    dead_beside: Counter[Key] = field(default_factory=Counter)
+    dead_beside: Counter[EventKey] = field(default_factory=Counter)
 
 
 async def settle_deliveries(
@@ -48,12 +48,10 @@ async def settle_deliveries(
     random: Callable[[], float],
 ) -> Settled:
     """Settles sends that ended. `random` returns numbers in [0, 1)."""
-    outcomes = {(one.event.org, one.event.id): outcome for one, outcome in ended}
-    limits = {
-        (one.event.org, one.event.id): _limit(one, outcome, max_attempts) for one, outcome in ended
-    }
+    outcomes = {one.event.key: outcome for one, outcome in ended}
+    limits = {one.event.key: _limit(one, outcome, max_attempts) for one, outcome in ended}
     seen = await deliveries.lock_shared_destinations(
-        tx, {(one.event.org, one.event.destination) for one, _ in ended}
+        tx, {one.event.destination_key for one, _ in ended}
     )
     held, busy = await deliveries.lock_held(tx, [(one.event, one.lease) for one, _ in ended])
     if not held:
@@ -61,11 +59,11 @@ async def settle_deliveries(
     sent: list[tuple[Held, DeliveryDecision, str]] = [
         (
             item,
-            decide_delivery(outcome, item.attempts, limits[item.org, item.id], tx.now, random()),
+            decide_delivery(outcome, item.attempts, limits[item.key], tx.now, random()),
             outcome.reason,
         )
         for item in held
-        for outcome in [outcomes[item.org, item.id]]
+        for outcome in [outcomes[item.key]]
     ]
     ended_by = _by_destination(held, outcomes)
     beside, dead_beside = await _count_beside(tx, ended, ended_by, seen, max_attempts, random)
@@ -74,7 +72,7 @@ async def settle_deliveries(
     dead = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DEAD]
     readied += await deliveries.set_aside(tx, dead)
     # Only for sent events: the other events of the destination have no outcome.
-    named = [(item, outcomes[item.org, item.id].external_id) for item in held]
+    named = [(item, outcomes[item.key].external_id) for item in held]
     named = [(item, external_id) for item, external_id in named if external_id]
     if named:
         await deliveries.name_threads(tx, named)
@@ -82,40 +80,40 @@ async def settle_deliveries(
     if recovered:
         readied += await deliveries.make_due(tx, recovered)
     await _record_states(tx, ended_by, seen, random)
-    became = {(item.org, item.id): judged.status for item, judged, _ in settled}
+    became = {item.key: judged.status for item, judged, _ in settled}
     return Settled(became, busy, readied, dead_beside)
 
 
 def _by_destination(
-    held: Sequence[Held], outcomes: Mapping[Key, DeliveryOutcome]
-) -> dict[Key, list[DeliveryOutcome]]:
-    ended: dict[Key, list[DeliveryOutcome]] = {}
+    held: Sequence[Held], outcomes: Mapping[EventKey, DeliveryOutcome]
+) -> dict[DestinationKey, list[DeliveryOutcome]]:
+    ended: dict[DestinationKey, list[DeliveryOutcome]] = {}
     for item in held:
-        ended.setdefault((item.org, item.destination), []).append(outcomes[item.org, item.id])
+        ended.setdefault(item.destination_key, []).append(outcomes[item.key])
     return ended
 
 
 async def _count_beside(
     tx: Tx,
     ended: Sequence[tuple[LeasedDelivery, DeliveryOutcome]],
-    ended_by: Mapping[Key, Sequence[DeliveryOutcome]],
-    seen: Mapping[Key, DestinationState],
+    ended_by: Mapping[DestinationKey, Sequence[DeliveryOutcome]],
+    seen: Mapping[DestinationKey, DestinationState],
     max_attempts: int,
     random: Callable[[], float],
-) -> tuple[list[tuple[Held, DeliveryDecision, str]], Counter[Key]]:
+) -> tuple[list[tuple[Held, DeliveryDecision, str]], Counter[EventKey]]:
     """Counts a repeated failure of a destination as an attempt of its waiting events.
 
     Returns their decisions, and the number of new dead letters by the event that was sent.
     """
     failures = {key: shared_failure(seen[key], ended_by[key], tx.now) for key in ended_by}
     shared = {key: failure for key, failure in failures.items() if failure is not None}
-    dead: Counter[Key] = Counter()
+    dead: Counter[EventKey] = Counter()
     if not shared:
         return [], dead
-    sent = {(one.event.org, one.event.destination): one for one, _ in ended}
+    sent = {one.event.destination_key: one for one, _ in ended}
     decided = []
     for item in await deliveries.lock_waiting(tx, shared):
-        key = (item.org, item.destination)
+        key = item.destination_key
         one, failure = sent[key], shared[key]
         limit = retry_limit(
             max_attempts,
@@ -126,7 +124,7 @@ async def _count_beside(
         decision = decide_delivery(failure, counted.attempts, limit, tx.now, random())
         decided.append((counted, decision, failure.reason))
         if decision.status is DeliveryStatus.DEAD:
-            dead[one.event.org, one.event.id] += 1
+            dead[one.event.key] += 1
     return list(decided), dead
 
 
@@ -145,8 +143,8 @@ def _is_visitors_webhook(delivery: LeasedDelivery) -> bool:
 
 async def _record_states(
     tx: Tx,
-    ended: Mapping[Key, Sequence[DeliveryOutcome]],
-    seen: Mapping[Key, DestinationState],
+    ended: Mapping[DestinationKey, Sequence[DeliveryOutcome]],
+    seen: Mapping[DestinationKey, DestinationState],
     random: Callable[[], float],
 ) -> None:
     """Stores changed states. A healthy destination that was reached is not locked."""

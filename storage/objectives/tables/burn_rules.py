@@ -137,7 +137,7 @@ async def select_due_monitors(tx: Tx, before: Instant, most: int) -> list[Monito
 async def lock_rules_of_monitors(
     tx: Tx, monitors: Sequence[MonitorKey], before: Instant
 ) -> list[MonitorKey]:
-    """Locks the rules of monitors and returns the locked monitors.
+    """Locks the first due rule of each monitor and returns the locked monitors.
 
     Monitors that another transaction has locked, or that were evaluated after `before`, are
     omitted.

@@ -1,7 +1,7 @@
 """Objectives of monitors and projects, which editors set.
 
-An objective is stored with four decimals, rounded half up. Only monitors have burn rules. Those of
-a project could not name the monitor that burns its budget.
+An objective is stored with four decimals, rounded half up. Projects have no burn rules: they could
+not name the monitor that burns the budget.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ async def set_monitor_objective(
 ) -> MonitorTarget:
     """Sets an objective. `rules` None keeps the existing rules. An equal one is not written.
 
-    Refused not_found, forbidden, invalid.
+    Raises: Refused not_found, forbidden, invalid.
     """
     row = await demand_monitor(tx, principal, EDIT, monitor)
     scaled = _scaled(objective)
@@ -75,7 +75,7 @@ async def aim_for_project(
 ) -> ProjectTarget:
     """Sets the objective of a project. An equal one is not written.
 
-    Refused not_found, forbidden, invalid.
+    Raises: Refused not_found, forbidden, invalid.
     """
     row = await demand_project(tx, principal, EDIT, project)
     scaled = _scaled(objective)
@@ -91,7 +91,10 @@ async def aim_for_project(
 async def delete_project_objective(
     tx: Tx, principal: Principal, project: UUID, window: str
 ) -> None:
-    """Deletes an objective. Refused not_found, also without an objective, forbidden."""
+    """Deletes an objective.
+
+    Raises: Refused not_found, also without an objective, forbidden.
+    """
     row = await demand_project(tx, principal, EDIT, project)
     if not await project_targets.delete_project_target(tx, row.org, row.id, window):
         raise Refused(NOT_FOUND)
@@ -102,7 +105,7 @@ async def delete_project_objective(
 async def report_weekly(tx: Tx, principal: Principal, project: UUID, *, enabled: bool) -> None:
     """Enables or disables the weekly report of a project. An equal setting is not written.
 
-    Refused not_found, forbidden.
+    Raises: Refused not_found, forbidden.
     """
     row = await demand_project(tx, principal, EDIT, project)
     if enabled == await project_targets_queries.is_reported_weekly(tx, row.org, row.id):

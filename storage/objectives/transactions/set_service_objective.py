@@ -24,7 +24,7 @@ async def put_target(
 ) -> ServiceTargetRow:
     """Sets an objective. An unchanged objective is not written.
 
-    Refused not_found, forbidden, invalid, managed_by_file.
+    Raises: Refused not_found, forbidden, invalid, managed_by_file.
     """
     row = await demand_service(tx, principal, project, service)
     return await put_target_of(tx, principal, row, window, objective)
@@ -35,7 +35,7 @@ async def put_target_of(
 ) -> ServiceTargetRow:
     """Sets the objective of a service that is locked or new.
 
-    Refused invalid, managed_by_file.
+    Raises: Refused invalid, managed_by_file.
     """
     scaled = objective_e4(objective)
     if scaled is None:
@@ -63,7 +63,7 @@ async def put_burn_alerting(
 
     Unchanged rules keep their state. Channels with a firing notification of another rule are
     notified that it is no longer evaluated.
-    Refused not_found, also without an objective, forbidden, invalid, managed_by_file.
+    Raises: Refused not_found, also without an objective, forbidden, invalid, managed_by_file.
     """
     row = await demand_service(tx, principal, project, service)
     before = (await select_service_targets(tx, [row.key]))[row.key].get(window)

@@ -1,8 +1,8 @@
 """Due times of escalation steps, so that a late pass neither skips nor repeats steps.
 
-A step is due `after_us` after the start of the incident. A late pass takes all due steps in order,
-because each has other targets. The last step can repeat: the interval is the distance of the last
-two steps, and a late pass takes all missed repeats as one.
+A step is due `after_us` after the start of the escalation. A late pass takes all due steps in
+order, because each has other targets. The last step can repeat: the interval is the distance of the
+last two steps, at least REPEAT_SHORTEST_US, and a late pass takes all missed repeats as one.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class EscalationTarget:
 
 @dataclass(frozen=True, slots=True)
 class EscalationStep:
-    """Step of a policy. `after_us` counts from the start of the incident."""
+    """Step of a policy. `after_us` counts from the start of the escalation."""
 
     after_us: int
     targets: tuple[EscalationTarget, ...] = ()

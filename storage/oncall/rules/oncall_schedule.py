@@ -4,10 +4,10 @@ Invariant: exactly one channel is on call at every instant.
 
 Shifts follow each other from the anchor in both directions, so that instants before the anchor
 have a shift too. Without a timezone, a shift has a fixed elapsed length. With a timezone, hand-offs
-occur at the same local times. The shift in which clocks go forward is one hour shorter, and the
-shift in which they go back one hour longer. A hand-off at a skipped local time occurs when the
-clocks go forward; at a repeated local time, at its first occurrence. An override takes precedence;
-of several, the newest.
+occur at the same local times. The shift in which clocks go forward is shorter by that change, and
+the shift in which they go back is longer. A hand-off at a skipped local time occurs when the clocks
+go forward; at a repeated local time, at its first occurrence. An override takes precedence; of
+several, the newest.
 """
 
 from collections.abc import Iterator, Sequence

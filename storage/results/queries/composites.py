@@ -84,7 +84,7 @@ class MemberHealth:
     maintenance: Mapping[int, Sequence[TimeSpan]]
 
     def of(self, key: MonitorKey, kind: str) -> SliCondition:
-        """Returns the folded state while a result is fresh, otherwise unknown."""
+        """Returns excluded in maintenance, else the folded state while a result is fresh."""
         spans = self.maintenance.get(key[1], ())
         if is_in_maintenance(self.now, spans):
             return SliCondition.EXCLUDED

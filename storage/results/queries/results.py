@@ -1,30 +1,42 @@
 """Stored results: heartbeats, latency by step, and the ledger in pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ....probes.check.result import FailedCondition
 from ...core.instant import Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
-_HEARTBEATS = """
-select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
-from heartbeats where org = %(org)s and monitor = %(monitor)s
+# The text of the failed condition is looked up for failures only.
+_COLUMNS = """
+select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us,
+  (select c.text from monitor_conditions c
+    where c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition), measured
+from heartbeats h"""
+
+_HEARTBEATS = f"""
+{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s
 order by ts desc limit %(most)s
 """
 
 
-_FAILURES = """
-select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
-from heartbeats where org = %(org)s and monitor = %(monitor)s and not up
+_FAILURES = f"""
+{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and not up
 order by ts desc limit %(most)s
 """
 
-_LAST_GOOD = """
-select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us
-from heartbeats where org = %(org)s and monitor = %(monitor)s and up
+_LAST_GOOD = f"""
+{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and up
 order by ts desc limit 1
+"""
+
+_FAILED_CONDITIONS = """
+select h.org, h.monitor, c.text, h.measured
+from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ats)s::bigint[]) as k(org, monitor, at_us)
+  join heartbeats h on h.org = k.org and h.monitor = k.monitor and h.ts = at(k.at_us)
+  join monitor_conditions c on c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition
 """
 
 _LATENCY = """
@@ -66,6 +78,13 @@ class HeartbeatRow(msgspec.Struct, frozen=True):
     connect_us: int | None
     tls_us: int | None
     first_byte_us: int | None
+    # The condition that was false, and its measured value if it is shown.
+    condition: str | None = None
+    measured: str | None = None
+
+    @property
+    def failed(self) -> FailedCondition | None:
+        return None if self.condition is None else FailedCondition(self.condition, self.measured)
 
 
 class LatencyRow(msgspec.Struct, frozen=True):
@@ -130,3 +149,19 @@ async def select_ledger(
         verdicts=list(verdicts or ()),
         most=most,
     )
+
+
+async def select_failed_conditions(
+    tx: Tx, results: Mapping[MonitorKey, Instant]
+) -> dict[MonitorKey, str]:
+    """Returns the failed condition with its value of each given result that has one."""
+    rows = await tx.rows(
+        _FAILED_CONDITIONS,
+        orgs=[org for org, _ in results],
+        monitors=[monitor for _, monitor in results],
+        ats=list(results.values()),
+    )
+    return {
+        MonitorKey((org, monitor)): FailedCondition(text, measured).text
+        for org, monitor, text, measured in rows
+    }

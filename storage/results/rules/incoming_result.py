@@ -1,8 +1,8 @@
 """Incoming result and the outcome of storing it.
 
 `dues` are the windows that the result covers. The run of a probe covers one window and is stored
-only if the window is free (`windowed`). A pushed heartbeat is always stored and covers any number
-of windows.
+only if the window is free (`windowed`). A pushed heartbeat is stored even if its windows are
+settled, and covers any number of windows.
 """
 
 from enum import StrEnum
@@ -52,13 +52,16 @@ class IncomingResult(msgspec.Struct, frozen=True, kw_only=True):
     covered_until: Instant = LATEST
     reach_us: int = LATE_ARRIVAL_US
     source: ResultSource = ResultSource.RUN
-    # Version of the state that a steady fold was computed from, see tables/results.
+    # Version of the state that a steady fold was computed from, see `tables/results.py`.
     version: int = 0
     late: bool = False
     # Reason why a canary window was refused. A refusal is a failure without a run.
     withheld: str = ""
     # Revision of the definition that was run, 0 without one.
     revision: int = 0
+    # The condition that was false, and the text of its measured value.
+    condition: str | None = None
+    measured: str | None = None
 
     @property
     def key(self) -> MonitorKey:

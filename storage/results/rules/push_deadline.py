@@ -225,10 +225,10 @@ def verdict_of_gap(
 ) -> VerdictWithReason:
     """Returns the verdict of a window that is open when it is sealed.
 
-    `last_heartbeat` is the newest one up to the window's end. One within the window covers it, even
-    if it was stored without that knowledge. A window in which the expectation was interrupted or
-    restarted is withheld, because its heartbeat was no longer expected. Invariant: each
-    no_heartbeat has a `push_missed` in the same silence.
+    `last_heartbeat` is the newest one up to the window's end, None without one. One within the
+    window covers it, even if its transaction did not settle the window. A window in which the
+    expectation was interrupted or restarted is withheld, because its heartbeat was no longer
+    expected. Invariant: each no_heartbeat has a `push_missed` in the same silence.
     """
     end = result_expected_by(window, ResultMode.PUSH)
     if not window.term.enabled:

@@ -24,8 +24,15 @@ _ITEM = """
   select * from json_to_recordset(%(items)s::json) as i(
     org int, monitor int, shard int, version bigint, ts bigint, reach_us bigint, up boolean,
     latency_ms int, code int, dns_us int, connect_us int, tls_us int, first_byte_us int,
-    msg text, dues bigint[], windowed boolean, late boolean)
+    msg text, dues bigint[], windowed boolean, late boolean, condition text, measured text)
 """
+
+# The row of a condition is kept until no result can refer to it, also if its monitor is edited. The
+# value is stored only with its condition. A null condition costs no lookup.
+_FAILED_CONDITION = """(select c.id from monitor_conditions c
+    where c.org = {0}.org and c.monitor = {0}.monitor and c.text = {0}.condition),
+    (select {0}.measured from monitor_conditions c
+    where c.org = {0}.org and c.monitor = {0}.monitor and c.text = {0}.condition)"""
 
 _STEADY = f"""
 with item as materialized ({_ITEM}),
@@ -54,9 +61,9 @@ kept as materialized (
     or (h.org, h.monitor, at(h.dues[1])) in (select org, monitor, due_at from ran)),
 stored as (
   insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
-    first_byte_us, up, msg)
+    first_byte_us, up, msg, failed_condition, measured)
   select k.org, k.monitor, at(k.ts), k.latency_ms, k.code, k.dns_us, k.connect_us, k.tls_us,
-    k.first_byte_us, k.up, nullif(k.msg, '')
+    k.first_byte_us, k.up, nullif(k.msg, ''), {_FAILED_CONDITION.format("k")}
   from kept k
   order by k.org, k.monitor, k.ts
   on conflict do nothing
@@ -126,9 +133,9 @@ returning org, monitor, due_at
 
 _INSERT = f"""
 insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
-  first_byte_us, up, msg)
+  first_byte_us, up, msg, failed_condition, measured)
 select i.org, i.monitor, at(i.ts), i.latency_ms, i.code, i.dns_us, i.connect_us, i.tls_us,
-  i.first_byte_us, i.up, nullif(i.msg, '')
+  i.first_byte_us, i.up, nullif(i.msg, ''), {_FAILED_CONDITION.format("i")}
 from ({_ITEM}) i
 order by i.org, i.monitor, i.ts
 on conflict do nothing

@@ -39,7 +39,7 @@ _UNSEEN = frozenset({StoreOutcome.DUPLICATE, StoreOutcome.OUTDATED})
 
 @dataclass(frozen=True, slots=True)
 class CompositeEvaluations:
-    """Stored results with their outcomes, and the number of withheld windows."""
+    """Results with their outcomes, and the numbers of removed wakeups and withheld windows."""
 
     results: Sequence[tuple[IncomingResult, StoreResult]]
     flips: Sequence[StatusChange]
@@ -73,7 +73,7 @@ async def evaluate_composites(
     recorded, flips = await record_results(tx, arrivals) if arrivals else ([], [])
     for arrival, answer in zip(arrivals, recorded, strict=True):
         if arrival.key in calls and answer.fate in _UNSEEN:
-            # A wakeup is consumed only if it led to a result.
+            # The wakeup is restored, since its result was discarded.
             await composite_wakeups.wake_composites(tx, arrival.key, now)
     await seals.write_verdicts(tx, withheld)
     await compositions.drop_settled_batches(tx, sorted({window.batch for window in windows}))

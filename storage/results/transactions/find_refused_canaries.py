@@ -19,7 +19,7 @@ from ..rules.incoming_result import IncomingResult
 AT_ONCE: Final = 200
 # By then a claim made at the last moment is committed.
 SETTLED_AFTER_US: Final = SECOND
-# A later check judges no windows, because the current state differs from the state then.
+# A later check judges no windows, because the current state can differ from the state then.
 JUDGED_WITHIN_US: Final = 30 * SECOND
 
 

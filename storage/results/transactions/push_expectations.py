@@ -28,7 +28,7 @@ class PushExpectation:
     terms: Sequence[ScheduleTerm]
     maintenance: Sequence[TimeSpan]
     heard: Sequence[TimeSpan]
-    # Instant up to which silence is known to be silence, None if no process listens.
+    # Instant up to which all received pushes are committed, None if no process listens.
     judged: Instant | None
 
     def missed(self, through: Instant) -> list[Instant]:

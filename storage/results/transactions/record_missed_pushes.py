@@ -19,7 +19,7 @@ class MissedPushCheck:
     """Result of one check of a push monitor.
 
     `look_again_at` is the next deadline if no push arrives, None without one. `undecided` states
-    that a deadline has passed that some listening process has not passed yet.
+    that a deadline has passed that cannot be judged yet.
     """
 
     look_again_at: Instant | None

@@ -15,7 +15,7 @@ def passed(
 ) -> list[IncomingResult]:
     """Returns the results before the fences.
 
-    A missed deadline can be found late and is folded.
+    A missed deadline can be found after its time was sealed. It is still folded into the state.
     """
     return [arrival for arrival in arrivals if arrival.is_history(fences[arrival.shard])]
 

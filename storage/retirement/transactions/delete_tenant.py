@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec.structs import asdict
 
 from ...accounts.queries.projects import select_organization
-from ...accounts.rows import INSTANCE, DeletionCounts, OperationRow
+from ...accounts.rows import INSTANCE, DeletionCounts, ManagedObject, OperationRow
 from ...accounts.rules.access import Need, Permission, Principal, Scope
 from ...accounts.tables import operations, projects
 from ...accounts.tables import tenant_deletion as removals
@@ -22,7 +22,6 @@ from ...core.instant import HOUR, SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Pool, Tx
 from ...monitors.tables.monitors import lock_monitor
-from ...scheduling.queries.shards import select_shards
 from ...services.tables import services
 from ...services.tables.services import lock_service
 from .delete_monitor import log_removed, remove_monitor
@@ -46,6 +45,18 @@ async def count_project(
     row = await demand_project(tx, principal, DELETE_PROJECT, project)
     await _expect_unmanaged(tx, row.org, [row.id])
     return await _count(tx, row.org, [row.id], kept_from, whole=False)
+
+
+async def managed_in_project(
+    tx: Tx, principal: Principal, project: UUID, most: int
+) -> list[ManagedObject]:
+    """Returns the objects that prevent the deletion of a project, at most `most`.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
+    row = await demand_project(tx, principal, DELETE_PROJECT, project)
+    return await removals.select_managed(tx, row.org, [row.id], most)
 
 
 async def count_organization(
@@ -135,11 +146,24 @@ async def _continue(uid: UUID, tx: Tx) -> bool:
     return await delete_next(tx, operation)
 
 
-async def delete_next(tx: Tx, operation: OperationRow) -> bool:
-    """Deletes the next services and monitors of a locked operation, or ends it.
+async def abandon_deletion(tx: Tx, uid: UUID, error: str) -> None:
+    """Ends a deletion that cannot continue as failed. `error` is the reason, for the caller.
 
-    Returns False if it waits for deliveries.
+    What is left of the project or organization is visible again, so that it can be deleted again.
     """
+    operation = await operations.lock_running(tx, uid)
+    if operation is None:
+        return
+    await operations.fail(tx, uid, error)
+    await removals.end_deletion(tx, operation.org, operation.project)
+
+
+async def delete_next(tx: Tx, operation: OperationRow) -> bool:
+    """Deletes the next service, monitor or incidents of a locked operation, or a project.
+
+    Ends the operation after the last deletion. Returns False if it waits for deliveries.
+    """
+    assert operation.kind in (operations.PROJECT_DELETE, operations.ORGANIZATION_DELETE)
     org = operation.org
     project = operation.project
     if operation.kind == operations.ORGANIZATION_DELETE:
@@ -188,8 +212,7 @@ async def _delete_contents(tx: Tx, org: int, project: int) -> int:
 
 async def _expect_unmanaged(tx: Tx, org: int, projects_: list[int]) -> None:
     """Refuses if a bundle or a file provider manages an object, since it would create it again."""
-    managed = await removals.select_managed(tx, org, projects_)
-    if managed is not None:
+    for managed in await removals.select_managed(tx, org, projects_):
         message = f"managed by {managed.managed_by or 'a bundle'}"
         raise Refused("managed_by_file", f"{managed.kind} {managed.name}", message)
 
@@ -197,12 +220,8 @@ async def _expect_unmanaged(tx: Tx, org: int, projects_: list[int]) -> None:
 async def _count(
     tx: Tx, org: int, projects_: list[int], kept_from: Instant, *, whole: bool
 ) -> DeletionCounts:
-    ends = [shard.rolled_up_through for shard in await select_shards(tx)]
-    rolled_up = min(ends, default=kept_from)
-    rolled_up = max(Instant(rolled_up - rolled_up % HOUR), kept_from)
-    return await removals.count_contents(
-        tx, org, projects_, whole=whole, kept_from=kept_from, rolled_up=rolled_up
-    )
+    hour = Instant(kept_from - kept_from % HOUR)
+    return await removals.count_contents(tx, org, projects_, whole=whole, kept_from=hour)
 
 
 def _text_of(counts: DeletionCounts) -> str:

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
-from ...core.key import MonitorKey, key_arrays
+from ...core.key import MonitorKey, ProjectKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import NewTerm
 from ..rules.run_batch import RunBatch, WithheldWindow
@@ -195,7 +195,7 @@ async def select_terms_after(
 
 
 async def select_monitors_of_projects(
-    tx: Tx, shard: int, projects: Sequence[tuple[int, int]]
+    tx: Tx, shard: int, projects: Sequence[ProjectKey]
 ) -> list[int]:
     """Returns the monitors of (organization, project) pairs that have a term in the shard."""
     rows = await tx.rows(

@@ -68,7 +68,7 @@ update set uid = excluded.uid, shard = excluded.shard, due_at = excluded.due_at,
   claim_until = excluded.claim_until, holder = null, lease_until = null
 """
 _ADD_JOB_AGAIN = _ADD_JOB.replace("{conflict}", _AGAIN)
-# An expired job that was not claimed does not block a new one.
+# An expired job does not block a new one.
 _ADD_JOB_ONCE = _ADD_JOB.replace("{conflict}", f"{_AGAIN} where jobs.claim_until <= at(%(due)s)")
 
 _ADD_JOBS = f"""

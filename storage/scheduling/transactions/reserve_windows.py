@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from ...core.instant import MINUTE, Instant
+from ...core.key import ProjectKey
 from ...engine.pools import Tx
 from ..queries import shards as shards_queries
 from ..rules.run_batch import RunBatch, cut
@@ -61,7 +62,7 @@ async def load_plan(tx: Tx, shard: int, edits_through: int) -> SchedulePlan | No
 async def apply_edits_early(tx: Tx, plan: SchedulePlan) -> bool:
     """Applies the committed edits without a lock. The reservation applies the later ones.
 
-    Returns False if edits were deleted that the plan does not have.
+    Returns False if edits were deleted that the plan does not have, or the shard is deleted.
     """
     seen = await schedule_edits.select_edits_after(tx, plan.shard, plan.edits_through)
     if seen is None or seen.deleted_through > plan.edits_through:
@@ -79,7 +80,8 @@ async def reserve_windows(
     """Reserves one step up to `ahead` and assigns the runnable batches to `holder`.
 
     Returns None if the plan must be updated first: edits were deleted that it does not have, or,
-    unless `at_any_cost`, more than EDITED_UNDER_LOCK_MOST monitors were edited.
+    unless `at_any_cost`, a project or more than EDITED_UNDER_LOCK_MOST monitors were edited.
+    Returns None also if the shard is deleted.
     """
     await schedule_edits.lock_reservation(tx, plan.shard)
     seen = await schedule_edits.select_edits_after(tx, plan.shard, plan.edits_through)
@@ -123,7 +125,7 @@ def _is_long(edits: Sequence[ScheduleEdit]) -> bool:
 async def _apply(tx: Tx, plan: SchedulePlan, after: Instant, edits: Sequence[ScheduleEdit]) -> None:
     named = {key for edit in edits for key in edit.monitors}
     projects = [
-        (edit.org, edit.project)
+        ProjectKey((edit.org, edit.project))
         for edit in edits
         if edit.org is not None and edit.project is not None
     ]

@@ -7,7 +7,7 @@ from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...scheduling.rules.run_schedule import LATE_ARRIVAL_US
 
-# The gap to the fence within which results can still arrive; no member is sealed there.
+# `least` is the gap before the fence in which results can still arrive: no member is sealed there.
 _BEHIND = """
 select s.org, s.id, s.sealed_through, f.fence
 from (select max(settled_through) as fence from shards) f
@@ -57,6 +57,6 @@ async def select_to_reconstruct(tx: Tx, most: int) -> list[ServiceKey]:
 
 
 async def select_least_open(tx: Tx) -> Instant | None:
-    """Returns the instant before which no service needs results, None without services."""
+    """Returns the instant before which no service needs results, None if none needs any."""
     found: Instant | None = await tx.value(_LEAST_OPEN)
     return found

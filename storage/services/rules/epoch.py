@@ -1,9 +1,9 @@
 """Revisions and epochs that govern the time of a service.
 
 A revision governs from a whole minute until the next revision. Of two with the same start, the
-later governs. Within a revision, an epoch begins at the next minute after a change of a member's
-region, interval or enabled state. Both are pure functions of declarations and schedules, so that
-all callers get the same epochs.
+later governs. Within a revision, an epoch begins at the first whole minute at or after a change of
+a member's region, interval or enabled state. Both are pure functions of declarations and schedules,
+so that all callers get the same epochs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

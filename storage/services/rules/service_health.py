@@ -4,8 +4,7 @@ Members that are up or down count. Members in maintenance are left out; if all a
 excluded. Unknown members are assumed all up and then all down: one result for both is the health,
 two good results are good with unknown health, otherwise the state is unknown. Missing data counts
 as the policy states, but a paused member is always unknown, and a member before its first schedule
-term is never bad. Healthy and degraded are good, down is
-bad.
+term is never bad. Healthy and degraded are good, down is bad.
 
 The time line of a service is cut at each change of a member. Each piece is computed as an instant.
 """

@@ -53,7 +53,7 @@ class Segment:
 class ReportWindow:
     """Report of one window.
 
-    `sealed_through` is None before the first seal. `reason` states why `availability` or the
+    `sealed_through` is None before the first declaration. `reason` states why `availability` or the
     budget is withheld.
     """
 

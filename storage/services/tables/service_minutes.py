@@ -1,7 +1,7 @@
 """Sealed time of services: minutes as runs, and their sums by hour and day.
 
-Every write locks the service. Minutes of a range are replaced and the sums recomputed from them, so
-that an interrupted pass can be repeated.
+The caller has locked the service, except for the deletion by retention. Minutes of a range are
+replaced and the sums recomputed from them, so that an interrupted pass can be repeated.
 """
 
 from collections.abc import Sequence

@@ -42,6 +42,21 @@ async def lock_owning_schedule(tx: Tx, org: int, project: int, text: str) -> int
     return held[uid]
 
 
+async def put_first_policy(tx: Tx, principal: Principal, made: ServiceRow, policy: str) -> None:
+    """Sets the escalation policy of a service that this transaction created.
+
+    The creation authorized the principal and locked the service, so that this may follow the locks
+    of its members.
+
+    Raises:
+        Refused owner_not_in_project.
+    """
+    key = await lock_owning_policy(tx, made.org, made.project, policy)
+    await set_escalation_policy(tx, made.key, key)
+    target = f"{target_of(made)} escalation_policy:{policy or 'none'}"
+    await audit(tx, principal, made.org, "service.update", target)
+
+
 async def put_escalation_policy(
     tx: Tx, principal: Principal, project: UUID, service: UUID, policy: str
 ) -> ServiceRow:

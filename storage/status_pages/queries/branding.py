@@ -1,4 +1,4 @@
-"""Stored public branding of the installation."""
+"""Stored public branding of the installation, and what a status page shows."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ import msgspec
 
 from ...accounts.tables.instance_settings import select_setting
 from ...engine.pools import Tx
-from ..rules.branding import NO_BRANDING, Branding
+from ..rules.branding import NO_BRANDING, Branding, PageBranding, branding_of_page
 
 NAME: Final = "branding"
 
@@ -19,3 +19,8 @@ async def select_branding(tx: Tx) -> Branding | None:
 
 async def shown_branding(tx: Tx) -> Branding:
     return await select_branding(tx) or NO_BRANDING
+
+
+async def page_branding(tx: Tx, own: PageBranding) -> Branding:
+    """Returns the branding of a status page with its own fields."""
+    return branding_of_page(await shown_branding(tx), own)

@@ -1,6 +1,7 @@
 """Current status and last 90 days of the components of a status page."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from ...services.rules.service_health import ServiceHealthState
 from ...services.rules.service_report import ReportWindow
 from ...services.tables.services import COLUMNS, FROM
 from ..rows import ComponentRow
+from ..rules.component_latency import PLOTS_MOST, latency_of, latency_span, measures_latency
 from ..rules.status_page import (
     DAYS,
     ComponentDay,
@@ -36,6 +38,7 @@ from ..rules.status_page import (
     Now,
     of_health,
 )
+from .component_latency import select_latency_points
 
 _WINDOW: Final = "90d"
 _MONITORS: Final = """
@@ -60,6 +63,7 @@ class BoundComponent(msgspec.Struct, frozen=True, kw_only=True):
     monitor: int | None
     service: int | None
     manual_status: str | None
+    show_latency: bool
     updated_at: Instant
 
 
@@ -72,12 +76,33 @@ class _Monitor(msgspec.Struct, frozen=True):
 
 
 async def select_component_facts(
-    tx: Tx, org: int, bindings: Sequence[BoundComponent]
+    tx: Tx, org: int, bindings: Sequence[BoundComponent], *, latency: bool = False
 ) -> list[ComponentFacts]:
     """Returns the facts of each component, in the order given."""
     monitors = await _of_monitors(tx, org, {b.monitor for b in bindings if b.monitor is not None})
     services = await _of_services(tx, org, {b.service for b in bindings if b.service is not None})
-    return [_facts(binding, monitors, services) for binding in bindings]
+    facts = [_facts(binding, monitors, services) for binding in bindings]
+    return await _with_latency(tx, org, bindings, facts) if latency else facts
+
+
+async def _with_latency(
+    tx: Tx, org: int, bindings: Sequence[BoundComponent], facts: Sequence[ComponentFacts]
+) -> list[ComponentFacts]:
+    """Adds the latency of the components that show it, at most PLOTS_MOST."""
+    shown = [binding for binding in bindings if binding.show_latency][:PLOTS_MOST]
+    ids = sorted({binding.monitor for binding in shown if binding.monitor is not None})
+    rows = await tx.structs(_Monitor, _MONITORS, org=org, ids=ids)
+    span = latency_span(tx.now)
+    able = [row.id for row in rows if measures_latency(row.type)]
+    points = await select_latency_points(tx, org, able, span)
+    maintenance = await shards.select_maintenances(tx, span.from_, monitors=able) if able else {}
+    uids = {binding.uid: binding.monitor for binding in shown}
+    return [
+        replace(one, latency=latency_of(uids[one.uid], points, maintenance, tx.now))
+        if one.uid in uids
+        else one
+        for one in facts
+    ]
 
 
 Found = tuple[UUID, Now, ComponentMeasurement]
@@ -234,7 +259,7 @@ def _since(begun: Instant | None, now: Instant) -> Instant | None:
 _COLUMNS = """
 c.org, c.id, c.uid, o.uid, c.page, g.uid, c.name, c.description, c.group_name, c.position, c.source,
 c.monitor, m.uid, c.service, s.uid, c.manual_status, p.id, p.uid, c.revision, c.created_at,
-c.updated_at
+c.updated_at, c.show_latency, m.type
 """
 
 _FROM = """

@@ -16,15 +16,20 @@ ACTIVE_MOST: Final = 50
 # Limit per incident; the newest are kept.
 UPDATES_MOST: Final = 100
 
-# Incidents of the bound monitors and services, or without either in the page's own project.
+# Incidents of the bound monitors and services, those that name a component of the page, and those
+# without any of them in the page's own project.
 # Automatic incidents always had a monitor or service.
 _ABOUT: Final = """
 select i.org, i.id from incidents i where i.org = %(org)s and i.monitor = any(%(monitors)s::int[])
-union all
+union
 select i.org, i.id from incidents i where i.org = %(org)s and i.service = any(%(services)s::int[])
-union all
+union
+select c.org, c.incident from incident_components c
+where c.org = %(org)s and c.component = any(%(components)s::uuid[])
+union
 select i.org, i.id from incidents i where i.org = %(org)s and i.project = %(project)s::int
   and i.monitor is null and i.service is null and i.source <> 'auto'
+  and not exists (select from incident_components c where c.org = i.org and c.incident = i.id)
 """
 # The public sees public updates. Of an alert from another system, it sees only updates by a person.
 _SEEN: Final = """
@@ -36,7 +41,10 @@ _SELECT: Final = f"""
 with about as materialized ({_ABOUT})
 select i.id, i.uid, p.uid, m.uid, s.uid, i.external_key, i.seq, i.title, i.status, i.impact,
   i.source, i.started_at, i.resolved_at, i.acknowledged_at, a.uid, i.acknowledged_label,
-  i.escalation_step, i.last_escalated_at, i.created_at, i.updated_at
+  i.escalation_step, i.last_escalated_at, i.created_at, i.updated_at,
+  array(select c.component from incident_components c where c.org = i.org and c.incident = i.id),
+  (select max(w.created_at) from incident_updates w
+    where w.org = i.org and w.incident = i.id and w.withdraws is not null)
 from about b join incidents i on i.org = b.org and i.id = b.id
   join projects p on p.org = i.org and p.id = i.project
   left join monitors m on m.org = i.org and m.id = i.monitor
@@ -79,6 +87,7 @@ class PageScope(msgspec.Struct, frozen=True, kw_only=True):
     project: int | None
     monitors: Sequence[int]
     services: Sequence[int]
+    components: Sequence[UUID] = ()
 
 
 class IncidentCursor(msgspec.Struct, frozen=True):
@@ -112,6 +121,8 @@ class _Row(msgspec.Struct, frozen=True):
     last_escalated_at: Instant | None
     created_at: Instant
     updated_at: Instant
+    components: list[UUID]
+    withdrawn_at: Instant | None
 
 
 async def select_present_incidents(
@@ -168,6 +179,7 @@ async def _select(
         project=about.project,
         monitors=list(about.monitors),
         services=list(about.services),
+        components=list(about.components),
         public=audience is Audience.PUBLIC,
         most=most,
         **given,
@@ -237,4 +249,6 @@ def _incident(row: _Row, updates: Sequence[Update], postmortem: Postmortem | Non
         updated_at=row.updated_at,
         updates=updates,
         postmortem=postmortem,
+        components=row.components,
+        withdrawn_at=row.withdrawn_at,
     )

@@ -8,6 +8,7 @@ import msgspec
 from ...core.instant import Instant
 from ...core.token import digest
 from ...engine.pools import Tx
+from ..rows import BrandedRow
 from ..rules.subscription import CONFIRM_US
 
 _OF_PAGE: Final = """
@@ -20,7 +21,8 @@ _FOUND: Final = (
     + " limit %(most)s"
 )
 _BY_TOKEN: Final = f"""
-select g.title, g.slug, s.kind, s.address, s.confirmed_at,
+select g.accent_color, g.logo_url, g.footer_text, g.support_url, g.title, g.slug, s.kind,
+  s.address, s.confirmed_at,
   array(select c.name from status_components c
     where c.org = s.org and c.page = s.page and c.uid = any(s.requested_components)
     order by c.position, c.id),
@@ -47,7 +49,7 @@ class SubscriberItem(msgspec.Struct, frozen=True):
     suspended_at: Instant | None
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class Subscription(BrandedRow, frozen=True):
     """Subscription. `chosen` are names of the requested components, empty for the whole page."""
 
     page_title: str

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rows import PageRow
+from ..rows import BrandedRow, PageRow
 from ..rules.status_page import Audience, Named, PageFacts, PageFrame, Visibility
 from ..rules.status_page_history import earliest_shown
 from ..tables.status_pages import _BY_UID as _BY_UID_STATUS_PAGES
@@ -23,6 +21,7 @@ from .status_page_incidents import PageScope, select_present_incidents
 from .status_page_maintenance import select_page_maintenance
 
 _COLUMNS: Final = """
+g.accent_color, g.logo_url, g.footer_text, g.support_url,
 g.org, g.id, g.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain, g.token_hash,
 g.generation, g.updated_at
 """
@@ -33,18 +32,19 @@ from status_pages g left join projects p on p.org = g.org and p.id = g.project
 _BY_SLUG: Final = f"select {_COLUMNS} {_FROM} where g.slug = %(slug)s"
 _BY_UID: Final = f"select {_COLUMNS} {_FROM} where g.uid = %(uid)s"
 _BINDINGS: Final = """
-select uid, name, description, group_name, source, monitor, service, manual_status, updated_at
+select uid, name, description, group_name, source, monitor, service, manual_status,
+  show_latency, updated_at
 from status_components where org = %(org)s and page = %(page)s order by position, id
 """
 _NAMED: Final = """
-select coalesce(m.uid, s.uid), c.name from status_components c
+select coalesce(m.uid, s.uid), c.name, c.uid from status_components c
   left join monitors m on m.org = c.org and m.id = c.monitor
   left join services s on s.org = c.org and s.id = c.service
 where c.org = %(org)s and c.page = %(page)s order by c.position, c.id
 """
 
 
-class StatusPageRow(msgspec.Struct, frozen=True):
+class StatusPageRow(BrandedRow, frozen=True):
     org: int
     id: int
     uid: UUID
@@ -80,11 +80,17 @@ def about_of(page: StatusPageRow, bindings: Sequence[BoundComponent]) -> PageSco
         project=page.project,
         monitors=[b.monitor for b in bindings if b.monitor is not None],
         services=[b.service for b in bindings if b.service is not None],
+        components=[b.uid for b in bindings],
     )
 
 
-async def select_page_facts(tx: Tx, page: StatusPageRow, audience: Audience) -> PageFacts:
-    """Returns the facts that `rules.status_page.render` needs."""
+async def select_page_facts(
+    tx: Tx, page: StatusPageRow, audience: Audience, *, latency: bool = False
+) -> PageFacts:
+    """Returns the facts that `rules.status_page.render` needs.
+
+    Latency is read only on request, because badges, feeds and lists do not show it.
+    """
     bindings = await select_bindings(tx, page)
     about = about_of(page, bindings)
     return PageFacts(
@@ -92,7 +98,7 @@ async def select_page_facts(tx: Tx, page: StatusPageRow, audience: Audience) -> 
         title=page.title,
         visibility=Visibility(page.visibility),
         project=page.project_uid,
-        components=await select_component_facts(tx, page.org, bindings),
+        components=await select_component_facts(tx, page.org, bindings, latency=latency),
         incidents=await select_present_incidents(tx, about, audience, earliest_shown(tx.now)),
         maintenance=await select_page_maintenance(tx, page.org, bindings),
         as_of=Instant(tx.now),
@@ -102,7 +108,7 @@ async def select_page_facts(tx: Tx, page: StatusPageRow, audience: Audience) -> 
 async def select_frame(tx: Tx, page: StatusPageRow) -> PageFrame:
     """Returns the data of the page that decides on incidents, without component facts."""
     rows = await tx.rows(_NAMED, org=page.org, page=page.id)
-    return PageFrame(page.project_uid, [Named(anchor, name) for anchor, name in rows])
+    return PageFrame(page.project_uid, [Named(*row) for row in rows])
 
 
 _OF_ORG = (

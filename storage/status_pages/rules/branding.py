@@ -1,7 +1,10 @@
-"""Public branding of an installation: name, colour, logo, announcement."""
+"""Public branding of an installation (name, colour, logo, announcement) and of a status page.
+
+The accent colour never carries text or a mark: every colour keeps the contrast of the page.
+"""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,6 +16,13 @@ URL_LONGEST: Final = 500
 FOOTER_LONGEST: Final = 500
 ANNOUNCEMENT_LONGEST: Final = 1_000
 
+# A URL becomes part of the Content-Security-Policy, in which spaces, commas and semicolons are
+# separators, and of a header, which contains no control characters.
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f;,'\"<>\\]")
+# A host of the policy can contain a wildcard; that of a URL cannot.
+_PLACE: Final = re.compile(
+    r"(?:[a-z0-9_][a-z0-9._-]*|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE | re.ASCII
+)
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE | re.ASCII)
 
 
@@ -42,6 +52,26 @@ class Branding:
 
 
 NO_BRANDING: Final = Branding()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageBranding:
+    """Branding of a status page. Empty fields are those of the installation."""
+
+    accent_color: str = ""
+    logo_url: str = ""
+    footer_text: str = ""
+    support_url: str = ""
+
+
+def page_branding_fault(own: PageBranding) -> tuple[str, str] | None:
+    """Returns the field and the rule that it breaks, as for the installation."""
+    return branding_fault(Branding(**asdict(own)))
+
+
+def branding_of_page(installation: Branding, own: PageBranding) -> Branding:
+    """Returns what a page shows: its own fields, and those of the installation."""
+    return replace(installation, **{name: value for name, value in asdict(own).items() if value})
 
 
 def branding_fault(branding: Branding) -> tuple[str, str] | None:
@@ -77,12 +107,12 @@ def _url_fault(url: str) -> str | None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return "must be an https URL"
-    # The URL becomes part of the Content-Security-Policy, in which spaces, commas and semicolons
-    # are separators.
-    if parts.scheme != "https" or not host or not url.isascii() or re.search(r"[\s;,'\"<>\\]", url):
+    if parts.scheme != "https" or not host or not url.isascii() or _UNSAFE.search(url):
         return "must be an https URL"
     if parts.username is not None or parts.password is not None:
         return "must not contain a user name"
+    if _PLACE.fullmatch(parts.netloc) is None:
+        return "must be an https URL"
     return None
 
 

@@ -26,6 +26,7 @@ from ...incidents.rules.incident import (
     clipped_title,
 )
 from ...services.rules.service_health import Health
+from .component_latency import ComponentLatency
 
 RECENT_MOST: Final = 10
 COMPONENTS_MOST: Final = 200
@@ -120,7 +121,7 @@ class ComponentMeasurement:
     """Measurements of a component over DAYS.
 
     `since` is the begin of its time, if later than the first day. `sample` is the number of results
-    in the figure.
+    in the figure, or of the sealed minutes of a service.
     """
 
     figure: Availability
@@ -147,6 +148,7 @@ class ComponentFacts:
     now: Now
     measured: ComponentMeasurement | None
     updated_at: Instant
+    latency: ComponentLatency | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,10 @@ class Incident:
     updated_at: Instant
     updates: Sequence[Update]
     postmortem: Postmortem | None
+    # Uids of the components that the incident names, of this or other pages.
+    components: Sequence[UUID] = ()
+    # When an update was withdrawn. Only `updated_at` shows it to the public.
+    withdrawn_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +254,7 @@ class Component:
     reason: NoDataReason | None
     unavailable: bool
     measured: ComponentMeasurement | None
+    latency: ComponentLatency | None = None
 
     @property
     def withheld(self) -> Withheld | None:
@@ -338,6 +345,7 @@ class Named:
 
     anchor: UUID | None
     name: str
+    uid: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,22 +370,30 @@ def shown_incidents(
 def may_show(facts: PageFacts | PageFrame, incident: Incident) -> bool:
     """Returns whether a page can show an incident.
 
-    True if a component is bound to its monitor or service. Without either, true if both are in the
-    same project and Leadline did not open it: an automatic incident had a source, which may be
-    deleted.
+    True if it names a component of the page, or a component is bound to its monitor or service.
+    Without any of them, true if both are in the same project and Leadline did not open it: an
+    automatic incident had a source, which may be deleted.
     """
+    if any(one.uid in incident.components for one in facts.components):
+        return True
     anchors = {one.anchor for one in facts.components if one.anchor is not None}
     if incident.monitor is None and incident.service is None:
-        is_ours = incident.source is IncidentSource.AUTO
+        is_ours = incident.source is IncidentSource.AUTO or bool(incident.components)
         return facts.project is not None and facts.project == incident.project and not is_ours
     return incident.monitor in anchors or incident.service in anchors
 
 
 def _public(facts: PageFacts | PageFrame, incident: Incident) -> Incident | None:
     """Returns the incident without private data, None if it has no public update."""
-    updates = [_public_update(one) for one in incident.updates if _is_public(incident, one)]
+    name = affected_names(facts, incident)
+    updates = [
+        _public_update(incident, one, name[0] if name else "")
+        for one in incident.updates
+        if _is_public(incident, one)
+    ]
     if not updates:
         return None
+    last = updates[-1].created_at
     return replace(
         incident,
         project=None,
@@ -391,7 +407,9 @@ def _public(facts: PageFacts | PageFrame, incident: Incident) -> Incident | None
         acknowledged_label="",
         escalation_step=None,
         last_escalated_at=None,
-        updated_at=max(incident.resolved_at or updates[-1].created_at, updates[-1].created_at),
+        # A reader of a feed replaces a withdrawn text only by an entry that is newer.
+        updated_at=max(last, incident.resolved_at or last, incident.withdrawn_at or last),
+        withdrawn_at=None,
         updates=updates,
         postmortem=_public_postmortem(incident.postmortem),
     )
@@ -406,8 +424,22 @@ def _is_public(incident: Incident, update: Update) -> bool:
     return update.public and (incident.external_key is None or update.by_person)
 
 
-def _public_update(update: Update) -> Update:
-    return replace(update, uid=None, author="", by_person=False)
+def affected_names(facts: PageFacts | PageFrame, incident: Incident) -> list[str]:
+    """Returns the names of the page's components that the incident affects, in page order."""
+    about = {one for one in (incident.monitor, incident.service) if one is not None}
+    return [
+        one.name
+        for one in facts.components
+        if one.anchor in about or one.uid in incident.components
+    ]
+
+
+def _public_update(incident: Incident, update: Update, name: str) -> Update:
+    """Returns the update without its author. Leadline's first text names the component."""
+    body = update.body
+    if incident.source is IncidentSource.AUTO and update.body in _FIRST_TEXTS and name:
+        body = f"Our monitoring shows a problem with {name}. We are investigating."
+    return replace(update, uid=None, author="", by_person=False, body=body)
 
 
 def _public_postmortem(postmortem: Postmortem | None) -> Postmortem | None:
@@ -430,6 +462,11 @@ def _public_title(facts: PageFacts | PageFrame, incident: Incident) -> str:
     return clipped_title(names[0], tail)
 
 
+# First texts of automatic incidents of this and earlier versions.
+_FIRST_TEXTS: Final = (
+    "Our monitoring detected a problem. We are investigating.",
+    "Our monitoring shows a problem. We are investigating.",
+)
 # Tails of automatic titles. Any other tail is replaced for the public.
 _TAILS: Final = (DOWN_TAIL, " is degraded")
 _TAIL_OTHERWISE: Final = " may be affected"
@@ -446,6 +483,7 @@ def _component(facts: ComponentFacts) -> Component:
         reason=facts.now.reason,
         unavailable=facts.now.reason is NoDataReason.NOT_BOUND,
         measured=facts.measured,
+        latency=facts.latency,
     )
 
 

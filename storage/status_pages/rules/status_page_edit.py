@@ -62,6 +62,7 @@ class ComponentDraft:
     description: str = ""
     group: str = ""
     position: int | None = None
+    show_latency: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class ComponentEdit:
     group: str | None = None
     position: int | None = None
     manual_status: ComponentStatus | None = None
+    show_latency: bool | None = None
 
 
 _LABEL: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")

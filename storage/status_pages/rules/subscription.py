@@ -16,14 +16,14 @@ import msgspec
 
 from ...core.instant import HOUR, MINUTE, Instant
 from ...incidents.rules.incident import IncidentImpact, IncidentStatus
-from .status_page import Audience, Incident, PageFrame, shown_incidents
+from .status_page import Audience, Incident, PageFrame, affected_names, shown_incidents
 
 CONFIRM_US: Final = 24 * HOUR
 MAIL_PAUSE_US: Final = 10 * MINUTE
 # Consecutive permanent refusals after which an address is suspended until it is confirmed again.
 BOUNCES_MOST: Final = 3
 SUBSCRIBERS_OF_PAGE_MOST: Final = 20_000
-# Limit of unanswered requests to webhooks per page. A visitor can name any number of them.
+# Limit of undelivered requests to webhooks per page. A visitor can name any number of webhooks.
 WEBHOOKS_ASKED_MOST: Final = 50
 COMPONENTS_CHOSEN_MOST: Final = 200
 ADDRESS_LONGEST: Final = 254
@@ -132,7 +132,6 @@ def notice_of(frame: PageFrame, incident: Incident, seq: int) -> SubscriberNotic
     updates = [one for one in shown[0].updates if one.seq == seq] if shown else []
     if not updates:
         return None
-    about = _about(incident)
     return SubscriberNotice(
         incident=incident.uid,
         seq=seq,
@@ -142,7 +141,7 @@ def notice_of(frame: PageFrame, incident: Incident, seq: int) -> SubscriberNotic
         body=updates[0].body,
         at=updates[0].created_at,
         started_at=shown[0].started_at,
-        components=tuple(one.name for one in frame.components if one.anchor in about),
+        components=tuple(affected_names(frame, incident)),
     )
 
 
@@ -153,10 +152,12 @@ def concerned(frame: PageFrame, uids: Sequence[UUID], incident: Incident) -> fro
     affects all of them.
     """
     about = _about(incident)
-    if not about:
+    if not about and not incident.components:
         return frozenset(uids)
     pairs = zip(frame.components, uids, strict=True)
-    return frozenset(uid for named, uid in pairs if named.anchor in about)
+    return frozenset(
+        uid for named, uid in pairs if named.anchor in about or uid in incident.components
+    )
 
 
 def wants(chosen: Collection[UUID] | None, concerned: Collection[UUID]) -> bool:

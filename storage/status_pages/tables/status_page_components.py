@@ -13,19 +13,20 @@ from ..rows import ComponentBinding, ComponentRow
 
 _INSERT = """
 insert into status_components (org, uid, page, name, description, group_name, position, source,
-  monitor, service, manual_status, created_at, updated_at)
+  monitor, service, manual_status, show_latency, created_at, updated_at)
 values (%(org)s, %(uid)s, %(page)s, %(name)s, %(description)s, %(group)s, %(position)s, %(source)s,
-  %(monitor)s, %(service)s, %(manual_status)s, at(%(now)s), at(%(now)s))
+  %(monitor)s, %(service)s, %(manual_status)s, %(show_latency)s, at(%(now)s), at(%(now)s))
 """
 _UPDATE = """
 update status_components set name = %(name)s, description = %(description)s,
   group_name = %(group)s, position = %(position)s, manual_status = %(manual_status)s,
-  revision = revision + 1, updated_at = at(%(now)s)
+  show_latency = %(show_latency)s, revision = revision + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _BIND = """
 update status_components set source = %(source)s, monitor = %(monitor)s, service = %(service)s,
-  manual_status = %(manual_status)s, revision = revision + 1, updated_at = at(%(now)s)
+  manual_status = %(manual_status)s, show_latency = show_latency and %(keeps_latency)s,
+  revision = revision + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _DELETE = "delete from status_components where org = %(org)s and id = %(id)s"
@@ -42,6 +43,7 @@ async def insert_component(
     description: str,
     group: str,
     position: int,
+    show_latency: bool,
 ) -> None:
     """Inserts a component. The page and its source are locked."""
     await tx.execute(
@@ -53,6 +55,7 @@ async def insert_component(
         description=description,
         group=group,
         position=position,
+        show_latency=show_latency,
         now=tx.now,
         **msgspec.structs.asdict(bound),
     )
@@ -67,6 +70,7 @@ async def update_component(
     group: str,
     position: int,
     manual_status: str | None,
+    show_latency: bool,
 ) -> None:
     """Updates a component except its source. The page is locked."""
     count = await tx.execute(
@@ -78,14 +82,20 @@ async def update_component(
         group=group,
         position=position,
         manual_status=manual_status,
+        show_latency=show_latency,
         now=tx.now,
     )
     assert count == 1, "the locked page keeps its components"
 
 
-async def bind_component(tx: Tx, row: ComponentRow, bound: ComponentBinding) -> None:
-    """Binds a component to another source. The page and the source are locked."""
-    values = msgspec.structs.asdict(bound)
+async def bind_component(
+    tx: Tx, row: ComponentRow, bound: ComponentBinding, *, keeps_latency: bool
+) -> None:
+    """Binds a component to another source. The page and the source are locked.
+
+    Unless `keeps_latency`, the component no longer shows latency.
+    """
+    values = msgspec.structs.asdict(bound) | {"keeps_latency": keeps_latency}
     count = await tx.execute(_BIND, org=row.org, id=row.id, now=tx.now, **values)
     assert count == 1, "the locked page keeps its components"
 

@@ -4,14 +4,17 @@ An edit of a page or its components locks the page and increments its generation
 deletion removes all components, and a reader of a generation can detect later edits.
 """
 
+from dataclasses import asdict
 from uuid import UUID
 
 import msgspec
 
 from ...engine.pools import LockRank, Tx
 from ..rows import PageRow
+from ..rules.branding import PageBranding
 
 _COLUMNS = """
+g.accent_color, g.logo_url, g.footer_text, g.support_url,
 g.org, g.id, g.uid, o.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain,
 g.token_ciphertext, g.generation, g.created_at, g.updated_at
 """
@@ -41,6 +44,12 @@ where org = %(org)s and id = %(id)s
 _UPDATE_WITH_TOKEN = """
 update status_pages set title = %(title)s, visibility = %(visibility)s, token_hash = %(hashed)s,
   token_ciphertext = %(sealed)s, generation = generation + 1, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_BRAND = """
+update status_pages set accent_color = %(accent_color)s, logo_url = %(logo_url)s,
+  footer_text = %(footer_text)s, support_url = %(support_url)s,
+  generation = generation + 1, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _RAISE = """
@@ -124,6 +133,12 @@ async def change_visibility(
         sealed=None if token is None else token.sealed,
         now=tx.now,
     )
+    assert count == 1, "the page is locked"
+
+
+async def update_branding(tx: Tx, row: PageRow, own: PageBranding) -> None:
+    """Replaces the branding of a locked page."""
+    count = await tx.execute(_BRAND, org=row.org, id=row.id, now=tx.now, **asdict(own))
     assert count == 1, "the page is locked"
 
 

@@ -82,7 +82,7 @@ async def count_subscribers(tx: Tx, org: int, page: int) -> int:
 
 
 async def count_asked_webhooks(tx: Tx, org: int, page: int, most: int) -> int:
-    """Returns the unanswered or unsent requests to webhooks of the page, up to `most`."""
+    """Returns the number of undelivered requests to webhooks of the page, up to `most`."""
     count: int = await tx.value(_COUNT_ASKED, org=org, page=page, most=most)
     return count
 

@@ -16,6 +16,7 @@ from ...accounts.transactions.authorize import audit
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import status_page_components
+from ..queries.component_latency import select_measures_latency
 from ..queries.status_page_components import BoundComponent, select_component_facts
 from ..rows import ComponentBinding, ComponentRow, PageRow
 from ..rules.status_page import (
@@ -110,6 +111,7 @@ def _binding(row: ComponentRow, bound: ComponentBinding) -> BoundComponent:
         name=row.name,
         description=row.description,
         group=row.group,
+        show_latency=row.show_latency,
         updated_at=row.updated_at,
         **msgspec.structs.asdict(bound),
     )
@@ -157,7 +159,8 @@ async def convert_component(
         raise Refused("page_configuration_stale")
     if bound == before.bound:
         return before
-    await status_components.bind_component(tx, before, bound)
+    keeps_latency = await select_measures_latency(tx, page.org, bound.monitor)
+    await status_components.bind_component(tx, before, bound, keeps_latency=keeps_latency)
     await status_pages.raise_generation(tx, page)
     row = await written(tx, component)
     ends = f" {_end(before)}->{_end(row)}"

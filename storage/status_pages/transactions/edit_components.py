@@ -1,5 +1,6 @@
 """Creation, edit, move and deletion of components, under the lock of their page."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ..queries import status_page_components
 from ..rows import ComponentRow, PageRow
+from ..rules.component_latency import PLOTS_MOST, measures_latency
 from ..rules.status_page import COMPONENTS_MOST, ComponentSource
 from ..rules.status_page_edit import (
     BindingTarget,
@@ -46,6 +48,8 @@ async def create_component(
     others = await status_page_components.select_components_of(tx, home.org, home.id)
     if len(others) >= COMPONENTS_MOST:
         raise Refused("component_quota")
+    if draft.show_latency:
+        _expect_room(others)
     position = draft.position
     if position is None:
         position = next_position([other.position for other in others])
@@ -60,9 +64,12 @@ async def create_component(
         description=draft.description,
         group=draft.group,
         position=position,
+        show_latency=draft.show_latency,
     )
     await status_pages.raise_generation(tx, home)
     row = await written(tx, uid)
+    if draft.show_latency:
+        _expect_latency(row)
     await audit(tx, principal, row.org, "status_component.create", component_target(row))
     return row
 
@@ -81,6 +88,9 @@ async def update_component(
     if edit.manual_status is not None and before.source != ComponentSource.MANUAL:
         raise Refused("invalid", "manual_status", "is for a component that is set by hand")
     values = _after(before, edit)
+    if values["show_latency"] and not before.show_latency:
+        _expect_latency(before)
+        _expect_room(await status_page_components.select_components_of(tx, home.org, home.id))
     if all(value == getattr(before, name) for name, value in values.items()):
         return before
     await status_components.update_component(tx, before, **values)
@@ -88,16 +98,33 @@ async def update_component(
     target = component_target(before)
     if values["manual_status"] != before.manual_status:
         target += f" status={before.manual_status}->{values['manual_status']}"
+    if values["show_latency"] != before.show_latency:
+        target += f" latency={'shown' if values['show_latency'] else 'hidden'}"
     await audit(tx, principal, before.org, "status_component.update", target)
     return await written(tx, component)
 
 
 def _after(before: ComponentRow, edit: ComponentEdit) -> dict[str, Any]:
-    names = ("name", "description", "group", "position", "manual_status")
+    names = ("name", "description", "group", "position", "manual_status", "show_latency")
     given = {name: getattr(edit, name) for name in names}
     return {
         name: getattr(before, name) if value is None else value for name, value in given.items()
     }
+
+
+def _expect_latency(row: ComponentRow) -> None:
+    """Raises Refused invalid, if the component has no monitor that measures latency."""
+    if not measures_latency(row.monitor_type):
+        said = "is for a component of a monitor that measures latency"
+        raise Refused("invalid", "show_latency", said)
+
+
+def _expect_room(others: Sequence[ComponentRow]) -> None:
+    """Raises Refused invalid, if the page has the most plots. The page is locked."""
+    if sum(one.show_latency for one in others) >= PLOTS_MOST:
+        raise Refused(
+            "invalid", "show_latency", f"is for at most {PLOTS_MOST} components of a page"
+        )
 
 
 async def move_component(tx: Tx, principal: Principal, component: UUID, by: int) -> None:

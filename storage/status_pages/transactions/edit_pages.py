@@ -21,6 +21,7 @@ from ...engine.pools import Tx
 from ...incidents.rules.incident import title_fault
 from ..queries import status_pages as status_pages_queries
 from ..rows import PageRow
+from ..rules.branding import PageBranding, page_branding_fault
 from ..rules.status_page import Visibility
 from ..rules.status_page_edit import PAGES_OF_ORGANIZATION_MOST, PageDraft, page_faults
 from ..tables import status_pages
@@ -74,6 +75,7 @@ async def update_page(
     title: str | None,
     visibility: Visibility | None,
     keyring: Keyring,
+    branding: PageBranding | None = None,
 ) -> PageRow:
     """Edits a page. None leaves a field unchanged; an edit without changes is not written.
 
@@ -83,11 +85,18 @@ async def update_page(
     before = await lock_page(tx, await find_page(tx, principal, page))
     if title is not None:
         expect("title", title_fault(title))
+    fault = None if branding is None else page_branding_fault(branding)
+    if fault is not None:
+        raise Refused("invalid", f"branding.{fault[0]}", fault[1])
     new_title = before.title if title is None else title
     shown = Visibility(before.visibility) if visibility is None else visibility
-    if (new_title, shown) == (before.title, before.visibility):
+    own = before.branding if branding is None else branding
+    if (new_title, shown, own) == (before.title, before.visibility, before.branding):
         return before
     target = page_target(before)
+    if own != before.branding:
+        await status_pages.update_branding(tx, before, own)
+        target += " branding"
     if shown == before.visibility:
         await status_pages.update_status_page(tx, before, new_title, shown)
     else:

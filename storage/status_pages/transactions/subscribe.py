@@ -40,7 +40,7 @@ async def subscribe(
 
     Raises:
         Refused not_found if the page is deleted or internal; invalid with the field;
-        subscriber_quota; rate_limited if too many webhooks of the page have an unanswered request;
+        subscriber_quota; rate_limited if too many requests to webhooks of the page are undelivered;
         encryption_key_missing.
     """
     for field, fault in asked_faults(asked):
