@@ -2,7 +2,7 @@
 
 On stop the requests end first, then the runs in flight. Then the uploader has a few seconds, and
 the ring buffer is written for the last time. A run that could not end is not reported. The server
-gives its window to another worker.
+can give its window to another worker.
 """
 
 import logging
@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import trio
 
-from ...probes.jobs.agent_protocol import CAPABILITY
+from ...probes.jobs.agent_protocol import CAPABILITY, CHECK_TEST
 from ...probes.net.egress import Egress, make_reach
 from ...probes.net.egress_policy import EgressPolicy
 from ...probes.net.system_resolver import SystemNames
@@ -34,6 +34,7 @@ from ..runtime.supervisor import (
     supervising,
 )
 from .agent_config import AgentConfig
+from .check_tester import CheckTester
 from .connection_state import ConnectionTracker
 from .counters import AgentCounters
 from .job_runner import JobRunner
@@ -67,6 +68,7 @@ class Agent:
     known: OfflineSchedule
     clock: ServerClock
     runs: JobRunner
+    tests: CheckTester
     sender: ResultUploader
     puller: Puller
     permits: trio.CapacityLimiter
@@ -91,7 +93,8 @@ def version() -> str:
 
 def workflow_kinds() -> list[str]:
     """Returns the capabilities of this build that not every agent has."""
-    return [token for kind, token in CAPABILITY.items() if kind_of(kind) is not None]
+    kinds = [token for kind, token in CAPABILITY.items() if kind_of(kind) is not None]
+    return [*kinds, CHECK_TEST]
 
 
 def build(
@@ -108,10 +111,23 @@ def build(
     permits = limits.probing(settings.prober.concurrency)
     runs = JobRunner(reach, clock, permits, known, ring, counts)
     server = ServerClient(_to_server(place), place, str(uuid4()), workflow_kinds())
-    puller = Puller(server, place.token, version(), clock, link, known, runs, ring, counts)
+    tests = CheckTester(server, place.token, reach, clock, permits, counts)
+    puller = Puller(server, place.token, version(), clock, link, known, runs, tests, ring, counts)
     sender = ResultUploader(server, ring, clock, counts, puller.standing, puller.greet)
     puller.on_back = sender.hurry.set
-    return Agent(place.region, reach, ring, known, clock, runs, sender, puller, permits, counts)
+    return Agent(
+        region=place.region,
+        reach=reach,
+        ring=ring,
+        known=known,
+        clock=clock,
+        runs=runs,
+        tests=tests,
+        sender=sender,
+        puller=puller,
+        permits=permits,
+        counts=counts,
+    )
 
 
 def _to_server(place: AgentConfig) -> Egress:
@@ -187,6 +203,14 @@ CHILDREN: Final[tuple[Child[Agent], ...]] = (
         lambda a: a.runs.run,
         limiter=lambda a: a.permits,
         close=lambda a: a.runs.close(),
+        reports_start=True,
+    ),
+    Child(
+        "tests",
+        RUNS,
+        lambda a: a.tests.run,
+        limiter=lambda a: a.permits,
+        close=lambda a: a.tests.close(),
         reports_start=True,
     ),
     _loop(

@@ -19,7 +19,7 @@ class Backoff:
         self._failures = 0
 
     def seconds(self) -> float:
-        """Returns the next delay, between half of the step and the whole step."""
+        """Returns the next delay: half of the step to the whole step, at least FIRST_SECONDS."""
         step = min(FIRST_SECONDS * 2.0 ** min(self._failures, 10), MOST_SECONDS)
         self._failures += 1
         return max(step * (0.5 + self._chance() / 2), FIRST_SECONDS)

@@ -73,14 +73,28 @@ def moment(instant: int) -> datetime:
     return _EPOCH + instant * _MICROSECOND
 
 
+@dataclass(frozen=True, slots=True)
+class AgentTest:
+    """Check to try once before it is saved. Nobody waits for the result after `until`, in µs."""
+
+    test_id: UUID
+    check: Check
+    until: int
+
+
+def read_test(raw: Mapping[str, Any], token: str) -> AgentTest:
+    """Parses a test. Raises: `RefusedJob` if it cannot or must not be run."""
+    job = _read_known(raw)
+    check = _check(job, _contents(raw, job, token))
+    return AgentTest(job.job_id, check, micros_of(job.lease_expires_at))
+
+
 def read_task(raw: Mapping[str, Any], token: str, number: int) -> AgentJob:
     """Parses a claimed job. `number` orders jobs with the same due instant.
 
     Raises: `RefusedJob` if it cannot or must not be run.
     """
-    job = _read(raw)
-    if not 1 <= job.carrier <= CARRIER:
-        raise RefusedJob("carrier_unknown", f"carrier {job.carrier} is not known to this version")
+    job = _read_known(raw)
     definition = KnownCheck(
         monitor=job.monitor_id,
         revision=job.revision,
@@ -108,6 +122,13 @@ def own_task(definition: KnownCheck, due: int, number: int) -> AgentJob:
         lease_until=0,
         is_window=True,
     )
+
+
+def _read_known(raw: Mapping[str, Any]) -> Job:
+    job = _read(raw)
+    if not 1 <= job.carrier <= CARRIER:
+        raise RefusedJob("carrier_unknown", f"carrier {job.carrier} is not known to this version")
+    return job
 
 
 def _read(raw: Mapping[str, Any]) -> Job:
@@ -146,6 +167,7 @@ def _check(job: Job, contents: Contents) -> Check:
             timeout_seconds=job.timeout_seconds,
             interval_seconds=job.interval_seconds,
             secrets=contents.secrets,
+            show_values=job.show_values is True,
         )
     except BadCondition:
         raise RefusedJob("bad_definition", "a condition cannot be read") from None

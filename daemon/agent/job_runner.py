@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 import trio
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ...probes.check.result import MESSAGE_LONGEST, Result, RunOutcome, UnknownReason
-from ...probes.jobs.agent_protocol import AgentResult
+from ...probes.jobs.agent_protocol import AgentFailedCondition, AgentResult
 from ...probes.net.egress import Egress
 from ...probes.runner import run
 from ..runtime.wake_event import WakeEvent
@@ -180,5 +180,13 @@ def encoded(task: AgentJob, result: Result) -> bytes:
             latency_ms=min(max(result.latency_ms, 0), LATENCY_MS_MOST),
             code=UNSET if code is None or abs(code) > CODE_MOST else code,
             msg=result.msg[:MESSAGE_LONGEST],
+            failed_condition=failed_condition_of(result),
         )
     )
+
+
+def failed_condition_of(result: Result) -> AgentFailedCondition | UnsetType:
+    if result.failed is None:
+        return UNSET
+    measured = UNSET if result.failed.measured is None else result.failed.measured
+    return AgentFailedCondition(condition=result.failed.condition, measured=measured)

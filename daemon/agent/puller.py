@@ -15,6 +15,7 @@ from ...probes.check.loop_lag import LoopLag
 from ...probes.jobs.agent_protocol import JOBS_MOST
 from ..runtime.wake_event import WakeEvent
 from .backoff import Backoff
+from .check_tester import CheckTester
 from .connection_state import ALONE_US_MOST, ConnectionState, ConnectionTracker, Question
 from .counters import AgentCounters
 from .job_parser import CARRIER, AgentJob, RefusedJob, own_task, read_task
@@ -50,6 +51,7 @@ class Puller:
         link: ConnectionTracker,
         known: OfflineSchedule,
         runs: JobRunner,
+        tests: CheckTester,
         ring: RingBuffer,
         counts: AgentCounters,
         count_us: Callable[[], int] = LoopLag.now_us,
@@ -61,6 +63,7 @@ class Puller:
         self._link = link
         self._known = known
         self._runs = runs
+        self._tests = tests
         self._ring = ring
         self._counts = counts
         # Monotonic clock for the connection state. It also counts time in suspend.
@@ -149,7 +152,7 @@ class Puller:
         wait = 0 if self._link.has_failed(Question.CLAIM) else CLAIM_WAIT_SECONDS
         try:
             with trio.CancelScope() as self._claiming:
-                raws = await self._server.claim(most, wait)
+                claimed = await self._server.claim(most, wait)
         except (NoAnswer, RequestRefused) as error:
             if isinstance(error, ResponseTooLarge):
                 self._most = max(most // 2, 1)
@@ -164,9 +167,11 @@ class Puller:
         self._backoff.reset()
         self._most = min(self._most * 2, JOBS_MOST)
         self._link.answered(Question.CLAIM, self._count_us())
-        for raw in raws[:most]:
+        for raw in claimed.tests:
+            self._tests.put(raw)
+        for raw in claimed.jobs[:most]:
             self._admit(raw)
-        self._counts.refused["surplus"] += max(len(raws) - most, 0)
+        self._counts.refused["surplus"] += max(len(claimed.jobs) - most, 0)
         return 0.0
 
     def _admit(self, raw: dict[str, Any]) -> None:

@@ -80,7 +80,7 @@ class RingBuffer:
 
     @property
     def last(self) -> int:
-        """Returns the number of the newest result ever added."""
+        """Returns the number of the newest result, even if that was removed since the start."""
         return self._last
 
     def keep(self, body: bytes, lease_until: int) -> int:
@@ -163,9 +163,8 @@ class RingBuffer:
             )
         # A closed connection has no error code. It is replaced as well.
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_NOTADB) & 0xFF in _UNREADABLE:
-            self._disk.close()
             self._disk = await trio.to_thread.run_sync(
-                partial(_replace, self._path, str(error)), limiter=self._limiter
+                partial(_renew, self._disk, self._path, str(error)), limiter=self._limiter
             )
             self._stored = 0
 
@@ -194,6 +193,12 @@ def _replace(path: Path, cause: str) -> sqlite3.Connection:
     aside = _set_aside(path)
     log.error("ring buffer cannot be read: moved aside", extra={"path": str(aside), "cause": cause})
     return _open(path)[0]
+
+
+def _renew(disk: sqlite3.Connection, path: Path, cause: str) -> sqlite3.Connection:
+    # The close of a write-ahead log writes to the disk, so it is not done in the event loop.
+    disk.close()
+    return _replace(path, cause)
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, list[BufferedResult]]:

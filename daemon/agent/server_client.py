@@ -1,4 +1,4 @@
-"""Client of the server for agents: four requests with deadlines and bounded responses.
+"""Client of the server for agents: five requests with deadlines and bounded responses.
 
 A response that is not from Leadline (a proxy page, half a body, a redirect) counts as no response
 and acknowledges no result.
@@ -21,6 +21,8 @@ from ...probes.jobs.agent_protocol import (
     KINDS_HEADER,
     AgentHeartbeat,
     AgentHeartbeatResponse,
+    AgentTestResponse,
+    AgentTestResult,
     ResultsResponse,
 )
 from ...probes.net.egress import Egress
@@ -32,6 +34,8 @@ HEARTBEAT_SECONDS: Final = 10.0
 # Added to the wait of the server: a full response over a slow line.
 CLAIM_SECONDS_MORE: Final = 10.0
 REPORT_SECONDS: Final = 60.0
+# Time without failed conditions after a server did not accept them.
+PLAIN_SECONDS: Final = 600.0
 ANSWER_BYTES_MOST: Final = 64 << 10
 CLAIM_BYTES_MOST: Final = 16 << 20
 SAID_LONGEST: Final = 200
@@ -66,8 +70,11 @@ class RequestRefused(Exception):
         self.said = said
 
 
-class _Claimed(msgspec.Struct, frozen=True):
+class Claimed(msgspec.Struct, frozen=True):
+    """Claimed work as received. A server of an older version sends no tests."""
+
     jobs: list[dict[str, Any]]
+    tests: list[dict[str, Any]] = []
 
 
 class ServerClient:
@@ -85,6 +92,8 @@ class ServerClient:
             "accept": "application/json",
             INSTANCE_HEADER: instance,
         }
+        # Until then, results are sent without failed conditions, in seconds of Trio's clock.
+        self._plain_until = 0.0
 
     async def heartbeat(self, carrier: int, version: str) -> int:
         """Reports that the agent is running, and returns the server's time, in µs."""
@@ -96,8 +105,8 @@ class ServerClient:
         except ValueError:
             raise NoAnswer("the response has a time that is not an instant") from None
 
-    async def claim(self, most: int, wait_seconds: int) -> list[dict[str, Any]]:
-        """Returns jobs as received. The server waits up to `wait_seconds` for the first one."""
+    async def claim(self, most: int, wait_seconds: int) -> Claimed:
+        """Returns work as received. The server waits up to `wait_seconds` for the first item."""
         data = await self._ask(
             "GET",
             f"jobs?max={most}&wait={wait_seconds}&region={self._region}",
@@ -105,10 +114,27 @@ class ServerClient:
             bytes_most=CLAIM_BYTES_MOST,
             seconds=wait_seconds + CLAIM_SECONDS_MORE,
         )
-        return _read(data, _Claimed).jobs
+        return _read(data, Claimed)
 
     async def report(self, route: AgentEndpoint, bodies: Sequence[bytes]) -> ResultsResponse:
-        """Sends results, each as JSON."""
+        """Sends results, each as JSON.
+
+        If the server refuses a batch with failed conditions, the batch is sent again without them:
+        a server of an earlier version does not know the field.
+        """
+        plain = [without_failed_condition(body) for body in bodies]
+        if plain == list(bodies) or trio.current_time() < self._plain_until:
+            return await self._report(route, plain)
+        try:
+            return await self._report(route, bodies)
+        except RequestRefused as error:
+            if error.status != 400:
+                raise
+        accounted = await self._report(route, plain)
+        self._plain_until = trio.current_time() + PLAIN_SECONDS
+        return accounted
+
+    async def _report(self, route: AgentEndpoint, bodies: Sequence[bytes]) -> ResultsResponse:
         body = msgspec.json.encode({"results": [msgspec.Raw(body) for body in bodies]})
         accounted = await self._post(route, body, REPORT_SECONDS, ResultsResponse)
         counted = accounted.accepted + accounted.duplicate + accounted.ignored
@@ -116,6 +142,11 @@ class ServerClient:
         if counted + len(refused) != len(bodies) or not refused <= set(range(len(bodies))):
             raise NoAnswer("the response does not account for all results")
         return accounted
+
+    async def answer_test(self, result: AgentTestResult) -> bool:
+        """Sends the result of a test. Returns False if nobody waits for it any more."""
+        data = msgspec.json.encode(result)
+        return (await self._post("tests", data, HEARTBEAT_SECONDS, AgentTestResponse)).accepted
 
     async def _post(self, path: str, body: bytes, seconds: float, shape: type[T]) -> T:
         data = await self._ask(
@@ -160,6 +191,15 @@ class ServerClient:
         except LocalFailure as trouble:
             raise NoAnswer(str(trouble.reason)) from trouble
         return _body(response)
+
+
+def without_failed_condition(body: bytes) -> bytes:
+    """Returns a result without its failed condition, unchanged if it has none."""
+    if b'"failed_condition"' not in body:
+        return body
+    result = msgspec.json.decode(body)
+    result.pop("failed_condition", None)
+    return msgspec.json.encode(result)
 
 
 def _body(response: httpx.Response) -> bytes:

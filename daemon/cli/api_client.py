@@ -1,8 +1,8 @@
 """HTTP client of the commands that call the API of a Leadline server.
 
-The URL, the token and the CA file come only from the environment. Invariants: no request is
-repeated, no redirect is followed, no proxy is used, a response is bounded, and one deadline limits
-the whole command. Every failure is a NoResponse with a printable message.
+The URL, the token and the CA file come only from the environment. Invariants: the client repeats no
+request, follows no redirect, uses no proxy and bounds each response. `within` limits the duration
+of a command. Every failure is a NoResponse with a printable message.
 """
 
 import re
@@ -119,10 +119,17 @@ class ApiClient:
     server: ApiServer
     reach: Egress
 
-    async def ask(self, method: str, path: str, body: object = None) -> ApiResponse:
-        """Returns the response to a path below /api/v1. Raises NoResponse."""
+    async def ask(
+        self, method: str, path: str, body: object = None, *, prefer: str = ""
+    ) -> ApiResponse:
+        """Returns the response to a path below /api/v1. Raises NoResponse.
+
+        `prefer` is the value of the header Prefer (RFC 7240), empty for none.
+        """
         base = self.server.base
         headers = {"authorization": f"Bearer {self.server.token}", "accept": "application/json"}
+        if prefer:
+            headers["prefer"] = prefer
         data = b""
         if method == "POST":
             data = msgspec.json.encode(body)

@@ -60,7 +60,7 @@ def command(
       leadline backup /var/backups/leadline.backup --passphrase-file /etc/leadline/passphrase
       leadline backup --verify /var/backups/leadline.backup
       leadline backup --schedule
-    Exit status: 0 done, 1 failed, 2 wrong call or configuration.
+    Exit status: 0 done, 1 failed, 2 usage error or invalid configuration.
     """
     if schedule and (verify or path is not None):
         raise click.UsageError("--schedule takes neither FILE nor --verify")

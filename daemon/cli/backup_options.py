@@ -49,7 +49,7 @@ def data_dir_of(settings: Settings) -> Path:
 
 
 def direct_dsn(settings: Settings) -> str:
-    """The DSN that reaches PostgreSQL itself and not a pooler; empty for the embedded store."""
+    """Returns the DSN of PostgreSQL itself, not of a pooler; empty for the embedded store."""
     database = settings.database
     return (database.listen_dsn or database.dsn) if database.dsn else ""
 

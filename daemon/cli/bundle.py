@@ -1,7 +1,10 @@
 """leadline bundle plan|apply|export|schema|import"""
 
+import math
 import os
+import re
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -9,14 +12,17 @@ from uuid import UUID
 import click
 import msgspec
 
+from ...http.importers import read_of
+from ...http.importers.import_result import CannotImport
 from ...storage.bundles.rules.bundle import Bundle, read_bundle
+from ...storage.bundles.rules.bundle_diff import MANAGED_BY
+from ...storage.bundles.rules.bundle_owner import name_fault
 from ...storage.bundles.rules.bundle_schema import schema_text
 from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text, write_text
 from ...storage.core.refusal import Refused
-from ..importers import read_of
-from ..importers.import_result import CannotImport
 from .api_client import (
     ApiClient,
+    DurationParam,
     NoResponse,
     read_json,
     read_server,
@@ -24,11 +30,14 @@ from .api_client import (
     timeout_option,
     within,
 )
+from .bundle_wait import ApplicationFailed, in_time, result_of
 from .options import fail, print_out
 from .safe_text import shown, shown_json
 from .service_lookup import ResourceParam, find_project
 
+OWNERS: Final = 2
 CHANGES: Final = 3
+RESPOND_ASYNC: Final = "respond-async"
 _SIGNS: Final = {
     "create": ("+", "green"),
     "update": ("~", "yellow"),
@@ -49,6 +58,10 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     fields: list[PlannedFieldChange] = []
 
+    @property
+    def is_taken_over(self) -> bool:
+        return any(one.name == MANAGED_BY for one in self.fields)
+
 
 class PlanOutput(msgspec.Struct, frozen=True, kw_only=True):
     changes: list[PlannedChange]
@@ -59,8 +72,29 @@ class _Wrong(Exception):
     """The bundle is refused. The message has line and column if they are known."""
 
 
+@dataclass(frozen=True, slots=True)
+class BundleOptions:
+    """Name of the bundle, and whether it takes over objects of people and of other bundles."""
+
+    name: str
+    take_over: bool
+
+    @property
+    def query(self) -> str:
+        take_over = "&take_over=true" if self.take_over else ""
+        return f"?name={self.name}{take_over}"
+
+
 bundle_file = click.argument(
     "path", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
+name_option = click.option(
+    "--name", help="Name of the bundle in its project.  [default: the file name without its ending]"
+)
+take_over_option = click.option(
+    "--take-over",
+    is_flag=True,
+    help="Manage objects that people created or that another bundle manages.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the raw JSON response.")
 
@@ -72,15 +106,31 @@ def command() -> None:
     A bundle is YAML that declares the monitors and services of a project. LEADLINE_URL,
     LEADLINE_TOKEN and LEADLINE_CA_FILE select the server and the token, as for
     `leadline gate check`. Plan and apply need the role project_admin.
+
+    A project can have several bundles, each with its name. An object that people created, or that
+    another bundle manages, stays with its owner unless --take-over is given.
     """
 
 
 @command.command("plan")
 @bundle_file
+@name_option
+@take_over_option
 @json_option
-@click.option("--exit-code", is_flag=True, help=f"Exit with {CHANGES} if changes are pending.")
+@click.option(
+    "--exit-code",
+    is_flag=True,
+    help=f"Exit with {OWNERS} if an owner would change, else {CHANGES} if changes are pending.",
+)
 @timeout_option
-def plan(path: Path, as_json: bool, exit_code: bool, timeout_seconds: float) -> None:
+def plan(
+    path: Path,
+    name: str | None,
+    take_over: bool,
+    as_json: bool,
+    exit_code: bool,
+    timeout_seconds: float,
+) -> None:
     """Print the changes that applying a bundle would make, and write nothing.
 
     \b
@@ -89,33 +139,57 @@ def plan(path: Path, as_json: bool, exit_code: bool, timeout_seconds: float) -> 
     Exit status:
       0  printed
       1  no plan: no connection, no permission, or a timeout
-      2  invalid bundle, reported with its position, or a usage error
-      3  with --exit-code: changes are pending
+      2  invalid bundle, reported with its position, or a usage error;
+         with --exit-code: an existing object would get another owner
+      3  with --exit-code: other changes are pending
     """
-    found = _ask("plan", path, timeout_seconds)
+    found = _ask("plan", path, _options(path, name, take_over=take_over), timeout_seconds)
     _print_plan(found, as_json)
+    if exit_code and any(one.is_taken_over for one in found[0].changes):
+        raise SystemExit(OWNERS)
     if exit_code and any(one.action != "unchanged" for one in found[0].changes):
         raise SystemExit(CHANGES)
 
 
 @command.command("apply")
 @bundle_file
+@name_option
+@take_over_option
 @json_option
-@timeout_option
-def apply(path: Path, as_json: bool, timeout_seconds: float) -> None:
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=DurationParam(),
+    help="Longest wait, from 1s to 5m; the server continues after it.  [default: no limit]",
+)
+def apply(
+    path: Path, name: str | None, take_over: bool, as_json: bool, timeout_seconds: float | None
+) -> None:
     """Apply a bundle to its project, atomically.
 
-    Orphans, objects that the bundle no longer names, are disabled and never deleted.
+    Orphans, objects that the bundle no longer names, are disabled and never deleted. The server
+    applies the bundle in the background, and continues if the command is interrupted.
 
     \b
     Example:
       leadline bundle apply shop.yaml
     Exit status:
       0  applied
-      1  outcome unknown: no connection, no permission, or a timeout
+      1  not applied or unknown: no connection, no permission, or a timeout
       2  invalid bundle, reported with its position and not applied, or a usage error
     """
-    _print_plan(_ask("apply", path, timeout_seconds), as_json)
+    options = _options(path, name, take_over=take_over)
+    seconds = math.inf if timeout_seconds is None else timeout_seconds
+    _print_plan(_ask("apply", path, options, seconds), as_json)
+
+
+def _options(path: Path, name: str | None, *, take_over: bool) -> BundleOptions:
+    given = path.stem if name is None else name
+    fault = name_fault(given)
+    if fault is not None:
+        hint = "" if name is not None else ": the file name gives none that is valid"
+        raise click.UsageError(f"--name{hint}: {fault}")
+    return BundleOptions(given, take_over)
 
 
 @command.command("export")
@@ -212,12 +286,17 @@ def import_(kind: str, path: Path, organization: str, project: str, modules: Pat
     click.echo(f"{len(found.monitors)} imported, {left_out} skipped", err=True)
 
 
-def _ask(verb: str, path: Path, timeout_seconds: float) -> tuple[PlanOutput, bytes]:
+def _ask(
+    verb: str, path: Path, options: BundleOptions, timeout_seconds: float
+) -> tuple[PlanOutput, bytes]:
     """Returns the plan and its JSON. Exits with 2 for an invalid bundle, else with 1 on failure."""
     try:
         text, document, bundle = _read(path)
         client = read_server(os.environ).client()
-        return within(timeout_seconds, lambda: _send(client, verb, text, document, bundle))
+        return within(
+            math.inf if verb == "apply" else timeout_seconds,
+            lambda: _send(client, verb, options, timeout_seconds, text, document, bundle),
+        )
     except _Wrong as error:
         click.echo(f"leadline: {path}: {error}", err=True)
         raise SystemExit(2) from error
@@ -241,17 +320,43 @@ def _read(path: Path) -> tuple[Text, dict[str, Any], Bundle]:
 
 
 async def _send(
-    client: ApiClient, verb: str, text: Text, document: dict[str, Any], bundle: Bundle
+    client: ApiClient,
+    verb: str,
+    options: BundleOptions,
+    seconds: float,
+    text: Text,
+    document: dict[str, Any],
+    bundle: Bundle,
 ) -> tuple[PlanOutput, bytes]:
     where: UUID = await find_project(client, bundle.project, bundle.organization)
-    answer = await client.ask("POST", f"/projects/{where}/bundle/{verb}", document)
-    if answer.status in (400, 409) and answer.error is not None:
-        field = answer.error.partition(": ")[0]
-        raise _Wrong(f"{text.place_of(field)}: {answer.error}")
-    found = read_json(answer.body, PlanOutput)
-    if answer.status != 200 or found is None or found.applied is not (verb == "apply"):
+    path = f"/projects/{where}/bundle/{verb}{options.query}"
+    prefer = RESPOND_ASYNC if verb == "apply" else ""
+    answer = await in_time(client, "POST", path, body=document, prefer=prefer)
+    error = answer.error
+    if error is not None and (answer.status == 400 or _is_about_entry(error)):
+        raise _pointed_at(text, error)
+    body, status = answer.body, answer.status
+    if status == 202:
+        try:
+            body, status = await result_of(client, answer, seconds), 200
+        except ApplicationFailed as failed:
+            error = shown(str(failed))
+            if _is_about_entry(error):
+                raise _pointed_at(text, error) from failed
+            raise NoResponse(f"not applied: {error}") from failed
+    found = read_json(body, PlanOutput)
+    if status != 200 or found is None or found.applied is not (verb == "apply"):
         raise NoResponse(refusal(answer))
-    return found, answer.body
+    return found, body
+
+
+def _is_about_entry(error: str) -> bool:
+    """Returns whether an error begins with the path of a field of the bundle."""
+    return re.match(r"(monitors|services|organization|project)[.:]", error) is not None
+
+
+def _pointed_at(text: Text, error: str) -> _Wrong:
+    return _Wrong(f"{text.place_of(error.partition(': ')[0])}: {error}")
 
 
 def _print_plan(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
@@ -270,7 +375,11 @@ def _print_plan(found: tuple[PlanOutput, bytes], as_json: bool) -> None:
         "orphan": "disabled as orphans",
         "unchanged": "unchanged",
     }
-    click.echo(f"{done}: " + ", ".join(f"{count[act]} {said}" for act, said in words.items()))
+    parts = [f"{count[act]} {said}" for act, said in words.items()]
+    taken_over = sum(one.is_taken_over for one in plan_.changes)
+    if taken_over:
+        parts.append(f"{taken_over} with another owner")
+    click.echo(f"{done}: {', '.join(parts)}")
 
 
 def _plan_text(change: PlannedChange) -> str:

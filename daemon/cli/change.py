@@ -36,7 +36,7 @@ class RefusedChange(Exception):
     """The server refused the change and did not record it."""
 
 
-class RecordOutcomeUnknown(Exception):
+class NotRecorded(Exception):
     """The change is not recorded: the lookup failed, or the server refused the caller."""
 
 
@@ -142,7 +142,7 @@ def record(project: str, service: str, as_json: bool, timeout_seconds: float, **
     except (RefusedChange, ResourceNotFound) as error:
         click.echo(f"leadline: refused: {error}", err=True)
         raise SystemExit(REFUSED) from error
-    except RecordOutcomeUnknown as error:
+    except NotRecorded as error:
         click.echo(f"leadline: not recorded: {error}", err=True)
         raise SystemExit(UNANSWERED) from error
     except NoResponse as error:
@@ -166,12 +166,12 @@ async def _ask(
     except ResourceNotFound:
         raise
     except NoResponse as error:
-        raise RecordOutcomeUnknown(str(error)) from error
+        raise NotRecorded(str(error)) from error
     answer = await client.ask("POST", f"{place.path}/changes", body)
     if answer.status in _REFUSALS and answer.error is not None:
         raise RefusedChange(refusal(answer))
     if answer.status in _TURNED_AWAY or 300 <= answer.status < 400:
-        raise RecordOutcomeUnknown(refusal(answer))
+        raise NotRecorded(refusal(answer))
     if answer.status not in (200, 201):
         raise NoResponse(refusal(answer))
     return _read(answer, place, body), answer.body

@@ -55,6 +55,7 @@ _CAUSES: Final[dict[str, str]] = {
     ),
     UnavailableReason.NO_GOVERNING_REVISION: "no revision of the service is in force",
 }
+# No incident is open, and the alerting is not set up to page, or did not run yet.
 _UNWATCHED: Final = (UnavailableReason.NEVER_EVALUATED, GateClause.SERVICE_INCIDENT_OPEN)
 
 
@@ -172,7 +173,7 @@ def _found(reason: PrintedReason) -> str | None:
 
 def _cause(decision: PrintedDecision, reason: PrintedReason) -> str:
     if (reason.code, reason.clause) == _UNWATCHED:
-        return "the alerting of the service opens no incidents"
+        return "the alerting of the service cannot page, or was not evaluated"
     cause = _CAUSES[reason.code]
     lag, most = decision.seal_lag, decision.max_seal_lag_seconds
     if reason.code == UnavailableReason.SEAL_STALE and lag is not None and most is not None:

@@ -1,7 +1,8 @@
 """Files and folders that `leadline install` writes for each role.
 
 Invariants: a second run with the same arguments changes nothing. A configuration file and a folder
-that exist keep their content, owner and mode. Each file is complete or absent after a crash.
+that exist keep their content, owner and mode. After a crash each file is complete, or as it was
+before.
 """
 
 import grp
@@ -42,8 +43,8 @@ class CannotInstall(Exception):
 class InstallStep:
     """One file or folder. A folder has no `content`.
 
-    `user` is the owner, of a file with a secret the group that reads it: root stays its owner.
-    `is_kept` leaves an existing file as it is.
+    `user` owns a folder, and the group of `user` can read a file, which root owns. `is_kept` leaves
+    an existing file as it is.
     """
 
     path: str
@@ -64,7 +65,7 @@ class Installation:
 
 
 def installation_of(role: str, program: Path) -> Installation:
-    """The steps for `all`, `agent`, or one of the roles that share a PostgreSQL."""
+    """Returns the steps for `all`, `agent`, or one of the roles that share a PostgreSQL."""
     if role == "agent":
         return _installation("leadline-agent", ("leadline-agent.service",), "agent.toml", program)
     if role == "all":
@@ -91,7 +92,7 @@ def _installation(user: str, units: tuple[str, ...], config: str, program: Path)
 
 
 def quoted_program(program: Path) -> str:
-    """The path as a word of ExecStart, see systemd.syntax(7). Raises CannotInstall."""
+    """Returns the path as a word of ExecStart, see systemd.syntax(7). Raises CannotInstall."""
     text = str(program)
     if not text.isprintable():
         raise CannotInstall(f"--program: {text!r} contains a character that a unit cannot contain")
@@ -104,12 +105,15 @@ def quoted_program(program: Path) -> str:
 
 
 def packaged(name: str) -> str:
-    """A file of the folder `systemd` of the package."""
+    """Returns the text of a file in the folder `systemd` of the package."""
     return (files("leadline") / "systemd" / name).read_text(encoding="utf-8")
 
 
 def own_program() -> Path:
-    """The `leadline` command of this Python. Raises CannotInstall if a unit cannot run it."""
+    """Returns the `leadline` command of this Python.
+
+    Raises: CannotInstall if a unit cannot run it.
+    """
     program = Path(sysconfig.get_path("scripts")) / "leadline"
     if not program.exists():
         raise CannotInstall(f"{program} does not exist: give the path of the command as --program")

@@ -52,7 +52,7 @@ def command(
     \b
     Example:
       leadline restore /var/backups/leadline.backup --passphrase-file /etc/leadline/passphrase
-    Exit status: 0 restored, 1 failed or refused, 2 wrong call or configuration.
+    Exit status: 0 restored, 1 failed or refused, 2 usage error or invalid configuration.
     """
     settings = read_settings(config_path)
     try:

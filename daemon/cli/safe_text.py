@@ -10,7 +10,8 @@ from typing import Final
 
 LONGEST: Final = 500
 
-# Controls, bidirectional marks, surrogates, unassigned code points, line separators, odd spaces.
+# Controls, bidirectional marks, surrogates, unassigned and private code points, line separators,
+# spaces.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp", "Zs"})
 
 
@@ -22,13 +23,14 @@ def shown(text: str, longest: int = LONGEST) -> str:
     one_line = "".join(
         " " if unicodedata.category(letter) in _HIDDEN else letter for letter in text[: longest + 1]
     )
+    one_line = re.sub("#(?=#)", "# ", one_line)
     if len(one_line) > longest:
         one_line = one_line[: longest - 1] + "…"
-    return re.sub("#(?=#)", "# ", one_line).strip()
+    return one_line.strip()
 
 
 def shown_json(data: bytes) -> bytes:
-    """Returns an equal JSON document that escapes the characters which `shown` removes.
+    """Returns an equal JSON document that escapes the characters that `shown` replaces.
 
     The document must be valid: then these characters occur only inside its strings."""
     text = data.decode()

@@ -73,13 +73,14 @@ def _folder_of(settings: Settings) -> Path:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Locks the directory against another scheduled backup, as long as the process lives."""
+    """Locks the directory against another scheduled backup until the end of the context."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupFailed(f"another scheduled backup writes into {folder}") from None
         yield
-    except BlockingIOError:
-        raise BackupFailed(f"another scheduled backup writes into {folder}") from None
     finally:
         os.close(descriptor)
 
@@ -88,6 +89,10 @@ def _remove_leftovers(folder: Path) -> None:
     """Deletes files of a killed run. Needs the lock."""
     for pattern in (f"{_PATTERN}.partial-*", f"{_PATTERN}{_UNVERIFIED_SUFFIX}*"):
         for file in folder.glob(pattern):
+            file.unlink()
+    for file in folder.glob(_PATTERN):
+        # It reserved the name on a file system without hard links.
+        if not _size(file):
             file.unlink()
     for scratch in folder.glob(f"{SCRATCH_PREFIX}*"):
         shutil.rmtree(scratch, ignore_errors=True)

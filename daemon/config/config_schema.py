@@ -137,11 +137,12 @@ class FileProvider(Section, frozen=True):
     """Directory of bundles.
 
     `project` is organization/project as slugs, organization/* for all its projects, or empty for
-    any project.
+    any project. With `take_over`, its bundles become the owners of objects that people created.
     """
 
     directory: str
     project: Annotated[str, Meta(pattern=_PROVIDED)] = ""
+    take_over: bool = False
 
 
 class ProvidersConfig(Section, frozen=True):
@@ -348,6 +349,12 @@ def sign_on_of(oidc: Oidc, server: ServerConfig) -> OidcSettings:
 
 
 def _oidc_faults(oidc: Oidc, server: ServerConfig) -> list[str]:
+    """Returns the faults of single sign-on, none if it is not enabled.
+
+    Its redirect URL follows from `server.public_base_url`, which may be http.
+    """
+    if not oidc.enabled:
+        return []
     return [f"oidc.{field}: {rule}" for field, rule in sign_on_faults(sign_on_of(oidc, server))]
 
 

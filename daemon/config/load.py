@@ -97,11 +97,16 @@ def _overlay_credentials(
     for key in SECRETS:
         file = Path(directory) / key
         try:
-            value = file.read_text(encoding="utf-8")[:MAX_CREDENTIAL_BYTES].strip()
+            with file.open("rb") as opened:
+                data = opened.read(MAX_CREDENTIAL_BYTES + 1)
+            value = data.decode().strip()
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
             faults.append(f"{key}: the credential cannot be read: {error}")
+            continue
+        if len(data) > MAX_CREDENTIAL_BYTES:
+            faults.append(f"{key}: the credential is larger than {MAX_CREDENTIAL_BYTES} bytes")
             continue
         _put(document, key.split("."), value, faults)
 

@@ -67,7 +67,7 @@ PARTS: dict[ProcessRole, frozenset[DaemonPart]] = {
     ProcessRole.WORKER: frozenset(
         {DaemonPart.OPS, DaemonPart.RECORDER, DaemonPart.PROBER, DaemonPart.DISPATCHER}
     ),
-    # An agent has no database, and therefore none of these parts: see agent/service.py.
+    # An agent has no database, and therefore none of these parts: see agent/agent_main.py.
     ProcessRole.AGENT: frozenset(),
 }
 

@@ -62,7 +62,7 @@ class AlertCounters:
 
 
 def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
-    """Yields batches of one organization each, so that no two batches need the same lock."""
+    """Yields batches of one organization each, which bounds the rows that a transaction locks."""
     for _, group in groupby(sorted(keys), key=lambda key: key[0]):
         own = list(group)
         yield from (own[start : start + BATCH_MOST] for start in range(0, len(own), BATCH_MOST))
@@ -71,9 +71,9 @@ def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
 class AlertProcessor:
     """Processes due outages and escalations.
 
-    `on_told` is called after a pass queued a delivery, `on_asked` after it requested a check.
-    `is_steady` returns whether this process has run without a gap for the required time. Only then
-    can it judge that no evaluator is running.
+    `on_told` is called after a transaction queued a delivery, `on_asked` after it requested a
+    check. `is_steady` returns whether this process has run without a gap for the required time.
+    Only then can it judge that no evaluator is running.
     """
 
     def __init__(
@@ -114,7 +114,10 @@ class AlertProcessor:
         return total
 
     async def _due(self, now: Instant) -> tuple[list[MonitorKey], list[tuple[UUID, str]]]:
-        """Returns the monitors whose outage is due, and the incidents whose escalation is due."""
+        """Returns the monitors whose outage is due, and the incidents whose escalation is due.
+
+        Ends forgotten episodes if the scan for astray subjects is due.
+        """
         is_astray_due = now - self._astray_at >= ASTRAY_EVERY_US
         forgotten: list[ServiceKey] = []
         if not is_astray_due:

@@ -25,7 +25,10 @@ class DirectoryUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """File with its parsed bundle or an error. `digest` is the SHA-256 of its bytes."""
+    """File with its parsed bundle or an error.
+
+    `digest` is the SHA-256 of at most BYTES_MOST + 1 bytes of it; of no bytes if it is unreadable.
+    """
 
     path: str
     digest: bytes

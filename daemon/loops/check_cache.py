@@ -25,7 +25,8 @@ from ...storage.monitors.transactions.resolve_secrets import open_material
 
 log = logging.getLogger("leadline.check_cache")
 
-# An edit commits after its timestamp, at most one statement timeout later.
+# Covers the differences between the clocks of processes. A transaction that commits later than that
+# after its timestamp is found by its number.
 OVERLAP_US: Final = 15 * SECOND
 CHECKS_MOST: Final = 200_000
 
@@ -54,6 +55,7 @@ class CheckCache:
         self._clock = clock
         self._entries: dict[MonitorKey, CachedCheck] = {}
         self._read_at = Instant(0)
+        self._unseen = "0"
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -63,14 +65,14 @@ class CheckCache:
         since = Instant(max(self._read_at - OVERLAP_US, 0))
         now = self._clock()
         async with self._pool.transaction("changed_definitions", read_only=True) as tx:
-            changed = await select_changed_definitions(tx, shards, since)
-        for definition in changed:
+            changed = await select_changed_definitions(tx, shards, since, self._unseen)
+        for definition in changed.definitions:
             self._put(definition)
-        self._read_at = now
-        return len(changed)
+        self._read_at, self._unseen = now, changed.unseen
+        return len(changed.definitions)
 
     async def find(self, keys: Sequence[MonitorKey]) -> Mapping[MonitorKey, CachedCheck]:
-        """Returns the entries of the existing monitors; reads those that are not cached."""
+        """Returns the entries, and reads those that are not cached. A missing monitor has none."""
         missing = [key for key in keys if key not in self._entries]
         if missing:
             # Usually one new monitor. The next refresh reads the other changes.
@@ -89,7 +91,7 @@ class CheckCache:
         key = MonitorKey((definition.org, definition.id))
         known = self._entries.get(key)
         sealed = frozenset(zip(definition.secret_names, definition.secret_values, strict=True))
-        # The refresh passes overlap, so a read that another read overtook is repeated.
+        # The refreshes overlap, so a read that another read overtook is repeated.
         if known is not None and (
             known.revision > definition.revision
             or (known.revision == definition.revision and known.sealed == sealed)
@@ -127,4 +129,5 @@ class CheckCache:
             timeout_seconds=definition.timeout_seconds,
             interval_seconds=definition.interval_seconds,
             secrets=material.values,
+            show_values=definition.show_values,
         ), ""

@@ -43,7 +43,7 @@ class CheckTestWorker:
     clock: Callable[[], Instant]
 
     async def lease(self) -> list[CheckTest]:
-        """Leases waiting tests of its regions, up to the free permits. Pass each to `answer`."""
+        """Leases waiting tests of its regions, up to AT_ONCE and the free permits, for `answer`."""
         most = min(AT_ONCE, int(self.permits.available_tokens))
         if most <= 0:
             return []
@@ -76,6 +76,7 @@ class CheckTestWorker:
                 timeout_seconds=document.timeout_seconds,
                 interval_seconds=document.interval_seconds,
                 secrets=document.values,
+                show_values=document.show_values,
             )
         except BadCondition:
             return unobtained(self.clock(), _host(document), UnknownReason.BAD_DEFINITION)

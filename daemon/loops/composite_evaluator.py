@@ -1,9 +1,9 @@
 """Evaluator of composites, run when they are due or after a status change of a child.
 
-It follows the ticker: windows are reserved before they are settled, by the first process to do so.
-The ledger accepts one verdict per window. Children are evaluated and committed before the
-composites that contain them. A composite whose result the database rejects does not delay the
-others. Each result is published on the event bus of this process, like the results of the recorder.
+The ticker reserves the windows. The first process that evaluates a window settles it, since the
+ledger accepts one verdict per window. Children are evaluated and committed before the composites
+that contain them. A composite whose result the database rejects does not delay the others. Each
+result is published on the event bus of this process, like the results of the recorder.
 """
 
 import logging

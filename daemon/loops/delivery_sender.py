@@ -94,6 +94,7 @@ def _message(delivery: LeasedDelivery, base_url: str) -> Message:
         link=link_of(base_url, page.path),
         since=page.since,
         why=page.why,
+        conditions=page.conditions,
         thread=event.thread_external_id,
     )
 

@@ -26,7 +26,7 @@ class Repairer:
         self.repaired = 0
 
     async def pass_once(self) -> int:
-        """Repairs up to AT_ONCE ranges; returns the number of repaired ranges."""
+        """Repairs up to AT_ONCE ranges; returns their number, with failures."""
         for count in range(AT_ONCE):
             if not await self._repair_one():
                 return count
@@ -43,9 +43,10 @@ class Repairer:
                     await restate(tx, item)
         except (Rejected, Unavailable) as error:
             failed = error
-        if failed is not None:
+        if failed is None:
+            self.repaired += len(leased)
+        else:
             await self._put_off(leased, failed)
-        self.repaired += len(leased)
         return bool(leased)
 
     async def _put_off(self, leased: Sequence[DueRepair], failed: Rejected | Unavailable) -> None:

@@ -33,14 +33,15 @@ from ...storage.bundles.tables.bundle_files import (
     select_left_behind,
 )
 from ...storage.bundles.transactions.apply_bundle import write_bundle
-from ...storage.bundles.transactions.bundle_context import ApplySource, EntryContext
+from ...storage.bundles.transactions.bundle_context import (
+    ApplyContext,
+    ApplySource,
+    entry_context,
+)
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Refused, Unavailable
-from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Tx
-from ...storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ...storage.monitors.transactions.write_batch import MonitorWriteBatch
-from ...storage.scheduling.queries.region_list import select_usable_regions
 from .bundle_directory import BundleFile, DirectoryUnreadable, look_into
 
 log = logging.getLogger("leadline.file_provider_syncer")
@@ -53,21 +54,15 @@ _OURS: Final = "cannot be applied because of an internal error; see the log"
 
 @dataclass(frozen=True, slots=True)
 class FileProviderConfig:
-    """Configured provider; `scope` is organization/project, organization/* or empty."""
+    """Configured provider; `scope` is organization/project, organization/* or empty.
+
+    With `take_over`, its bundles take over objects that people created.
+    """
 
     name: str
     directory: Path
     scope: str
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyContext:
-    """Settings that every bundle is applied with."""
-
-    keyring: Keyring
-    regions: frozenset[str]
-    reserved: Mapping[str, frozenset[str]]
-    raw_days: int
+    take_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,21 +292,18 @@ class FileProviderSyncer:
         bundle: Bundle,
         named: _Claims,
     ) -> None:
-        ground = self._ground
-        terms = EntryContext(
-            keyring=ground.keyring,
-            regions=await select_usable_regions(tx, home.org, ground.regions, ground.reserved),
-            defaults=await monitor_defaults_in_force(tx),
-            raw_days=ground.raw_days,
-        )
+        terms = await entry_context(tx, home.org, self._ground)
         applied = ApplySource(
-            principal=_speaker(source), path=path, kept=named.beside(path, home.uid)
+            principal=_speaker(source),
+            path=path,
+            kept=named.beside(path, home.uid),
+            take_over=source.take_over,
         )
         await write_bundle(tx, together, home.uid, bundle, applied, terms)
 
 
 def _speaker(source: FileProviderConfig) -> Principal:
-    """Returns the principal of a provider: an administrator that the audit log names.
+    """Returns the principal of a provider, which has all rights. Its writes are not audited.
 
     Write access to the directory is the authorization.
     """
@@ -324,7 +316,10 @@ def _speaker(source: FileProviderConfig) -> Principal:
 
 
 async def _home(tx: Tx, source: FileProviderConfig, bundle: Bundle) -> ProjectRow:
-    """Returns the project of a bundle. Refused if it is unknown or outside the scope."""
+    """Returns the project of a bundle.
+
+    Raises: Refused if it is unknown or outside the scope.
+    """
     home = await select_project_named(tx, bundle.organization, bundle.project)
     if home is None:
         raise Refused("invalid", "project", "is not in this installation")

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ...storage.accounts.tables import operations, sessions
+from ...storage.accounts.tables.api_tokens import purge_expired_tokens
+from ...storage.accounts.tables.invitations import purge_expired_invitations
 from ...storage.accounts.tables.password_resets import purge_expired_resets
 from ...storage.accounts.tables.user_identities import purge_expired_flows
 from ...storage.agents.tables import agents
@@ -15,7 +17,7 @@ from ...storage.engine.pools import Pool
 from ...storage.maintenance.tables import maintenance_series, maintenances
 from ...storage.maintenance.transactions.extend_series import announce_ahead
 from ...storage.monitors.tables import check_tests as trials
-from ...storage.monitors.tables import compositions
+from ...storage.monitors.tables import compositions, monitors
 from ...storage.notifications.tables import outbox_deliveries as deliveries
 from ...storage.results.tables import push_events
 from ...storage.scheduling.queries import shards as shards_queries
@@ -114,6 +116,8 @@ class Janitor:
             _log_rows(dropped)
         kept_from = Instant(now - self._gate_days * DAY)
         _log_rows(await drop_partitions(self._pool, GATE_LEDGER, before=kept_from))
+        async with self._pool.transaction("record_conditions") as tx:
+            await monitors.record_conditions(tx)
         async with self._pool.transaction("purge_expired_rows") as tx:
             await queues.purge_stale_jobs(tx, Instant(now - HOUR))
             await schedule_edits.delete_edits(tx, Instant(now - EDITS_KEPT_US))
@@ -126,9 +130,13 @@ class Janitor:
             # that is stored, or not rolled up yet, are no longer needed.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
             await compositions.forget(tx, oldest)
+            # A partition is dropped whole, so its oldest results are kept a day longer.
+            await monitors.forget_conditions(tx, Instant(oldest - DAY))
             await maintenances.purge_expired_previews(tx)
             await sessions.purge_expired(tx)
             await purge_expired_resets(tx)
+            await purge_expired_tokens(tx)
+            await purge_expired_invitations(tx)
             await purge_expired_flows(tx)
             await subscribers.purge_unconfirmed(tx)
             await operations.purge_finished(tx, Instant(now - OPERATIONS_KEPT_US))

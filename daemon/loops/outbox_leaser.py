@@ -241,7 +241,7 @@ class OutboxLeaser:
             "settle_deliveries",
             lambda tx: settle_deliveries(tx, batch, self._max_attempts, self._random),
         )
-        busy = [item for item in batch if (item[0].event.org, item[0].event.id) in settled.busy]
+        busy = [item for item in batch if item[0].event.key in settled.busy]
         self._is_busy = self._is_busy or settled.readied > 0
         for delivery, outcome in batch:
             self._count(delivery, outcome, settled)
@@ -254,12 +254,12 @@ class OutboxLeaser:
                 self._sending.start_soon(self._wake_soon)
 
     def _count(self, delivery: LeasedDelivery, outcome: DeliveryOutcome, settled: Settled) -> None:
-        became = settled.became.get((delivery.event.org, delivery.event.id))
+        became = settled.became.get(delivery.event.key)
         if became is None:
             return
         kind = kind_of(delivery)
         self.counts[kind, "delivered" if outcome.is_delivered else "failed"] += 1
-        beside = settled.dead_beside[delivery.event.org, delivery.event.id]
+        beside = settled.dead_beside[delivery.event.key]
         if beside:
             self.counts[kind, "dead"] += beside
             extra = {"reason": outcome.reason, "kind": kind, "count": beside}

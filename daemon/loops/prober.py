@@ -61,7 +61,7 @@ class ActiveBatch:
 
 @dataclass(order=True, slots=True)
 class QueuedRun:
-    """Window in progress, ordered by its due instant."""
+    """Window that waits for its run, ordered by its due instant."""
 
     due: Instant
     number: int
@@ -449,6 +449,8 @@ def arrival_of(
         covered_until=until,
         reach_us=entry.timeout_us + LATE_ARRIVAL_US,
         revision=entry.revision,
+        condition=result.failed.condition if result.failed else None,
+        measured=result.failed.measured if result.failed else None,
     )
 
 

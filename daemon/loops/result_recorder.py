@@ -39,7 +39,6 @@ PUSH_LINGER_SECONDS: Final = 0.002
 # Results of one minute at 1 000 per second. When the queue is full, callers wait.
 QUEUE_MOST: Final = 60_000
 WRITERS: Final = 2
-DRAIN_SECONDS: Final = 10.0
 RETRY_FIRST_SECONDS: Final = 0.2
 # The pool waits for a connection as well, so the pause bounds only how soon a return is seen.
 RETRY_LAST_SECONDS: Final = 1.0
@@ -181,7 +180,7 @@ class Recorder:
         return done.is_set()
 
     async def hand_over(self, arrival: IncomingResult, answer: Answer) -> None:
-        """Waits only for a place in the queue; `answer` is called after the commit."""
+        """Waits only for a place in the queue; `answer` is called after the commit or a refusal."""
         assert not holding_connection(), "the recorder needs a connection to make room"
         linger = PUSH_LINGER_SECONDS if arrival.source is ResultSource.PUSH else LINGER_SECONDS
         if self._may_flip(arrival):
@@ -197,7 +196,7 @@ class Recorder:
             raise
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Stores results until `close`, and then the rest for at most DRAIN_SECONDS."""
+        """Stores results until `close`, and then the rest. A cancellation refuses what is left."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._settle_undecided)

@@ -1,4 +1,4 @@
-"""Service evaluator: evaluates due services, to which members can delegate paging.
+"""Service evaluator: evaluates due services, and the burn rules of services and monitors.
 
 Several processes can run it: each evaluation locks the alerting row of the service and skips rows
 that another process has locked. A failing batch is halved until the failing service is isolated.
@@ -49,7 +49,7 @@ _DONE: Final = {
 
 
 def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
-    """Yields batches of one organization each, so that no two batches need the same lock."""
+    """Yields batches of one organization each, which bounds the rows that a transaction locks."""
     for _, group in groupby(sorted(keys), key=lambda key: key[0]):
         own = list(group)
         yield from (own[start : start + BATCH_MOST] for start in range(0, len(own), BATCH_MOST))
@@ -58,8 +58,7 @@ def _batches(keys: Sequence[K]) -> Iterator[Sequence[K]]:
 class ServiceEvaluator:
     """Evaluates services.
 
-    `on_told` is called after a pass queued a delivery. `is_steady` is as in
-    AlertProcessor.
+    `on_told` is called after a transaction queued a delivery. `is_steady` is as in AlertProcessor.
     """
 
     def __init__(

@@ -154,7 +154,7 @@ async def record_end(
 def _is_missed_notice(
     delivery: LeasedDelivery, to: SubscriberRow, outcome: DeliveryOutcome, max_attempts: int
 ) -> bool:
-    """Returns whether a webhook refused a notice in its last attempt (not a dead letter)."""
+    """Returns whether the last attempt to send a notice to a webhook failed."""
     return (
         to.kind == SubscriberKind.WEBHOOK
         and delivery.event.event != CONFIRM_EVENT

@@ -1,8 +1,9 @@
 """Children of the daemon in the order of their start, and the phases in which they stop.
 
 HTTP stops first: it ends event streams and finishes requests. Then the loops stop, so that no new
-work begins. Next are the active runs, and then the recorder, which stores its queued results. The
-presence renewal and the clock follow. The monitor of the embedded PostgreSQL stops last.
+work begins. Next are the active runs and deliveries, and then the recorder, which stores its queued
+results. The presence renewal and the clock follow. The monitor of the embedded PostgreSQL stops
+last.
 """
 
 import logging
@@ -27,6 +28,7 @@ from ..loops import (
     composite_evaluator,
     figure_repairer,
     file_provider_syncer,
+    invitation_mailer,
     janitor,
     monitor_sealer,
     operation_runner,
@@ -228,6 +230,12 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
     _loop("repairer", DaemonPart.REPAIRER, lambda h: h.repairer, figure_repairer.PAUSE_SECONDS),
     _loop("leaser", DaemonPart.LEASER, lambda h: h.leaser, outbox_leaser.PAUSE_SECONDS),
     _loop("resets", DaemonPart.LEASER, lambda h: h.resets, password_reset_mailer.PAUSE_SECONDS),
+    _loop(
+        "invitations",
+        DaemonPart.LEASER,
+        lambda h: h.invitations,
+        invitation_mailer.PAUSE_SECONDS,
+    ),
     _loop("watcher", DaemonPart.WATCHER, lambda h: h.watcher, alert_processor.PAUSE_SECONDS),
     _loop(
         "evaluator", DaemonPart.EVALUATOR, lambda h: h.evaluator, service_evaluator.PAUSE_SECONDS

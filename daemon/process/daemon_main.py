@@ -166,7 +166,10 @@ class _Joined:
 
 
 async def _join(house: Components, first_start: FirstStart) -> _Joined:
-    """Performs the first writes of the process. Waits if a standby rejects writes."""
+    """Performs the first writes of the process.
+
+    Raises: Unavailable, also if a standby rejects writes; the start then waits.
+    """
     # First, because it fails with the reason that the server gives.
     await house.attendance.pass_once()
     await house.janitor.make_room()

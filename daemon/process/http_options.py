@@ -21,7 +21,7 @@ def gate_bounds(gate: Gate) -> RateLimits:
 
 
 def record_bounds(change: ChangeConfig) -> RateLimits:
-    """Returns the limits of change recording; a principal gets at most a quarter."""
+    """Returns the limits of change recording. A principal gets a quarter of the concurrent ones."""
     return RateLimits(
         inflight_process=change.record_inflight_process,
         inflight_principal=max(change.record_inflight_process // 4, 1),

@@ -20,6 +20,7 @@ from ...probes.net.egress import Egress
 from ...probes.net.egress_policy import EgressPolicy, notify_policy, probe_policy
 from ...probes.senders import SendContext
 from ...storage.alerting.rules.paging_delegation import STEADY_US
+from ...storage.bundles.transactions.bundle_context import ApplyContext
 from ...storage.core.instant import Instant
 from ...storage.core.key import MonitorKey
 from ...storage.engine.keyring import Keyring
@@ -34,13 +35,15 @@ from ..config.egress_setup import make_egress
 from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops.alert_processor import AlertProcessor
 from ..loops.backup_sampler import BackupSampler
+from ..loops.bundle_applier import BundleApplier
 from ..loops.cache_invalidator import CacheInvalidator
 from ..loops.canary_dispatcher import CanaryDispatcher
 from ..loops.check_cache import CheckCache
 from ..loops.check_test_worker import CheckTestWorker
 from ..loops.composite_evaluator import CompositeEvaluator, CompositeScheduler
 from ..loops.figure_repairer import Repairer
-from ..loops.file_provider_syncer import ApplyContext, FileProviderConfig, FileProviderSyncer
+from ..loops.file_provider_syncer import FileProviderConfig, FileProviderSyncer
+from ..loops.invitation_mailer import InvitationMailer
 from ..loops.janitor import Janitor
 from ..loops.monitor_sealer import MonitorSealer
 from ..loops.operation_runner import OperationRunner
@@ -86,7 +89,7 @@ class Limiters:
 
 @dataclass(slots=True)
 class Components:
-    """Components of a process; those that its role does not run are None."""
+    """Components of a process; None if only other roles have one."""
 
     settings: Settings
     role: ProcessRole
@@ -114,6 +117,7 @@ class Components:
     dispatcher: CanaryDispatcher | None
     leaser: OutboxLeaser | None
     resets: PasswordResetMailer | None
+    invitations: InvitationMailer | None
     watcher: AlertProcessor | None
     evaluator: ServiceEvaluator | None
     surveyor: RegionLoadSampler | None
@@ -150,10 +154,13 @@ def build(
         prober = _prober(
             settings, process, pools.loops, clock, keyring, recorder, reach, catalogue, limiters
         )
-    leaser, resets, watcher = None, None, None
+    leaser, resets, invitations, watcher = None, None, None, None
     if DaemonPart.LEASER in parts:
         leaser = _leaser(settings, pools.loops, keyring, means, limiters)
         resets = _resets(settings, pools.loops, keyring, means, clock)
+        invitations = InvitationMailer(
+            pools.loops, keyring, means, settings.server.public_base_url, clock.now
+        )
     if DaemonPart.WATCHER in parts:
         watcher = _watcher(pools.loops, clock, leaser, prober, attendance)
         bus.on_change = watcher.wake.set
@@ -174,7 +181,7 @@ def build(
         # Every process that stores results needs partitions, also without the janitor loop.
         janitor=_janitor(settings, pools.loops, clock),
         backups=BackupSampler(pools.loops) if tidies else None,
-        operations=OperationRunner(pools.loops, clock.now) if tidies else None,
+        operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if DaemonPart.TICKER in parts
         else None,
@@ -193,6 +200,7 @@ def build(
         ),
         leaser=leaser,
         resets=resets,
+        invitations=invitations,
         watcher=watcher,
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
@@ -337,6 +345,7 @@ def context_of(
         passwords=passwords,
         options=options_of(house.settings, probes=house.prober is not None, version=version()),
         requests=house.limiters.requests,
+        large_requests=limits.receiving_large(),
         test_permits=limits.testing(),
         readers=limits.reading_bundles(),
         gate=AdmissionControl(gate_bounds(house.settings.gate)),
@@ -347,6 +356,7 @@ def context_of(
         on_edit=_hastening(house.prober),
         on_told=_hastening(house.leaser),
         on_reset_asked=_hastening(house.resets),
+        on_invited=_hastening(house.invitations),
         on_written=house.edits.note,
         readiness=readiness,
         was_ready=was_ready,
@@ -354,7 +364,9 @@ def context_of(
     )
 
 
-def _hastening(loop: Prober | OutboxLeaser | PasswordResetMailer | None) -> Callable[[], None]:
+def _hastening(
+    loop: Prober | OutboxLeaser | PasswordResetMailer | InvitationMailer | None,
+) -> Callable[[], None]:
     """Returns a callback that wakes a loop of this process, or a no-op without a loop."""
     return (lambda: None) if loop is None else loop.wake.set
 
@@ -368,19 +380,31 @@ def _providers(
     prober: Prober | None,
 ) -> FileProviderSyncer | None:
     sources = [
-        FileProviderConfig(name, Path(one.directory), one.project)
+        FileProviderConfig(name, Path(one.directory), one.project, take_over=one.take_over)
         for name, one in sorted(settings.providers.file.items())
     ]
     if not sources or DaemonPart.PROVIDERS not in PARTS[role]:
         return None
-    ground = ApplyContext(
+    ground = _apply_context(settings, keyring)
+    reading = limits.reading_bundles()
+    return FileProviderSyncer(pool, process, sources, ground, reading, _hastening(prober))
+
+
+def _operations(
+    settings: Settings, pool: Pool, clock: ProductClock, keyring: Keyring, prober: Prober | None
+) -> OperationRunner:
+    ground = _apply_context(settings, keyring)
+    applier = BundleApplier(pool, ground, limits.reading_bundles(), _hastening(prober))
+    return OperationRunner(pool, clock.now, applier)
+
+
+def _apply_context(settings: Settings, keyring: Keyring) -> ApplyContext:
+    return ApplyContext(
         keyring=keyring,
         regions=regions_of(settings),
         reserved=reserved_regions(settings.pull),
         raw_days=settings.heartbeats.retention_days,
     )
-    reading = limits.reading_bundles()
-    return FileProviderSyncer(pool, process, sources, ground, reading, _hastening(prober))
 
 
 def means_of(settings: Settings, reach: Egress, now: Callable[[], Instant]) -> SendContext:

@@ -31,6 +31,9 @@ HTTP_SHARE: Final = 0.5
 # Further requests get 429. The memory of one request is bounded; this bounds the total.
 REQUESTS_AT_ONCE: Final = 6_000
 
+# Requests with a body above 2 MiB, which is wholly in memory, several times during its conversion.
+LARGE_REQUESTS_AT_ONCE: Final = 2
+
 # Check tests are probes that belong to no schedule.
 TESTS_AT_ONCE: Final = 8
 
@@ -46,6 +49,11 @@ WATCHDOG_STALE_SECONDS: Final = 60.0
 def serving() -> trio.CapacityLimiter:
     """Returns the limiter of concurrent HTTP requests, including open event streams."""
     return trio.CapacityLimiter(REQUESTS_AT_ONCE)
+
+
+def receiving_large() -> trio.CapacityLimiter:
+    """Returns the limiter of concurrent HTTP requests with large files."""
+    return trio.CapacityLimiter(LARGE_REQUESTS_AT_ONCE)
 
 
 def ticking() -> trio.CapacityLimiter:
@@ -86,7 +94,7 @@ def ring() -> trio.CapacityLimiter:
 
 
 def reading_bundles() -> trio.CapacityLimiter:
-    """Returns the limiter of bundle reading: one directory or one upload at a time."""
+    """Returns a limiter of bundle reading: one directory or one document at a time."""
     return trio.CapacityLimiter(1)
 
 

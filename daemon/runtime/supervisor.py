@@ -208,7 +208,7 @@ class Supervisor:
         while not running.is_closing:
             try:
                 await _run_once(running, task)
-            # The only handler of arbitrary failures: it logs each one and bounds their number.
+            # Any failure: each one is logged, and their number is bounded.
             except Exception as error:
                 self._count(running.name, error)
 
@@ -268,7 +268,7 @@ class Supervisor:
 
 @asynccontextmanager
 async def supervising() -> AsyncIterator[Supervisor]:
-    """Opens the only nursery of a process and yields its supervisor.
+    """Opens the nursery of the children and yields their supervisor.
 
     A failure of a child cancels the body, and is raised after the body has ended. Children that
     still run after the body are cancelled.
