@@ -1,4 +1,4 @@
-"""Screens of alerting."""
+"""Form of the alerting policy of a service."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from ...storage.services.rows import ServiceRow
 from ...storage.services.transactions.set_paging_target import put_escalation_policy
 from ..ui.form_inputs import NONE, FieldFault, fault_of, typed_of
 from ..ui.form_values import stripped, whole_number
-from ..ui.page_layout import PageLayout, frame_of
 from ..ui.render import page, redirect
+from ..ui.shell.page_layout import PageLayout, frame_of
 from ..wire.errors import Problem
 from ..wire.route import Request, Response
 

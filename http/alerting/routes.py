@@ -1,4 +1,4 @@
-"""Service paging: setting, state and burn-rate alerts of a service."""
+"""Routes of the alerting of a service: policy, state and burn alerts."""
 
 from typing import Final
 

@@ -39,7 +39,7 @@ class NotSigned(Exception):
 
 
 class UnknownKey(NotSigned):
-    """The token names an unknown key; the provider may have rotated its keys."""
+    """No known key fits the token; the provider may have rotated its keys."""
 
 
 class Jwks:
@@ -54,7 +54,7 @@ class Jwks:
     def claims(self, token: str) -> dict[str, Any]:
         """Returns the claims of a signed token.
 
-        Raises: NotSigned, or UnknownKey if its key is unknown.
+        Raises: NotSigned, or UnknownKey if no key fits.
         """
         header = _header(token)
         key = self._key_for(header)

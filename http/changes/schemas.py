@@ -88,7 +88,7 @@ class ChangeRecordResult(Schema, frozen=True, kw_only=True):
 
 
 class ChangeDecisionLink(Schema, frozen=True, kw_only=True):
-    """Gate decision before the change.
+    """Gate decision to which the change refers.
 
     `overridden`: an override changed the action. `aged_out`: retention deleted the decision.
     """

@@ -289,7 +289,7 @@ class ReplayedDecision(Schema, frozen=True, kw_only=True):
 class PolicyReplay(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
     """Replay of a draft.
 
-    It uses sealed time and stored incidents, with the present objectives and burn rules. An instant
+    It uses sealed time and stored incidents, with the current objectives and burn rules. An instant
     without stored facts is UNKNOWN. `decisions` are the newest 500.
     """
 

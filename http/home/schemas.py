@@ -1,4 +1,4 @@
-"""JSON bodies of home."""
+"""JSON bodies of the search, of the regions and of the build version."""
 
 from typing import Literal
 from uuid import UUID

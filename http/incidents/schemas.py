@@ -16,7 +16,8 @@ from ...storage.incidents.rules.incident import (
     IncidentSource,
     IncidentStatus,
 )
-from ..wire.schema import InstantText, RequestSchema, Schema
+from ...storage.status_pages.rules.status_page import ComponentStatus
+from ..wire.schema import InstantText, Name, RequestSchema, Schema
 
 # storage.incidents.rules.incident checks the remaining rules.
 Title = Annotated[str, Meta(min_length=1, max_length=TITLE_LONGEST)]
@@ -26,6 +27,7 @@ Body = Annotated[str, Meta(max_length=BODY_LONGEST)]
 class Incident(Schema, frozen=True, kw_only=True):
     """Incident.
 
+    `number` counts the incidents of the project from 1. The console shows it as INC-214.
     `acknowledged_by` is a user. It is absent if an API token acknowledged; `acknowledged_by_name`
     is present in both cases. `seq` is the number of the last update.
     """
@@ -35,6 +37,7 @@ class Incident(Schema, frozen=True, kw_only=True):
     monitor_id: UUID | UnsetType = UNSET
     service_id: UUID | UnsetType = UNSET
     external_key: str | UnsetType = UNSET
+    number: int
     seq: int
     title: str
     status: IncidentStatus
@@ -78,23 +81,50 @@ class AuthedIncident(Incident, frozen=True, kw_only=True):
     """Incident for members of the project.
 
     `impacts` is null if no service is concerned. `members` are the declared members of the
-    incident's service during the incident.
+    incident's service during the incident. `impacts_unavailable` and `members_unavailable` are
+    true if they could not be read in time: then their absence states nothing.
     """
 
     impacts: list[ServiceImpactLink] | None
+    impacts_unavailable: bool | UnsetType = UNSET
     members: list[IncidentMember] | UnsetType = UNSET
+    members_unavailable: bool | UnsetType = UNSET
+
+
+class NamedComponent(RequestSchema, frozen=True, kw_only=True):
+    """Component of a status page that the incident affects.
+
+    `status` sets the state of a manual component; any other component refuses it.
+    """
+
+    component_id: UUID
+    status: ComponentStatus | UnsetType = UNSET
 
 
 class CreateIncident(RequestSchema, frozen=True, kw_only=True):
+    """Incident to open.
+
+    It is about at most one of `monitor_id` and `service_id`, whose escalation policy starts.
+    `components` decide, with the monitor or service, which status pages show it. `public` is of the
+    first update.
+    """
+
     title: Title
     status: IncidentStatus = IncidentStatus.INVESTIGATING
     impact: IncidentImpact = IncidentImpact.MINOR
     body: Body = ""
     monitor_id: UUID | UnsetType = UNSET
+    service_id: UUID | UnsetType = UNSET
+    components: list[NamedComponent] = []
+    public: bool = True
 
 
 class IncidentUpdate(Schema, frozen=True, kw_only=True):
-    """Update of an incident. A note has no `status`. Leadline's own updates have no `author`."""
+    """Update of an incident. A note has no `status`. Leadline's own updates have no `author`.
+
+    `withdraws` is the `seq` of the update that this one made internal. Before `undo_until`, the
+    update can be withdrawn and messages to subscribers wait.
+    """
 
     id: UUID
     incident_id: UUID
@@ -104,6 +134,8 @@ class IncidentUpdate(Schema, frozen=True, kw_only=True):
     public: bool
     author: str | UnsetType = UNSET
     created_at: InstantText
+    withdraws: int | UnsetType = UNSET
+    undo_until: InstantText | UnsetType = UNSET
 
 
 class AddIncidentUpdate(RequestSchema, frozen=True, kw_only=True):
@@ -112,6 +144,37 @@ class AddIncidentUpdate(RequestSchema, frozen=True, kw_only=True):
     status: IncidentStatus | UnsetType = UNSET
     body: Body = ""
     public: bool | UnsetType = UNSET
+
+
+class IncidentTemplate(Schema, frozen=True, kw_only=True):
+    """Template of a project. `body` is the first public text of an incident, possibly empty."""
+
+    id: UUID
+    project_id: UUID
+    name: str
+    title: str
+    impact: IncidentImpact
+    body: str
+    created_at: InstantText
+    updated_at: InstantText
+
+
+class CreateIncidentTemplate(RequestSchema, frozen=True, kw_only=True):
+    """Template to create. No other template of the project has the name, in any case."""
+
+    name: Name
+    title: Title
+    impact: IncidentImpact = IncidentImpact.MINOR
+    body: Body = ""
+
+
+class PatchIncidentTemplate(RequestSchema, frozen=True, kw_only=True):
+    """An absent field is unchanged."""
+
+    name: Name | UnsetType = UNSET
+    title: Title | UnsetType = UNSET
+    impact: IncidentImpact | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
 
 
 class Postmortem(Schema, frozen=True, kw_only=True):

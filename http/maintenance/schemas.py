@@ -16,7 +16,8 @@ Reason = Annotated[str, Meta(max_length=REASON_LONGEST)]
 class MaintenanceWindow(Schema, frozen=True, kw_only=True):
     """A maintenance, of the whole project if `monitor_id` is absent.
 
-    `cancel_effective_at` is its actual end if it was ended early.
+    `cancel_effective_at` is its actual end if it was ended early, and `archived_at` the instant
+    when it was annulled or cancelled.
     """
 
     id: UUID
@@ -26,6 +27,7 @@ class MaintenanceWindow(Schema, frozen=True, kw_only=True):
     ends_at: InstantText
     reason: str
     created_at: InstantText
+    archived_at: InstantText | UnsetType = UNSET
     cancel_effective_at: InstantText | UnsetType = UNSET
     series_id: UUID | UnsetType = UNSET
 

@@ -46,7 +46,8 @@ class ErrorBudget(Schema, frozen=True, kw_only=True):
 class WindowSLA(Schema, frozen=True, kw_only=True):
     """Availability in one window.
 
-    `total` and `up` count results. `uptime_percent` is by time, and absent with `withheld_reason`.
+    `total` and `up` count results. `uptime_percent` is by time. `withheld_reason` states why
+    `uptime_percent` or `error_budget` is absent.
     `data_from` and `latency_from` are present if data begins after the start of the window.
     `window_from` is the start of the window if it is not exactly its length before the watermark.
     """
@@ -96,7 +97,11 @@ class SLATarget(Schema, frozen=True, kw_only=True):
 
 
 class SetMonitorTarget(RequestSchema, frozen=True, kw_only=True):
-    """Request for an objective. Omitted rules stay; without rules, the defaults apply."""
+    """Request for an objective.
+
+    Omitted rules keep those of the window. If the window has none, `burn_alert` creates the
+    default rules.
+    """
 
     objective: Objective
     window: WindowName = "30d"

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -11,14 +12,15 @@ from ...storage.core.refusal import Refused
 from ...storage.monitors.queries.console_monitors import select_names, select_shown_monitor
 from ...storage.monitors.rows import MonitorRow
 from ...storage.monitors.rules.monitor import MonitorType
+from ...storage.retirement.transactions.set_successor import EDIT
 from ...storage.services.queries.services import select_services_of_project
 from ...storage.services.rows import ServiceRow
 from ..ui.bundle_notice import Managed, managed
 from ..ui.form_routes import form_route
 from ..ui.form_values import value_of
 from ..ui.formatting import Moment, moment
-from ..ui.page_layout import PageLayout, frame_of
 from ..ui.render import page, redirect
+from ..ui.shell.page_layout import PageLayout, frame_of
 from ..wire.errors import Problem, problem_of
 from ..wire.route import Request, Response
 from . import routes as api
@@ -32,7 +34,7 @@ _SAID: Final = {
     "not_retired": "The monitor is no longer retired.",
     "in_use": "In use by a composite, a monitor or a service. Remove it there first.",
     "managed_by_file": "Managed by a bundle; edit it there.",
-    "service_quota": "The project has as many services as it may have.",
+    "service_quota": "The project has the maximum number of services.",
 }
 
 
@@ -138,9 +140,11 @@ def _render(ground: _Ground, ask: Request, *, wrong: str = "", status: int = 200
 _PATH: Final = "/monitors/{monitorID}/successor"
 _MONITOR: Final = ("monitor", "monitorID")
 
+_route: Final = partial(form_route, action=EDIT)
+
 ROUTES: Final = (
-    form_route("GET", _PATH, _MONITOR, render_successor, "The replacement of a monitor."),
-    form_route(
+    _route("GET", _PATH, _MONITOR, render_successor, "The replacement of a monitor."),
+    _route(
         "POST",
         _PATH,
         _MONITOR,

@@ -1,5 +1,6 @@
 """The application: the route table on Quart-Trio, and answers for all other requests."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from typing import Any
@@ -10,21 +11,26 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import MethodNotAllowed
 
 from ...storage.accounts.rules.access import Need
-from ..ui.error_pages import problem_page
+from ..ui.shell.error_pages import problem_page
 from ..wire.app_context import AppContext
 from ..wire.errors import Problem, body_of
 from ..wire.route import Route
-from .request_pipeline import answer, as_response
+from .request_body import BODY_LARGEST
+from .request_pipeline import answer, as_response, lower_headers
 
-# Limit for every body; each route has a lower limit of its own.
-BODY_LARGEST = 2 << 20
 RESPONSE_SECONDS = 60
+# A route that reads this much above its limit knows that the body is too large.
+_EXCESS = 1 << 17
 
 
 def make_app(context: AppContext, routes: Iterable[Route]) -> QuartTrio:
     """Builds the application. Tests call it without a running daemon."""
+    routes = list(routes)
     app = QuartTrio("leadline", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = BODY_LARGEST
+    # Each route has a limit of its own, and a refusal with 413.
+    app.config["MAX_CONTENT_LENGTH"] = max(
+        BODY_LARGEST, *(one.form_largest + _EXCESS for one in routes)
+    )
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_SECONDS
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     served = [
@@ -36,8 +42,25 @@ def make_app(context: AppContext, routes: Iterable[Route]) -> QuartTrio:
     for route in served:
         app.view_functions[_endpoint(route.path, _methods(route))] = _view(context, route)
     for status, code in ((404, "not_found"), (405, "method_not_allowed"), (413, "body_too_large")):
-        app.register_error_handler(status, _teller(code))
+        app.register_error_handler(status, _teller(context, code))
     return app
+
+
+def largest_of(routes: Iterable[Route]) -> Callable[[str], int]:
+    """Returns a function from a path to the largest body that the middleware accepts there."""
+    large = [
+        (
+            re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))),
+            route.form_largest + _EXCESS,
+        )
+        for route in routes
+        if route.form_largest > BODY_LARGEST
+    ]
+
+    def largest(path: str) -> int:
+        return next((most for form, most in large if form.fullmatch(path)), BODY_LARGEST)
+
+    return largest
 
 
 @lru_cache(maxsize=4)
@@ -85,16 +108,17 @@ def _view(context: AppContext, route: Route) -> Callable[..., Awaitable[Response
 
 
 def _is_for_people() -> bool:
-    """Returns whether a browser requested an unknown HTML page."""
+    """Returns whether a browser requested a page."""
     wanted = "text/html" in request.headers.get("Accept", "")
     return wanted and not request.path.startswith(("/api/", "/auth/"))
 
 
-def _teller(code: str) -> Callable[[Exception], Awaitable[Any]]:
+def _teller(context: AppContext, code: str) -> Callable[[Exception], Awaitable[Any]]:
     async def tell(error: Exception) -> Response:
         problem = Problem(code)
         if _is_for_people():
-            return as_response(problem_page(problem, request.path))
+            headers = lower_headers(request)
+            return as_response(await problem_page(problem, request.path, context, headers))
         response = Response(body_of(code), status=problem.status, content_type="application/json")
         allowed = getattr(error, "valid_methods", None)
         if allowed:

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import trio
 
+from .request_body import BODY_LARGEST, ArrivingBodies, RequestBody
+
 log = logging.getLogger("leadline.access")
 
 Scope = dict[str, Any]
@@ -22,9 +24,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-BODY_LARGEST: Final = 2 << 20
-# Longest time that an answer without need for the body waits for the rest of the body.
-LINGER_SECONDS: Final = 2.0
 # Only a client that does not read can cut short the end of an answer, after this time.
 FINISH_SECONDS: Final = 30.0
 
@@ -35,13 +34,21 @@ _HEADERS: Final = (
 )
 _TOO_MANY: Final = b'{"error":"rate_limited"}'
 _NOT_THERE: Final = b'{"error":"not_found"}'
+_TOO_SLOW: Final = b'{"error":"body_too_slow"}'
+_JSON: Final = (b"content-type", b"application/json")
+# Share of the concurrent requests that is reserved for health, metrics, pushes and callers that
+# send a credential. It is not known yet whether the credential is valid: a client that sends an
+# invalid one is bounded only by the limit of its address.
+RESERVED_SHARE: Final = 0.1
 
 
 class RequestMiddleware:
     """ASGI middleware of all requests.
 
-    `requests` limits the requests that the application handles concurrently. `on_turned_away`
-    receives the path of each request above the limit.
+    `requests` limits the requests that the application handles concurrently, and `large` those
+    of them with a larger body than BODY_LARGEST. `on_turned_away` receives the path of each request
+    above a limit. `largest` returns the largest body of a path, `client_of` the address of the
+    client, `is_urgent` whether a request may use the reserved share.
     """
 
     def __init__(
@@ -50,10 +57,19 @@ class RequestMiddleware:
         requests: trio.CapacityLimiter,
         *,
         on_turned_away: Callable[[str], None] = lambda _: None,
+        largest: Callable[[str], int] = lambda _: BODY_LARGEST,
+        large: trio.CapacityLimiter | None = None,
+        client_of: Callable[[Scope], str] = lambda _: "",
+        is_urgent: Callable[[Scope], bool] = lambda _: True,
     ) -> None:
         self._app = app
         self._requests = requests
+        self._large = large
+        self._largest = largest
         self._on_turned_away = on_turned_away
+        self._client_of = client_of
+        self._is_urgent = is_urgent
+        self._arriving = ArrivingBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -62,11 +78,13 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = _Body(scope, receive)
+        body = RequestBody(scope, receive, self._largest(scope["path"]))
+        limiters = [self._requests]
+        if body.is_large and self._large is not None:
+            limiters.append(self._large)
         permit = object()
-        try:
-            self._requests.acquire_on_behalf_of_nowait(permit)
-        except trio.WouldBlock:
+        if not self._admits(scope, body) or not _acquired(limiters, permit):
+            body.let_go()
             self._on_turned_away(scope["path"])
             await _turn_away(body, send)
             return
@@ -84,77 +102,49 @@ class RequestMiddleware:
 
         try:
             await self._app(scope, body.next_message, note)
+            if body.is_slow and not status:
+                status = 408
+                await _answer(send, status, _TOO_SLOW)
         finally:
-            self._requests.release_on_behalf_of(permit)
+            body.let_go()
+            _release(limiters, permit)
             _log(scope, status, time.monotonic() - began)
+
+    def _admits(self, scope: Scope, body: RequestBody) -> bool:
+        """Returns whether the request may begin. Counts its body from now until it has arrived."""
+        is_urgent = self._is_urgent(scope)
+        reserved = self._requests.total_tokens * RESERVED_SHARE
+        if self._requests.available_tokens <= reserved and not is_urgent:
+            return False
+        if body.has_ended:
+            return True
+        client = self._client_of(scope)
+        if not self._arriving.took(client, is_urgent=is_urgent):
+            return False
+        body.when_ended(lambda: self._arriving.give_back(client))
+        return True
+
+
+def _acquired(limiters: list[trio.CapacityLimiter], permit: object) -> bool:
+    """Takes a permit of each limiter, or of none."""
+    for at, limiter in enumerate(limiters):
+        try:
+            limiter.acquire_on_behalf_of_nowait(permit)
+        except trio.WouldBlock:
+            _release(limiters[:at], permit)
+            return False
+    return True
+
+
+def _release(limiters: list[trio.CapacityLimiter], permit: object) -> None:
+    for limiter in limiters:
+        limiter.release_on_behalf_of(permit)
 
 
 def _with_ours(headers: Any) -> list[tuple[bytes, bytes]]:
     given = list(headers)
     names = {name.lower() for name, _ in given}
     return given + [header for header in _HEADERS if header[0] not in names]
-
-
-class _Body:
-    """Body of one request, as it arrives."""
-
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._receive = receive
-        self._seen = 0
-        self._ended = trio.Event()
-        announced = _announced(scope)
-        self._is_too_long = announced is not None and announced > BODY_LARGEST
-        if announced == 0:
-            self._ended.set()
-
-    async def next_message(self) -> Message:
-        """Passes on the body up to the bound and drops the rest.
-
-        By then the application has received more than any route accepts. A disconnect here would
-        cancel the handler, and its client would get no answer.
-        """
-        while True:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                self._ended.set()
-                return message
-            self._seen += len(message.get("body", b""))
-            self._is_too_long = self._is_too_long or self._seen > BODY_LARGEST
-            if not message.get("more_body"):
-                self._ended.set()
-            if self._seen <= BODY_LARGEST:
-                return message
-            if self._ended.is_set():
-                return {**message, "body": b""}
-
-    async def came(self) -> bool:
-        """Returns whether the body arrived completely, or the client disconnected.
-
-        Discards the unread rest: a connection whose request is not read to its end cannot be
-        reused.
-        """
-        if self._ended.is_set() or self._is_too_long:
-            return self._ended.is_set()
-        with trio.move_on_after(LINGER_SECONDS):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.pass_over)
-                await self._ended.wait()
-                nursery.cancel_scope.cancel()
-        return self._ended.is_set()
-
-    async def pass_over(self) -> None:
-        # The application can read concurrently; the reader that receives the end sets the event.
-        while not self._ended.is_set() and not self._is_too_long:
-            await self.next_message()
-
-
-def _announced(scope: Scope) -> int | None:
-    """Returns the length of the body; None with Transfer-Encoding."""
-    headers = dict(scope["headers"])
-    if b"transfer-encoding" in headers:
-        return None
-    length = headers.get(b"content-length", b"0")
-    return int(length) if length.isdigit() else 0
 
 
 def _finishing(send: Send) -> Send:
@@ -172,23 +162,24 @@ def _finishing(send: Send) -> Send:
     return finish
 
 
-async def _turn_away(body: _Body, send: Send) -> None:
+async def _turn_away(body: RequestBody, send: Send) -> None:
     """Sends 429 without waiting for the body.
 
     Discards the part of the body that arrives in the same time, since the server cannot end a
     stream that is not read.
     """
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"retry-after", b"1"),
-        (b"content-length", str(len(_TOO_MANY)).encode()),
-        (b"connection", b"close"),
-    ]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(body.pass_over)
-        await send({"type": "http.response.start", "status": 429, "headers": headers})
-        await _finishing(send)({"type": "http.response.body", "body": _TOO_MANY})
+        await _answer(send, 429, _TOO_MANY, (b"retry-after", b"1"))
         nursery.cancel_scope.cancel()
+
+
+async def _answer(send: Send, status: int, body: bytes, *more: tuple[bytes, bytes]) -> None:
+    """Sends a whole answer and closes the connection."""
+    length = (b"content-length", str(len(body)).encode())
+    headers = [_JSON, length, (b"connection", b"close"), *_HEADERS, *more]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await _finishing(send)({"type": "http.response.body", "body": body})
 
 
 async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
@@ -197,7 +188,7 @@ async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close"})
         return
-    headers = [(b"content-type", b"application/json"), *_HEADERS]
+    headers = [_JSON, *_HEADERS]
     start = "websocket.http.response.start"
     await send({"type": start, "status": 404, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": _NOT_THERE})

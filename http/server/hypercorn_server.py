@@ -15,17 +15,19 @@ from hypercorn.trio import serve as hypercorn_serve
 
 from ..monitors.routes.push import PUSH_PATH
 from ..wire.app_context import AppContext, Readiness
+from ..wire.client_address import client_address
 from ..wire.custom_domains import PageDomains
 from . import health as ops
-from .app import make_app
+from .app import largest_of, make_app
 from .asgi_middleware import RequestMiddleware
+from .http1_protocol import Http1Protocol
 from .not_ready import make_not_ready_app
-from .request_line import LenientH11Protocol
 from .route_table import ROUTES
 
 # Hypercorn has no setting for the class of its connections.
-hypercorn.protocol.H11Protocol = LenientH11Protocol  # type: ignore[attr-defined]
+hypercorn.protocol.H11Protocol = Http1Protocol  # type: ignore[attr-defined]
 
+_OPS_PATHS: Final = frozenset(route.path for route in ops.ROUTES)
 BACKLOG: Final = 1_024
 # Line and headers of a request: the query of a push may contain the output of a job.
 REQUEST_HEAD_LARGEST: Final = 64 << 10
@@ -47,12 +49,34 @@ async def serve(
     app = cast("Any", make_app(context, routes))
     domains = PageDomains(app, context.domains) if with_api else app
     front = RequestMiddleware(
-        domains, context.requests, on_turned_away=partial(_count_turned_away, context)
+        domains,
+        context.requests,
+        on_turned_away=partial(_count_turned_away, context),
+        largest=largest_of(routes),
+        large=context.large_requests,
+        client_of=partial(_client_of, context),
+        is_urgent=_is_urgent,
     )
     host, port = listening.getsockname()[:2]
     async with trio.open_nursery() as nursery:
         await nursery.start(_serve, front, _config(listening), context.stopping)
         task_status.started(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
+def _client_of(context: AppContext, scope: dict[str, Any]) -> str:
+    peer = scope.get("client")
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    trusted = context.options.trusted_proxies
+    return client_address(str(peer[0]), headers, trusted) if peer else ""
+
+
+def _is_urgent(scope: dict[str, Any]) -> bool:
+    """Returns whether a request is for health, metrics or a push, or sends a credential."""
+    return (
+        scope["path"] in _OPS_PATHS
+        or scope["path"].startswith(PUSH_PATH)
+        or any(name in (b"cookie", b"authorization") for name, _ in scope["headers"])
+    )
 
 
 def _count_turned_away(context: AppContext, path: str) -> None:

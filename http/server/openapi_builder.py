@@ -24,14 +24,14 @@ _BEARER: Final[Json] = {"bearer": []}
 _PERSONAL: Final = frozenset({Need.SESSION, Need.GLOBAL_ADMIN})
 _WITH_RETRY: Final = frozenset({429, 503})
 _WHO: Final = {
-    Need.NOBODY: "Asks for no credential.",
+    Need.NOBODY: "Requires no credential.",
     Need.ANYONE: "For any credential.",
     Need.VIEWER: "For viewers and up.",
     Need.EDITOR: "For editors and up.",
     Need.PROJECT_ADMIN: "For project admins and up.",
     Need.ORG_ADMIN: "For org admins.",
     Need.GLOBAL_ADMIN: "For global admins, signed in.",
-    Need.SESSION: "For a person's session.",
+    Need.SESSION: "For the session of a signed-in user.",
     Need.AGENT: "For agents.",
 }
 
@@ -68,7 +68,7 @@ _SECURITY_SCHEMES: Final[Json] = {
         "type": "apiKey",
         "in": "cookie",
         "name": "leadline_session",
-        "description": "Set by signing in. The cookie's name may be configured.",
+        "description": "Set by signing in. The name of the cookie can be configured.",
     },
     "bearer": {
         "type": "http",

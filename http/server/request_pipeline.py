@@ -1,6 +1,7 @@
 """Request pipeline, with refusals in an order that reveals nothing too early.
 
-The order is: credential, cross-site, tenancy, role, media type, size, body, then the handler.
+The order is: credential, cross-site, tenancy, role, media type, size, body, query, form, then the
+handler.
 """
 
 import json
@@ -22,16 +23,28 @@ from ...storage.accounts.rules.access import AccessDecision, Need, Principal, Sc
 from ...storage.core.decode_error import field_fault
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.core.slug import is_slug
+from ...storage.engine.pools import LockTimeout, Rejected
 from ..accounts.console.profile import PATH as PROFILE
 from ..auth.csrf import is_cross_site
-from ..ui.error_pages import problem_page
 from ..ui.render import redirect
+from ..ui.shell.error_pages import problem_page
+from ..ui.shown_time import show_times_of
 from ..wire.agent_credential import AgentCredential, identify_agent
 from ..wire.app_context import AppContext
 from ..wire.authenticate import authenticate
 from ..wire.client_address import client_address
-from ..wire.errors import INVALID_BODY, Problem, body_of, fault_in_words, fault_of_body, problem_of
+from ..wire.content_encoding import compressed
+from ..wire.errors import (
+    INVALID_BODY,
+    LOCKED,
+    Problem,
+    body_of,
+    fault_in_words,
+    fault_of_body,
+    problem_of,
+)
 from ..wire.local_credentials import AuthenticatedCaller
+from ..wire.multipart import BadForm, MultipartForm, read_multipart
 from ..wire.route import FORM_FIELDS_MOST, NoQuery, Request, Response, Route
 
 log = logging.getLogger("leadline.http")
@@ -39,6 +52,9 @@ access_log = logging.getLogger("leadline.access")
 
 # Only for console screens: redirects to the setup of the second factor.
 SECOND_FACTOR_OWED = "second_factor_owed"
+
+# A bundle or a deletion holds its locks until its commit.
+LOCKED_RETRY_SECONDS: Final = "5"
 
 # A path that can be logged. An unknown name of another form could be a misplaced value.
 _LOGGED_PATH: Final = re.compile(r"[a-z_]{1,40}(?:\.[a-z_]{1,40}|\[(?:\d+|\.\.\.)\]){0,16}")
@@ -51,10 +67,18 @@ _encode = msgspec.json.Encoder().encode
 async def answer(
     route: Route, context: AppContext, request: quart.Request, parameters: Mapping[str, str]
 ) -> quart.Response:
-    """Answers a request. Every refusal has exactly one field, and no exception propagates."""
+    """Answers a request. No exception propagates.
+
+    A refusal is JSON with exactly one field, or a page on a console route.
+    """
+    in_shell = True
+    ask: Request | None = None
+    show_times_of(None)
     try:
         ask = await _admit(route, context, request, parameters)
         found = await route.handler(ask)
+        if route.page and isinstance(found, Response):
+            found = compressed(found, ask.headers)
         if route.method != "GET" and ask.principal is not None:
             # A write must be visible on the public pages immediately.
             context.forget()
@@ -66,23 +90,36 @@ async def answer(
         problem = problem_of(refused)
     except Unavailable as error:
         problem = _database_failure(route, context, error)
-    except Exception:
+        # A database that did not answer in time is not asked again for the shell.
+        in_shell = False
+    except Exception as error:
         # Log before the first await: a disconnect would cancel the task and lose the error.
-        log.exception(
-            "request raised an exception", extra={"route": route.path, "method": route.method}
-        )
-        problem = Problem("internal_error")
+        is_known = ask is not None and (ask.principal is not None or ask.agent is not None)
+        problem = _unexpected(route, context, request, error, is_known=is_known)
     if route.page and problem.code == SECOND_FACTOR_OWED:
         return _respond(route, redirect(PROFILE))
     if route.page:
-        return _respond(route, problem_page(problem, request.full_path.rstrip("?")))
+        headers = lower_headers(request)
+        path = request.full_path.rstrip("?")
+        found = await problem_page(problem, path, context, headers, in_shell=in_shell)
+        return _respond(route, compressed(found, headers))
     return _refuse(problem)
 
 
+def lower_headers(request: quart.Request) -> dict[str, str]:
+    return {name.lower(): value for name, value in request.headers.items()}
+
+
 def _database_failure(route: Route, context: AppContext, error: Unavailable) -> Problem:
-    """Returns 500, except before the process was ready for the first time."""
+    """Returns 500, except for a lock, or before the process was ready for the first time."""
     if not context.was_ready():
         return Problem("not_ready", headers={"Retry-After": "1"})
+    if isinstance(error, LockTimeout):
+        log.warning(
+            "a request waited too long for a lock",
+            extra={"route": route.path, "method": route.method},
+        )
+        return Problem(LOCKED, status=503, headers={"Retry-After": LOCKED_RETRY_SECONDS})
     log.error(
         "database failure during a request",
         extra={"route": route.path, "method": route.method, "cause": str(error)},
@@ -90,10 +127,36 @@ def _database_failure(route: Route, context: AppContext, error: Unavailable) -> 
     return Problem("internal_error")
 
 
+def _unexpected(
+    route: Route,
+    context: AppContext,
+    request: quart.Request,
+    error: Exception,
+    *,
+    is_known: bool,
+) -> Problem:
+    """Returns 400 if the database refuses NUL of the query. Otherwise logs and returns 500.
+
+    A caller without a credential cannot fill the log: it causes one traceback per minute.
+    """
+    if isinstance(error, Rejected):
+        # PostgreSQL has no text with this character. Most routes refuse it by their own rule.
+        for name, value in request.args.items(multi=True):
+            if "\x00" in value:
+                return Problem(f"{name}: must not contain the character NUL")
+    is_traced = is_known or not context.tracebacks.take("", 1, context.clock())
+    log.error(
+        "request raised an exception",
+        exc_info=error if is_traced else None,
+        extra={"route": route.path, "method": route.method, "cause": type(error).__name__},
+    )
+    return Problem("internal_error")
+
+
 async def _admit(
     route: Route, context: AppContext, request: quart.Request, parameters: Mapping[str, str]
 ) -> Request:
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    headers = lower_headers(request)
     identified: AuthenticatedCaller | None = None
     agent: AgentCredential | None = None
     scope: Scope | None = None
@@ -103,11 +166,15 @@ async def _admit(
         agent = await _demand_agent(context, headers)
     elif route.action.need is not Need.NOBODY and not by_token:
         identified = await _demand_credential(context, headers, request.method)
+        show_times_of(identified.principal)
         if malformed and route.takes_slugs:
             ids, malformed = await _find_named(context, identified.principal, parameters)
         scope = await _demand_access(context, route, identified.principal, ids, malformed)
     elif malformed:
         raise Problem("not_found")
+    body_cut, body = await _skip_body(route, request), await _read_body(route, request)
+    query = None if route.tolerant else _read_query(route, request)
+    form = await _read_form(route, request)
     return Request(
         context=context,
         principal=identified.principal if identified else None,
@@ -115,16 +182,17 @@ async def _admit(
         scope=scope,
         ids=ids,
         words=words,
-        body_cut=await _skip_body(route, request),
-        body=await _read_body(route, request),
-        query=None if route.tolerant else _read_query(route, request),
+        body_cut=body_cut,
+        body=body,
+        query=query,
         values=_query_values(route, request) if route.tolerant else {},
         method=request.method,
         client=client_address(_peer(request), headers, context.options.trusted_proxies),
         session_hash=identified.session_hash if identified else None,
         headers=headers,
         path=request.path,
-        form=await _read_form(route, request),
+        form=form.fields,
+        files=form.files,
     )
 
 
@@ -275,21 +343,30 @@ def _expect_once(pairs: list[tuple[str, Any]]) -> None:
         seen.add(name)
 
 
-async def _read_form(route: Route, request: quart.Request) -> dict[str, list[str]]:
+async def _read_form(route: Route, request: quart.Request) -> MultipartForm:
     if not route.form:
-        return {}
-    if request.mimetype != "application/x-www-form-urlencoded":
+        return MultipartForm()
+    has_files = route.takes_files and request.mimetype == "multipart/form-data"
+    if not has_files and request.mimetype != "application/x-www-form-urlencoded":
         raise Problem("unsupported_media_type")
     data = await read_limited(request, route.form_largest)
     if data is None:
         raise Problem("body_too_large")
     try:
-        given = parse_qs(
-            data.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS_MOST, errors="strict"
-        )
-    except (ValueError, UnicodeDecodeError):
+        if has_files:
+            given = read_multipart(data, request.headers["Content-Type"], FORM_FIELDS_MOST)
+        else:
+            given = MultipartForm(
+                parse_qs(
+                    data.decode(),
+                    keep_blank_values=True,
+                    max_num_fields=FORM_FIELDS_MOST,
+                    errors="strict",
+                )
+            )
+    except (BadForm, ValueError):
         raise Problem("the form cannot be read") from None
-    if any("\x00" in value for values in given.values() for value in values):
+    if any("\x00" in value for values in given.fields.values() for value in values):
         raise Problem("the form cannot be read")
     return given
 

@@ -9,6 +9,7 @@ from ...storage.accounts.rules.access import Need, Permission
 from ..accounts.routes import (
     audit,
     auth_policy,
+    invitations,
     me,
     members,
     operations,
@@ -36,7 +37,7 @@ from ..changes.routes import changes
 from ..gate.routes import gate, gate_ledger, gate_overrides, gate_replay
 from ..home.routes import search, version
 from ..incidents.routes import alertmanager_intake as alerts
-from ..incidents.routes import incidents
+from ..incidents.routes import incident_templates, incidents
 from ..maintenance.routes import maintenance, maintenance_series
 from ..monitors.routes import event_stream as stream
 from ..monitors.routes import monitor_defaults, monitors, push, secrets
@@ -85,6 +86,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *version.ROUTES,
     *organizations.ROUTES,
     *members.ROUTES,
+    *invitations.ROUTES,
     *projects.ROUTES,
     *operations.ROUTES,
     *tokens.ROUTES,
@@ -98,6 +100,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *oncall.ROUTES,
     *webhooks.ROUTES,
     *incidents.ROUTES,
+    *incident_templates.ROUTES,
     *alerts.ROUTES,
     *maintenance.ROUTES,
     *maintenance_series.ROUTES,

@@ -6,6 +6,7 @@ It also states whether the API refuses edits of the object.
 from dataclasses import dataclass
 
 from ...storage.bundles.rules.bundle_diff import API, FromBundle
+from ...storage.bundles.rules.bundle_owner import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,9 @@ def managed(row: FromBundle) -> Managed | None:
     """Returns the notice, None if users edit the object."""
     if not row.managed_by:
         return None
-    source = (
-        "a bundle" if row.managed_by == API else f"{row.bundle_path} (provider {row.managed_by})"
-    )
+    source = f"{row.bundle_path} (provider {row.managed_by})"
+    if row.managed_by == API:
+        source = f"the bundle {name_of(row.bundle_path)}"
     if row.orphaned_at is not None:
         said = f"Disabled: no longer in {source}."
         return Managed(False, f"{said} It can be edited and deleted here.")

@@ -1,8 +1,9 @@
-"""Data table."""
+"""Table behind a plot, and the time format of its cells."""
 
 from dataclasses import dataclass
 
-from ...storage.core.instant import Instant, to_datetime
+from ...storage.core.instant import Instant
+from .shown_time import local, time_of_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,5 +15,6 @@ class MaintenanceTable:
 
 
 def exact(at: Instant) -> str:
-    moment = to_datetime(at)
-    return f"{moment:%a} {moment.day} {moment:%B} {moment:%H:%M}"
+    """Returns the time with weekday and day, without year: Wed 25 November 14:26."""
+    moment = local(at)
+    return f"{moment:%a} {moment.day} {moment:%B} {time_of_day(moment, seconds=False)}"

@@ -75,6 +75,25 @@ def explain_failure(failure: str) -> str:
     return FAILURES.get(failure) or REFUSALS.get(failure, "")
 
 
+def failure_sentence(message: str | None, code: int | None = None, kind: str = "") -> str:
+    """Returns what failed, the result code and the host, without a period and a remedy.
+
+    `message` is that of the result: the class, then the host if there is one. `kind` is the type of
+    the monitor, which names the code.
+    """
+    failure, _, host = (message or "").partition(" ")
+    said = (
+        explain_failure(failure).partition(". ")[0].rstrip(".")
+        or failure.replace("_", " ")
+        or "failed"
+    )
+    if failure == FailureClass.HTTP_STATUS and code is not None:
+        said += f" {code}"
+    elif code is not None and (name := number_name(kind)):
+        said += f" ({name} {code})"
+    return f"{said} ({host})" if host else said
+
+
 def is_refusal(failure: str) -> bool:
     """Returns whether the dispatch was refused, so that no run took place."""
     return failure in REFUSALS

@@ -98,7 +98,7 @@ def uuids(texts: list[str]) -> list[UUID]:
 
 
 def typed_of(ask: Request) -> dict[str, str]:
-    return {name: values[0].strip() for name, values in ask.form.items()}
+    return {name: values[0].strip() for name, values in ask.form.items() if values}
 
 
 def get(typed: Mapping[str, str], name: str, otherwise: str = "") -> str:

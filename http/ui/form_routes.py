@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ...storage.accounts.rules.access import Need, Permission
+from ...storage.accounts.rules.access import Permission
 from ..wire.route import Handler, NoQuery, Route
 
 
@@ -39,26 +39,15 @@ def form_route(
     summary: str,
     query: type[msgspec.Struct] = NoQuery,
     *,
-    need: Need = Need.EDITOR,
+    action: Permission,
 ) -> Route:
-    """Returns a route that requires `need`, by default an editor."""
+    """Returns a route of a form. `action` is the permission that its transaction enforces."""
     return page_route(
         method=method,
         path=path,
-        action=Permission(need),
+        action=action,
         scope=scope,
         handler=handler,
         summary=summary,
         query=query,
     )
-
-
-def admin_route(
-    method: str,
-    path: str,
-    handler: Handler,
-    summary: str,
-    query: type[msgspec.Struct] = NoQuery,
-) -> Route:
-    """Returns a route outside projects that requires a global admin."""
-    return form_route(method, path, None, handler, summary, query, need=Need.GLOBAL_ADMIN)

@@ -1,4 +1,4 @@
-"""The values of a form that was sent."""
+"""Values of a submitted form."""
 
 from uuid import UUID
 
@@ -20,7 +20,7 @@ def stripped(ask: Request, name: str) -> str:
 
 
 def uuid_in(text: str) -> UUID:
-    """Raises Problem not_found if the text is not a UUID."""
+    """Returns the UUID. Raises: Problem not_found if the text is not a UUID."""
     try:
         return UUID(text)
     except ValueError:
@@ -28,15 +28,22 @@ def uuid_in(text: str) -> UUID:
 
 
 def uuid_given(text: str) -> UUID:
-    """Raises Refused not_found if the text is not a UUID."""
+    """Returns the UUID. Raises: Refused not_found if the text is not a UUID."""
     try:
         return UUID(text)
     except ValueError:
         raise Refused("not_found") from None
 
 
+def uuid_or_none(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
 def whole_number(field: str, text: str) -> int:
-    """Raises Refused with the field if the text is not a whole number."""
+    """Returns the number. Raises: Refused invalid if the text has other than 1 to 9 digits."""
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MOST):
         raise Refused("invalid", field, "must be a whole number")
     return int(text)

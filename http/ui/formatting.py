@@ -1,7 +1,9 @@
 """Formatting of numbers, instants and durations, uniform on all screens.
 
-A narrow no-break space separates number and unit. The digits of a percentage depend on its sample,
-and it is truncated, never rounded up.
+Instants are in the time zone and with the clock of the user (`shown_time`).
+
+A narrow no-break space separates number and unit, but not the percent sign. The digits of a
+percentage depend on its sample, and it is truncated, never rounded up.
 """
 
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from fractions import Fraction
 
 from ...storage.core.availability import spelt
 from ...storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime, to_text
+from .shown_time import local, time_of_day, zone_word
 
 GAP = "\u202f"
 NOTHING = "—"
@@ -26,8 +29,8 @@ class Moment:
 
 
 def number(value: int) -> str:
-    """Returns the number with thousands separated: 4 100."""
-    return f"{value:,}".replace(",", GAP)
+    """Returns the number with a comma for thousands: 4,100."""
+    return f"{value:,}"
 
 
 _SPELT = {"tls": "TLS", "ssl": "SSL", "sslmode": "SSL mode", "ip": "IP", "http": "HTTP"}
@@ -59,8 +62,8 @@ def milliseconds(value: int) -> str:
 def percent(ratio: Fraction, sample: int) -> str:
     """Returns a percentage. 0 % and 100 % are exact and have no decimals."""
     if ratio in (0, 1):
-        return f"{100 * int(ratio)}{GAP}%"
-    return f"{spelt(ratio, sample)}{GAP}%"
+        return f"{100 * int(ratio)}%"
+    return f"{spelt(ratio, sample)}%"
 
 
 def coverage(ratio: Fraction | None) -> str:
@@ -90,21 +93,40 @@ def setting(seconds: int) -> str:
 
 
 def clock(at: Instant, *, seconds: bool = True) -> str:
-    return f"{to_datetime(at):%H:%M:%S}" if seconds else f"{to_datetime(at):%H:%M}"
+    return time_of_day(local(at), seconds=seconds)
 
 
 def day(at: Instant) -> str:
+    moment = local(at)
+    return f"{moment.day} {moment:%B}"
+
+
+def short_day(at: Instant) -> str:
+    moment = local(at)
+    return f"{moment.day} {moment:%b}"
+
+
+def utc_day(at: Instant) -> str:
+    """Returns the name of a day that is counted in UTC, such as a day of availability."""
     moment = to_datetime(at)
     return f"{moment.day} {moment:%B}"
 
 
 def exactly(at: Instant) -> str:
-    return f"{to_datetime(at):%Y-%m-%d %H:%M:%S} UTC"
+    moment = local(at)
+    return f"{moment:%Y-%m-%d} {time_of_day(moment, seconds=True)} {zone_word()}"
 
 
 def ago(at: Instant, now: Instant) -> Moment:
     """Returns a relative instant up to one day, else the date."""
     text = f"{duration(now - at)} ago" if now - at < DAY else dated(at, now)
+    return Moment(to_text(at), exactly(at), text)
+
+
+def ahead(at: Instant, now: Instant) -> Moment:
+    """Returns a future instant relative to now: whole days from two days on."""
+    left = at - now
+    text = f"in {count(left // DAY, 'day')}" if left >= 2 * DAY else f"in {duration(left)}"
     return Moment(to_text(at), exactly(at), text)
 
 
@@ -114,8 +136,8 @@ def moment(at: Instant, now: Instant) -> Moment:
 
 def dated(at: Instant, now: Instant) -> str:
     """Returns the time of day, with the day unless it is today, and the year if it differs."""
-    then, today = to_datetime(at), to_datetime(now)
+    then, today = local(at), local(now)
     if then.date() == today.date():
         return clock(at)
-    text = f"{day(at)} {then:%H:%M}"
+    text = f"{day(at)} {clock(at, seconds=False)}"
     return text if then.year == today.year else f"{text} {then.year}"

@@ -1,4 +1,4 @@
-"""Gate marks."""
+"""Mark and word of each gate state."""
 
 from typing import Final
 

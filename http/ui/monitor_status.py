@@ -11,6 +11,7 @@ from ...storage.core.instant import Instant
 from ...storage.core.time_span import TimeSpan
 from ...storage.monitors.queries.monitors import MonitorStatusRow, status_of
 from ...storage.monitors.rows import MonitorRow
+from ...storage.monitors.rules.monitor import MonitorType
 from ...storage.monitors.rules.monitor_state import MonitorStatus
 from ...storage.scheduling.rules.maintenance_window import is_in_maintenance
 
@@ -29,7 +30,7 @@ class MonitorStatusText(StrEnum):
 WORDS = {
     MonitorStatusText.DOWN: "down",
     MonitorStatusText.UNKNOWN: "unknown",
-    MonitorStatusText.PENDING: "waiting",
+    MonitorStatusText.PENDING: "pending",
     MonitorStatusText.MAINTENANCE: "in maintenance",
     MonitorStatusText.UP: "up",
     MonitorStatusText.PAUSED: "paused",
@@ -63,6 +64,11 @@ def shown(
             return MonitorStatusText.DOWN
         case MonitorStatus.PENDING:
             return MonitorStatusText.UNKNOWN
+
+
+def is_checked(row: MonitorRow) -> bool:
+    """Returns whether workers or agents of the monitor's region run checks of it now."""
+    return row.enabled and row.type not in (MonitorType.PUSH, MonitorType.COMPOSITE)
 
 
 def sentence(name: str, state: MonitorStatusText) -> str:

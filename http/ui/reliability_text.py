@@ -150,14 +150,14 @@ def _short(reason: Withheld, split: Split) -> str:
         return why(reason)
     if split.measured_us < BUDGET_LEAST_MEASURED_US:
         return "less than 1 h measured"
-    return f"coverage {coverage(split.coverage())}, 90{GAP}% required"
+    return f"coverage {coverage(split.coverage())}, 90% required"
 
 
 def objective_text(objective: int) -> str:
     """Returns the objective with all its decimals."""
     whole, rest = divmod(objective, OBJECTIVE_SCALE)
     decimals = f"{rest:04}".rstrip("0")
-    return f"{whole}.{decimals}{GAP}%" if decimals else f"{whole}{GAP}%"
+    return f"{whole}.{decimals}%" if decimals else f"{whole}%"
 
 
 def precisely(us: int) -> str:

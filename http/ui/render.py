@@ -12,6 +12,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from ..wire.route import Response
+from .shown_time import hours_shown, zone_name, zone_word
 
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
@@ -46,7 +47,9 @@ def environment_of(folder: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["static"] = static_url
+    shown = (static_url, zone_name, zone_word, hours_shown)
+    names = ("static", "zone_name", "zone_word", "hours_shown")
+    environment.globals.update(zip(names, shown, strict=True))
     return environment
 
 
@@ -55,9 +58,11 @@ def render(template: str, **values: Any) -> str:
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:
-    """Returns a whole page with the common headers."""
+    """Returns a whole page with the common headers, and the cookie that its shell sets."""
     body = render(template, **values).encode()
-    return Response(body=body, status=status, headers=HEADERS, content_type=HTML)
+    cookie = getattr(values.get("frame"), "remember", "")
+    headers = {**HEADERS, "Set-Cookie": cookie} if cookie else HEADERS
+    return Response(body=body, status=status, headers=headers, content_type=HTML)
 
 
 def redirect(to: str, **headers: str) -> Response:

@@ -1,11 +1,14 @@
 """Static files of the console, cached permanently under the version in their URL."""
 
+import gzip
+from functools import cache
 from typing import Final
 
 import msgspec
 
 from ...storage.accounts.rules.access import Need, Permission
 from ..ui.form_routes import page_route
+from ..wire.content_encoding import takes_gzip
 from ..wire.errors import Problem
 from ..wire.etags import is_known
 from ..wire.route import Request, Response
@@ -24,15 +27,26 @@ async def read(ask: Request) -> Response:
     if found is None:
         raise Problem("not_found")
     data, content_type, version = found
-    tag = f'"{version}"'
+    packs = takes_gzip(ask.headers)
+    tag = f'"{version}-gzip"' if packs else f'"{version}"'
     headers = {
         "ETag": tag,
-        # Under another version the bytes can be newer than the page, so they must not be cached.
+        "Vary": "Accept-Encoding",
+        # Under another version the bytes can be newer than the page, so caches must revalidate.
         "Cache-Control": _FOR_GOOD if ask.query.v == version else _ASK_AGAIN,
     }
     if is_known(ask.headers, tag):
         return Response(status=304, headers=headers)
+    if packs:
+        data, headers["Content-Encoding"] = _packed(ask.words["file"]), "gzip"
     return Response(body=data, headers=headers, content_type=content_type)
+
+
+@cache
+def _packed(name: str) -> bytes:
+    found = static_file(name)
+    assert found is not None, "the caller found it"
+    return gzip.compress(found[0], mtime=0)
 
 
 ROUTES: Final = (

@@ -71,7 +71,7 @@ def _beat(
         return HeartbeatSlot.FAILED if row.failed else HeartbeatSlot.UP
     term = term_at(course.terms, middle)
     if term is None:
-        return HeartbeatSlot.AWAY
+        return HeartbeatSlot.BEFORE if course.terms else HeartbeatSlot.AWAY
     if not term.enabled:
         return HeartbeatSlot.PAUSED
     if last is not None and middle < last[0] + held_us:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -19,12 +19,13 @@ from .admission_control import AdmissionControl, ClientBuckets, LoginAttempts, R
 from .custom_domains import Domains
 from .longpoll import LongPoll
 from .options import HttpOptions
+from .project_cache import ProjectCache
 from .request_metrics import ChangeCounts, GateCounts
 from .response_cache import ResponseCache
 from .result_sink import EvaluateComposite, ResultSink
 
-# Defaults of the public interface. The limit per principal is a quarter of the process's, so that
-# one pipeline cannot exclude the others.
+# Defaults of the public interface. The concurrency limit per principal is a quarter of the
+# process's, so that one pipeline cannot exclude the others.
 GATE: Final = RateLimits(
     inflight_process=8, inflight_principal=2, principal_per_minute=10, process_per_minute=60
 )
@@ -64,6 +65,7 @@ class AppContext:
     passwords: Passwords
     options: HttpOptions
     requests: trio.CapacityLimiter
+    large_requests: trio.CapacityLimiter
     test_permits: trio.CapacityLimiter
     # The threads that read bundles: a large one takes seconds.
     readers: trio.CapacityLimiter
@@ -71,6 +73,8 @@ class AppContext:
     to_providers: Egress | None = None
     # Attempts per client to sign in or to change a password.
     logins: ClientBuckets = field(default_factory=ClientBuckets)
+    # Tracebacks of requests without a credential.
+    tracebacks: ClientBuckets = field(default_factory=ClientBuckets)
     # Attempts per client to start single sign-on.
     flows: ClientBuckets = field(default_factory=ClientBuckets)
     # Cached documents of the providers of single sign-on.
@@ -91,6 +95,8 @@ class AppContext:
     )
     # Public answers that are reused for a short time.
     kept: ResponseCache = field(default_factory=ResponseCache)
+    # Statuses of the monitors of a project, see monitors/console/project_statuses.py.
+    statuses: ProjectCache[Any] = field(default_factory=ProjectCache)
     # Host names of status pages.
     domains: Domains = field(init=False)
     change_counts: ChangeCounts = field(default_factory=ChangeCounts)
@@ -99,6 +105,8 @@ class AppContext:
     on_told: Callable[[], None] = lambda: None
     # Called after a password reset was requested.
     on_reset_asked: Callable[[], None] = lambda: None
+    # Called after an invitation was created or sent again.
+    on_invited: Callable[[], None] = lambda: None
     # Called after a write: other processes may have cached the old data.
     on_written: Callable[[], None] = lambda: None
     readiness: Callable[[], Readiness] = Readiness

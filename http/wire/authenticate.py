@@ -1,7 +1,7 @@
 """Authentication by any credential: our cookie or token, else a client's JWT access token.
 
 The provider of single sign-on signs the JWT (RFC 9068 and its predecessors). Its subject gets an
-account at the first request, with the memberships of that account.
+account at the first request. A request has the memberships of this account.
 """
 
 import logging

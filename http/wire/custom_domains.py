@@ -26,7 +26,7 @@ REFRESH_SECONDS: Final = 0.5
 
 # Paths below the path of a status page, as requested at its domain.
 _BELOW: Final = ("/history", "/widget", "/badge.svg", "/subscribe")
-_BELOW_PREFIX: Final = "/api/v2/"
+_BELOW_PREFIX: Final = ("/api/v2/", "/incidents/")
 _ANYWHERE: Final = ("/api/v1/public/", "/static/", "/theme/", "/status/confirm/")
 _LEAVING: Final = "/status/unsubscribe/"
 _NOT_THERE: Final = b'{"error":"not_found"}'

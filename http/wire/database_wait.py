@@ -1,4 +1,4 @@
-"""Time limits for waiting on the database. All limits of requests are here.
+"""Time limits of requests that wait for the database.
 
 Every request waits up to `CONNECTION_SECONDS` for a connection of the pool. A push repeats its
 transaction within that time too, so that no push is lost in a failover of a few seconds. If a

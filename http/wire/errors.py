@@ -35,6 +35,12 @@ _STATUSES = {
     "incident_resolved": 409,
     "not_resolved": 409,
     "update_quota": 409,
+    "update_not_public": 409,
+    "update_final": 409,
+    "update_sent": 409,
+    "undo_expired": 409,
+    "template_exists": 409,
+    "template_quota": 409,
     "channel_quota": 409,
     "webhook_quota": 409,
     "agent_token_quota": 409,
@@ -53,6 +59,7 @@ _STATUSES = {
     "email_taken": 409,
     "totp_enabled": 409,
     "identity_taken": 409,
+    "token_rotated": 409,
     "domain_not_allowed": 403,
     "member_exists": 409,
     "body_too_large": 413,
@@ -75,10 +82,18 @@ _STATUSES = {
     "ledger_unwritable": 503,
     "timeout": 503,
 }
-
+# A write waited for a lock for longer than a request may.
+LOCKED = "locked: another change, such as the application of a bundle, is running: try again later"
 
 # Refusals whose message names the field and the rule, each with its own status.
-_EXPLAINED = {"older_than_raw_retention": 422, "bundle_conflict": 409, "conversion_conflict": 409}
+_EXPLAINED = {
+    "older_than_raw_retention": 422,
+    "bundle_busy": 409,
+    "bundle_conflict": 409,
+    "conversion_conflict": 409,
+    "plan_stale": 409,
+    "project_locked": 409,
+}
 # Refusals that show their code, then the field, then the rule.
 _SPELT_OUT = frozenset(code.value for code in Code)
 

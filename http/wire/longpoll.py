@@ -1,8 +1,8 @@
 """Long-poll coordinator: one database query per region at a time.
 
-The other claims of the region wait for their turn. The database is queried twice a second per
-region, regardless of the number of agents. A claim that finds work is answered immediately and
-passes its turn on. No waiting claim occupies a connection.
+The other claims of the region wait for their turn. Without work, the database is queried twice a
+second per region, regardless of the number of agents. A claim that finds work is answered
+immediately and passes its turn on. No waiting claim occupies a connection.
 """
 
 from collections.abc import Awaitable, Callable

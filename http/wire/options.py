@@ -31,7 +31,7 @@ class HttpOptions:
     reserved: Mapping[str, frozenset[str]] = field(default_factory=dict)
     # Regions that this process probes itself.
     probed_here: frozenset[str] = frozenset({"core"})
-    # Named agents of the configuration. Agent routes exist only if `has_agents` is true.
+    # Agent tokens of the configuration. Agent routes exist only if `has_agents` is true.
     agents: ConfiguredAgents = field(default_factory=ConfiguredAgents)
     has_agents: bool = False
     # Canaries that a region can run concurrently.

@@ -1,4 +1,4 @@
-"""What HTTP needs from the part of the daemon that stores results.
+"""Interface of the part of the daemon that stores results, as HTTP uses it.
 
 The recorder and the evaluator of composites belong to the daemon, a higher layer than HTTP; the
 wiring supplies them.
@@ -37,4 +37,4 @@ class ResultSink(Protocol):
         Raises Unavailable if the database is unavailable at the Trio instant `until`."""
 
     def forget(self, key: MonitorKey) -> None:
-        """Drops what it knows of the state of a monitor that was edited or deleted."""
+        """Drops the cached state of a monitor that was edited or deleted."""

@@ -41,6 +41,8 @@ class Request:
     path: str = field(default="", repr=False)
     # Form fields, each name with all its values.
     form: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
+    # Only on a route that takes files: the content of each by its field.
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     # Only on a tolerant route: all values of each query parameter, and whether the body was cut.
     values: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
     body_cut: bool = False
@@ -111,6 +113,8 @@ class Route:
     # The body is a form (application/x-www-form-urlencoded): `ask.form`.
     form: bool = False
     form_largest: int = FORM_LARGEST
+    # The form can have files (multipart/form-data): `ask.files`.
+    takes_files: bool = False
     # A `token` in the query is accepted in place of a credential. The handler validates it;
     # `ask.principal` is None without a credential.
     token_opens: bool = False

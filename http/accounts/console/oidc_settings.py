@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from ...ui.settings_form import Of, SettingField, SettingForm
+from ....storage.accounts.transactions.put_oidc import EDIT
+from ...ui.shell.settings_form import Of, SettingField, SettingForm
 from ...wire.route import Route
 from ..routes import oidc_settings as api
 from ..schemas.settings import OIDCSettingsView, SetOIDCSettings
@@ -67,10 +68,12 @@ def _says(found: OIDCSettingsView) -> str:
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/single-sign-on",
     title="Single sign-on",
+    section="sso",
     rows=_ROWS,
     read=api.read,
     put=api.put,
     body=SetOIDCSettings,
+    action=EDIT,
     says=_says,
     otherwise={
         "encryption_key_missing": (

@@ -20,9 +20,12 @@ from ....storage.accounts.rules.totp import CODE_LONGEST, RECOVERY_CODES
 from ....storage.accounts.transactions.edit_totp import OWN
 from ....storage.core.refusal import Refused
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, uuid_given, value_of
-from ...ui.formatting import exactly
+from ...ui.form_values import stripped, uuid_given, value_of, whole_number
+from ...ui.formatting import moment
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import outer_frame_of
+from ...ui.shown_time import local, twelve_hours
+from ...ui.time_inputs import zone_choices
 from ...wire.errors import Problem, problem_of
 from ...wire.route import Request, Response, Route
 from ..routes import me as api
@@ -30,6 +33,7 @@ from ..routes.auth_policy import configured_policy
 from ..routes.oidc_login import Stopped, begin
 from ..schemas.accounts import (
     ChangePasswordRequest,
+    PutTimePreference,
     TOTPDisableRequest,
     TOTPEnableRequest,
     TOTPEnrollResponse,
@@ -66,6 +70,7 @@ class ProfileQuery(msgspec.Struct, frozen=True):
 
 
 _DONE: Final = {
+    "times": "Saved. The console shows times in this zone.",
     "password": "Password changed. All other sessions have ended.",
     "disable": "Two-factor is disabled.",
     "end": "Session ended.",
@@ -103,11 +108,19 @@ _LABELS: Final = {
     "new_password": "New password:",
     "password": "Password:",
     "code": "Code:",
+    "time_zone": "Time zone:",
+    "hour_clock": "Time format:",
 }
 
 
 async def _apply(ask: Request, form: str) -> Response:
     match form:
+        case "times":
+            given_times = PutTimePreference(
+                time_zone=value_of(ask, "time_zone"),
+                hour_clock=whole_number("hour_clock", value_of(ask, "hour_clock")),
+            )
+            await api.write_preferences(replace(ask, body=given_times))
         case "password":
             new = _secret(ask, "new")
             if new != _secret(ask, "again"):
@@ -169,10 +182,12 @@ async def _render(ask: Request, said: ProfileFormResult, *, status: int = 200) -
         has_factor = await is_enabled(tx, user.id)
         policy = await auth_policy_in_force(tx, configured_policy(ask.context.options))
         sign_on = (await select_sign_on_shown(tx, ask.context.options.sign_on)).settings
+        present = tx.now
         sessions, current = await select_own_sessions(tx, ask.who, ask.session_hash)
     enrolling = said.enrolling
     return page(
         "accounts/console/profile.html",
+        frame=await outer_frame_of(ask),
         status=status,
         path=PATH,
         user=user,
@@ -186,7 +201,11 @@ async def _render(ask: Request, said: ProfileFormResult, *, status: int = 200) -
         qr=None if enrolling is None else qr_code(enrolling.uri),
         recovery_most=RECOVERY_CODES,
         shortest=policy.min_password_len,
-        exactly=exactly,
+        shown=lambda at: moment(at, present),
+        zones=zone_choices(ask.who.time_zone),
+        zone=ask.who.time_zone,
+        clocks={24: f"{local(present):%H:%M}", 12: twelve_hours(local(present))},
+        hours=ask.who.hour_clock,
     )
 
 

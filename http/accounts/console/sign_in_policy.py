@@ -12,8 +12,9 @@ from ....storage.accounts.rules.auth_policy import (
     RequireTotp,
     owes_second_factor,
 )
+from ....storage.accounts.transactions.put_auth_policy import EDIT
 from ...ui.formatting import setting
-from ...ui.settings_form import Of, SettingField, SettingForm
+from ...ui.shell.settings_form import Of, SettingField, SettingForm
 from ...wire.route import Request, Route
 from ..routes import auth_policy as api
 from ..schemas.settings import AuthPolicy, PutAuthPolicy
@@ -83,10 +84,12 @@ async def _consequence(ask: Request) -> str:
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/sign-in-policy",
     title="Sign-in policy",
+    section="policy",
     rows=_ROWS,
     read=api.read,
     put=api.put,
     body=PutAuthPolicy,
+    action=EDIT,
     says=_summary,
     consequence=_consequence,
     otherwise={

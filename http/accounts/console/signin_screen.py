@@ -6,15 +6,15 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from ....storage.accounts.queries.console_navigation import select_places
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.accounts.rules.totp import CODE_LONGEST
 from ....storage.accounts.transactions.sign_in import UNAUTHORIZED
 from ....storage.core.refusal import Refused, Unavailable
-from ...auth.csrf import is_cross_site
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, value_of
 from ...ui.render import page, redirect
+from ...ui.shell.error_pages import message_page
+from ...ui.shell.page_layout import outer_frame_of
 from ...wire.errors import Problem, problem_of
 from ...wire.route import Request, Response
 from ...wire.safe_redirect import local_path
@@ -25,7 +25,10 @@ _LONGEST: Final = 4_096
 _WRONG: Final = "E-mail or password is wrong."
 _WRONG_CODE: Final = "E-mail, password or code is wrong, or the code was already used."
 _CODE: Final = "This account uses two-factor. Enter the code and repeat the password."
-_DONE: Final = {"reset": "Password changed. Sign in with the new password."}
+_DONE: Final = {
+    "reset": "Password changed. Sign in with the new password.",
+    "invited": "The account was created. Sign in.",
+}
 _PROBLEMS: Final = {
     "expired": "Sign-in expired. Try again.",
     "refused": "The provider did not confirm your identity.",
@@ -52,8 +55,6 @@ async def render_signin(ask: Request) -> Response:
 
 async def enter(ask: Request) -> Response:
     """Signs in through the API handler, with its rate limit and its constant-time check."""
-    if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
-        raise Problem("forbidden")
     to = local_path(value_of(ask, "next"))
     email, password = stripped(ask, "email"), value_of(ask, "password")
     code = stripped(ask, "code")
@@ -72,7 +73,7 @@ async def enter(ask: Request) -> Response:
 async def _refused(
     ask: Request, to: str, email: str, problem: Problem, *, gave_code: bool
 ) -> Response:
-    """Shows the error. The code field appears only after the password was correct."""
+    """Shows the error. The code field is open if a code is required or was given."""
     if problem.code == TOTP_REQUIRED:
         return await _form(ask, to, email=email, error=_CODE, status=401, asks_code=True)
     if problem.code == UNAUTHORIZED:
@@ -87,15 +88,14 @@ async def _refused(
 
 
 async def home(ask: Request) -> Response:
-    """Redirects to the first project that the user sees."""
-    async with ask.context.pool.transaction("console_home", read_only=True) as tx:
-        places = await select_places(tx, ask.who)
-    if places:
-        return redirect(f"/projects/{places[0].uid}")
-    return page(
-        "ui/problem.html",
-        title="No project access yet",
-        words="An admin of a project can add you with your e-mail address.",
+    """Redirects to the project that the browser opened last, or to the first visible one."""
+    frame = await outer_frame_of(ask)
+    if frame.place is not None:
+        return redirect(frame.home)
+    return message_page(
+        frame,
+        "No project access yet",
+        "An organization admin can invite you with your e-mail address.",
     )
 
 
@@ -144,7 +144,7 @@ ROUTES: Final = (
         path="/",
         action=Permission(Need.ANYONE),
         handler=home,
-        summary="Leads to a project.",
+        summary="Redirect to a project.",
     ),
     page_route(
         method="GET",

@@ -1,23 +1,26 @@
 """Users of the installation, for global admins: search, create, promote and delete."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta
 
+from ....storage.accounts.transactions.edit_users import EDIT
 from ....storage.core.instant import Instant, from_text
 from ....storage.core.refusal import Refused
-from ...ui.form_routes import admin_route
+from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, value_of
 from ...ui.formatting import Moment, count, moment
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import outer_frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
 from ..routes import users as api
 from ..schemas.accounts import AdminUser, CreateUser, UpdateAdminUser
-from .organization import ROLE_WORDS
+from .role_text import ROLE_WORDS
 
 PATH: Final = "/admin/people"
 _SAID: Final = {
@@ -104,6 +107,7 @@ async def _render(ask: Request, q: str = "", *, error: str = "") -> Response:
     now = ask.context.clock()
     return page(
         "accounts/console/users.html",
+        frame=await outer_frame_of(ask),
         status=400 if error else 200,
         path=PATH,
         first=f"{count(len(found), 'user')}{' found' if q else ''}",
@@ -132,7 +136,9 @@ def _item(one: AdminUser, own: object, now: Instant) -> UserItem:
     )
 
 
+_route: Final = partial(form_route, action=EDIT)
+
 ROUTES: Final[tuple[Route, ...]] = (
-    admin_route("GET", PATH, render_users, "Users of the installation.", UserListQuery),
-    admin_route("POST", PATH, submit_users, "Add, promote or delete users."),
+    _route("GET", PATH, None, render_users, "Users of the installation.", UserListQuery),
+    _route("POST", PATH, None, submit_users, "Add, promote or delete users."),
 )

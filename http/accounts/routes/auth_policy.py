@@ -70,6 +70,6 @@ ROUTES: Final = setting_routes(
     answer=AuthPolicy,
     summaries=(
         "Read the sign-in policy.",
-        "Set how people sign in, the whole of it.",
+        "Set the whole sign-in policy.",
     ),
 )

@@ -31,13 +31,15 @@ TOTP_REQUIRED: Final = "totp_required"
 
 
 async def log_in(ask: Request) -> Response:
-    """Signs in with a password.
+    """Signs in with a password. A cross-site request is refused.
 
     The hash is computed outside of transactions. It takes the same time for an unknown account.
     """
     context, body = ask.context, ask.body
     if not context.options.local_enabled:
         raise Problem("not_found")
+    if is_cross_site(ask.method, ask.headers, context.options.public_base_url):
+        raise Problem("forbidden")
     count_attempt(ask)
     async with context.pool.transaction("find_account", read_only=True) as tx:
         user = await select_user_by_email(tx, body.username)
@@ -114,7 +116,7 @@ ROUTES: Final = (
         body=LoginRequest,
         answer=SignedIn,
         body_largest=64 << 10,
-        also=(401, 404, 429),
+        also=(401, 403, 404, 429),
     ),
     Route(
         method="GET",

@@ -16,17 +16,21 @@ from ....storage.accounts.rules.access import Need, Permission, Role
 from ....storage.accounts.rules.totp import enrolment_uri, spelt_secret
 from ....storage.accounts.transactions import edit_totp as second_factor
 from ....storage.accounts.transactions.change_password import CHANGE_PASSWORD, change_password
+from ....storage.accounts.transactions.put_time_preference import OWN as OWN_PREFERENCE
+from ....storage.accounts.transactions.put_time_preference import put_time_preference
 from ....storage.accounts.transactions.sign_in import END_SESSION, end_session
 from ....storage.core.instant import to_text
 from ....storage.status_pages.queries.branding import shown_branding
 from ...auth.passwords import rule_broken
 from ...wire.errors import Problem
-from ...wire.route import Request, Route
+from ...wire.route import Request, Route, setting_routes
 from ...wire.schema import instant_text, known
 from ..schemas.accounts import (
     ChangePasswordRequest,
     Me,
+    PutTimePreference,
     Session,
+    TimePreference,
     TOTPDisableRequest,
     TOTPEnableRequest,
     TOTPEnableResponse,
@@ -38,7 +42,7 @@ from .auth_policy import configured_policy
 from .local_login import count_attempt
 
 _ME: Final = "/api/v1/me"
-# Issuer in the authenticator app. It is constant, also if branding renames the product.
+# Issuer in the authenticator app, unless branding renames the product.
 ISSUER: Final = "Leadline"
 
 
@@ -75,6 +79,17 @@ def _membership(own: OwnMembership) -> Membership:
         role=Role(own.role),
         created_at=instant_text(own.created_at),
     )
+
+
+async def read_preferences(ask: Request) -> TimePreference:
+    return TimePreference(time_zone=ask.who.time_zone, hour_clock=ask.who.hour_clock)
+
+
+async def write_preferences(ask: Request) -> TimePreference:
+    body = ask.body
+    async with ask.context.pool.transaction("put_preferences") as tx:
+        await put_time_preference(tx, ask.who, body.time_zone, body.hour_clock)
+    return TimePreference(time_zone=body.time_zone, hour_clock=body.hour_clock)
 
 
 async def write_password(ask: Request) -> None:
@@ -163,6 +178,19 @@ ROUTES: Final = (
         summary="Current principal and memberships.",
         tag="me",
         answer=Me,
+    ),
+    *setting_routes(
+        f"{_ME}/preferences",
+        read_preferences,
+        write_preferences,
+        OWN_PREFERENCE,
+        tag="me",
+        body=PutTimePreference,
+        answer=TimePreference,
+        summaries=(
+            "Read how the console shows times to the user.",
+            "Set the time zone and the clock of the console.",
+        ),
     ),
     Route(
         method="POST",

@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
-from ....storage.accounts.queries.users import select_members
+from ....storage.accounts.queries.users import MemberRow, select_members
 from ....storage.accounts.rows import MembershipRow
 from ....storage.accounts.rules.access import Role
+from ....storage.accounts.transactions.edit_invitations import is_member
 from ....storage.accounts.transactions.edit_members import (
     EDIT,
     add_member,
@@ -15,10 +16,13 @@ from ....storage.accounts.transactions.edit_members import (
     update_member,
 )
 from ....storage.core.instant import to_text
-from ...wire.route import Request, Route
+from ...wire.route import Request, Response, Route
 from ...wire.schema import given, instant_text, known
 from ...wire.scope_keys import org_of
+from ..schemas.invitations import Invitation
 from ..schemas.organizations import AddMember, Member, Membership, UpdateMember
+from .invitations import invite_address
+from .users import auth_type_of
 
 _ALL: Final = "/api/v1/organizations/{orgID}/members"
 _ONE: Final = f"{_ALL}/{{membershipID}}"
@@ -36,11 +40,13 @@ def _membership(row: MembershipRow) -> Membership:
     )
 
 
-def _member(row: MembershipRow) -> Member:
+def _member(row: MemberRow) -> Member:
     return Member(
         **msgspec.structs.asdict(_membership(row)),
         email=row.email,
         display_name=row.display_name,
+        auth_type=auth_type_of(has_password=row.has_password, has_identity=row.has_identity),
+        totp_enabled=row.has_factor,
         last_active_at=instant_text(row.last_active_at),
     )
 
@@ -50,8 +56,16 @@ async def list_members(ask: Request) -> list[Member]:
         return [_member(row) for row in await select_members(tx, org_of(ask))]
 
 
-async def add(ask: Request) -> Membership:
+async def add(ask: Request) -> Membership | Response:
+    """Adds a member. An address that belongs to no member is invited: 202."""
     body = ask.body
+    email = given(body.email)
+    if email is not None and given(body.user_id) is None:
+        async with ask.context.pool.transaction("find_member", read_only=True) as tx:
+            known_here = await is_member(tx, org_of(ask), email)
+        if not known_here:
+            made = await invite_address(ask, email, given(body.project_id), body.role)
+            return Response(body=made, status=202)
     async with ask.context.pool.transaction("add_member") as tx:
         row = await add_member(
             tx,
@@ -92,10 +106,11 @@ ROUTES: Final = (
         method="POST",
         action=EDIT,
         handler=add,
-        summary="Add a user as a member.",
+        summary="Add a member, or invite an e-mail address that belongs to no member.",
         body=AddMember,
         answer=Membership,
         status=201,
+        answers_too={202: Invitation},
         also=(409,),
     ),
     _one(
@@ -112,5 +127,6 @@ ROUTES: Final = (
         handler=remove,
         summary="End a membership; the last org_admin cannot be removed.",
         status=204,
+        also=(400,),
     ),
 )

@@ -1,7 +1,7 @@
 """OIDC sign-in (OpenID Connect Core 1.0, section 3.1; PKCE, RFC 7636).
 
 State, nonce and verifier are valid once, for ten minutes, in the browser that began. Every error
-leads to the sign-in page with an error code, never to another site.
+except 429 leads to the sign-in page with an error code, never to another site.
 """
 
 import base64
@@ -156,7 +156,7 @@ async def _taken(ask: Request) -> FlowRow:
 
 
 async def _vouched(ask: Request, settings: OidcSettings, flow: FlowRow) -> OidcPerson:
-    """Returns the person whom the provider authenticated."""
+    """Returns the person that the provider authenticated. Raises Stopped."""
     providers = ask.context.providers
     try:
         metadata = await providers.metadata(settings.issuer)

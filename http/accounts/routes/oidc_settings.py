@@ -1,6 +1,6 @@
 """Routes of the OIDC settings, which global admins set.
 
-The provider is contacted before the settings are stored, so that they have worked once.
+If single sign-on is enabled, the settings are stored only if the provider's metadata are available.
 """
 
 from typing import Final
@@ -112,6 +112,6 @@ ROUTES: Final = setting_routes(
     answer=OIDCSettingsView,
     summaries=(
         "Read the OIDC settings and whether the provider responds.",
-        "Set the OIDC settings; the provider is checked before saving.",
+        "Set the OIDC settings; if enabled, the provider is checked before saving.",
     ),
 )

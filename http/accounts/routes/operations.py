@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 
 from ....storage.accounts.queries.operations import select_operation
@@ -10,7 +11,7 @@ from ....storage.accounts.rules.access import Need, Permission, Rank, rank_in
 from ....storage.core.instant import to_text
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
-from ..schemas.organizations import Operation
+from ..schemas.organizations import BundlePlan, Operation
 
 
 def operation_json(row: OperationRow) -> Operation:
@@ -23,6 +24,7 @@ def operation_json(row: OperationRow) -> Operation:
         created_at=to_text(row.created_at),
         finished_at=UNSET if row.finished_at is None else to_text(row.finished_at),
         error=UNSET if row.error is None else row.error,
+        result=UNSET if row.result is None else msgspec.json.decode(row.result, type=BundlePlan),
     )
 
 
@@ -47,7 +49,7 @@ ROUTES: Final = (
         tag="operations",
         action=Permission(Need.VIEWER),
         handler=read,
-        summary="Read the progress of a deletion or another operation.",
+        summary="Read the progress and the result of a bundle, or of a deletion.",
         answer=Operation,
     ),
 )

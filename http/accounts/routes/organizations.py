@@ -1,4 +1,4 @@
-"""Organizations: members list them, global admins create and delete them."""
+"""Organizations: members list them, admins rename them, global admins create and delete them."""
 
 from functools import partial
 from typing import Final

@@ -13,6 +13,7 @@ from ....storage.accounts.rows import DeletionCounts as Counts
 from ....storage.accounts.rows import OperationRow
 from ....storage.accounts.rules.access import Principal
 from ....storage.core.instant import Instant
+from ....storage.engine.lock_refusal import refused_when_locked
 from ....storage.engine.partitions import partitions
 from ....storage.engine.pools import Tx
 from ....storage.retirement.transactions.delete_tenant import continue_deletion
@@ -46,14 +47,17 @@ async def delete_tenant(ask: Request, uid: UUID, count: _Count, begin: _Begin) -
     async def begin_deletion(tx: Tx) -> UUID:
         return await begin(tx, ask.who, uid, counts)
 
-    operation = await pool.transact("begin_deletion", begin_deletion)
+    with refused_when_locked():
+        operation = await pool.transact("begin_deletion", begin_deletion)
     if counts.objects <= DELETED_AT_ONCE_MOST:
         while True:
             while await continue_deletion(pool, operation):
                 pass
             row = await _read(ask, operation)
-            if row.state != "running":
+            if row.state == "succeeded":
                 return Response(status=204)
+            if row.state == "failed":
+                return Response(body=operation_json(row), status=202)
             await trio.sleep(_OTHER_PROCESS_SECONDS)
     return Response(body=operation_json(await _read(ask, operation)), status=202)
 

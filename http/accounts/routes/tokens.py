@@ -1,21 +1,39 @@
-"""Routes of an organization's API tokens. Only a create returns the secret."""
+"""Routes of an organization's API tokens. Only a create and a rotation return the secret."""
 
 import os
 from typing import Final
 
+from msgspec import UnsetType
+
 from ....storage.accounts.queries.api_tokens import select_tokens_of
 from ....storage.accounts.rows import TokenRow
 from ....storage.accounts.rules.access import Role
-from ....storage.accounts.transactions.edit_tokens import CREATE, DELETE, create_token, delete_token
+from ....storage.accounts.transactions.edit_tokens import (
+    CREATE,
+    DELETE,
+    create_token,
+    delete_token,
+    rotate_token,
+    update_token,
+)
 from ....storage.core.instant import to_text
 from ....storage.core.token import RANDOM_BYTES, TokenKind, digest, token_from
 from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
 from ...wire.scope_keys import org_of
-from ..schemas.tokens import ApiToken, CreateApiToken, CreatedApiToken
+from ...wire.time_params import instant_if_given
+from ..schemas.tokens import (
+    ApiToken,
+    CreateApiToken,
+    CreatedApiToken,
+    RotateApiToken,
+    UpdateApiToken,
+)
 
 _ALL: Final = "/api/v1/organizations/{orgID}/tokens"
 _IN_ORG: Final = ("organization", "orgID")
+# The prefix and four characters: enough to recognise a token, and 24 of its 256 bits.
+_START: Final = len(TokenKind.API) + 4
 
 
 def _token_json(row: TokenRow) -> ApiToken:
@@ -29,6 +47,9 @@ def _token_json(row: TokenRow) -> ApiToken:
         created_by=known(row.creator_uid),
         created_by_email=known(row.creator_email),
         last_used_at=instant_text(row.last_used_at),
+        expires_at=instant_text(row.expires_at),
+        rotated=row.is_rotated,
+        start=known(row.start or None),
         created_at=to_text(row.created_at),
     )
 
@@ -51,8 +72,31 @@ async def create(ask: Request) -> CreatedApiToken:
             given(body.project_id),
             given(body.actions),
             digest(token),
+            token[:_START],
+            instant_if_given("expires_at", given(body.expires_at)),
         )
     return CreatedApiToken(token=token, api_token=_token_json(row))
+
+
+async def rotate(ask: Request) -> CreatedApiToken:
+    token = token_from(TokenKind.API, os.urandom(RANDOM_BYTES))
+    overlap = 86_400 if ask.body is None else ask.body.overlap_seconds
+    async with ask.context.pool.transaction("rotate_token") as tx:
+        row = await rotate_token(
+            tx, ask.who, ask.ids["tokenID"], overlap, digest(token), token[:_START]
+        )
+    return CreatedApiToken(token=token, api_token=_token_json(row))
+
+
+async def update(ask: Request) -> ApiToken:
+    end = ask.body.expires_at
+    if not isinstance(end, UnsetType):
+        end = instant_if_given("expires_at", end)
+    async with ask.context.pool.transaction("update_token") as tx:
+        row = await update_token(
+            tx, ask.who, ask.ids["tokenID"], given(ask.body.name), expires_at=end
+        )
+    return _token_json(row)
 
 
 async def delete(ask: Request) -> None:
@@ -82,6 +126,31 @@ ROUTES: Final = (
         body=CreateApiToken,
         answer=CreatedApiToken,
         status=201,
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/tokens/{tokenID}/rotate",
+        action=CREATE,
+        scope=("token", "tokenID"),
+        handler=rotate,
+        summary="Create the successor of an API token; the old token ends within at most 7 days.",
+        tag="tokens",
+        body=RotateApiToken,
+        body_optional=True,
+        answer=CreatedApiToken,
+        status=201,
+    ),
+    Route(
+        method="PATCH",
+        path="/api/v1/tokens/{tokenID}",
+        action=CREATE,
+        scope=("token", "tokenID"),
+        handler=update,
+        summary="Change the name or the end of an API token. Its rights never change.",
+        tag="tokens",
+        body=UpdateApiToken,
+        answer=ApiToken,
+        also=(409,),
     ),
     Route(
         method="DELETE",

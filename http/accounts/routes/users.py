@@ -1,7 +1,7 @@
 """Routes of the users of the installation, for global admins."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,7 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
 from ..schemas.accounts import AdminUser, AdminUserMembership, CreateUser, UpdateAdminUser, User
+from ..schemas.organizations import AuthType
 from .auth_policy import configured_policy
 from .me import user_json
 
@@ -46,7 +47,7 @@ def _membership(membership: NamedMembership) -> AdminUserMembership:
 
 
 # By (has a password, has an OIDC identity).
-_AUTH_TYPES: Final[Mapping[tuple[bool, bool], Literal["local", "oidc", "both", "none"]]] = {
+_AUTH_TYPES: Final[Mapping[tuple[bool, bool], AuthType]] = {
     (True, False): "local",
     (False, True): "oidc",
     (True, True): "both",
@@ -54,10 +55,17 @@ _AUTH_TYPES: Final[Mapping[tuple[bool, bool], Literal["local", "oidc", "both", "
 }
 
 
+def auth_type_of(*, has_password: bool, has_identity: bool) -> AuthType:
+    return _AUTH_TYPES[has_password, has_identity]
+
+
 def _user_json(person: UserWithRoles) -> AdminUser:
     return AdminUser(
         **msgspec.structs.asdict(user_json(person.user)),
-        auth_type=_AUTH_TYPES[person.user.password is not None, person.user.oidc_sub is not None],
+        auth_type=auth_type_of(
+            has_password=person.user.password is not None,
+            has_identity=person.user.oidc_sub is not None,
+        ),
         last_active_at=instant_text(person.user.last_active_at),
         memberships=[_membership(membership) for membership in person.memberships],
     )
@@ -77,7 +85,7 @@ async def create(ask: Request) -> AdminUser:
     async with context.pool.transaction("read_auth_policy", read_only=True) as tx:
         policy = await auth_policy_in_force(tx, configured_policy(context.options))
     if not is_allowed(body.email, policy):
-        raise Problem("email: is of no domain that accounts may have")
+        raise Problem("email: must have a domain that the sign-in policy allows")
     password = given(body.password)
     hashed = None
     if password is not None:
@@ -144,5 +152,6 @@ ROUTES: Final = (
         summary="Delete another user.",
         tag="people",
         status=204,
+        also=(400,),
     ),
 )

@@ -1,6 +1,6 @@
-"""JSON bodies of sign-in, of the caller's account, and of the users of the instance."""
+"""JSON bodies of sign-in, of the caller's account, and of the users of the installation."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ....storage.accounts.rules.access import Role
 from ....storage.accounts.rules.totp import CODE_LONGEST
 from ...wire.schema import Email, InstantText, RequestSchema, Schema, SecretText, Words
-from .organizations import Membership
+from .organizations import AuthType, Membership
 
 Code = Annotated[str, Meta(max_length=CODE_LONGEST)]
 
@@ -64,7 +64,7 @@ class TOTPEnrollResponse(Schema, frozen=True, kw_only=True):
 
 
 class TOTPEnableRequest(RequestSchema, frozen=True, kw_only=True):
-    """`code` is the present code of the authenticator app."""
+    """`code` is the current code of the authenticator app."""
 
     code: Code
 
@@ -98,7 +98,7 @@ class AdminUserMembership(Schema, frozen=True, kw_only=True):
 
 
 class AdminUser(User, frozen=True, kw_only=True):
-    auth_type: Literal["local", "oidc", "both", "none"]
+    auth_type: AuthType
     last_active_at: InstantText | UnsetType = UNSET
     memberships: list[AdminUserMembership]
 
@@ -120,6 +120,20 @@ class Me(Schema, frozen=True, kw_only=True):
     user: User | None
     memberships: list[Membership]
     totp_enabled: bool
+
+
+class TimePreference(Schema, frozen=True, kw_only=True):
+    """Format of times in the console: a zone of the IANA database, and 12 or 24 hours."""
+
+    time_zone: str
+    hour_clock: int
+
+
+class PutTimePreference(RequestSchema, frozen=True, kw_only=True):
+    """Complete preference. The API itself has instants in UTC only."""
+
+    time_zone: Annotated[str, Meta(max_length=64)]
+    hour_clock: int
 
 
 class Session(Schema, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""JSON bodies of organizations, projects, members, audit logs, search and regions."""
+"""JSON bodies of organizations, projects, operations, members and audit logs."""
 
 from typing import Literal
 from uuid import UUID
@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from ....storage.accounts.rules.access import Role
+from ....storage.bundles.rules.bundle_diff import BundleChange
 from ...wire.schema import Email, InstantText, Name, RequestSchema, Schema, SlugText
 
 
@@ -38,7 +39,7 @@ class Project(Schema, frozen=True, kw_only=True):
 
 
 class DeletionCounts(Schema, frozen=True, kw_only=True):
-    """What a deletion deletes. `results` are the stored heartbeats."""
+    """Numbers of the objects that a deletion deletes. `results` are the stored heartbeats."""
 
     projects: int
     monitors: int
@@ -48,8 +49,21 @@ class DeletionCounts(Schema, frozen=True, kw_only=True):
     results: int
 
 
+class BundlePlan(Schema, frozen=True, kw_only=True):
+    """Plan of a bundle, or the result of applying it. `applied` is false for a plan.
+
+    `changes` has an entry for each object of the bundle, and for each orphan of its file.
+    """
+
+    changes: list[BundleChange]
+    applied: bool
+
+
 class Operation(Schema, frozen=True, kw_only=True):
-    """Work that continues after the answer. `done` and `total` count objects."""
+    """Work that continues after the answer. `done` and `total` count objects.
+
+    `error` is the reason of a failure, and `result` the answer of a bundle that was applied.
+    """
 
     id: UUID
     kind: Literal["bundle_apply", "project_delete", "organization_delete"]
@@ -59,6 +73,7 @@ class Operation(Schema, frozen=True, kw_only=True):
     created_at: InstantText
     finished_at: InstantText | UnsetType = UNSET
     error: str | UnsetType = UNSET
+    result: BundlePlan | UnsetType = UNSET
 
 
 class CreateProject(RequestSchema, frozen=True, kw_only=True):
@@ -80,9 +95,15 @@ class Membership(Schema, frozen=True, kw_only=True):
     created_at: InstantText | UnsetType = UNSET
 
 
+# Ways to sign in: password, single sign-on, both, or none yet.
+AuthType = Literal["local", "oidc", "both", "none"]
+
+
 class Member(Membership, frozen=True, kw_only=True):
     email: str
     display_name: str
+    auth_type: AuthType
+    totp_enabled: bool
     last_active_at: InstantText | UnsetType = UNSET
 
 
@@ -102,8 +123,9 @@ class UpdateMember(RequestSchema, frozen=True, kw_only=True):
 class AuditEntry(Schema, frozen=True, kw_only=True):
     """Audit log entry.
 
-    `org_id` is absent for events outside organizations. `actor_user_id` is absent if an API token
-    acted and its creator was deleted. `actor_name` is the name of the actor at that time.
+    `org_id` is absent for events outside organizations. `actor_user_id` and `actor_email` are
+    absent if the user was deleted or no user acted. `actor_name` is the name of the actor at that
+    time.
     """
 
     id: UUID

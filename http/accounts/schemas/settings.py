@@ -23,7 +23,7 @@ class AuthPolicy(Schema, frozen=True, kw_only=True):
 class PutAuthPolicy(RequestSchema, frozen=True, kw_only=True):
     """Complete sign-in policy.
 
-    An absent field gets the value of the configuration file. `configured` is ignored.
+    An absent length or lifetime gets the value of the configuration file. `configured` is ignored.
     """
 
     configured: bool | UnsetType = UNSET
@@ -58,8 +58,8 @@ class OIDCSettingsView(Schema, frozen=True, kw_only=True):
 class SetOIDCSettings(RequestSchema, frozen=True, kw_only=True):
     """OIDC settings to store.
 
-    Absent fields are unchanged. An absent or empty secret keeps the stored one, unless the issuer
-    or the client id changes.
+    Absent fields are unchanged. An absent or empty secret keeps the stored one. If the issuer or
+    the client id changes, the secret must be given again.
     """
 
     enabled: bool

@@ -5,16 +5,18 @@ its form, so that it cannot be requested again.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from ....storage.agents.queries.agent_tokens import select_agent_tokens
 from ....storage.agents.queries.agents import select_agents
 from ....storage.agents.queries.fleet import count_watched, select_fleet
-from ....storage.agents.transactions.edit_agent_tokens import LIVE_MOST
+from ....storage.agents.transactions.edit_agent_tokens import LIVE_MOST, REVOKE
 from ....storage.core.refusal import Refused
-from ...ui.form_routes import admin_route
+from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, uuid_given, value_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import outer_frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes import agent_tokens as api
@@ -63,6 +65,7 @@ async def _render(
         tokens = await select_agent_tokens(tx)
     return page(
         "agents/console/fleet_screen.html",
+        frame=await outer_frame_of(ask),
         status=400 if error else 200,
         path=PATH,
         first=first_of(fleet, watched),
@@ -81,7 +84,9 @@ async def _render(
     )
 
 
+_route: Final = partial(form_route, action=REVOKE)
+
 ROUTES: Final = (
-    admin_route("GET", PATH, render_fleet, "Workers, agents and agent tokens."),
-    admin_route("POST", PATH, submit_fleet, "Create or revoke an agent token."),
+    _route("GET", PATH, None, render_fleet, "Workers, agents and agent tokens."),
+    _route("POST", PATH, None, submit_fleet, "Create or revoke an agent token."),
 )

@@ -16,12 +16,15 @@ from msgspec import UNSET, Meta
 
 from ....probes.jobs.agent_protocol import (
     CAPABILITY,
+    CHECK_TEST,
     INSTANCE_HEADER,
     JOBS_MOST,
     KINDS_HEADER,
     WAIT_SECONDS_MOST,
     AgentHeartbeat,
     AgentHeartbeatResponse,
+    AgentTestResponse,
+    AgentTestResult,
     Generation,
     Job,
     Jobs,
@@ -41,10 +44,11 @@ from ....storage.agents.transactions import accept_results, record_agent_contact
 from ....storage.agents.transactions.accept_results import accept_job_results
 from ....storage.agents.transactions.claim_jobs import ClaimedJobs, claim_jobs
 from ....storage.agents.transactions.record_agent_contact import record_probe_errors
+from ....storage.agents.transactions.try_checks import lease_tests
 from ....storage.core.instant import SECOND, Instant, to_text
 from ....storage.core.key import MonitorKey
 from ....storage.engine.keyring import CannotOpen
-from ....storage.monitors.rows import ProbeErrorReason
+from ....storage.monitors.rows import CheckTest, ProbeErrorReason
 from ....storage.monitors.transactions.config_secrets import join
 from ....storage.monitors.transactions.resolve_secrets import OpenedConfig, open_material
 from ....storage.results.rules.incoming_result import (
@@ -62,10 +66,11 @@ from ...wire.database_wait import CONNECTION_SECONDS
 from ...wire.errors import Problem
 from ...wire.local_credentials import bearer_of
 from ...wire.route import Request, Route
+from .check_test_jobs import accept_test, test_jobs
 
 log = logging.getLogger("leadline.agents")
 
-_KNOWN_KINDS: Final = frozenset(CAPABILITY.values())
+_KNOWN_KINDS: Final = frozenset({*CAPABILITY.values(), CHECK_TEST})
 # Reason for a result that PostgreSQL rejects. The log contains the cause.
 _NOT_STORED: Final = "cannot be stored at its instant"
 Region = Annotated[str, Meta(min_length=1, max_length=63)]
@@ -85,19 +90,27 @@ async def claim(ask: Request) -> Jobs:
     kinds = read_kinds(ask.headers.get(KINDS_HEADER, "")) & _KNOWN_KINDS
     agent = await _hear(ask)
 
-    async def look() -> list[ClaimedJobs]:
+    async def look() -> list[ClaimedJobs | CheckTest]:
         async with context.pool.transaction("claim_jobs") as tx:
             if not await still_opens(tx, _credential(ask)):
                 raise Problem("unauthorized")
+            tests = await lease_tests(tx, agent, kinds, query.max)
+            most = query.max - len(tests)
             shards = [s.id for s in await shards_queries.select_shards(tx, [agent.region])]
+            if not shards or not most:
+                return [*tests]
             places = context.options.canary_places
-            return await claim_jobs(tx, agent, kinds, shards, query.max, places) if shards else []
+            return [*tests, *await claim_jobs(tx, agent, kinds, shards, most, places)]
 
     # Agents with different abilities have separate turns: an agent with fewer would find no jobs in
     # another's turn.
     turn = " ".join([agent.region, str(agent.carrier), *sorted(kinds)])
-    runs = await context.lookout.wait_for(turn, query.wait, look)
-    return Jobs(jobs=await _materialize(ask, runs))
+    found = await context.lookout.wait_for(turn, query.wait, look)
+    token = bearer_of(ask.headers.get("authorization", ""))
+    leased = [item for item in found if isinstance(item, CheckTest)]
+    tests = await test_jobs(context, agent, leased, token)
+    runs = [item for item in found if isinstance(item, ClaimedJobs)]
+    return Jobs(jobs=await _materialize(ask, runs), tests=tests or UNSET)
 
 
 async def _hear(ask: Request) -> AgentRow:
@@ -186,6 +199,7 @@ def _job(run: ClaimedJobs, material: OpenedConfig, token: str) -> Job:
         anchor=to_text(anchor),
         lease_expires_at=to_text(run.lease_until),
         carrier=int(run.carrier),
+        show_values=d.show_values or UNSET,
     )
     if run.carrier is Generation.PLAIN:
         return job
@@ -204,6 +218,10 @@ async def heartbeat(ask: Request) -> AgentHeartbeatResponse:
             tx, agent.holder, body.version, body.workflow_kinds, body.carrier
         )
     return AgentHeartbeatResponse(now=to_text(ask.context.clock()))
+
+
+async def report_test(ask: Request) -> AgentTestResponse:
+    return await accept_test(ask.context, await _hear(ask), ask.body)
 
 
 async def report(ask: Request, source: ResultSource) -> ResultsResponse:
@@ -265,7 +283,7 @@ ROUTES: Final = (
         "GET",
         "jobs",
         claim,
-        "Claim work; waits for some.",
+        "Claim jobs; wait if there are none.",
         query=ClaimQuery,
         answer=Jobs,
         head=False,
@@ -283,10 +301,19 @@ ROUTES: Final = (
         "POST",
         "results",
         partial(report, source=ResultSource.RUN),
-        "Bring what runs found.",
+        "Report the results of runs.",
         query=InRegion,
         body=Results,
         answer=ResultsResponse,
+    ),
+    _route(
+        "POST",
+        "tests",
+        report_test,
+        "Report the result of a test of a check before it is saved.",
+        query=InRegion,
+        body=AgentTestResult,
+        answer=AgentTestResponse,
     ),
     _route(
         "POST",

@@ -1,10 +1,9 @@
-"""Bodies of bundles: a project's monitors and services as one document, and its changes."""
+"""Bodies of bundles: a project's monitors and services as one document."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ....storage.bundles.rules.bundle_diff import BundleChange
 from ...wire.schema import RequestSchema, Schema
 
 # storage.bundles.rules.bundle defines and validates the content of an entry.
@@ -34,11 +33,15 @@ class Bundle(Schema, frozen=True, kw_only=True):
     services: Entries | UnsetType = UNSET
 
 
-class BundlePlan(Schema, frozen=True, kw_only=True):
-    """Plan of a bundle, or the result of applying it. `applied` is false for a plan.
+class BundleRelease(RequestSchema, frozen=True, kw_only=True):
+    """Objects to release, by their uids in the bundle. Without both lists, all of the bundle."""
 
-    `changes` has an entry for each object of the bundle, and for each orphan of its file.
-    """
+    monitors: list[str] | UnsetType = UNSET
+    services: list[str] | UnsetType = UNSET
 
-    changes: list[BundleChange]
-    applied: bool
+
+class ReleasedObjects(Schema, frozen=True, kw_only=True):
+    """Numbers of objects that people own from now on."""
+
+    monitors: int
+    services: int

@@ -21,9 +21,10 @@ from ...ui.change_text import difference, gated, sentence_of, side, sign_of
 from ...ui.data_table import MaintenanceTable, exact
 from ...ui.form_routes import page_route
 from ...ui.formatting import NOTHING, Moment, duration, moment
-from ...ui.page_layout import frame_of
 from ...ui.reliability_text import ReliabilityText, precisely
 from ...ui.render import page
+from ...ui.shell.page_layout import frame_of
+from ...ui.shown_time import zone_word
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from .change_list import follow_of
@@ -106,7 +107,7 @@ def _figures(found: Comparison, row: ServiceRow) -> list[ChangeStat]:
 def _table(found: Comparison) -> MaintenanceTable:
     return MaintenanceTable(
         "Compared periods",
-        ["Period", "From, UTC", "To", "Good", "Bad", "Unknown", "Maintenance"],
+        ["Period", f"From, {zone_word()}", "To", "Good", "Bad", "Unknown", "Maintenance"],
         [_made_of("Before", found.before), _made_of("After", found.after)],
         0,
     )

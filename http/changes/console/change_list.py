@@ -48,9 +48,9 @@ from ...ui.change_text import (
 )
 from ...ui.form_routes import page_route
 from ...ui.formatting import Moment, ago, count, moment, number
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.plots.timeline_lanes import Lanes, lanes
 from ...ui.render import page
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -188,7 +188,7 @@ async def _select(
 
 
 async def _incidents(tx: Tx, row: ServiceRow, within: TimeSpan) -> list[IncidentOf]:
-    """Returns the incidents of the service and of its present and former members."""
+    """Returns the incidents of the service and of its current and former members."""
     revisions = (await select_revisions(tx, [row.key]))[row.key]
     ever = sorted({member for revision in revisions for member in revision.monitors})
     return await select_incidents_of(

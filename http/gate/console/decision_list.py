@@ -17,11 +17,11 @@ from ....storage.gate.rules.gate_evidence import Evidence
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rows import ServiceRow
 from ...ui.form_routes import page_route
-from ...ui.formatting import GAP, Moment, coverage, duration, moment, setting
+from ...ui.formatting import Moment, coverage, duration, moment, setting
 from ...ui.gate_marks import MARKS, STATE_WORDS
-from ...ui.page_layout import frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page
+from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
@@ -201,7 +201,7 @@ def _windows(evidence: Evidence) -> list[list[str]]:
                 duration(window.good_us),
                 duration(window.bad_us),
                 duration(window.unknown_us),
-                coverage(None) if not counted else f"{1000 * measured // counted / 10:g}{GAP}%",
+                coverage(None) if not counted else f"{1000 * measured // counted / 10:g}%",
                 used(window),
             ]
         )

@@ -32,8 +32,8 @@ from ...ui.form_routes import page_route
 from ...ui.form_values import stripped
 from ...ui.formatting import Moment, duration, moment
 from ...ui.gate_marks import MARKS
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes.policy_replay import ReplayInputs, replayed, select_kept

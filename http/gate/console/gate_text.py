@@ -24,7 +24,7 @@ from ....storage.gate.rules.gate_evidence import (
 )
 from ....storage.gate.rules.gate_policy import Document
 from ....storage.objectives.rules import BurnSeverity
-from ...ui.formatting import GAP, count, duration, setting
+from ...ui.formatting import count, duration, setting
 from ...ui.reliability_text import LABELS, WHY, precisely
 
 ACTION_MARKS: Final = {
@@ -61,7 +61,7 @@ _UNTOLD: Final = {
 # Short texts for lists, which have one line per decision.
 _SHORT: Final = {
     "budget_exhausted": "the error budget is used up",
-    "budget_consumed": "the budget threshold is exceeded",
+    "budget_consumed": "the budget threshold is reached",
     "page_burn_firing": "a burn rule of severity page is firing",
     "ticket_burn_firing": "a burn rule of severity ticket is firing",
     "service_incident_open": "an incident is open",
@@ -116,7 +116,7 @@ def _weight(reason: StoredReason) -> int:
 
 
 def lines(evidence: Evidence) -> list[ClauseItem]:
-    """Returns matching and undecidable clauses before clauses that do not match."""
+    """Returns all clauses. Those that count, matched or undecidable, come before the others."""
     if evidence.policy is None:
         return []
     document = evidence.policy.document
@@ -144,7 +144,7 @@ def _item(document: Document, facts: GateFacts, found: Finding) -> ClauseItem:
 
 def _found(document: Document, found: Finding) -> str:
     if found.clause is GateClause.BUDGET_CONSUMED:
-        percent = f"{document.budget_consumed_percent}{GAP}%"
+        percent = f"{document.budget_consumed_percent}%"
         return (
             f"{_percent(found.value)} of the error budget is used"
             if found.matches
@@ -155,7 +155,7 @@ def _found(document: Document, found: Finding) -> str:
 
 def _percent(value: float | str | None) -> str:
     """Returns a percentage, truncated."""
-    return f"{int(float(value or 0) * 10) / 10:g}{GAP}%"
+    return f"{int(float(value or 0) * 10) / 10:g}%"
 
 
 def _figure(facts: GateFacts, found: Finding) -> str:
@@ -211,7 +211,7 @@ def _why(document: Document, facts: GateFacts, found: Finding) -> str:
             return "No declaration of the service is in force yet."
         case UnavailableReason.NEVER_EVALUATED if found.clause is GateClause.SERVICE_INCIDENT_OPEN:
             if facts.live.reason in _SET_UP:
-                return "The alerting of the service opens no incidents."
+                return "The alerting of the service cannot page."
             return "The service was not evaluated yet."
     if window is not None and _is_watched(window, found.clause):
         return f"The burn rule{over} was not evaluated yet."
@@ -223,7 +223,7 @@ _SEVERITIES: Final = {
     GateClause.PAGE_BURN_FIRING: BurnSeverity.PAGE,
     GateClause.TICKET_BURN_FIRING: BurnSeverity.TICKET,
 }
-# Reasons that prevent every service incident until the configuration changes.
+# Reasons that prevent every page of the service until the configuration changes.
 _SET_UP: Final = (
     SignalReason.NO_OWNING_SERVICE,
     SignalReason.POLICY_PAGES_NOTHING,
@@ -255,7 +255,7 @@ def document_lines(document: Document) -> list[tuple[str, str]]:
         else LABELS[document.window]
     )
     said = [(CLAUSE_WORDS[clause], document.clauses[clause].value) for clause in GateClause]
-    percent = f"from {document.budget_consumed_percent}{GAP}%"
+    percent = f"from {document.budget_consumed_percent}%"
     said = [
         (f"{name}, {percent}" if n == 1 else name, value) for n, (name, value) in enumerate(said)
     ]
@@ -268,4 +268,4 @@ def document_lines(document: Document) -> list[tuple[str, str]]:
 
 
 def objective_of(window: WindowFacts) -> str:
-    return f"{window.objective / OBJECTIVE_SCALE:g}{GAP}%"
+    return f"{window.objective / OBJECTIVE_SCALE:g}%"

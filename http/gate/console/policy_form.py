@@ -5,6 +5,7 @@ A draft can be replayed over the past of a service before it is saved.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal
 from uuid import UUID
 
@@ -24,12 +25,13 @@ from ....storage.gate.transactions.edit_policy import delete_policy, put_policy
 from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.transactions.lock_service import EDIT
 from ...ui.form_inputs import NONE, FieldFault, typed_of
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, whole_number
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
@@ -127,7 +129,7 @@ async def submit_policy_form(ask: Request) -> Response:
 
 
 async def _refused(ask: Request, refused: Refused) -> Response:
-    """Returns the form with the present revision, so that a second save overwrites it."""
+    """Returns the form with the current revision, so that a second save overwrites it."""
     form, typed = await _form(ask), typed_of(ask)
     if typed.get("act") == "delete":
         if refused.code not in _NOT_DELETED:
@@ -296,13 +298,13 @@ def _render(
 _OF_SERVICE: Final = ("/services/{serviceID}/gate/policy", ("service", "serviceID"))
 _OF_PROJECT: Final = ("/projects/{projectID}/gate/policy", ("project", "projectID"))
 
+_route: Final = partial(form_route, action=EDIT)
+
 ROUTES: Final = (
-    form_route("GET", *_OF_SERVICE, render_policy_form, "Form of a service's gate policy."),
-    form_route(
+    _route("GET", *_OF_SERVICE, render_policy_form, "Form of a service's gate policy."),
+    _route(
         "POST", *_OF_SERVICE, submit_policy_form, "Preview, save or delete a service's gate policy."
     ),
-    form_route("GET", *_OF_PROJECT, render_policy_form, "The form of the project's gate policy."),
-    form_route(
-        "POST", *_OF_PROJECT, submit_policy_form, "Saves or deletes the project's gate policy."
-    ),
+    _route("GET", *_OF_PROJECT, render_policy_form, "Form of the project's gate policy."),
+    _route("POST", *_OF_PROJECT, submit_policy_form, "Save or delete the project's gate policy."),
 )

@@ -15,6 +15,7 @@ from ...ui.formatting import NOTHING, count, day, duration
 from ...ui.gate_marks import MARKS, STATE_WORDS
 from ...ui.plots.latency import Tick
 from ...ui.plots.replay_lanes import ReplayBar, ReplayedMark, replay
+from ...ui.shown_time import offset_us, zone_word
 from ..routes.policy_replay import ReplayedOutcome, ReplayResult
 from .gate_text import short
 
@@ -61,7 +62,7 @@ def drawn(found: ReplayResult, *, has_draft: bool) -> ReplayPlot:
 
 
 def _days(within: TimeSpan) -> str:
-    return f"from {exact(within.from_)} to {exact(within.until)} UTC"
+    return f"from {exact(within.from_)} to {exact(within.until)} {zone_word()}"
 
 
 def _bars(said: Sequence[ReplayedSpan], within: TimeSpan) -> list[ReplayBar]:
@@ -95,9 +96,9 @@ def _share(at: Instant, within: TimeSpan) -> float:
 
 
 def _ticks(within: TimeSpan) -> list[Tick]:
-    """Returns evenly spaced midnights in UTC."""
+    """Returns evenly spaced midnights of the zone."""
     every = max(within.length_us // DAY // (_TICKS - 1), 1) * DAY
-    first = within.from_ + (-within.from_) % DAY
+    first = within.from_ + (-within.from_ - offset_us(within.from_)) % DAY
     return [
         Tick(_share(Instant(at), within), day(Instant(at)), n % 2 == 1)
         for n, at in enumerate(range(first, within.until, every))
@@ -155,6 +156,6 @@ def _table(said: Sequence[ReplayedSpan]) -> MaintenanceTable:
         ]
         for each in reversed(said)
     ]
-    heads = ["From, UTC", "Replayed decision", "Because"]
+    heads = [f"From, {zone_word()}", "Replayed decision", "Because"]
     further = max(len(rows) - TABLE_MOST, 0)
     return MaintenanceTable("Policy, replayed", heads, rows[:TABLE_MOST], further)

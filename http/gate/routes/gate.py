@@ -184,8 +184,8 @@ ROUTES: Final = (
         read_policy,
         summaries=(
             "The policy that governs a service: its own, or the project's.",
-            "Put the service's own policy, as a whole.",
-            "Remove the service's own policy; the project's governs it then.",
+            "Replace the service's own policy, or create it.",
+            "Delete the service's own policy; the project's applies then, if it exists.",
         ),
     ),
     *_policy_routes(
@@ -194,8 +194,8 @@ ROUTES: Final = (
         read_project_policy,
         summaries=(
             "Read the project's policy, which applies to services without their own.",
-            "Put the project's policy, as a whole.",
-            "Remove the project's policy.",
+            "Replace the project's policy, or create it.",
+            "Delete the project's policy.",
         ),
     ),
 )

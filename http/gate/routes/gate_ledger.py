@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ....storage.core.instant import DAY, Instant, from_text
+from ....storage.core.key import ProjectKey
 from ....storage.engine.pools import Tx
 from ....storage.gate.queries.gate_decisions import instant_of, select_decision, select_decisions
 from ....storage.gate.rows import DecisionCursor
@@ -82,8 +83,8 @@ async def _service(ask: Request, tx: Tx, uid: UUID) -> int | None:
     return row.id if row is not None and (row.org, row.project) == _home(ask) else None
 
 
-def _home(ask: Request) -> tuple[int, int]:
-    return org_of(ask), project_of(ask)
+def _home(ask: Request) -> ProjectKey:
+    return ProjectKey((org_of(ask), project_of(ask)))
 
 
 def _range(from_: str | None, to: str | None) -> tuple[Instant, Instant]:

@@ -26,13 +26,14 @@ class ReplayQuery(msgspec.Struct, frozen=True):
 
 
 async def replay(ask: Request) -> PolicyReplay:
+    # A service of another project is not found, whatever the document contains.
+    async with ask.context.pool.statement("gate_replay_service") as tx:
+        row = await service_named(ask, tx)
     document = document_of(ask.body)
     wrong = fault(document)
     if wrong is not None:
         raise Problem(f"{wrong[0]}: {wrong[1]}")
     with ask.context.gate.permit(str(ask.who.uid), ask.context.clock()):
-        async with ask.context.pool.statement("gate_replay_service") as tx:
-            row = await service_named(ask, tx)
         return _replay_json(await replay_draft(ask.context.pool, row, document, ask.query.days))
 
 

@@ -72,7 +72,10 @@ class ReplayInputs:
 
 
 async def select_kept(tx: Tx, service: ServiceRow, days: int) -> ReplayInputs:
-    """Returns the inputs of the last `days` days before the seal, in whole minutes."""
+    """Returns the inputs of the last `days` days before the seal, in whole minutes.
+
+    Without sealed time, the days end now.
+    """
     start, sealed = service.materialization_start, service.sealed_through
     has_facts = start is not None and sealed is not None and sealed > start
     until = sealed if has_facts and sealed is not None else Instant(tx.now - tx.now % MINUTE)
@@ -88,10 +91,10 @@ async def select_kept(tx: Tx, service: ServiceRow, days: int) -> ReplayInputs:
 async def replayed(kept: ReplayInputs, draft: Document | None) -> ReplayResult:
     said_by_draft: list[ReplayedSpan] = []
     if draft is not None:
-        said_by_draft = await _reasons_json(kept.past, [(kept.within, draft)], kept.within)
+        said_by_draft = await _spans(kept.past, [(kept.within, draft)], kept.within)
     return ReplayResult(
         within=kept.within,
-        in_force=await _reasons_json(kept.past, kept.in_force, kept.within),
+        in_force=await _spans(kept.past, kept.in_force, kept.within),
         draft=said_by_draft,
         decisions=await _outcomes(kept, draft),
     )
@@ -105,7 +108,7 @@ async def replay_draft(pool: Pool, service: ServiceRow, draft: Document, days: i
     return await replayed(kept, draft)
 
 
-async def _reasons_json(
+async def _spans(
     past: ServicePast, policies: Sequence[tuple[TimeSpan, Document]], within: TimeSpan
 ) -> list[ReplayedSpan]:
     found = []

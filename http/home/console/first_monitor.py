@@ -8,12 +8,15 @@ from ....probes.check.monitor_spec import MonitorType as ProbeType
 from ....probes.check.registry import spec_of
 from ....probes.check.target import BadTarget, read_host_port, read_url
 from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.rules.monitor import MonitorType
 from ...monitors.routes import monitors as api
 from ...monitors.schemas.monitors import CreateMonitor
 from ...ui.form_values import stripped
-from ...ui.page_layout import PageLayout, frame_of
+from ...ui.formatting import count, setting
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 
@@ -24,11 +27,21 @@ class Address(msgspec.Struct, frozen=True):
     host: str
 
 
-def render_first_monitor(
-    frame: PageLayout, *, typed: str = "", error: str = "", status: int = 200
+async def render_first_monitor(
+    tx: Tx, frame: PageLayout, *, typed: str = "", error: str = "", status: int = 200
 ) -> Response:
+    """Renders the form, with the defaults that the monitor will have."""
+    defaults = await monitor_defaults_in_force(tx)
+    many = defaults.failure_threshold
     return page(
-        "home/console/first_monitor.html", status=status, frame=frame, typed=typed, error=error
+        "home/console/first_monitor.html",
+        status=status,
+        frame=frame,
+        typed=typed,
+        error=error,
+        every=setting(defaults.interval_seconds),
+        timeout=setting(defaults.timeout_seconds),
+        failures="1 failure" if many == 1 else count(many, "consecutive failure"),
     )
 
 
@@ -54,11 +67,11 @@ async def create_first(ask: Request) -> Response:
 async def _again(ask: Request, typed: str, error: str) -> Response:
     async with ask.context.pool.transaction("console_first_monitor", read_only=True) as tx:
         frame = await frame_of(ask, tx)
-    return render_first_monitor(frame, typed=typed, error=error, status=400)
+        return await render_first_monitor(tx, frame, typed=typed, error=error, status=400)
 
 
 def read_address(text: str) -> Address:
-    """Returns HTTP for http:// and https://, TCP for host:port, and https:// for a bare name."""
+    """Returns HTTP for http:// and https://, TCP for host:port, and https:// for other texts."""
     if "://" in text:
         spec = spec_of(ProbeType.HTTP)
         assert spec is not None

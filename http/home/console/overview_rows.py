@@ -3,20 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from markupsafe import Markup
 
 from ....storage.core.instant import Instant
 from ....storage.core.key import MonitorKey
-from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ...monitors.console.monitor_data import held_us
-from ...ui.formatting import NOTHING, Moment, ago, count, coverage, milliseconds, percent
+from ...monitors.console.project_statuses import MonitorData
+from ...ui.formatting import NOTHING, count, coverage, milliseconds, number, percent
+from ...ui.live_page import RENEWED_US
 from ...ui.monitor_status import WORDS, MonitorStatusText
 from ...ui.plots.heartbeat_strip import strip
 from ...ui.time_slots import Axis, beats
-from .overview_data import MonitorData, ThirtyDays
-
-ATTENTION_MOST = 10
+from .overview_data import ThirtyDays
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class MonitorItem:
     word: str
     # Changes only if a new event is worth a highlight.
     stamp: str
+    # Equal keys mean that the rows are equal.
+    key: str
     strip: Markup
     latency: str
     availability: str
@@ -40,18 +42,6 @@ class MonitorGroup:
     rows: list[MonitorItem]
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionItem:
-    """Monitor that needs attention, with the reason."""
-
-    uid: str
-    name: str
-    state: MonitorStatusText
-    word: str
-    since: Moment | None
-    why: str
-
-
 def groups(
     watched: Sequence[MonitorData], page: Sequence[MonitorData], drawn: Mapping[str, MonitorItem]
 ) -> list[MonitorGroup]:
@@ -63,17 +53,21 @@ def groups(
     for item in page:
         found.setdefault(item.group, []).append(drawn[str(item.row.uid)])
     other = "Other" if len(tallies) > 1 else ""
-    return [MonitorGroup(name or other, _note(tallies[name]), rows) for name, rows in found.items()]
+    return [
+        MonitorGroup(name or other, size_note(tallies[name]), rows) for name, rows in found.items()
+    ]
 
 
-def _note(tally: Counter[MonitorStatusText]) -> str:
-    many = count(tally.total(), "monitor")
-    if tally[MonitorStatusText.UP] == tally.total():
-        return f"{many}, {'all ' if tally.total() > 1 else ''}up"
+def size_note(tally: Mapping[MonitorStatusText, int]) -> str:
+    """Returns the size of a group and its monitors that are not up: 412 monitors, 2 down."""
+    total = sum(tally.values())
+    many = count(total, "monitor")
+    if tally.get(MonitorStatusText.UP, 0) == total:
+        return f"{many}, {'all ' if total > 1 else ''}up"
     parts = [
-        f"{tally[s]} {WORDS[s]}"
-        for s in MonitorStatusText
-        if tally[s] and s is not MonitorStatusText.UP
+        f"{number(tally[state])} {WORDS[state]}"
+        for state in MonitorStatusText
+        if tally.get(state) and state is not MonitorStatusText.UP
     ]
     return ", ".join([many, *parts])
 
@@ -82,6 +76,17 @@ def rows(
     page: Iterable[MonitorData], courses: Mapping[MonitorKey, ThirtyDays], axis: Axis, now: Instant
 ) -> dict[str, MonitorItem]:
     return {str(item.row.uid): _row(item, courses[item.key], axis, now) for item in page}
+
+
+def row_key(item: MonitorData, now: Instant) -> str:
+    """Returns the key of the row: it changes with all that the row shows.
+
+    A change by the passing of time or by a late result changes the key within RENEWED_US.
+    """
+    standing = item.standing
+    newest = standing and (standing.last_at, standing.status, standing.since)
+    said = (item.state, item.row.revision, newest, now // RENEWED_US)
+    return f"{crc32(repr(said).encode()):08x}"
 
 
 def _row(item: MonitorData, course: ThirtyDays, axis: Axis, now: Instant) -> MonitorItem:
@@ -95,6 +100,7 @@ def _row(item: MonitorData, course: ThirtyDays, axis: Axis, now: Instant) -> Mon
         state,
         WORDS[state],
         stamp=f"{state} {last_up}",
+        key=row_key(item, now),
         strip=strip(shown_beats, "Last hour in slots of 2 min"),
         latency=_latency(item),
         availability=percent(availability, course.measured.total)
@@ -124,46 +130,3 @@ def _coverage(state: MonitorStatusText, course: ThirtyDays) -> str:
     if not course.sealed:
         return "no data yet"
     return coverage(course.measured.split.coverage())
-
-
-def concerns(watched: Iterable[MonitorData], now: Instant) -> list[AttentionItem]:
-    """Returns down monitors, then unknown ones, newest first."""
-    found = [w for w in watched if w.state in (MonitorStatusText.DOWN, MonitorStatusText.UNKNOWN)]
-    found.sort(key=lambda w: (w.state is not MonitorStatusText.DOWN, -_since(w)))
-    return [_concern(item, now) for item in found]
-
-
-def _since(item: MonitorData) -> int:
-    standing = item.standing
-    if standing is None:
-        return 0
-    return standing.since if item.state is MonitorStatusText.DOWN else standing.last_at or 0
-
-
-def _concern(item: MonitorData, now: Instant) -> AttentionItem:
-    since = _since(item)
-    return AttentionItem(
-        str(item.row.uid),
-        item.row.name,
-        item.state,
-        WORDS[item.state],
-        ago(Instant(since), now) if since else None,
-        why(item, now),
-    )
-
-
-def why(item: MonitorData, now: Instant) -> str:
-    """Returns the reason of the down or unknown state in one line."""
-    standing = item.standing
-    if standing is None or standing.last_at is None:
-        return ""
-    if item.state is MonitorStatusText.DOWN:
-        many = standing.failures_in_row
-        return f"{standing.msg or 'failed'}, {count(many, 'consecutive failure')}."
-    if standing.status == MonitorStatus.PENDING and not standing.last_up:
-        return (
-            f"{standing.msg or 'failed'}; down after {item.row.failure_threshold}"
-            " consecutive failures."
-        )
-    newest = ago(standing.last_at, now).text
-    return f"The last result, from {newest}, is stale; current status is unknown."

@@ -14,7 +14,7 @@ from .incident_mark import mark_of
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """`who` is empty for events by Leadline. `public` is None for events without visibility."""
+    """`who` is empty for events by Leadline. Only members see an event that is not public."""
 
     at: Instant
     when: Moment
@@ -22,7 +22,7 @@ class TimelineEvent:
     what: str
     who: str
     text: str
-    public: bool | None
+    public: bool
     # Order of events at the same instant. A consequence has the higher rank.
     rank: int
 
@@ -47,24 +47,24 @@ def timeline(
     if row.acknowledged_at is not None:
         at, who = row.acknowledged_at, row.acknowledged_label
         took = f"{duration(at - row.started_at)} after the start."
-        events.append(
-            TimelineEvent(at, moment(at, now), "pending", "Acknowledged", who, took, None, 2)
-        )
+        events.append(TimelineEvent(at, moment(at, now), "up", "Acknowledged", who, took, False, 2))
     if postmortem is not None:
         at = postmortem.published_at if postmortem.published else postmortem.created_at
         what = "Postmortem published" if postmortem.published else "Postmortem written"
         who = postmortem.author_label
-        events.append(TimelineEvent(at, moment(at, now), "pending", what, who, "", None, 3))
+        events.append(
+            TimelineEvent(at, moment(at, now), "pending", what, who, "", postmortem.published, 3)
+        )
     return sorted(events, key=lambda event: (event.at, event.rank), reverse=True)
 
 
 def chosen(events: Sequence[TimelineEvent], show: str) -> list[TimelineEvent]:
-    """Returns all events, the public ones, or the pages and acknowledgements."""
+    """Returns all events, the public ones, or those that only members see."""
     match show:
         case "public":
             return [event for event in events if event.public]
-        case "pages":
-            return [event for event in events if event.public is None]
+        case "team":
+            return [event for event in events if not event.public]
         case _:
             return list(events)
 
@@ -74,6 +74,9 @@ def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> TimelineEvent:
         what = "Opened" if update.status != IncidentStatus.RESOLVED else "Opened as resolved"
     else:
         what = "Note" if update.status is None else update.status.capitalize()
+    text = update.body
+    if update.withdraws is not None:
+        what, text = "Update withdrawn", "Its message is internal now. No subscriber gets it."
     mark = "pending" if update.status is None else mark_of(update.status, row.impact)
     return TimelineEvent(
         update.created_at,
@@ -81,7 +84,7 @@ def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> TimelineEvent:
         mark,
         what,
         update.author_label,
-        update.body,
+        text,
         update.public,
         0 if update.seq == 1 else 4,
     )
@@ -93,7 +96,7 @@ def _page_event(paged: Paged, now: Instant) -> TimelineEvent:
     what = f"Paged {', '.join(paged.paged)}" if paged.paged else "No channel could be paged"
     mark = "degraded" if lost or not paged.paged else "pending"
     text = f"{step[:1].upper()}{step[1:]}. {lost}".strip()
-    return TimelineEvent(paged.at, moment(paged.at, now), mark, what, "", text, None, 1)
+    return TimelineEvent(paged.at, moment(paged.at, now), mark, what, "", text, False, 1)
 
 
 def notification_items(

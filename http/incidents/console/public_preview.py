@@ -4,7 +4,7 @@ The functions of the public page and of the subscriber e-mails write the texts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from ....storage.core.refusal import Refused, expect
 from ....storage.engine.pools import Tx
 from ....storage.incidents.rows import IncidentRow
 from ....storage.incidents.rules.incident import (
+    POSTMORTEM_LONGEST,
     IncidentImpact,
     IncidentSource,
     IncidentStatus,
@@ -20,13 +21,17 @@ from ....storage.incidents.rules.incident import (
     normal_lines,
     status_refusal,
 )
-from ....storage.status_pages.queries.incident_status_pages import select_pages_showing
+from ....storage.status_pages.queries.incident_status_pages import (
+    IncidentSubject,
+    select_pages_showing,
+    subject_of,
+)
 from ....storage.status_pages.queries.status_page_subscribers import count_confirmed
 from ....storage.status_pages.queries.status_pages import select_frame, select_page
 from ....storage.status_pages.rules.status_page import Incident, Update, Visibility
 from ....storage.status_pages.rules.subscription import notice_of
 from ...status_pages.public.emails import notice_subject
-from ...status_pages.public.page_text import listed, open_mark, update_word
+from ...status_pages.public.page_text import POSTMORTEM, listed, open_mark, update_word
 from ...ui.formatting import count
 
 PAGES_MOST: Final = 20
@@ -46,6 +51,8 @@ class PagePreview:
     about: str
     subject: str
     told: str
+    # Upper bound of the notified subscribers.
+    many: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +88,9 @@ async def read_outside(
     text = normal_lines(body)
     if not public:
         return PublicPreview(text, (), further=False, why="Internal note: not public.")
-    uids = await select_pages_showing(tx, row, PAGES_MOST + 1)
-    incident = _with(row, status, text, tx)
+    about = await subject_of(tx, row)
+    uids = await select_pages_showing(tx, about, PAGES_MOST + 1)
+    incident = _with(row, about, status, text, tx)
     found = [await _reading(tx, uid, incident) for uid in uids[:PAGES_MOST]]
     readings = [one for one in found if one is not None]
     why = ""
@@ -90,6 +98,58 @@ async def read_outside(
         why = "Not shown on any status page."
     elif not any(one.is_outside for one in readings):
         why = "Shown only on internal status pages."
+    return PublicPreview(text, readings, len(uids) > PAGES_MOST, why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentSketch:
+    """Incident that is not opened yet, with the uids of its monitor or service."""
+
+    subject: IncidentSubject
+    monitor: UUID | None
+    service: UUID | None
+    project: UUID
+    title: str
+    status: IncidentStatus
+    impact: IncidentImpact
+    body: str
+    public: bool
+
+
+async def read_sketch_outside(tx: Tx, sketch: IncidentSketch) -> PublicPreview:
+    """Returns how each status page will show the incident."""
+    text = normal_lines(sketch.body)
+    if not sketch.public:
+        return PublicPreview(text, (), further=False, why="Not public: only members see it.")
+    uids = await select_pages_showing(tx, sketch.subject, PAGES_MOST + 1)
+    incident = _of_sketch(sketch, text, tx)
+    found = [await _reading(tx, uid, incident) for uid in uids[:PAGES_MOST]]
+    readings = [one for one in found if one is not None]
+    why = "" if readings else "Not shown on any status page."
+    return PublicPreview(text, readings, len(uids) > PAGES_MOST, why)
+
+
+async def read_postmortem_outside(
+    tx: Tx, row: IncidentRow, body: str, *, published: bool
+) -> PublicPreview:
+    """Returns how the status pages show the postmortem. Refused invalid, as by the save.
+
+    Subscribers get no message about a postmortem.
+    """
+    text = normal_lines(body)
+    expect("body", body_fault(text, POSTMORTEM_LONGEST))
+    if not published:
+        return PublicPreview(text, (), further=False, why="Not published: only members see it.")
+    about = await subject_of(tx, row)
+    uids = await select_pages_showing(tx, about, PAGES_MOST + 1)
+    incident = _with(row, about, None, text, tx)
+    found = [await _reading(tx, uid, incident) for uid in uids[:PAGES_MOST]]
+    readings = [
+        replace(one, is_outside=False, mark="up", word=POSTMORTEM, about="", subject="", told="")
+        for one in found
+        if one is not None
+    ]
+    why = "" if readings else "Not shown on any status page."
     return PublicPreview(text, readings, len(uids) > PAGES_MOST, why)
 
 
@@ -114,11 +174,14 @@ async def _reading(tx: Tx, uid: UUID, incident: Incident) -> PagePreview | None:
         word=update_word(notice.status),
         about=f"Affects: {listed(notice.components)}." if notice.components else "",
         subject=notice_subject(page.title, notice.title),
+        many=many,
         told=f"Up to {count(many, 'subscriber')} will be notified." if many else "",
     )
 
 
-def _with(row: IncidentRow, status: IncidentStatus | None, body: str, tx: Tx) -> Incident:
+def _with(
+    row: IncidentRow, about: IncidentSubject, status: IncidentStatus | None, body: str, tx: Tx
+) -> Incident:
     """Returns the incident as it would be after the update, with no other updates."""
     update = Update(
         uid=None,
@@ -152,4 +215,42 @@ def _with(row: IncidentRow, status: IncidentStatus | None, body: str, tx: Tx) ->
         updated_at=tx.now,
         updates=[update],
         postmortem=None,
+        components=about.components,
+    )
+
+
+def _of_sketch(sketch: IncidentSketch, body: str, tx: Tx) -> Incident:
+    update = Update(
+        uid=None,
+        seq=1,
+        status=sketch.status,
+        body=body,
+        public=True,
+        author="",
+        by_person=True,
+        created_at=tx.now,
+    )
+    return Incident(
+        uid=UUID(int=0),
+        project=sketch.project,
+        monitor=sketch.monitor,
+        service=sketch.service,
+        external_key=None,
+        seq=1,
+        title=sketch.title,
+        status=sketch.status,
+        impact=sketch.impact,
+        source=IncidentSource.MANUAL,
+        started_at=tx.now,
+        resolved_at=None,
+        acknowledged_at=None,
+        acknowledged_by=None,
+        acknowledged_label="",
+        escalation_step=None,
+        last_escalated_at=None,
+        created_at=tx.now,
+        updated_at=tx.now,
+        updates=[update],
+        postmortem=None,
+        components=sketch.subject.components,
     )

@@ -1,5 +1,7 @@
 """Routes of incidents: list, open, update, acknowledge and postmortem."""
 
+import logging
+from collections.abc import Awaitable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -7,7 +9,8 @@ from msgspec import UNSET, UnsetType
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
-from ....storage.engine.pools import Tx
+from ....storage.core.refusal import Unavailable
+from ....storage.engine.pools import Pool
 from ....storage.incidents.queries.incident_impacts import select_impacts, select_incident_members
 from ....storage.incidents.queries.incident_updates import select_updates
 from ....storage.incidents.queries.incidents import select_incident, select_incidents_of
@@ -18,10 +21,14 @@ from ....storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
     acknowledge,
     add_update,
-    create_incident,
     put_postmortem,
+    undo_update,
 )
 from ....storage.incidents.transactions.incident_payload import incident_body, update_body
+from ....storage.status_pages.transactions.open_public_incident import (
+    AffectedComponent,
+    open_public_incident,
+)
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.schema import given, known
@@ -38,7 +45,11 @@ from ..schemas import (
     ServiceImpactLink,
 )
 
+log = logging.getLogger("leadline.http")
+
 INCIDENTS_MOST: Final = 500
+# Longest time of each part of an incident that other objects determine.
+PART_SECONDS: Final = 2.0
 _ALL: Final = "/api/v1/projects/{projectID}/incidents"
 _ONE: Final = "/api/v1/incidents/{incidentID}"
 
@@ -96,42 +107,71 @@ async def create(ask: Request) -> Incident:
         impact=body.impact,
         body=body.body,
         monitor=given(body.monitor_id),
+        service=given(body.service_id),
+        public=body.public,
     )
+    affected = [AffectedComponent(one.component_id, given(one.status)) for one in body.components]
     async with ask.context.pool.transaction("create_incident") as tx:
-        row = await create_incident(tx, ask.who, ask.ids["projectID"], draft)
+        row = await open_public_incident(tx, ask.who, ask.ids["projectID"], draft, affected)
     ask.context.on_told()
     return shape(row)
 
 
 async def read(ask: Request) -> AuthedIncident:
-    async with ask.context.pool.transaction("read_incident", read_only=True) as tx:
+    pool = ask.context.pool
+    async with pool.transaction("read_incident", read_only=True) as tx:
         row = await select_incident(tx, ask.ids["incidentID"])
-        if row is None:
-            raise Problem("not_found")
-        return await _incident_json(tx, row)
-
-
-async def _incident_json(tx: Tx, row: IncidentRow) -> AuthedIncident:
-    impacts = await select_impacts(tx, row)
-    body: dict[str, Any] = {**incident_body(row), "impacts": None}
-    if impacts:
-        body["impacts"] = [
-            ServiceImpactLink(
-                service_id=impact.service.uid,
-                slug=impact.service.slug,
-                name=impact.service.name,
-                role=impact.role,
-                path=list(impact.path),
-                computed_at=to_text(tx.now),
-            )
-            for impact in impacts
-        ]
+    if row is None:
+        raise Problem("not_found")
+    body = incident_body(row)
+    body |= await _in_time("impacts", _impacts(pool, row), {"impacts": None})
     if row.service is not None:
-        body["members"] = [
-            IncidentMember(monitor_id=one.monitor, name=one.name, roles=list(one.parts))
-            for one in await select_incident_members(tx, row)
-        ]
+        body |= await _in_time("members", _members(pool, row), {})
     return msgspec.convert(body, AuthedIncident)
+
+
+async def _in_time(
+    name: str, part: Awaitable[dict[str, Any]], missing: dict[str, Any]
+) -> dict[str, Any]:
+    """Returns the part, or that it is unavailable: the incident itself is answered in any case."""
+    try:
+        return await part
+    except Unavailable as error:
+        log.warning("part of an incident is unavailable", extra={"part": name, "cause": str(error)})
+        return {**missing, f"{name}_unavailable": True}
+
+
+async def _impacts(pool: Pool, row: IncidentRow) -> dict[str, Any]:
+    async with pool.transaction(
+        "read_incident_impacts", read_only=True, statement_timeout_seconds=PART_SECONDS
+    ) as tx:
+        impacts = await select_impacts(tx, row)
+    if not impacts:
+        return {"impacts": None}
+    links = [
+        ServiceImpactLink(
+            service_id=impact.service.uid,
+            slug=impact.service.slug,
+            name=impact.service.name,
+            role=impact.role,
+            path=list(impact.path),
+            computed_at=to_text(tx.now),
+        )
+        for impact in impacts
+    ]
+    return {"impacts": links}
+
+
+async def _members(pool: Pool, row: IncidentRow) -> dict[str, Any]:
+    async with pool.transaction(
+        "read_incident_members", read_only=True, statement_timeout_seconds=PART_SECONDS
+    ) as tx:
+        members = await select_incident_members(tx, row)
+    found = [
+        IncidentMember(monitor_id=one.monitor, name=one.name, roles=list(one.parts))
+        for one in members
+    ]
+    return {"members": found}
 
 
 async def list_updates(ask: Request) -> list[IncidentUpdate]:
@@ -156,6 +196,14 @@ async def write_update(ask: Request) -> IncidentUpdate:
         )
     ask.context.on_told()
     return update_json(row, update)
+
+
+async def undo(ask: Request) -> IncidentUpdate:
+    uid, update = ask.ids["incidentID"], ask.ids["updateID"]
+    async with ask.context.pool.transaction("undo_incident_update") as tx:
+        row, written = await undo_update(tx, ask.who, uid, update)
+    ask.context.on_told()
+    return update_json(row, written)
 
 
 async def read_postmortem(ask: Request) -> Postmortem:
@@ -211,7 +259,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=create,
-        summary="Open an incident; it pages if its monitor has an escalation policy.",
+        summary="Open an incident; it pages if its monitor or service has an escalation policy.",
         tag="incidents",
         body=CreateIncident,
         answer=Incident,
@@ -248,6 +296,17 @@ ROUTES: Final = (
         body=AddIncidentUpdate,
         answer=IncidentUpdate,
         status=201,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/updates/{{updateID}}/undo",
+        action=EDIT,
+        scope=_INCIDENT,
+        handler=undo,
+        summary="Withdraw a public update within 10 s, before subscribers get it.",
+        tag="incidents",
+        answer=IncidentUpdate,
         also=(409,),
     ),
     Route(

@@ -9,6 +9,7 @@ from ....storage.core.instant import Instant
 from ....storage.maintenance.rows import MaintenanceRow
 from ...ui.data_table import exact
 from ...ui.formatting import duration, number
+from ...ui.shown_time import zone_word
 from .maintenance_weeks import edges, name_of
 
 PAST_MOST: Final = 50
@@ -42,7 +43,7 @@ def summary(
         (row for row in rows if row.starts_at <= now < row.over_at), key=lambda row: row.over_at
     )
     coming = min((row.starts_at for row in rows if row.starts_at > now), default=None)
-    follows = "" if coming is None else f"The next starts {exact(coming)}, UTC."
+    follows = "" if coming is None else f"The next starts {exact(coming)}, {zone_word()}."
     if not on:
         text = "No active maintenance"
         none = "No maintenance is scheduled. All measured time counts."
@@ -53,7 +54,7 @@ def summary(
         text = f"{name} is in maintenance until {exact(on[0].over_at)}"
     else:
         text = f"{number(len(on))} active maintenances"
-        counts = f"The first ends {exact(on[0].over_at)}, UTC. {counts}"
+        counts = f"The first ends {exact(on[0].over_at)}, {zone_word()}. {counts}"
     return MaintenanceSummary("maint", text, f"{counts} {follows}".strip())
 
 

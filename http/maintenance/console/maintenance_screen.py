@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
+
+import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import MINUTE, Instant, from_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
-from ....storage.incidents.queries.console_incidents import MONITORS_MOST
 from ....storage.maintenance.queries.maintenance_series import select_series_of
 from ....storage.maintenance.queries.maintenances import select_maintenance, select_maintenances_of
 from ....storage.maintenance.rows import MaintenanceRow
@@ -29,18 +29,21 @@ from ....storage.maintenance.transactions.plan_maintenance import (
     preview_announcement,
     preview_annulment,
 )
-from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.monitors.queries.console_monitors import select_names_of
 from ....storage.scheduling.rules.maintenance_window import (
     AHEAD_MOST_US,
     LONGEST_US,
     REASON_LONGEST,
 )
+from ....storage.services.queries.pickable_objects import PickableKind
+from ...monitors.console.object_picker import named, options_of
 from ...ui.data_table import exact
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped
 from ...ui.formatting import clock, number, setting
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
+from ...ui.shown_time import zone_shown, zone_word
 from ...ui.time_inputs import instant_typed
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -51,14 +54,13 @@ from .maintenance_weeks import drawn, name_of
 from .preview_table import service_lines
 from .series_panel import CHOICES, is_there, series_lines, series_plan
 
-_ZONE: Final = ZoneInfo("UTC")
 _LABELS: Final = {
-    "starts_at": "Begins",
-    "ends_at": "Ends",
+    "starts_at": "Start",
+    "ends_at": "End",
     "reason": "Reason",
-    "monitor_id": "What",
+    "monitor_id": "Monitor",
     "timezone": "Time zone",
-    "duration_seconds": "Ends",
+    "duration_seconds": "End",
     "rrule": "Repeats",
 }
 _SAID: Final = {
@@ -67,6 +69,24 @@ _SAID: Final = {
     "preview_stale": "The preview expired. Preview again.",
     "preview_required": "Already over: annul it with a preview.",
 }
+
+
+# The form field of a field of the API.
+_FIELDS: Final = {
+    "starts_at": "starts",
+    "ends_at": "ends",
+    "reason": "reason",
+    "monitor_id": "monitor",
+    "timezone": "zone",
+    "duration_seconds": "ends",
+    "rrule": "again",
+}
+
+
+class MaintenanceQuery(msgspec.Struct, frozen=True):
+    """`show` is `plan` for the form. The default is the list."""
+
+    show: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +102,15 @@ class MaintenanceInput:
     field: str = ""
     fault: str = ""
 
+    @property
+    def anchor(self) -> str:
+        """Returns the id of the form field with the fault, empty if there is none."""
+        return _FIELDS.get(self.field, "")
+
 
 async def render_maintenance(ask: Request) -> Response:
+    if ask.query.show == "plan":
+        return await _plan_form(ask, MaintenanceInput())
     return await _render(ask, MaintenanceInput())
 
 
@@ -92,7 +119,7 @@ async def submit_maintenance(ask: Request) -> Response:
         *(stripped(ask, name) for name in ("monitor", "starts", "ends", "reason", "again", "zone"))
     )
     try:
-        done = await _apply(ask, stripped(ask, "act"), typed)
+        done = await _apply(ask, stripped(ask, "act"), await _resolved(ask, typed))
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
@@ -100,8 +127,21 @@ async def submit_maintenance(ask: Request) -> Response:
         said = _SAID.get(refused.code) or f"{label}: {refused.message}."
         for name, word in _LABELS.items():
             said = said.replace(name, word)
-        return await _render(ask, replace(typed, field=refused.field, fault=said))
+        wrong = replace(typed, field=refused.field, fault=said)
+        planning = stripped(ask, "act") in ("plan", "confirm")
+        return await (_plan_form if planning else _render)(ask, wrong)
     return done or redirect(f"/projects/{ask.ids['projectID']}/maintenance")
+
+
+async def _resolved(ask: Request, typed: MaintenanceInput) -> MaintenanceInput:
+    """Returns the input with the uid of the monitor instead of its name. Refused invalid."""
+    if not typed.monitor or _uuid(typed.monitor) is not None:
+        return typed
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        found = await named(tx, org, project, PickableKind.MONITOR, typed.monitor, "monitor_id")
+    assert found is not None, "the text is not empty"
+    return replace(typed, monitor=str(found.uid))
 
 
 async def _apply(ask: Request, what: str, typed: MaintenanceInput) -> Response | None:
@@ -140,7 +180,7 @@ async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
             return None
         made = await preview_announcement(tx, ask.who, project, plan, days)
         frame = await frame_of(ask, tx)
-        names = dict(await select_names(tx, org_of(ask), project_of(ask), MONITORS_MOST))
+        names = await select_names_of(tx, org_of(ask), [plan.monitor] if plan.monitor else [])
     name = "The whole project" if plan.monitor is None else names.get(plan.monitor, "A monitor")
     hidden = {
         "act": "confirm",
@@ -149,7 +189,7 @@ async def _plan(ask: Request, typed: MaintenanceInput) -> Response | None:
         "ends": typed.ends,
         "reason": typed.reason,
     }
-    span = f"{exact(plan.starts_at)} to {exact(plan.ends_at)}, UTC"
+    span = f"{exact(plan.starts_at)} to {exact(plan.ends_at)}, {zone_word()}"
     return _confirm(frame, made, hidden, f"{name}, {span}", annuls=False)
 
 
@@ -162,9 +202,9 @@ async def _annul(ask: Request) -> Response | None:
             return None
         made = await preview_annulment(tx, ask.who, ask.ids["projectID"], row.uid, days)
         frame = await frame_of(ask, tx)
-        names = dict(await select_names(tx, row.org, row.project, MONITORS_MOST))
+        names = await select_names_of(tx, row.org, [row.monitor_uid] if row.monitor_uid else [])
     hidden = {"act": "annul", "maintenance": str(row.uid)}
-    span = f"{exact(row.starts_at)} to {exact(row.over_at)}, UTC"
+    span = f"{exact(row.starts_at)} to {exact(row.over_at)}, {zone_word()}"
     return _confirm(frame, made, hidden, f"{name_of(row, names)}, {span}", annuls=True)
 
 
@@ -220,7 +260,7 @@ def _plan_of(typed: MaintenanceInput, now: Instant) -> Plan:
 
 
 def _instant(field: str, text: str) -> Instant:
-    return from_text(instant_typed(field, text, _ZONE))
+    return from_text(instant_typed(field, text, zone_shown()))
 
 
 async def _is_there(ask: Request, tx: Tx, plan: Plan) -> bool:
@@ -262,10 +302,10 @@ async def _render(ask: Request, typed: MaintenanceInput) -> Response:
     async with ask.context.pool.transaction("console_maintenance", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_maintenances_of(tx, org, project, LISTED_MOST)
-        monitors = await select_names(tx, org, project, MONITORS_MOST)
         series = await select_series_of(tx, org, project)
+        uids = {one.monitor_uid for one in (*rows, *series) if one.monitor_uid is not None}
+        names = await select_names_of(tx, org, uids)
         now = tx.now
-    names = dict(monitors)
     return page(
         "maintenance/console/maintenance_screen.html",
         status=400 if typed.fault else 200,
@@ -274,6 +314,22 @@ async def _render(ask: Request, typed: MaintenanceInput) -> Response:
         drawn=drawn(rows, names, now),
         groups=groups(rows, names, now),
         series=series_lines(series, names),
+        typed=typed,
+    )
+
+
+async def _plan_form(ask: Request, typed: MaintenanceInput) -> Response:
+    """Renders the form. Without the right to submit it, the list."""
+    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("console_maintenance_form", read_only=True) as tx:
+        frame = await frame_of(ask, tx)
+        monitors = await options_of(tx, org, project, PickableKind.MONITOR, typed.monitor)
+    if not frame.may_write:
+        return await _render(ask, typed)
+    return page(
+        "maintenance/console/plan_form.html",
+        status=400 if typed.fault else 200,
+        frame=frame,
         choices=list(CHOICES.items()),
         monitors=monitors,
         typed=typed,
@@ -294,6 +350,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=render_maintenance,
         summary="Maintenance of a project.",
+        query=MaintenanceQuery,
     ),
     page_route(
         method="POST",

@@ -1,4 +1,7 @@
-"""Plot of announced maintenance: the past two weeks, this one, and the next four, in UTC."""
+"""Plot of announced maintenance: the past two weeks, this one, and the next four.
+
+Weeks begin on Monday at midnight in the time zone that the console shows.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +9,12 @@ from uuid import UUID
 
 from markupsafe import Markup
 
-from ....storage.core.instant import DAY, Instant, to_datetime
+from ....storage.core.instant import DAY, Instant
 from ....storage.maintenance.rows import MaintenanceRow
 from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import count, day
 from ...ui.plots.maintenance_calendar import MaintenanceSpan, MaintenanceWeek, windows
+from ...ui.shown_time import local, offset_us, zone_word
 
 BEFORE, AFTER = 2, 4
 TABLE_MOST = 60
@@ -31,10 +35,11 @@ def drawn(
     order = sorted(rows, key=lambda row: (row.starts_at, row.id))
     seen = [row for row in order if row.starts_at < after and row.over_at > first]
     weeks = [_week(Instant(at), seen, names, now) for at in range(first, after, _WEEK)]
-    said = f"Seven weeks from {day(first)}: {count(len(seen), 'maintenance', 'maintenances')}"
+    monday = day(Instant(first + DAY // 2))
+    said = f"Seven weeks from {monday}: {count(len(seen), 'maintenance', 'maintenances')}"
     table = MaintenanceTable(
         "Maintenance of seven weeks",
-        ["From, UTC", "To", "Of", "Reason"],
+        [f"From, {zone_word()}", "To", "Of", "Reason"],
         [
             [exact(row.starts_at), exact(row.over_at), name_of(row, names), row.reason]
             for row in seen[:TABLE_MOST]
@@ -45,9 +50,9 @@ def drawn(
 
 
 def edges(now: Instant) -> tuple[Instant, Instant]:
-    """Returns the Mondays at which the plot begins and ends."""
-    midnight = now - now % DAY
-    monday = midnight - to_datetime(now).weekday() * DAY
+    """Returns the instants at which the plot begins and ends, both a Monday at midnight."""
+    midnight = now - (now + offset_us(now)) % DAY
+    monday = midnight - local(now).weekday() * DAY
     return Instant(monday - BEFORE * _WEEK), Instant(monday + (AFTER + 1) * _WEEK)
 
 
@@ -72,7 +77,8 @@ def _week(
         for row in rows
         if row.starts_at < end and row.over_at > start
     ]
-    moments = [to_datetime(Instant(start + n * DAY)) for n in range(7)]
+    # At noon, so that a change of the clock does not move a name to another day.
+    moments = [local(Instant(start + n * DAY + DAY // 2)) for n in range(7)]
     days = [
         f"{at.day} {at:%B}" if n == 0 or at.day == 1 else str(at.day)
         for n, at in enumerate(moments)

@@ -13,6 +13,7 @@ from ....storage.maintenance.transactions.extend_series import SeriesPlan
 from ....storage.maintenance.transactions.plan_maintenance import Plan
 from ...ui.data_table import exact
 from ...ui.formatting import setting
+from ...ui.shown_time import zone_word
 from ...wire.errors import Problem
 
 CHOICES: Final = {
@@ -67,7 +68,8 @@ def _item(row: SeriesRow, names: Mapping[UUID, str]) -> SeriesItem:
         name = names.get(row.monitor_uid, "A monitor")
     known = CHOICES.get(row.rrule, "")
     zone = row.timezone or "UTC"
-    note = f"for {setting(row.duration_seconds)}, since {exact(row.starts_at)} UTC, by {zone}"
+    since = f"since {exact(row.starts_at)} {zone_word()}"
+    note = f"for {setting(row.duration_seconds)}, {since}, by {zone}"
     if row.reason:
         note += f". {row.reason}"
     return SeriesItem(row.uid, name, known, "" if known else row.rrule, note)

@@ -40,6 +40,12 @@ _ONE: Final = "/api/v1/maintenance/{maintenanceID}"
 LISTED_MOST: Final = 1_000
 
 
+class MaintenanceQuery(msgspec.Struct, frozen=True):
+    """`archived` adds maintenance that was annulled or cancelled."""
+
+    archived: bool = False
+
+
 def _maintenance_json(row: MaintenanceRow) -> MaintenanceWindow:
     cut = row.cancel_effective_at
     return MaintenanceWindow(
@@ -50,6 +56,7 @@ def _maintenance_json(row: MaintenanceRow) -> MaintenanceWindow:
         ends_at=to_text(row.ends_at),
         reason=row.reason,
         created_at=to_text(row.created_at),
+        archived_at=known(None if row.archived_at is None else to_text(row.archived_at)),
         cancel_effective_at=known(None if cut is None else to_text(cut)),
         series_id=known(row.series_uid),
     )
@@ -66,7 +73,9 @@ def _plan(body: CreateMaintenance | PreviewMaintenance) -> Plan:
 
 async def list_maintenance(ask: Request) -> list[MaintenanceWindow]:
     async with ask.context.pool.transaction("list_maintenance", read_only=True) as tx:
-        rows = await select_maintenances_of(tx, org_of(ask), project_of(ask), LISTED_MOST)
+        rows = await select_maintenances_of(
+            tx, org_of(ask), project_of(ask), LISTED_MOST, archived=ask.query.archived
+        )
     return [_maintenance_json(row) for row in rows]
 
 
@@ -149,8 +158,9 @@ ROUTES: Final = (
         action=_READ,
         scope=_IN_PROJECT,
         handler=list_maintenance,
-        summary="Announced maintenance of the project, the latest first.",
+        summary="Announced maintenance of the project, the latest first; at most 1,000.",
         tag="maintenance",
+        query=MaintenanceQuery,
         answer=list[MaintenanceWindow],
     ),
     Route(

@@ -7,7 +7,7 @@ from ....storage.alerting.rules.suppression import SuppressionReason
 from ....storage.core.instant import Instant
 from ...ui.formatting import dated
 
-_HELD = {
+HELD = {
     SuppressionReason.WAITING: "Alert pending: rechecking {names} first.",
     SuppressionReason.RECHECKING: (
         "Alert pending: the dependency recovered; rechecking this monitor first."
@@ -40,7 +40,7 @@ def alert_text(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
     names = _listed(outage.depends_on)
     causes = f"{names} {'are' if len(outage.depends_on) > 1 else 'is'}"
     return AlertStatus(
-        _HELD[SuppressionReason(outage.suppressed_by)].format(names=names, causes=causes)
+        HELD[SuppressionReason(outage.suppressed_by)].format(names=names, causes=causes)
     )
 
 

@@ -57,6 +57,8 @@ class CheckView:
     bars: list[PhaseBar]
     # name, last check, last good
     rows: list[tuple[str, str, str]]
+    # The condition that was false, with its measured value; empty if none was.
+    failed: str = ""
 
 
 def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) -> CheckView:
@@ -74,7 +76,12 @@ def check_view(last: HeartbeatRow, last_good: HeartbeatRow | None, kind: str) ->
     good = milliseconds(compared.latency_ms) if compared else ""
     explained = "" if last.up else explain_failure(class_of(last))
     return CheckView(
-        last.up, verdict_text(last, kind), explained, bars, [*rows, ("total", total, good)]
+        last.up,
+        verdict_text(last, kind),
+        explained,
+        bars,
+        [*rows, ("total", total, good)],
+        last.failed.text if last.failed else "",
     )
 
 

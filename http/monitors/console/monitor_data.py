@@ -38,26 +38,21 @@ from ....storage.results.queries.results import (
     select_last_good,
     select_ledger,
 )
+from ....storage.scheduling.queries.region_list import select_regions
 from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
-from ...ui.monitor_status import MonitorStatusText, shown
-from ...ui.page_layout import PageLayout, frame_of
+from ...ui.monitor_status import MonitorStatusText, is_checked, shown
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_slots import Axis
 from ...wire.route import Request
+from .latency_range import LatencyRange, axis_of_range, young_axis
+from .outage_trail import OutageTrail, select_trail
 
 DAYS = 90
 FAILURES = 10
 SLOTS_MOST = 240
-# One ledger row per slot, and the windows that are reserved ahead.
+# More than the windows of the longest axis and those that are reserved ahead.
 RUNS_MOST = 2_000
-# Range → (length, smallest step).
-RANGES = {
-    "1h": (HOUR, MINUTE),
-    "24h": (DAY, 5 * MINUTE),
-    "7d": (7 * DAY, 30 * MINUTE),
-    "30d": (30 * DAY, 2 * HOUR),
-}
 _COURSES = ((HOUR, 10 * MINUTE), (DAY, 4 * HOUR), (14 * DAY, 0))
-_STEPS = tuple(n * MINUTE for n in (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +80,34 @@ class MonitorFacts:
     heartbeat_days: int
     # Reason why no check was possible since the last result, empty if checks were possible.
     trouble: str
+    # Whether the region has no live worker or agent, so that no check runs.
+    is_unserved: bool
     outage: OpenOutage | None
     # Owner of the monitor's paging.
     delegation: Delegation
+    trail: OutageTrail | None
+
+    @property
+    def is_young(self) -> bool:
+        return self.now - self.row.created_at < DAY
 
 
-async def select_facts(ask: Request, range_name: str) -> MonitorFacts:
+async def select_facts(ask: Request, chosen: LatencyRange | None) -> MonitorFacts:
     async with ask.context.pool.transaction("console_monitor", read_only=True) as tx:
         row = await select_shown_monitor(tx, ask.ids["monitorID"])
         if row is None:
             raise Refused("not_found")
-        return await _facts(ask, tx, row, range_name)
+        return await _facts(ask, tx, row, chosen)
 
 
-async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> MonitorFacts:
+async def _facts(
+    ask: Request, tx: Tx, row: MonitorRow, chosen: LatencyRange | None
+) -> MonitorFacts:
     key, now = row.key, tx.now
-    axis = course_axis(row, now)
+    axis = young_axis(row, now) or course_axis(row, now)
     course = (await select_courses(tx, [key], axis.from_at, axis.until, axis.step_us))[key]
     standing = (await select_standings(tx, [key])).get(key)
-    latency_axis = axis_of_latency(row, range_name, now)
+    range_name, latency_axis = axis_of_range(row, chosen, now)
     maintenance = await select_maintenance(tx, [key], latency_axis.from_at)
     troubled = (await select_probe_errors(tx, [key])).get(key)
     trouble = still_troubled(troubled, standing)
@@ -111,6 +115,7 @@ async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> Moni
     uids = await select_uids(tx, row.org, row.depends_on) if row.depends_on else {}
     window = next_window(course.terms, now) if row.enabled else None
     types = {key: row.type}
+    delegation = (await select_delegations(tx, [key], now))[key]
     windows = await select_windows(tx, types, [DAY], ask.context.options.heartbeat_days)
     return MonitorFacts(
         frame=await frame_of(ask, tx),
@@ -137,9 +142,15 @@ async def _facts(ask: Request, tx: Tx, row: MonitorRow, range_name: str) -> Moni
         waits_for=[uids[other] for other in row.depends_on if other in uids],
         heartbeat_days=ask.context.options.heartbeat_days,
         trouble=trouble.reason if trouble is not None else "",
+        is_unserved=is_checked(row) and not await _is_live(ask, tx, row.region),
         outage=await select_open_outage(tx, *key),
-        delegation=(await select_delegations(tx, [key], now))[key],
+        delegation=delegation,
+        trail=await select_trail(tx, row, [owner.uid for owner in delegation.live.owners]),
     )
+
+
+async def _is_live(ask: Request, tx: Tx, region: str) -> bool:
+    return (region, True) in await select_regions(tx, ask.context.options.regions)
 
 
 def course_axis(row: MonitorRow, now: Instant) -> Axis:
@@ -158,16 +169,6 @@ def course_axis(row: MonitorRow, now: Instant) -> Axis:
 
 def _anchor(row: MonitorRow, now: Instant) -> Instant:
     return anchor_for(row.uid, row.interval_seconds * SECOND, now)
-
-
-def axis_of_latency(row: MonitorRow, range_name: str, now: Instant) -> Axis:
-    """Returns steps of at least two runs, so that an empty step is a real gap."""
-    length_us, finest_us = RANGES[range_name]
-    least_us = max(finest_us, 2 * row.interval_seconds * SECOND)
-    step_us = next((step for step in _STEPS if step >= least_us), _STEPS[-1])
-    many = max(length_us // step_us, 1)
-    until = now - now % step_us + step_us
-    return Axis(Instant(until - many * step_us), step_us, many)
 
 
 def is_probed(row: MonitorRow) -> bool:

@@ -3,8 +3,9 @@
 from typing import Final
 
 from ....storage.monitors.rules.fields import BOUNDS, FIELDS, FLAGS, OF_INSTALLATION
+from ....storage.monitors.transactions.put_monitor_defaults import EDIT
 from ...ui.formatting import setting
-from ...ui.settings_form import Of, SettingField, SettingForm
+from ...ui.shell.settings_form import Of, SettingField, SettingForm
 from ...wire.route import Route
 from ..routes import monitor_defaults as api
 from ..schemas.defaults import MonitorDefaults, PutMonitorDefaults
@@ -33,9 +34,11 @@ def _summary(found: MonitorDefaults) -> str:
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/monitor-defaults",
     title="Monitor defaults",
+    section="defaults",
     rows=_ROWS,
     read=api.read,
     put=api.put,
     body=PutMonitorDefaults,
+    action=EDIT,
     says=_summary,
 ).routes()

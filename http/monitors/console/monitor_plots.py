@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
+from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.sli import Split
 from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.monitors.rules.monitor import MonitorType
@@ -24,12 +24,18 @@ from ...ui.formatting import (
     number,
     percent,
     setting,
+    short_day,
+    utc_day,
 )
 from ...ui.plots.expected_runs_strip import SAID, RunSlot, ledger, worst
 from ...ui.plots.heartbeat_strip import HeartbeatSlot, slot_text, stretches, strip
-from ...ui.plots.latency import LatencyStep, LatencyValue, Tick, latency
+from ...ui.plots.latency import STEP_WORDS, LatencyStep, LatencyValue, Tick, latency, values_of
+from ...ui.plots.svg import BEFORE_SAID
 from ...ui.plots.uptime_days import UptimeDay, days, has_gap
+from ...ui.shown_time import offset_us, zone_shown, zone_word
+from ...ui.time_inputs import spelt_local
 from ...ui.time_slots import Axis, beats
+from .latency_range import SINCE_START, tick_distance
 from .monitor_data import MonitorFacts, held_us
 
 ROWS_MOST = 60
@@ -40,6 +46,7 @@ _VERDICTS = {
     "withheld": RunSlot.WITHHELD,
     "reserved": RunSlot.RESERVED,
 }
+_APART = (MINUTE, 2 * MINUTE, 10 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, DAY, 3 * DAY)
 _COURSE = {HOUR: "The last hour", DAY: "The last day"}
 
 
@@ -56,6 +63,21 @@ class PlotTable:
 class MonitorPlot:
     drawn: Markup
     table: PlotTable
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPlot:
+    """Plot with the exact values of its steps for the crosshair. Times are in milliseconds."""
+
+    drawn: Markup
+    table: PlotTable
+    values: str
+    from_ms: int
+    step_ms: int
+    # Values of the fields of the custom range.
+    from_local: str
+    to_local: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +119,15 @@ def course_plot(facts: MonitorFacts) -> ResultsPlot:
     length_us = axis.many * axis.step_us
     together = axis.step_us // interval_us
     each = f", {together} runs a slot" if together > 1 else ""
-    title = _COURSE.get(-(-length_us // HOUR) * HOUR, f"The last {duration(length_us)}")
+    young = axis.from_at > facts.row.created_at - axis.step_us
+    named = _COURSE.get(-(-length_us // HOUR) * HOUR, f"The last {duration(length_us)}")
+    title = "Since it started" if young else named
     return ResultsPlot(
         title,
         f"every {setting(facts.row.interval_seconds)}{each}{_sealed_to(facts)}",
-        strip(shown, "Heartbeats", beat_title),
+        strip(shown, "Check results", beat_title),
         ledger(runs, totals, run_title),
-        _times(axis),
+        _times(axis, "created" if young else ""),
         [(run, number(totals[run])) for run in SAID if totals.get(run)],
         _course_table(facts),
         _refused(facts),
@@ -121,7 +145,7 @@ def _refused(facts: MonitorFacts) -> list[tuple[str, str]]:
 
 def _sealed_to(facts: MonitorFacts) -> str:
     mark = facts.days.watermark
-    return f", sealed up to {dated(mark, facts.now)}" if mark is not None else ""
+    return f", data up to {dated(mark, facts.now)}" if mark is not None else ""
 
 
 def _runs(facts: MonitorFacts) -> tuple[list[RunSlot], list[set[str]], dict[RunSlot, int]]:
@@ -145,11 +169,15 @@ def _between(axis: Axis, first: int, after: int) -> str:
     return f"{clock(axis.start(first))} to {clock(axis.start(after))}"
 
 
-def _times(axis: Axis) -> list[str]:
+def _times(axis: Axis, begin: str) -> list[str]:
     whole = axis.step_us * axis.many
+    if begin:
+        # Few slots: times between would repeat a minute.
+        text = dated(axis.from_at, axis.until) if whole > DAY else clock(axis.from_at)
+        return [f"{text} {begin}", clock(axis.until)]
     at = [Instant(axis.from_at + n * whole // 4) for n in range(5)]
     if whole > DAY:
-        return [f"{to_datetime(x).day} {to_datetime(x):%b}" for x in at]
+        return [short_day(x) for x in at]
     return [clock(x, seconds=False) for x in at]
 
 
@@ -167,23 +195,37 @@ def _course_table(facts: MonitorFacts) -> PlotTable:
         when = dated(first, facts.now)
         if end - at > 1:
             when += f" to {dated(last, facts.now)}"
-        verdict = same[0].replace("_", " ")
+        verdict = SAID[_VERDICTS[same[0]]]
         line = [when, verdict, str(end - at), (same[1] or "").replace("_", " ")]
         lines.append((same[0] == "covered", Instant(-first), line))
         at = end
     lines.sort(key=lambda item: item[:2])
     rows = [line for _, _, line in lines]
-    heads = ("Due, UTC", "Verdict", "Runs", "Reason")
+    heads = (f"Due, {zone_word()}", "Verdict", "Runs", "Reason")
     caption = "Expected runs, exceptions first"
     return PlotTable(caption, heads, rows[:ROWS_MOST], max(len(rows) - ROWS_MOST, 0))
 
 
-def latency_plot(facts: MonitorFacts) -> MonitorPlot:
+def latency_plot(facts: MonitorFacts) -> LatencyPlot:
     axis = facts.latency_axis
     bins = {axis.slot(item.start): item for item in facts.bins}
     points = [_point(facts, axis, slot, bins.get(slot)) for slot in range(axis.many)]
     drawn = latency(points, _ticks(axis), f"Latency, {_long(facts.range_name)}.")
-    return MonitorPlot(drawn, _latency_table(facts, axis, points))
+    counts = [(item.good, item.bad) if item else (0, 0) for item in map(bins.get, range(axis.many))]
+    each = axis.step_us <= facts.row.interval_seconds * SECOND
+    note = f"Steps of {duration(axis.step_us)}."
+    zone = zone_shown()
+    whole = MINUTE - 1
+    return LatencyPlot(
+        drawn,
+        _latency_table(facts, axis, points),
+        values_of(points, counts),
+        axis.from_at // 1_000,
+        axis.step_us // 1_000,
+        spelt_local(Instant(axis.from_at // MINUTE * MINUTE), zone),
+        spelt_local(Instant((min(axis.until, facts.now) + whole) // MINUTE * MINUTE), zone),
+        "One point per check. Longer ranges become available as data arrives." if each else note,
+    )
 
 
 def _point(facts: MonitorFacts, axis: Axis, slot: int, item: LatencyBin | None) -> LatencyValue:
@@ -199,29 +241,32 @@ def _point(facts: MonitorFacts, axis: Axis, slot: int, item: LatencyBin | None) 
     if item is not None and item.bad:
         return LatencyValue(LatencyStep.DOWN)
     begun = term_at(facts.course.terms, Instant(end))
-    unfinished = axis.start(slot + 1) > facts.now
-    return LatencyValue(LatencyStep.AWAY if begun is None or unfinished else LatencyStep.GAP)
+    if axis.start(slot + 1) > facts.now:
+        return LatencyValue(LatencyStep.AWAY)
+    return LatencyValue(LatencyStep.BEFORE if begun is None else LatencyStep.GAP)
 
 
 def _long(name: str) -> str:
-    return {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days"}[name]
+    long = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+    return long.get(name, "since start" if name == SINCE_START else "selected range")
 
 
 def _ticks(axis: Axis) -> list[Tick]:
-    """Returns ticks at round times, without overlap. Two of three are minor: hidden on a phone."""
+    """Returns ticks at round times of the zone, without overlap.
+
+    Two of three are minor: hidden on a phone.
+    """
     length_us = axis.many * axis.step_us
-    apart_us = next(
-        (us for us in (10 * MINUTE, 2 * HOUR, 3 * HOUR, DAY, 3 * DAY) if length_us <= 12 * us),
-        7 * DAY,
-    )
-    first = axis.from_at + apart_us - axis.from_at % apart_us
+    apart_us = tick_distance(length_us, _APART)
+    ahead_us = offset_us(axis.from_at)
+    first = axis.from_at + apart_us - (axis.from_at + ahead_us) % apart_us
     found = []
     for number_, at in enumerate(range(first, axis.until, apart_us)):
         share = (at - axis.from_at) / length_us
         if 0.03 < share < 0.97:
-            moment = to_datetime(Instant(at))
-            midnight = at % DAY == 0
-            text = f"{moment.day} {moment:%b}" if midnight else f"{moment:%H:%M}"
+            moment = Instant(at)
+            midnight = (at + offset_us(moment)) % DAY == 0
+            text = short_day(moment) if midnight else clock(moment, seconds=False)
             found.append(Tick(share, text, minor=number_ % 3 != 1))
     return found
 
@@ -231,8 +276,7 @@ def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[LatencyValu
     rows: list[list[str]] = []
     quiet: list[list[str]] = []
     for kind, first, after in stretches([point.kind for point in points]):
-        if kind in (LatencyStep.GAP, LatencyStep.DOWN, LatencyStep.MAINTENANCE):
-            word = "no data" if kind is LatencyStep.GAP else kind.value
+        if word := STEP_WORDS.get(kind):
             rows.append([_between(axis, first, after), NOTHING, NOTHING, word])
             continue
         for slot in range(first, after):
@@ -245,7 +289,7 @@ def _latency_table(facts: MonitorFacts, axis: Axis, points: Sequence[LatencyValu
                 quiet.append([*line, number(p50), number(p95), f"{item.good} good"])
     quiet.reverse()
     every = rows[::-1] + quiet
-    heads = ("From, UTC", f"p50,{GAP}ms", f"p95,{GAP}ms", "Results")
+    heads = (f"From, {zone_word()}", f"p50,{GAP}ms", f"p95,{GAP}ms", "Results")
     caption = f"Latency in steps of {duration(axis.step_us)}, exceptions first"
     return PlotTable(caption, heads, every[:ROWS_MOST], max(len(every) - ROWS_MOST, 0))
 
@@ -261,7 +305,7 @@ def days_plot(facts: MonitorFacts) -> MonitorPlot:
         for at, (start, measured) in enumerate(facts.days.days)
         if measured.split.range_us and _is_exception(measured.split)
     ]
-    heads = ("Day", "Availability", "Coverage", "Down")
+    heads = ("Day, UTC", "Availability", "Coverage", "Down")
     caption = "Days with time down, with maintenance or without full data"
     return MonitorPlot(days(bars, "Availability by day"), PlotTable(caption, heads, rows[::-1]))
 
@@ -271,13 +315,12 @@ def _is_exception(split: Split) -> bool:
 
 
 def _day_name(start: Instant, *, today: bool) -> str:
-    moment = to_datetime(start)
-    return "Today (partial)" if today else f"{moment.day} {moment:%B}"
+    return "Today (partial)" if today else utc_day(start)
 
 
 def _cell_text(measured: MonitorTime) -> str:
     if not measured.split.range_us:
-        return "no data"
+        return BEFORE_SAID
     available, covered, down = _day_cells(measured)
     said = f"{available}, coverage {covered}"
     return f"{said}, down {down}" if measured.split.bad_us else said

@@ -12,33 +12,52 @@ from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ....storage.monitors.transactions.edit_monitor import EDIT
 from ...ui.bundle_notice import managed
-from ...ui.failure_help import explain_failure, explain_trouble, is_refusal
+from ...ui.failure_help import explain_trouble, failure_sentence, is_refusal
 from ...ui.form_routes import page_route
-from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment
+from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment, utc_day
+from ...ui.live_page import not_modified, select_tag, tagged
 from ...ui.monitor_status import MonitorStatusText, sentence
+from ...ui.plots.expected_runs_strip import SAID
 from ...ui.render import page
 from ...wire.route import Request, Response
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
 from .alert_status import alert_text
+from .failure_fact import failure_fact
 from .last_check import check_view, class_of, where_of
-from .monitor_data import RANGES, MonitorFacts, is_probed, select_facts
+from .latency_range import LatencyRange, presets, read_range
+from .monitor_data import MonitorFacts, is_probed, select_facts
 from .monitor_plots import course_plot, days_plot, latency_plot
 from .monitor_stats import figures
+from .outage_trail import trail_events
 from .paging_owner import voices
 from .settings_table import settings
 
 NAMES_MOST: Final = 2_000
-RANGE_WORDS: Final = {"1h": "1 h", "24h": "24 h", "7d": "7 d", "30d": "30 d"}
 
 
-class MonitorQuery(msgspec.Struct, frozen=True):
-    range: Literal["1h", "24h", "7d", "30d"] = "24h"
+class MonitorQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    """`from` and `to` are instants, or local times of `zone` (default UTC), of a custom range."""
+
+    range: Literal["", "start", "1h", "24h", "7d", "30d"] = ""
+    from_: str = ""
+    zone: str = ""
+    to: str = ""
     said: Literal["", "asked", "waiting"] = ""
 
 
+def _range(query: MonitorQuery) -> LatencyRange | None:
+    return read_range(query.range, query.from_, query.to, query.zone)
+
+
 async def render_monitor(ask: Request) -> Response:
-    facts = await select_facts(ask, ask.query.range)
+    async with ask.context.pool.transaction("console_revision", read_only=True) as tx:
+        tag = await select_tag(ask, tx, [ask.ids["monitorID"]])
+    return not_modified(ask, tag) or tagged(await _render(ask), tag)
+
+
+async def _render(ask: Request) -> Response:
+    facts = await select_facts(ask, _range(ask.query))
     names: dict[Any, str] = {}
     if facts.waits_for or facts.row.type == MonitorType.COMPOSITE:
         async with ask.context.pool.transaction("console_names", read_only=True) as tx:
@@ -58,13 +77,18 @@ async def render_monitor(ask: Request) -> Response:
         voices=voices(facts.delegation),
         said=ask.query.said,
         probed=probed,
-        figures=figures(facts.window_24h, facts.days, facts.day, facts.now, probed=probed),
+        figures=figures(
+            facts.window_24h, facts.days, facts.day, facts.now, probed=probed, young=facts.is_young
+        ),
+        fact=failure_fact(facts.last, facts.row.type, _in_a_row(facts)) if probed else None,
+        trail=trail_events(facts.trail, facts.now) if facts.trail else [],
         latency=latency_plot(facts) if probed else None,
-        ranges=[(name, RANGE_WORDS[name]) for name in RANGES],
+        ranges=presets(facts.row.created_at, facts.now),
         range_name=facts.range_name,
         course=course_plot(facts),
-        days=days_plot(facts),
-        first_day=facts.days.days[0][0],
+        run_words=SAID,
+        days=None if facts.is_young else days_plot(facts),
+        first_day=utc_day(facts.days.days[0][0]),
         check=check_view(facts.last, facts.last_good, facts.row.type)
         if facts.last and probed
         else None,
@@ -79,6 +103,10 @@ async def render_monitor(ask: Request) -> Response:
         managed=(of_bundle := managed(facts.row)),
         may_edit=facts.frame.may_write and not (of_bundle and of_bundle.is_read_only),
     )
+
+
+def _in_a_row(facts: MonitorFacts) -> int:
+    return facts.standing.failures_in_row if facts.standing is not None else 0
 
 
 def _since(facts: MonitorFacts) -> Moment | None:
@@ -101,17 +129,18 @@ def why(facts: MonitorFacts) -> str:
     ):
         told = explain_trouble(UnknownReason(facts.trouble))
         return f"The check cannot run: {told}. The target's status is unknown."
+    last = facts.last
+    failed = f" Failed condition: {last.failed.text}." if last and last.failed else ""
     match facts.state:
         case MonitorStatusText.DOWN if standing is not None:
-            said = f"{standing.msg}, {count(standing.failures_in_row, 'consecutive failure')}."
-            failure = standing.msg or ""
-            return f"{said} {explain_failure(failure)}" if is_refusal(failure) else said
+            streak = count(standing.failures_in_row, "consecutive failure")
+            return f"{_failed_by(facts)}, {streak}.{failed}"
         case MonitorStatusText.UP if standing is not None:
             if not standing.last_up:
                 need = facts.row.failure_threshold
                 return (
-                    f"The last check failed: {standing.msg}. Down after {need} consecutive"
-                    " failures."
+                    f"The last check failed: {_failed_by(facts)}. Down after {need} consecutive"
+                    f" failures.{failed}"
                 )
             if is_probed(facts.row) and standing.latency_ms is not None:
                 return f"The last check took {milliseconds(standing.latency_ms)}."
@@ -119,7 +148,7 @@ def why(facts: MonitorFacts) -> str:
         case MonitorStatusText.UNKNOWN if standing is not None:
             if standing.status == MonitorStatus.PENDING and not standing.last_up:
                 need = facts.row.failure_threshold
-                return f"{standing.msg}. Down after {need} consecutive failures."
+                return f"{_failed_by(facts)}. Down after {need} consecutive failures.{failed}"
             return "The last result is stale; current status is unknown."
         case MonitorStatusText.PENDING:
             return "No result yet."
@@ -129,18 +158,35 @@ def why(facts: MonitorFacts) -> str:
             return "This time is excluded from availability."
 
 
+def _failed_by(facts: MonitorFacts) -> str:
+    standing = facts.standing
+    return "" if standing is None else failure_sentence(standing.msg, standing.code, facts.row.type)
+
+
 def _upcoming(facts: MonitorFacts) -> str:
+    """Returns when the next check or push is due, or why none is."""
     if facts.next_due is None:
         return ""
-    word = "Next check" if is_probed(facts.row) else "Next report expected"
-    return f"{word} at {clock(Instant(facts.next_due))}."
+    if facts.is_unserved:
+        return f"Region {facts.row.region} has no live worker or agent; no check runs."
+    match facts.row.type:
+        case MonitorType.COMPOSITE:
+            # It has no reports: its status follows its members.
+            return ""
+        case MonitorType.PUSH if facts.last is None:
+            return "The first heartbeat starts the deadline."
+        case MonitorType.PUSH:
+            return f"Next report expected at {clock(Instant(facts.next_due))}."
+        case _:
+            return f"Next check at {clock(Instant(facts.next_due))}."
 
 
-def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str]]:
+def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str, str]]:
     return [
         (
             moment(beat.ts, facts.now),
             class_of(beat),
+            beat.failed.text if beat.failed else "",
             where_of(beat, facts.row.type),
             milliseconds(beat.latency_ms) if was_run else "",
         )
@@ -184,7 +230,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=acts.submit_monitor,
-        summary="Pauses, resumes or checks a monitor.",
+        summary="Pause, resume or check a monitor.",
     ),
     page_route(
         method="GET",
@@ -192,7 +238,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=acts.ask_to_delete,
-        summary="Asks whether to delete a monitor.",
+        summary="Confirmation of the deletion of a monitor.",
     ),
     page_route(
         method="POST",
@@ -200,6 +246,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=acts.delete,
-        summary="Deletes a monitor.",
+        summary="Delete a monitor.",
     ),
 )

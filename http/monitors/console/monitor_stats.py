@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....storage.core.availability import Withheld, figure
-from ....storage.core.instant import DAY, Instant
+from ....storage.core.instant import DAY, MINUTE, Instant
 from ....storage.figures.queries.availability import NOTHING, Days, add
 from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.results.queries.console_results import LatencyBin
-from ...ui.formatting import GAP, coverage, day, number, percent
+from ...ui.formatting import GAP, clock, coverage, day, number, percent
 from ...ui.formatting import NOTHING as DASH
 
-_WHY = {
-    Withheld.NOTHING_SEALED: "No data yet (first figures after about 4 min)",
-    Withheld.NOTHING_MEASURED: "No data: not measured",
-}
+_NOT_MEASURED = "No data: not measured"
+# Time from the creation of a monitor to its first sealed results.
+FIRST_FIGURE_US = 4 * MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +25,21 @@ class MonitorStat:
 
 
 def figures(
-    hours_24: MonitorTime, days: Days, latency: Sequence[LatencyBin], now: Instant, *, probed: bool
+    hours_24: MonitorTime,
+    days: Days,
+    latency: Sequence[LatencyBin],
+    now: Instant,
+    *,
+    probed: bool,
+    young: bool = False,
 ) -> list[MonitorStat]:
-    found = [_availability("24 hours", hours_24, days, Instant(now - DAY))]
+    found = [_availability("24 hours", hours_24, days, Instant(now - DAY), now)]
     for many in (7, 30, 90):
         label = f"{many} days"
         since = Instant(now - many * DAY)
-        found.append(_availability(label, total(days, many), days, since))
+        found.append(_availability(label, total(days, many), days, since, now))
+    if young:
+        found = [since_start(latency), found[0], found[2]]
     if probed:
         found.append(_latency(latency))
     return found
@@ -51,16 +58,34 @@ def sealed(days: Days) -> bool:
     return days.watermark is not None and days.begun is not None and days.watermark > days.begun
 
 
-def _availability(label: str, measured: MonitorTime, days: Days, since: Instant) -> MonitorStat:
+def _availability(
+    label: str, measured: MonitorTime, days: Days, since: Instant, now: Instant
+) -> MonitorStat:
     said = figure(measured.split, sealed=sealed(days))
     ratio = measured.split.availability()
     if said.withheld_reason is not None or ratio is None:
-        why = _WHY.get(said.withheld_reason or Withheld.NOTHING_MEASURED, "withheld")
+        is_waiting = said.withheld_reason is Withheld.NOTHING_SEALED
+        why = _first_figure(days, now) if is_waiting else _NOT_MEASURED
         return MonitorStat(label, DASH, why, withheld=True)
     note = f"coverage {coverage(measured.split.coverage())}"
     if days.begun is not None and days.begun > since:
         note += f", since {day(days.begun)}"
     return MonitorStat(label, percent(ratio, measured.total), note)
+
+
+def _first_figure(days: Days, now: Instant) -> str:
+    if days.begun is None or days.begun + FIRST_FIGURE_US <= now:
+        return "No data yet"
+    at = clock(Instant(days.begun + FIRST_FIGURE_US), seconds=False)
+    return f"No data yet, first figure at {at}"
+
+
+def since_start(latency: Sequence[LatencyBin]) -> MonitorStat:
+    """Returns the checks of a monitor that is younger than the range of the bins."""
+    good, bad = sum(item.good for item in latency), sum(item.bad for item in latency)
+    if not good + bad:
+        return MonitorStat("Since start", DASH, "No result yet", withheld=True)
+    return MonitorStat("Since start", f"{number(good)} of {number(good + bad)}", "results up")
 
 
 def _latency(latency: Sequence[LatencyBin]) -> MonitorStat:

@@ -16,8 +16,8 @@ from ....storage.monitors.transactions.edit_secrets import EDIT
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, value_of
 from ...ui.formatting import Moment, count, moment
-from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
@@ -126,6 +126,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=submit_secrets,
-        summary="Adds, replaces or deletes a secret.",
+        summary="Add, replace or delete a secret.",
     ),
 )

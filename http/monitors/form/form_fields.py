@@ -1,7 +1,7 @@
 """Rows of the form: label, unit, default, bounds and submitted value of each field.
 
-The common bounds are defined in rules/monitor, the other bounds in the SPEC of the type. The form
-repeats no bound.
+The common bounds are defined in storage/monitors/rules/fields.py, the other bounds in the SPEC of
+the type. The form repeats no bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ from ....storage.monitors.rules.fields import BOUNDS, FIELDS, FLAGS, NUMBERS, Fi
 from ....storage.monitors.rules.monitor import MonitorDraft, bounds_of
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
 from ...ui.formatting import label, number
+from ...ui.pickers import PickerField
 from .examples import EXAMPLES
 
 Typed = Mapping[str, list[str]]
@@ -28,7 +29,7 @@ CONFIG = "config."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """`control` is one of input, number, password, lines, select, check, several."""
+    """`control` is one of input, number, password, lines, select, check, picker."""
 
     name: str
     label: str
@@ -46,6 +47,15 @@ class FormField:
     placeholder: str = ""
     # (value, text, whether it is selected).
     choices: Sequence[tuple[str, str, bool]] = field(default=())
+    # Only of a picker.
+    picker: PickerField | None = None
+
+    @property
+    def is_chosen(self) -> bool:
+        """Returns whether a choice is made."""
+        if self.picker is not None:
+            return self.picker.is_used
+        return any(chosen for value, _, chosen in self.choices if value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +65,24 @@ class FormSection:
     # Collapsed, unless a field in it is set or has an error.
     folded: bool = False
 
+    @property
+    def groups(self) -> list[list[FormField]]:
+        """Returns the rows, with consecutive numbers in one group: they share a line."""
+        found: list[list[FormField]] = []
+        for row in self.rows:
+            if row.control == "number" and found and found[-1][0].control == "number":
+                found[-1].append(row)
+            else:
+                found.append([row])
+        return found
+
 
 # A canary run is a transaction: it takes longer and costs more than a check.
 _CANARY_HINTS = {
     "interval_seconds": "Runs do not overlap; a run that is due during another one counts as"
     " a failure.",
     "timeout_seconds": "At most the interval. Total of all stages.",
-    "retries": "Further transactions within one check, all with one idempotency key; only the"
-    " last one counts.",
+    "retries": "Must be 0: a run makes one transaction.",
 }
 _TARGETS = {
     TargetForm.URL: ("Address", ""),
@@ -93,18 +113,17 @@ def sections(
     errors: Mapping[str, str],
     *,
     regions: Sequence[str],
-    others: Sequence[tuple[UUID, str]],
+    pickers: Mapping[str, PickerField],
     stored: frozenset[str],
     secrets: Sequence[str] = (),
     ladders: Sequence[tuple[UUID, str]] = (),
-    channels: Sequence[tuple[UUID, str]] = (),
     defaults: MonitorDefaults = BUILT_IN,
 ) -> list[FormSection]:
     """Returns the sections of the form.
 
-    `others` are the other monitors of the project. `stored` names the settings with a stored secret
-    value. `secrets` are the project's secrets that a monitor may refer to. `ladders` are the
-    escalation policies of the project, and `channels` are its channels.
+    `pickers` are the fields whose choices are searched, by name. `stored` names the settings with a
+    stored secret value. `secrets` are the project's secrets that a monitor may refer to. `ladders`
+    are the escalation policies of the project.
     """
     fields = own_fields(spec, typed)
     about = [
@@ -113,12 +132,14 @@ def sections(
         *_group("schedule", spec, typed, errors, defaults),
     ]
     own = [
-        _choosing(item, typed, errors, others, secrets) or _own(spec, item, typed, errors, stored)
+        _choosing(item, typed, errors, pickers, secrets) or _own(spec, item, typed, errors, stored)
         for item in fields
     ]
     found = [FormSection(title="", rows=about)]
     if spec.placeholders:
         rows = [_conditions(spec, typed, errors)]
+        if spec.placeholders & {"BODY", "HEADER", "RESULT"}:
+            rows += _group("conditions", spec, typed, errors, defaults)
         found.append(FormSection(title="Conditions", rows=rows))
     if own:
         needed = any(item.required for item in fields)
@@ -128,15 +149,15 @@ def sections(
         # Required settings come before optional ones.
         found.insert(1 if needed else len(found), section)
     alerts = _group("alerts", spec, typed, errors, defaults)
-    alerts += _paged(typed, errors, ladders, channels)
+    alerts += _paged(typed, errors, ladders, pickers)
     told = any(row.value not in ("", "0") or row.error for row in alerts)
-    told = told or any(chosen for row in alerts for value, _, chosen in row.choices if value)
+    told = told or any(row.is_chosen for row in alerts)
     told = told or not alerts[0].checked
     found.append(FormSection(title="Alerting", rows=alerts, folded=not told))
     more = _group("more", spec, typed, errors, defaults)
-    more += _more(typed, errors, regions, others)
+    more += _more(typed, errors, regions, pickers)
     set_ = any(form_value(typed, row.name) for row in more if row.control in ("input", "lines"))
-    chosen = bool(typed.get("depends_on")) or any(row.error for row in more)
+    chosen = any(row.error or (row.picker and row.picker.is_used) for row in more)
     found.append(FormSection(title="More", rows=more, folded=not (set_ or chosen)))
     return found
 
@@ -275,7 +296,7 @@ def _choosing(
     item: Field,
     typed: Typed,
     errors: Mapping[str, str],
-    others: Sequence[tuple[UUID, str]],
+    pickers: Mapping[str, PickerField],
     secrets: Sequence[str],
 ) -> FormField | None:
     """Returns a field that offers objects of the project, None for other types of item."""
@@ -289,8 +310,7 @@ def _choosing(
         "required": item.required,
     }
     if item.type is FieldType.IDS:
-        offered = [(str(uid), text, str(uid) in chosen) for uid, text in others]
-        return FormField(control="several", choices=offered, **common)  # type: ignore[arg-type]
+        return FormField(control="picker", picker=pickers[name], **common)  # type: ignore[arg-type]
     if item.type is FieldType.SECRET_NAME:
         names = sorted({*secrets, *chosen})
         offered = [("", "none", not chosen), *((n, n, n in chosen) for n in names)]
@@ -343,7 +363,7 @@ def _paged(
     typed: Typed,
     errors: Mapping[str, str],
     ladders: Sequence[tuple[UUID, str]],
-    channels: Sequence[tuple[UUID, str]],
+    pickers: Mapping[str, PickerField],
 ) -> list[FormField]:
     rows = []
     if ladders:
@@ -360,16 +380,15 @@ def _paged(
                 choices=offered,
             )
         )
-    if channels:
-        tells = set(typed.get("channels", ()))
+    if pickers["channels"].is_needed:
         rows.append(
             FormField(
                 name="channels",
                 label="Notify channels",
-                control="several",
+                control="picker",
                 hint="Notified on down and recovery, in addition to the escalation policy.",
                 error=errors.get("channels", ""),
-                choices=[(str(uid), text, str(uid) in tells) for uid, text in channels],
+                picker=pickers["channels"],
             )
         )
     return rows
@@ -385,15 +404,17 @@ def _more(
     typed: Typed,
     errors: Mapping[str, str],
     regions: Sequence[str],
-    others: Sequence[tuple[UUID, str]],
+    pickers: Mapping[str, PickerField],
 ) -> list[FormField]:
     rows = [
         FormField(
             name="tags",
             label="Tags",
-            value=form_value(typed, "tags"),
-            hint=f"Separated by commas; at most {_most_tags()} of {BOUNDS['tags'].most} characters",
+            control="picker",
+            hint=f"Known or new; at most {_most_tags()} of {BOUNDS['tags'].most} characters."
+            " Separate several by commas.",
             error=errors.get("tags", ""),
+            picker=pickers["tags"],
         ),
         FormField(
             name="description",
@@ -406,16 +427,15 @@ def _more(
     ]
     if len(regions) > 1:
         rows.append(_select("region", "Region", regions, form_value(typed, "region"), errors))
-    if others:
-        chosen = set(typed.get("depends_on", ()))
+    if pickers["depends_on"].is_needed:
         rows.append(
             FormField(
                 name="depends_on",
                 label="Depends on",
-                control="several",
+                control="picker",
                 hint="No alerts while a dependency is down.",
                 error=errors.get("depends_on", ""),
-                choices=[(str(uid), text, str(uid) in chosen) for uid, text in others],
+                picker=pickers["depends_on"],
             )
         )
     return rows

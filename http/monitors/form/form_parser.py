@@ -19,6 +19,7 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.fields import FIELDS, FLAGS, NUMBERS, TEXTS, MonitorFields
 from ....storage.monitors.rules.monitor import MonitorDraft, faults
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
+from ..console.object_picker import tags_in
 from .form_fields import CONFIG, Typed, form_value, own_fields, spelt_default
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
@@ -68,7 +69,7 @@ def of_row(
     """
     values = {name: [str(getattr(row, name))] for name in (*NUMBERS, *_TEXTS, "method", "region")}
     values["conditions"] = ["\n".join(row.conditions)]
-    values["tags"] = [", ".join(row.tags)]
+    values["tags"] = list(row.tags)
     values |= _boxes(row)
     values["depends_on"] = [str(uid) for uid in waits_for]
     for item in spec.fields:
@@ -114,7 +115,7 @@ def read(
         values["method"] = form_value(typed, "method") or spec.methods[0]
     _read_numbers(typed, found, defaults)
     values["conditions"] = [line.strip() for line in _lines(form_value(typed, "conditions"))]
-    values["tags"] = [tag.strip() for tag in form_value(typed, "tags").split(",") if tag.strip()]
+    values["tags"] = tags_in(typed.get("tags", ()))
     values |= {name: form_value(typed, name) == "true" for name in _BOXES}
     if "escalation_policy_id" in typed:
         values["escalation_policy_id"] = form_value(typed, "escalation_policy_id") or None

@@ -11,7 +11,7 @@ from ....probes.check.monitor_spec import Spec
 from ....probes.check.registry import spec_of
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
-from ....storage.monitors.queries.console_monitors import select_names, select_shown_monitor
+from ....storage.monitors.queries.console_monitors import select_shown_monitor
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.queries.monitors import select_uids
 from ....storage.monitors.queries.secret_list import select_secrets
@@ -19,32 +19,38 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorDraft, MonitorType
 from ....storage.monitors.rules.monitor_defaults import MonitorDefaults
 from ....storage.monitors.transactions.edit_monitor import EDIT, with_stored_secrets
-from ....storage.notifications.queries.channels import (
-    select_channels_of,
-    select_channels_of_monitor,
-)
+from ....storage.notifications.queries.channels import select_channels_of_monitor
 from ....storage.oncall.queries.escalation_policies import select_policies_of
 from ...notifications.routes import channels as channels_api
 from ...notifications.schemas.notifications import AttachChannel
 from ...ui.form_routes import page_route
-from ...ui.page_layout import PageLayout, frame_of
+from ...ui.form_values import uuid_or_none
+from ...ui.pickers import is_pick
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
+from ...wire.scope_keys import org_of, project_of
+from ..console.object_picker import PickPlace, with_picks
 from ..routes import monitors as api
 from ..schemas.monitors import CreateMonitor, UpdateMonitor
+from .condition_rows import editor, is_edit, with_text
 from .examples import with_examples
 from .form_fields import Typed, form_value, sections
 from .form_parser import ParsedForm, fresh, kinds, of_row, read, stored_secrets
+from .form_pickers import pickable_fields, pickers_of
 from .form_test import FormTestResult, is_testable, trial_of
+from .kind_cards import FIRST_SHOWN, cards
 
-OTHERS_MOST: Final = 500
 # Key of faults without a form field. They are shown above all fields.
 _WHOLE: Final = ""
 
 
 class NewQuery(msgspec.Struct, frozen=True):
+    """`clone` is the id of a monitor of the project whose settings fill the form."""
+
     type: str = "http"
+    clone: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,9 @@ class MonitorFormData:
     frame: PageLayout
     row: MonitorRow | None
     waits_for: list[UUID]
-    others: Sequence[tuple[UUID, str]]
     regions: Sequence[str]
     secrets: Sequence[str]
     ladders: Sequence[tuple[UUID, str]]
-    channels: Sequence[tuple[UUID, str]]
     # Present escalation policy and channels of the monitor.
     ladder: UUID | None
     tells: list[UUID]
@@ -67,32 +71,55 @@ class MonitorFormData:
 
 
 async def show_new(ask: Request) -> Response:
+    if ask.query.clone is not None:
+        return await _show_clone(ask, ask.query.clone)
     spec = _spec(ask.query.type)
     ground = await _ground(ask)
-    return _form(ground, spec, fresh(spec, defaults=ground.defaults))
+    return await _form(ask, ground, spec, fresh(spec, defaults=ground.defaults))
+
+
+async def _show_clone(ask: Request, uid: UUID) -> Response:
+    """Returns the form of a new monitor with the settings of another one, without its secrets."""
+    source = await _ground(replace(ask, ids={**ask.ids, "monitorID": uid}))
+    assert source.row is not None
+    if source.row.project_uid != ask.ids["projectID"]:
+        raise Refused("not_found")
+    spec = _spec(source.row.type)
+    typed = _typed_of(ask, source, spec)
+    typed["name"] = [f"{source.row.name} (copy)"]
+    ground = replace(source, row=None, ladder=None, tells=[])
+    return await _form(ask, ground, spec, typed)
 
 
 async def show_edit(ask: Request) -> Response:
     ground = await _ground(ask)
     assert ground.row is not None
     spec = _spec(ground.row.type)
+    return await _form(ask, ground, spec, _typed_of(ask, ground, spec))
+
+
+def _typed_of(ask: Request, ground: MonitorFormData, spec: Spec) -> dict[str, list[str]]:
+    """Returns the form of the stored monitor."""
+    assert ground.row is not None
     config = api.visible_config(ground.row, ask.context.keyring, may_write=True)
     typed = of_row(ground.row, spec, ground.waits_for, config)
     typed["escalation_policy_id"] = [str(ground.ladder or "")]
     typed["channels"] = [str(uid) for uid in ground.tells]
-    return _form(ground, spec, typed)
+    return typed
 
 
 async def send_new(ask: Request) -> Response:
+    ask = replace(ask, form=with_text(ask.form))
     ground = await _ground(ask)
     spec = _spec(form_value(ask.form, "type"))
     act = form_value(ask.form, "act")
     if act == "kind" or form_value(ask.form, "fields") != spec.type:
-        return _form(ground, spec, fresh(spec, ask.form, ground.defaults))
+        return await _form(ask, ground, spec, fresh(spec, ask.form, ground.defaults))
     return await _send(ask, ground, spec, act)
 
 
 async def send_edit(ask: Request) -> Response:
+    ask = replace(ask, form=with_text(ask.form))
     ground = await _ground(ask)
     assert ground.row is not None
     return await _send(ask, ground, _spec(ground.row.type), form_value(ask.form, "act"))
@@ -101,8 +128,15 @@ async def send_edit(ask: Request) -> Response:
 async def _send(ask: Request, ground: MonitorFormData, spec: Spec, act: str) -> Response:
     stored = stored_secrets(ground.row, spec) if ground.row else frozenset()
     if act == "example":
-        return _form(ground, spec, with_examples(spec.type, ask.form))
-    found = read(spec, ask.form, stored, ground.defaults)
+        return await _form(ask, ground, spec, with_examples(spec.type, ask.form))
+    if is_edit(act):
+        return await _form(ask, ground, spec, ask.form)
+    form, faults = await with_picks(ask, _place(ask, ground), pickable_fields(spec))
+    ask = replace(ask, form=form)
+    if is_pick(act):
+        return await _form(ask, ground, spec, form, faults)
+    found = read(spec, form, stored, ground.defaults)
+    found.errors |= faults
     trial = None
     if not found.errors:
         try:
@@ -118,7 +152,7 @@ async def _send(ask: Request, ground: MonitorFormData, spec: Spec, act: str) -> 
             if problem.status != 400:
                 raise
             found.errors[_WHOLE] = problem.code
-    return _form(ground, spec, ask.form, found.errors, trial)
+    return await _form(ask, ground, spec, form, found.errors, trial)
 
 
 def _draft(ask: Request, ground: MonitorFormData, spec: Spec, found: ParsedForm) -> MonitorDraft:
@@ -140,12 +174,12 @@ async def _save(ask: Request, ground: MonitorFormData, spec: Spec, found: Parsed
 
 
 async def _follow_channels(ask: Request, ground: MonitorFormData, monitor: UUID) -> None:
-    """Attaches and detaches the channels whose choice changed, among the offered ones.
+    """Attaches and detaches the channels whose choice changed.
 
-    The monitor is already saved. Channels that no longer exist are skipped.
+    The monitor is already saved. Channels that are not of the project, or no longer exist, are
+    skipped.
     """
-    offered = {str(uid): uid for uid, _ in ground.channels}
-    chosen = {offered[text] for text in ask.form.get("channels", ()) if text in offered}
+    chosen = set(filter(None, map(uuid_or_none, ask.form.get("channels", ()))))
     for uid in sorted(chosen ^ set(ground.tells)):
         ids = {**ask.ids, "monitorID": monitor, "channelID": uid}
         try:
@@ -182,8 +216,6 @@ async def _ground(ask: Request) -> MonitorFormData:
             waits_for = await _waits_for(tx, row)
         assert ask.scope is not None
         org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
-        names = await select_names(tx, org, project, OTHERS_MOST)
-        others = [item for item in names if row is None or item[0] != row.uid]
         kept = {row.region} if row is not None else set()
         regions = sorted(await api.usable_regions(ask, tx) | kept)
         secrets = [secret.name for secret in await select_secrets(tx, org, project)]
@@ -193,16 +225,13 @@ async def _ground(ask: Request) -> MonitorFormData:
         rows = await select_policies_of(tx, org, project)
         if row is not None and row.escalation_policy is not None:
             ladder = next((one.uid for one in rows if one.id == row.escalation_policy), None)
-        channels = await select_channels_of(tx, org, project)
         return MonitorFormData(
             frame=await frame_of(ask, tx),
             row=row,
             waits_for=waits_for,
-            others=others,
             regions=regions,
             secrets=secrets,
             ladders=[(one.uid, one.name) for one in rows],
-            channels=[(one.uid, f"{one.name}, {one.type}") for one in channels],
             ladder=ladder,
             tells=tells,
             defaults=await monitor_defaults_in_force(tx),
@@ -223,13 +252,22 @@ def _spec(kind: str) -> Spec:
     return spec
 
 
-def _form(
+def _place(ask: Request, ground: MonitorFormData) -> PickPlace:
+    own = ground.row.uid if ground.row is not None else None
+    path = f"/projects/{ground.frame.place.uid}"
+    return PickPlace(org_of(ask), project_of(ask), path, without=own)
+
+
+async def _form(
+    ask: Request,
     ground: MonitorFormData,
     spec: Spec,
     typed: Typed,
     errors: Mapping[str, str] | None = None,
     trial: FormTestResult | None = None,
 ) -> Response:
+    async with ask.context.pool.transaction("console_form", read_only=True) as tx:
+        pickers = await pickers_of(tx, _place(ask, ground), spec, typed)
     errors = errors or {}
     row = ground.row
     found = sections(
@@ -237,11 +275,10 @@ def _form(
         typed,
         errors,
         regions=ground.regions,
-        others=ground.others,
+        pickers=pickers,
         stored=stored_secrets(row, spec) if row else frozenset(),
         secrets=ground.secrets,
         ladders=ground.ladders,
-        channels=ground.channels,
         defaults=ground.defaults,
     )
     told = {item.name for section in found for item in section.rows}
@@ -249,7 +286,9 @@ def _form(
         "frame": ground.frame,
         "row": row,
         "spec": spec,
-        "kinds": kinds(),
+        "kinds": cards(kinds()),
+        "first_kinds": FIRST_SHOWN,
+        "conditions": editor(typed, spec.placeholders),
         "sections": found,
         # Faults without a visible field are shown above all fields.
         "wrong": [f"{n}: {m}" if n else m for n, m in errors.items() if n not in told],
@@ -276,7 +315,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=("project", "projectID"),
         handler=send_new,
-        summary="Adds or tests a monitor.",
+        summary="Add or test a monitor.",
     ),
     page_route(
         method="GET",
@@ -292,6 +331,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=("monitor", "monitorID"),
         handler=send_edit,
-        summary="Changes or tests a monitor.",
+        summary="Change or test a monitor.",
     ),
 )

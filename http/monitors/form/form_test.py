@@ -23,6 +23,7 @@ class FormTestResult:
     explained: str
     bars: list[PhaseBar]
     rows: list[tuple[str, str, str]]
+    failed: str = ""
 
 
 async def trial_of(ask: Request, draft: MonitorDraft) -> FormTestResult:
@@ -50,11 +51,14 @@ def _trial(result: Result, kind: str) -> FormTestResult:
         connect_us=phases.connect_us,
         tls_us=phases.tls_us,
         first_byte_us=phases.first_byte_us,
+        condition=result.failed.condition if result.failed else None,
+        measured=result.failed.measured if result.failed else None,
     )
     if result.outcome is RunOutcome.UNKNOWN:
-        why = f"Test could not run:  {explain_trouble(result.unknown_reason)}."
+        why = f"Test could not run: {explain_trouble(result.unknown_reason)}."
         return FormTestResult("unknown", "Test failed to run", why, [], [])
     view = check_view(beat, None, kind)
     took = milliseconds(result.latency_ms)
     said = f"{view.verdict}, {took}" if view.good else f"{view.verdict}: {result.msg}, {took}"
-    return FormTestResult("up" if view.good else "down", said, view.explained, view.bars, view.rows)
+    mark = "up" if view.good else "down"
+    return FormTestResult(mark, said, view.explained, view.bars, view.rows, view.failed)

@@ -1,10 +1,11 @@
 """Test of a check before it is saved: one run in the monitor's region, not stored.
 
-If this process does not probe in the region, a worker of the region runs the check. If no worker
-exists, the result states that the target is not at fault.
+If this process does not probe in the region, a worker of the region runs the check, or an agent
+that declares `check_test@1`. If there is none, or none claims it in time, the result states that.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -12,8 +13,15 @@ import trio
 from uuid_utils.compat import uuid7
 
 from ....probes.check.check import make_check, target_host
+from ....probes.check.measured_value import is_admissible
 from ....probes.check.registry import spec_of
-from ....probes.check.result import Result, UnknownReason, unobtained
+from ....probes.check.result import (
+    FailedCondition,
+    Result,
+    RunOutcome,
+    UnknownReason,
+    unobtained,
+)
 from ....probes.runner import run
 from ....storage.accounts.rules.access import Scope
 from ....storage.core.instant import SECOND, Instant
@@ -24,10 +32,10 @@ from ....storage.monitors.transactions.check_test_document import close_document
 from ....storage.monitors.transactions.lock_references import open_references
 from ....storage.monitors.transactions.monitor_draft import check_draft
 from ....storage.scheduling.queries.region_list import select_usable_regions
-from ....storage.scheduling.queries.region_workers import has_worker
+from ....storage.scheduling.queries.region_workers import has_tester
 from ...wire.app_context import AppContext
 
-# Time for a worker of the region to claim the test, and poll interval for its answer.
+# Time for a worker or agent of the region to claim the test, and poll interval for its answer.
 BEGIN_SECONDS: Final = 10
 LOOK_SECONDS: Final = 0.25
 # Requests are bounded, so an answer has this limit even if the timeout of the check is longer.
@@ -72,6 +80,7 @@ async def test_check(context: AppContext, draft: MonitorDraft, home: Scope) -> R
         timeout_seconds=draft.timeout_seconds,
         interval_seconds=draft.interval_seconds,
         secrets=values,
+        show_values=draft.show_values,
     )
     async with context.test_permits:
         return await run(check, context.reach, context.clock)
@@ -83,7 +92,7 @@ async def _try_elsewhere(
     uid = uuid7()
     text, sealed = close_document(document_of(draft, values), context.keyring, uid)
     async with context.pool.transaction("request_check_test") as tx:
-        if not await has_worker(tx, draft.region):
+        if not await has_tester(tx, draft.region):
             return _nobody(context, draft)
         until = Instant(tx.now + BEGIN_SECONDS * SECOND)
         await run_check_test.insert_check_test(tx, uid, draft.region, text, sealed, until)
@@ -95,13 +104,28 @@ async def _try_elsewhere(
                 async with context.pool.statement("pop_check_test_result") as tx:
                     found = await run_check_test.pop_answer(tx, uid)
                 if found is not None:
-                    return msgspec.json.decode(found, type=Result)
+                    return _shown(msgspec.json.decode(found, type=Result), draft)
         return _nobody(context, draft)
     finally:
         # Best effort: if this statement fails, retention deletes the row.
         with trio.move_on_after(LOOK_SECONDS, shield=True), suppress(Unavailable):
             async with context.pool.statement("delete_check_test") as tx:
                 await run_check_test.delete_check_test(tx, uid)
+
+
+def _shown(result: Result, draft: MonitorDraft) -> Result:
+    """Returns the result without a failed condition or value that an agent must not state."""
+    failed = result.failed
+    if failed is None:
+        return result
+    if result.outcome is not RunOutcome.DOWN or failed.condition not in draft.conditions:
+        return replace(result, failed=None)
+    measured = failed.measured
+    if measured is not None and not is_admissible(
+        failed.condition, measured, show_values=draft.show_values
+    ):
+        measured = None
+    return replace(result, failed=FailedCondition(failed.condition, measured))
 
 
 def _nobody(context: AppContext, draft: MonitorDraft) -> Result:

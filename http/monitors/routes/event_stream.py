@@ -1,8 +1,8 @@
 """Event stream of the caller's status changes (Server-Sent Events, WHATWG HTML 9.2).
 
-Invariant: a stream does not outlive the credential that opened it, and sends only events that the
-caller may see. Each ping checks both again. A slow reader is disconnected, and no event is skipped.
-A shutdown ends all streams first.
+A stream sends only events that the caller can see. Each ping checks the credential and the sight of
+the caller again: the first ping after the end of the credential ends the stream. A slow reader is
+disconnected, and no event is skipped. A shutdown ends all streams first.
 """
 
 from collections.abc import AsyncIterator
@@ -87,7 +87,7 @@ async def _events(ask: Request, listener: BusListener) -> AsyncIterator[bytes]:
 
 
 async def _still(ask: Request) -> Principal | None:
-    """Returns the present principal, None if the credential has ended."""
+    """Returns the current principal, None if the credential has ended."""
     try:
         found = await authenticate(ask.context, ask.headers)
     except (Unavailable, Problem):

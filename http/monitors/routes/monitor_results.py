@@ -3,7 +3,7 @@
 from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import figure
@@ -75,6 +75,7 @@ async def heartbeats(ask: Request) -> list[Heartbeat]:
             latency_ms=beat.latency_ms,
             code=known(beat.code),
             msg=beat.msg,
+            conditions=[beat.failed.text] if beat.failed else UNSET,
         )
         for beat in found
     ]

@@ -17,6 +17,7 @@ from ....storage.alerting.queries.alerting_state import (
 from ....storage.core.instant import Instant, to_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.keyring import CannotOpen, Keyring
+from ....storage.engine.lock_refusal import refused_when_locked
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_force
 from ....storage.monitors.queries.monitors import (
@@ -80,13 +81,14 @@ async def show_monitor(ask: Request) -> Monitor:
 
 async def create(ask: Request) -> Response:
     context = ask.context
-    async with context.pool.transaction("create_monitor") as tx:
-        draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
-        regions = await usable_regions(ask, tx)
-        row = await create_monitor(
-            tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
-        )
-        shape = (await monitors_json(ask, tx, [row]))[0]
+    with refused_when_locked():
+        async with context.pool.transaction("create_monitor") as tx:
+            draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
+            regions = await usable_regions(ask, tx)
+            row = await create_monitor(
+                tx, ask.who, ask.ids["projectID"], draft, context.keyring, regions
+            )
+            shape = (await monitors_json(ask, tx, [row]))[0]
     context.on_edit()
     return Response(body=shape, headers={"Location": f"/api/v1/monitors/{row.uid}"})
 
@@ -131,7 +133,7 @@ async def delete(ask: Request) -> None:
 
 
 async def test(ask: Request) -> TestResult:
-    """Runs a check once from this process, without storing it."""
+    """Runs a check once in its region, without storing it."""
     async with ask.context.pool.transaction("read_monitor_defaults", read_only=True) as tx:
         draft = draft_of(ask.body, await monitor_defaults_in_force(tx))
     if draft.type in (MonitorType.PUSH, MonitorType.COMPOSITE):
@@ -144,6 +146,7 @@ async def test(ask: Request) -> TestResult:
         code=known(result.code),
         msg=result.msg,
         reason=known(None if result.unknown_reason is None else result.unknown_reason.value),
+        conditions=[result.failed.text] if result.failed else msgspec.UNSET,
     )
 
 
@@ -334,7 +337,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=create,
-        summary="Creates a monitor.",
+        summary="Create a monitor.",
         tag="monitors",
         body=CreateMonitor,
         answer=Monitor,
@@ -347,7 +350,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=test,
-        summary="Runs a check once, without storing anything.",
+        summary="Run a check once, without storing anything.",
         tag="monitors",
         body=TestMonitor,
         answer=TestResult,
@@ -368,7 +371,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=update,
-        summary="Changes the given fields of a monitor.",
+        summary="Change the given fields of a monitor.",
         tag="monitors",
         body=UpdateMonitor,
         answer=Monitor,
@@ -380,7 +383,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=delete,
-        summary="Deletes a monitor.",
+        summary="Delete a monitor.",
         tag="monitors",
         status=204,
         also=(409,),
@@ -391,7 +394,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=check_now,
-        summary="Queues an extra run now.",
+        summary="Queue an extra run now.",
         tag="monitors",
         answer=CheckRequested,
         status=202,
@@ -403,7 +406,7 @@ ROUTES: Final = (
         action=EDIT,
         scope=_MONITOR,
         handler=new_push_token,
-        summary="Gives a push monitor a new token; the old one ends.",
+        summary="Renew the token of a push monitor; the old one becomes invalid.",
         tag="monitors",
         answer=PushToken,
         status=201,

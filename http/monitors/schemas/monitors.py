@@ -103,7 +103,7 @@ class MonitorDelegation(Schema, frozen=True, kw_only=True):
 class Monitor(_ShownFields, frozen=True, kw_only=True):
     """Monitor.
 
-    `push_token` and `push_url` are present for callers who may write the monitor.
+    `push_token` and `push_url` of a push monitor are present for callers who can write it.
     `last_probe_error_reason` is the reason why no check was possible. It is absent once a newer
     result exists.
     """
@@ -132,7 +132,7 @@ class Monitor(_ShownFields, frozen=True, kw_only=True):
 class TestResult(Schema, frozen=True, kw_only=True):
     """Result of a test. `reason` is present if the test could not run, which is no target failure.
 
-    `no_worker`: no worker or agent of the region took the test.
+    `no_worker`: no worker or agent of the region took the test. `conditions` as in a heartbeat.
     """
 
     up: bool
@@ -140,15 +140,24 @@ class TestResult(Schema, frozen=True, kw_only=True):
     code: int | UnsetType = UNSET
     msg: str
     reason: str | UnsetType = UNSET
+    conditions: list[str] | UnsetType = UNSET
 
 
 class Heartbeat(Schema, frozen=True, kw_only=True):
+    """Result of a run.
+
+    `conditions` has the failed condition with its measured value, `[STATUS] == 200 (503)`. It is
+    absent if no condition failed. The value of a body, a header or a text result is present only if
+    the monitor sets `show_values`.
+    """
+
     monitor_id: UUID
     ts: InstantText
     up: bool
     latency_ms: int
     code: int | UnsetType = UNSET
     msg: str
+    conditions: list[str] | UnsetType = UNSET
 
 
 class LatencyPoint(Schema, frozen=True, kw_only=True):
@@ -168,7 +177,8 @@ class Latency(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
 class DailyAvailability(Schema, frozen=True, kw_only=True):
     """`uptime_percent` is absent if no time was measured.
 
-    `data_from` is present on the first item if data starts later than the window.
+    `data_from` and `latency_from` are present on the first item if the data, or the stored latency,
+    starts later than the window.
     """
 
     day: InstantText

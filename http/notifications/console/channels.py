@@ -3,26 +3,35 @@
 A submitted secret is never rendered again, also not with the rest of the form.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
+import msgspec
 from msgspec import UNSET
 
 from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import ChannelSpec
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
+from ....storage.notifications.queries.channel_health import ChannelHealth, select_health
+from ....storage.notifications.queries.channel_uses import (
+    ChannelUse,
+    ChannelUseCount,
+    count_uses,
+    select_uses,
+)
 from ....storage.notifications.queries.channels import select_channel, select_channels_of
 from ....storage.notifications.rows import ChannelRow
 from ....storage.notifications.transactions.channel_secrets import shown
 from ....storage.notifications.transactions.edit_channels import CHANNELS_OF_PROJECT_MOST, EDIT
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, value_of
-from ...ui.formatting import count
-from ...ui.page_layout import frame_of
+from ...ui.form_values import stripped, uuid_in, value_of
+from ...ui.formatting import Moment, ago, count
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
@@ -31,6 +40,14 @@ from ..schemas.notifications import CreateNotificationChannel, PatchNotification
 
 # Prefix of setting names in the form, separate from the form's own fields.
 _PREFIX: Final = "config."
+# Objects of each kind that a screen names.
+USES_SHOWN: Final = 20
+_USE_WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    "monitor": ("monitor", "monitors"),
+    "service": ("service", "services"),
+    "policy": ("escalation policy", "escalation policies"),
+    "schedule": ("schedule", "schedules"),
+}
 _SAID: Final = {
     "channel_quota": f"Limit: {CHANNELS_OF_PROJECT_MOST} channels per project.",
     "encryption_key_missing": "Secrets need security.encryption_key.",
@@ -59,18 +76,54 @@ class ChannelItem:
     type: str
     enabled: bool
     inputs: list[Input]
+    last: Moment | None
+    mark: str
+    word: str
+    used_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelUseGroup:
+    """Objects of one kind that use a channel. `names` has (path, name), `more` counts the others.
+
+    An empty path is an object that the user cannot open.
+    """
+
+    title: str
+    names: list[tuple[str, str]]
+    more: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelFormResult:
-    """Message above the list: the result of a test, or an error."""
+    """Message above the list or the form: the result of a test, or an error."""
 
     text: str = ""
     is_wrong: bool = False
 
 
+class ChannelQuery(msgspec.Struct, frozen=True):
+    """`show` is the step: empty for the list, add, edit, uses or delete. `uid` is the channel."""
+
+    show: str = ""
+    uid: str = ""
+    done: str = ""
+
+
+_DONE: Final = {
+    "add": "The channel was added. Send a test to check it.",
+    "save": "Saved.",
+    "enable": "The channel was enabled.",
+    "disable": "The channel was disabled.",
+    "delete": "The channel was deleted.",
+}
+
+
 async def render_channels(ask: Request) -> Response:
-    return await _render(ask)
+    query = ask.query
+    if query.show in ("add", "edit", "uses", "delete"):
+        return await _render(ask, what=query.show, uid=query.uid)
+    return await _render(ask, done=_DONE.get(query.done, ""))
 
 
 async def submit_channels(ask: Request) -> Response:
@@ -82,10 +135,13 @@ async def submit_channels(ask: Request) -> Response:
             raise
         field = refused.field.removeprefix(_PREFIX).replace("_", " ").capitalize()
         said = _SAID.get(refused.code) or f"{field}: {refused.message}."
-        return await _render(ask, ChannelFormResult(said, is_wrong=True))
+        step = {"add": "add", "save": "edit"}.get(value_of(ask, "act"), "")
+        return await _render(
+            ask, ChannelFormResult(said, is_wrong=True), what=step, uid=value_of(ask, "channel")
+        )
     if done is not None:
         return await _render(ask, done)
-    return redirect(f"/projects/{ask.ids['projectID']}/channels")
+    return redirect(f"/projects/{ask.ids['projectID']}/channels?done={value_of(ask, 'act')}")
 
 
 async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
@@ -141,16 +197,43 @@ def _config(ask: Request) -> dict[str, str]:
     }
 
 
-async def _render(ask: Request, said: ChannelFormResult = ChannelFormResult()) -> Response:
+async def _render(
+    ask: Request,
+    said: ChannelFormResult = ChannelFormResult(),
+    *,
+    what: str = "",
+    uid: str = "",
+    done: str = "",
+) -> Response:
     async with ask.context.pool.transaction("console_channels", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_channels_of(tx, org_of(ask), project_of(ask))
+        counts = await count_uses(tx, org_of(ask), project_of(ask))
+        health = {one.channel: one for one in await select_health(tx, org_of(ask), project_of(ask))}
+        now = tx.now
+        chosen_row = _chosen(rows, uid) if what in ("edit", "uses", "delete") else None
+        uses = []
+        if chosen_row is not None:
+            uses = await select_uses(tx, org_of(ask), chosen_row.id, USES_SHOWN)
+    if what not in ("", "uses") and not frame.may_write:
+        raise Problem("forbidden")
+    used = _used_by(counts)
+    lines = [_item(row, health.get(row.id), used.get(row.id, ""), now) for row in rows]
+    chosen = None
+    if chosen_row is not None:
+        chosen = next(line for line in lines if line.uid == chosen_row.uid)
     kind = value_of(ask, "type")
     return page(
         "notifications/console/channels.html",
         status=400 if said.is_wrong else 200,
         frame=frame,
-        lines=[_item(row) for row in rows],
+        what=what,
+        chosen=chosen,
+        groups=_groups(uses, frame.home, may_write=frame.may_write),
+        is_needed=any(one.kind in ("policy", "schedule") for one in uses),
+        done=done,
+        path=f"/projects/{ask.ids['projectID']}/channels",
+        lines=lines,
         first=count(len(rows), "notification channel") if rows else "No notification channels yet",
         said=said,
         kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
@@ -159,10 +242,61 @@ async def _render(ask: Request, said: ChannelFormResult = ChannelFormResult()) -
     )
 
 
-def _item(row: ChannelRow) -> ChannelItem:
+def _chosen(rows: Sequence[ChannelRow], uid: str) -> ChannelRow:
+    wanted = uuid_in(uid)
+    found = next((row for row in rows if row.uid == wanted), None)
+    if found is None:
+        raise Problem("not_found")
+    return found
+
+
+def _used_by(counts: Sequence[ChannelUseCount]) -> dict[int, str]:
+    """Returns the uses of each channel in words: 31 monitors, 3 services."""
+    order = list(_USE_WORDS)
+    found: dict[int, list[str]] = {}
+    for one in sorted(counts, key=lambda one: order.index(one.kind)):
+        found.setdefault(one.channel, []).append(count(one.many, *_USE_WORDS[one.kind]))
+    return {channel: ", ".join(words) for channel, words in found.items()}
+
+
+def _groups(uses: Sequence[ChannelUse], home: str, *, may_write: bool) -> list[ChannelUseGroup]:
+    paths = {
+        "monitor": "/monitors/{}",
+        "service": "/services/{}",
+        "policy": "/escalation-policies/{}/edit" if may_write else "",
+        "schedule": f"{home}/on-call?schedule={{}}",
+    }
+    groups = []
+    for kind, words in _USE_WORDS.items():
+        found = [one for one in uses if one.kind == kind]
+        if found:
+            title = count(found[0].many, *words)
+            names = [(paths[kind].format(one.uid), one.name) for one in found]
+            groups.append(ChannelUseGroup(title, names, found[0].many - len(found)))
+    return groups
+
+
+def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Instant) -> ChannelItem:
     config = shown(row)
+    delivered = None if health is None else health.delivered_at
+    if not row.enabled:
+        mark, word = "paused", "Disabled"
+    elif health is not None and health.failures:
+        mark, word = "down", "Failing"
+    elif delivered is not None:
+        mark, word = "up", "Delivered"
+    else:
+        mark, word = "pending", "No recent delivery"
     return ChannelItem(
-        row.uid, row.name, row.type, row.enabled, _inputs(SPECS[row.type], config, set(config))
+        row.uid,
+        row.name,
+        row.type,
+        row.enabled,
+        _inputs(SPECS[row.type], config, set(config)),
+        ago(delivered, now) if delivered is not None else None,
+        mark,
+        word,
+        used_by,
     )
 
 
@@ -191,6 +325,7 @@ ROUTES: Final = (
         scope=_PROJECT,
         handler=render_channels,
         summary="A project's notification channels.",
+        query=ChannelQuery,
     ),
     page_route(
         method="POST",
@@ -198,6 +333,6 @@ ROUTES: Final = (
         action=EDIT,
         scope=_PROJECT,
         handler=submit_channels,
-        summary="Adds, changes, tests or deletes a channel.",
+        summary="Add, change, test or delete a channel.",
     ),
 )

@@ -5,6 +5,7 @@ The screen covers the installation and belongs to no project.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -16,11 +17,13 @@ from ....storage.notifications.queries.dead_letter_list import (
     select_dead_letters,
 )
 from ....storage.notifications.rules.notification import NOTICE_EVENT, Topic
+from ....storage.notifications.transactions.replay_dead import REPLAY
 from ....storage.status_pages.rules.subscription import CONFIRM_EVENT
-from ...ui.form_routes import admin_route
+from ...ui.form_routes import form_route
 from ...ui.form_values import uuid_given, value_of
 from ...ui.formatting import Moment, count, moment, number
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import outer_frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes import outbox as api
@@ -94,6 +97,7 @@ async def _render(ask: Request, *, error: str = "") -> Response:
         now = tx.now
     return page(
         "notifications/console/failed_deliveries.html",
+        frame=await outer_frame_of(ask),
         status=400 if error else 200,
         first=_summary(dead),
         dead=dead,
@@ -130,7 +134,7 @@ def _item(letter: DeadLetter, now: Instant) -> FailedDeliveryItem:
         tries=count(letter.attempts, "try", "tries"),
         told=moment(letter.created_at, now),
         died=moment(letter.died_at, now),
-        behind=count(letter.behind, "waits", "wait") if letter.behind else "nothing",
+        behind=number(letter.behind),
     )
 
 
@@ -148,7 +152,9 @@ def _place(letter: DeadLetter) -> str:
     return f"{letter.project or 'a deleted project'}, {letter.organization}"
 
 
+_route: Final = partial(form_route, action=REPLAY)
+
 ROUTES: Final = (
-    admin_route("GET", PATH, render_failed_deliveries, "The failed deliveries."),
-    admin_route("POST", PATH, submit_failed_deliveries, "Tries one delivery again, or all."),
+    _route("GET", PATH, None, render_failed_deliveries, "The failed deliveries."),
+    _route("POST", PATH, None, submit_failed_deliveries, "Retry one failed delivery, or all."),
 )

@@ -1,9 +1,16 @@
-"""Form of the mail server and of the base URL for links."""
+"""Form of the mail server and of the base URL for links, with a test message."""
 
 from typing import Final
 
-from ...ui.settings_form import Of, SettingField, SettingForm
-from ...wire.route import Route
+from uuid_utils.compat import uuid7
+
+from ....probes.senders import NotDelivered
+from ....probes.senders.subscriber_mail import SubscriberMail, send_letter
+from ....storage.accounts.queries.own_account import select_own_user
+from ....storage.notifications.transactions.put_mail import EDIT
+from ...ui.shell.settings_form import Of, SettingField, SettingForm, TestResult
+from ...wire.mail_config import mailing_in
+from ...wire.route import Request, Route
 from ..routes import mail_settings as api
 from ..schemas.mail import MailSettingsView, SetMailSettings
 
@@ -54,13 +61,41 @@ def _says(found: MailSettingsView) -> str:
     return "E-mail is off: the stored password cannot be decrypted."
 
 
+async def _test(ask: Request) -> TestResult:
+    """Sends one message to the address of the signed-in user. It makes one attempt."""
+    context = ask.context
+    async with context.pool.transaction("console_test_mail", read_only=True) as tx:
+        user = await select_own_user(tx, ask.who)
+        mailing = await mailing_in(tx, context)
+    if user is None or not user.email:
+        return TestResult(ok=False, text="The test was not sent: your account has no address.")
+    if not mailing.can_mail:
+        return TestResult(ok=False, text=f"The test was not sent. {_says(await api.read(ask))}")
+    letter = SubscriberMail(
+        uid=str(uuid7()),
+        to=user.email,
+        subject="Test of the Leadline mail server",
+        paragraphs=("This installation can send e-mail.",),
+        link=mailing.base_url,
+        link_text="Open Leadline",
+    )
+    async with context.test_permits:
+        try:
+            await send_letter(letter, mailing.means)
+        except NotDelivered as why:
+            return TestResult(ok=False, text=f"The test to {user.email} failed: {why.reason}.")
+    return TestResult(ok=True, text=f"The mail server accepted the test to {user.email}.")
+
+
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/mail",
-    title="E-mail server",
+    title="Mail server",
+    section="mail",
     rows=_ROWS,
     read=api.read,
     put=api.put,
     body=SetMailSettings,
+    action=EDIT,
     says=_says,
     otherwise={
         "encryption_key_missing": (
@@ -70,4 +105,7 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
     },
     unset="From the configuration file",
     after_save="Applies to the next e-mail.",
+    test=_test,
+    test_label="Send test message",
+    test_about="Sends one message to your own address with the saved settings.",
 ).routes()

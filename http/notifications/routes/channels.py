@@ -193,7 +193,7 @@ ROUTES: Final = (
         method="DELETE",
         action=EDIT,
         handler=delete,
-        summary="Delete a channel that is not in use; detaches it from monitors.",
+        summary="Delete a channel that no policy, schedule or override uses; detach its monitors.",
         status=204,
         also=(409,),
     ),

@@ -26,9 +26,9 @@ async def read(ask: Request) -> Alerting:
 async def put(ask: Request) -> Alerting:
     silence = _silence_of(ask.body)
     async with ask.context.pool.transaction("put_alerting") as tx:
-        await put_global_silence(tx, ask.who, silence)
+        stored = await put_global_silence(tx, ask.who, silence)
         now = tx.now
-    return _alerting_json(silence, now)
+    return _alerting_json(stored, now)
 
 
 def _silence_of(body: PutAlerting) -> Silence:
@@ -38,15 +38,24 @@ def _silence_of(body: PutAlerting) -> Silence:
     until = None
     if given.until is not UNSET:
         until = instant_given("global_silence.until", given.until)
-    return Silence(enabled=given.enabled, until=until)
+    # A mute that is lifted has no reason.
+    # Line breaks would divide the banner and the entry of the audit log.
+    text = given.reason if given.enabled and given.reason is not UNSET else ""
+    reason = " ".join(text.split())
+    return Silence(enabled=given.enabled, until=until, reason=reason)
 
 
 def _alerting_json(found: Silence | None, now: Instant) -> Alerting:
     silence = found or NO_SILENCE
+    in_force = silence.is_in_force(now)
     return Alerting(
         configured=found is not None,
         global_silence=GlobalSilence(
-            enabled=silence.is_in_force(now), until=instant_text(silence.until)
+            enabled=in_force,
+            until=instant_text(silence.until),
+            reason=silence.reason if in_force and silence.reason else UNSET,
+            muted_by=silence.by if in_force and silence.by else UNSET,
+            muted_at=instant_text(silence.set_at if in_force else None),
         ),
     )
 
@@ -61,6 +70,6 @@ ROUTES: Final = setting_routes(
     answer=Alerting,
     summaries=(
         "Read the global mute.",
-        "Silence all alerts, or lift that.",
+        "Mute all alerts, or unmute them.",
     ),
 )

@@ -28,7 +28,7 @@ class SetMailSettings(RequestSchema, frozen=True, kw_only=True):
     """Complete mail settings.
 
     An absent field gets the value of the configuration file. An absent or empty password keeps the
-    stored one, unless the server or the user name changes.
+    stored one. It is required if the server, its port or the user name changes.
     """
 
     enabled: bool

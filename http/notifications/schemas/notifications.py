@@ -1,4 +1,4 @@
-"""JSON bodies of channels and webhooks. Responses mask secrets, except new ones."""
+"""JSON bodies of channels and webhooks. Responses mask secrets, except that of a new webhook."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -44,7 +44,10 @@ class CreateNotificationChannel(RequestSchema, frozen=True, kw_only=True):
 
 
 class PatchNotificationChannel(RequestSchema, frozen=True, kw_only=True):
-    """An absent setting is unchanged, as is a secret that is empty or the mask."""
+    """An absent setting is unchanged, as is a secret that is empty or the mask.
+
+    If the host or port changes, the secrets must be given again.
+    """
 
     name: Name | UnsetType = UNSET
     config: Config | UnsetType = UNSET

@@ -1,7 +1,8 @@
-"""Forms of a service's objective with its burn rules, and of its paging."""
+"""Form of a service's objective with its burn rules, and the routes of its alerting form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -22,14 +23,15 @@ from ....storage.objectives.transactions.set_service_objective import put_burn_a
 from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_report import WINDOWS
+from ....storage.services.transactions.lock_service import EDIT
 from ...alerting.console import send_alerting, show_alerting
 from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, typed_of
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, whole_number
 from ...ui.formatting import setting
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import LABELS, objective_text, window_shown
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 
@@ -100,7 +102,9 @@ async def _aim(ask: Request, wanted: str) -> ObjectiveFormData:
         window = wanted or window_shown(targets)
         kept = (await select_rules_of_services(tx, [row.key])).get(row.key, {}).get(window, [])
     target = targets.get(window)
-    typed = {} if target is None else {"objective": objective_text(target.objective)[:-2]}
+    typed = (
+        {} if target is None else {"objective": objective_text(target.objective).removesuffix("%")}
+    )
     if target is not None and target.burn_enabled:
         typed["burn"] = "on"
     rules = [one.rule for one in kept] or list(DEFAULT_RULES)
@@ -137,32 +141,39 @@ _OBJECTIVE: Final = "/services/{serviceID}/objective"
 _ALERTING: Final = "/services/{serviceID}/alerting"
 _SERVICE: Final = ("service", "serviceID")
 
+_route: Final = partial(form_route, action=EDIT)
+
 ROUTES: Final = (
-    form_route(
+    _route(
         "GET",
         _OBJECTIVE,
         _SERVICE,
         show_objective,
-        "The form of a service objective.",
+        "Form of a service objective.",
         ObjectiveQuery,
     ),
-    form_route(
+    _route(
         "POST",
         _OBJECTIVE,
         _SERVICE,
         send_objective,
-        "Aims at an objective, with its burn rules.",
+        "Set an objective with its burn rules.",
         ObjectiveQuery,
     ),
-    form_route(
+    _route(
         "GET",
         _ALERTING,
         _SERVICE,
         show_alerting,
-        "The form of the paging of a service.",
+        "Form of the alerting policy of a service.",
         ObjectiveQuery,
     ),
-    form_route(
-        "POST", _ALERTING, _SERVICE, send_alerting, "Save the paging of a service.", ObjectiveQuery
+    _route(
+        "POST",
+        _ALERTING,
+        _SERVICE,
+        send_alerting,
+        "Set the alerting policy of a service.",
+        ObjectiveQuery,
     ),
 )

@@ -29,7 +29,6 @@ from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rules.service_report import WINDOWS
 from ...ui.form_routes import page_route
 from ...ui.formatting import NOTHING, count, coverage, day, number, percent
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import (
     LABELS,
     ReliabilityText,
@@ -42,6 +41,7 @@ from ...ui.reliability_text import (
     window_shown,
 )
 from ...ui.render import page
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 
@@ -59,7 +59,7 @@ class ReportQuery(msgspec.Struct, frozen=True):
 class Cell:
     """Figure of one window.
 
-    `met` states whether the objective was met; empty without an objective or a figure.
+    `met` is `met`, `missed` or `not enough data`; it is empty without an objective.
     """
 
     told: ReliabilityText

@@ -29,9 +29,9 @@ def _item(one: ChannelHealth, now: Instant) -> ChannelHealthItem:
     if not one.enabled:
         mark, word = "paused", "disabled"
     elif one.failures:
-        mark, word = "down", f"{count(one.failures, 'failure')} consecutive failures"
+        mark, word = "down", count(one.failures, "consecutive failure")
     elif last is not None:
         mark, word = "up", "delivered"
     else:
-        mark, word = "unknown", "never tested"
+        mark, word = "unknown", "no recent delivery"
     return ChannelHealthItem(one.name, one.type, last, mark, word)

@@ -1,6 +1,7 @@
 """Form of an escalation policy: its steps with their targets. Submitted values are kept."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from ....storage.core.refusal import Refused
@@ -9,11 +10,11 @@ from ....storage.oncall.queries.escalation_policies import select_policy, select
 from ....storage.oncall.queries.oncall_schedules import select_schedules_of
 from ....storage.oncall.rows import EscalationPolicyRow
 from ....storage.oncall.rules.escalation import STEPS
-from ....storage.oncall.transactions.edit_escalation_policies import POLICIES_OF_PROJECT_MOST
+from ....storage.oncall.transactions.edit_escalation_policies import EDIT, POLICIES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, value_of
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_inputs import length_typed
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -79,9 +80,9 @@ async def submit_escalation_policy_form(ask: Request) -> Response:
 def _words(refused: Refused) -> str:
     """Returns the message of a refusal, with steps counted from 1."""
     head, _, tail = refused.field.partition("]")
-    what = {".after_seconds": "After", ".targets": "Whom"}.get(tail.partition("[")[0], "")
+    what = {".after_seconds": "After", ".targets": "Targets"}.get(tail.partition("[")[0], "")
     if head.startswith("steps["):
-        return f"Step {int(head[6:]) + 1}, {what or 'Whom'}: {refused.message}."
+        return f"Step {int(head[6:]) + 1}, {what or 'Targets'}: {refused.message}."
     return f"{refused.field.capitalize()}: {refused.message}."
 
 
@@ -166,11 +167,11 @@ def _form(
 _NEW: Final = ("/projects/{projectID}/escalation-policies/new", ("project", "projectID"))
 _ONE: Final = ("/escalation-policies/{policyID}/edit", ("policy", "policyID"))
 
+_route: Final = partial(form_route, action=EDIT)
+
 ROUTES: Final = (
-    form_route("GET", *_NEW, render_escalation_policy_form, "Form of a new escalation policy."),
-    form_route("POST", *_NEW, submit_escalation_policy_form, "Add an escalation policy."),
-    form_route("GET", *_ONE, render_escalation_policy_form, "Form of an escalation policy."),
-    form_route(
-        "POST", *_ONE, submit_escalation_policy_form, "Change or delete an escalation policy."
-    ),
+    _route("GET", *_NEW, render_escalation_policy_form, "Form of a new escalation policy."),
+    _route("POST", *_NEW, submit_escalation_policy_form, "Add an escalation policy."),
+    _route("GET", *_ONE, render_escalation_policy_form, "Form of an escalation policy."),
+    _route("POST", *_ONE, submit_escalation_policy_form, "Change or delete an escalation policy."),
 )

@@ -26,8 +26,8 @@ from ....storage.oncall.transactions.edit_schedules import EDIT
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in
 from ...ui.formatting import NOTHING, setting
-from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import frame_of
 from ...ui.time_inputs import instant_typed, zone_named
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -39,7 +39,7 @@ from .oncall_weeks import drawn, plot_text, zone_of
 
 EARLIEST_WEEK, LATEST_WEEK = -4, 48
 _FIELDS: Final = {"starts_at": "from", "ends_at": "to", "channel_id": "channel"}
-_LABELS: Final = {"starts_at": "From", "ends_at": "To", "channel_id": "Override with"}
+_LABELS: Final = {"starts_at": "From", "ends_at": "To", "channel_id": "Who takes over"}
 
 
 class OnCallQuery(msgspec.Struct, frozen=True):
@@ -218,7 +218,7 @@ def _summary(standing: ScheduleRoster, channels: list[ChannelRow], now: Instant)
     under = f"{how}{follows} Times are {zone.key}."
     if any(one.id == duty.channel and not one.enabled for one in channels):
         text = f"{who} is on call until {until}, but the channel is disabled"
-        return OnCallSummary("down", text, f"No pages are sent. {under}")
+        return OnCallSummary("down", text, f"Pages to it are not sent. {under}")
     return OnCallSummary("up", f"{who} is on call, until {until}", under)
 
 

@@ -12,9 +12,10 @@ from ....storage.core.instant import Instant, from_datetime, to_datetime
 from ....storage.oncall.queries.oncall_schedules import ScheduleRoster
 from ....storage.oncall.rules.oncall_schedule import Duty, stretch
 from ...ui.plots.oncall_calendar import OnCallSpan, OnCallWeek, calendar, tint
+from ...ui.shown_time import time_of_day
 
 WEEKS = 4
-# Number of shifts from which the plot has no room for names and ticks.
+# With more shifts, the plot has no room for names and ticks.
 DENSE = 120
 TABLE_MOST = 60
 
@@ -65,9 +66,10 @@ def plot_text(at: Instant, zone: ZoneInfo, now: Instant) -> str:
     """Returns weekday and time within the next 6 days, else the date too."""
     local = to_datetime(at).astimezone(zone)
     if timedelta(0) <= local - to_datetime(now).astimezone(zone) < timedelta(days=6):
-        return f"{local:%A %H:%M}"
+        return f"{local:%A} {time_of_day(local, seconds=False)}"
     year = "" if local.year == to_datetime(now).astimezone(zone).year else f" {local.year}"
-    return f"{local:%A} {local.day} {local:%B}{year}, {local:%H:%M}"
+    clock = time_of_day(local, seconds=False)
+    return f"{local:%A} {local.day} {local:%B}{year}, {clock}"
 
 
 def _midnight(day: date, zone: ZoneInfo) -> Instant:
@@ -130,7 +132,7 @@ def _day(at: Instant, zone: ZoneInfo, *, first: bool) -> str:
 
 def _exact(at: Instant, zone: ZoneInfo) -> str:
     local = to_datetime(at).astimezone(zone)
-    return f"{local:%a} {local.day} {local:%B} {local:%H:%M}"
+    return f"{local:%a} {local.day} {local:%B} {time_of_day(local, seconds=False)}"
 
 
 def _shift_text(standing: ScheduleRoster, held: list[Duty], monday: object) -> str:

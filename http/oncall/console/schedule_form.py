@@ -1,6 +1,7 @@
 """Form of an on-call schedule: shifts, start and participants. Submitted values are kept."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from ....storage.core.refusal import Refused
@@ -9,10 +10,10 @@ from ....storage.notifications.rows import ChannelRow
 from ....storage.oncall.queries.oncall_schedules import select_participants, select_schedule
 from ....storage.oncall.rows import ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import PARTICIPANTS
-from ....storage.oncall.transactions.edit_schedules import SCHEDULES_OF_PROJECT_MOST
+from ....storage.oncall.transactions.edit_schedules import EDIT, SCHEDULES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_inputs import (
     UNITS,
     instant_typed,
@@ -89,11 +90,12 @@ async def submit_schedule_form(ask: Request) -> Response:
 async def _save(
     ask: Request, ground: ScheduleFormData, typed: dict[str, str], chosen: list[str]
 ) -> None:
-    zone = typed.get("timezone", "")
+    zone, row = typed.get("timezone", ""), ground.row
+    present = row.anchor_at if row is not None and row.timezone == zone else None
     body = CreateOnCallSchedule(
         name=typed.get("name", ""),
         shift_seconds=length_typed("shift_seconds", typed.get("shift", ""), typed.get("unit", "")),
-        anchor_at=instant_typed("anchor_at", typed.get("anchor", ""), zone_named(zone)),
+        anchor_at=instant_typed("anchor_at", typed.get("anchor", ""), zone_named(zone), present),
         timezone=zone,
         participants=chosen,
     )
@@ -145,9 +147,11 @@ def _form(
 _NEW: Final = ("/projects/{projectID}/oncall-schedules/new", ("project", "projectID"))
 _ONE: Final = ("/oncall-schedules/{scheduleID}/edit", ("schedule", "scheduleID"))
 
+_route: Final = partial(form_route, action=EDIT)
+
 ROUTES: Final = (
-    form_route("GET", *_NEW, render_schedule_form, "Form of a new schedule."),
-    form_route("POST", *_NEW, submit_schedule_form, "Adds a schedule."),
-    form_route("GET", *_ONE, render_schedule_form, "Form of a schedule."),
-    form_route("POST", *_ONE, submit_schedule_form, "Changes or deletes a schedule."),
+    _route("GET", *_NEW, render_schedule_form, "Form of a new schedule."),
+    _route("POST", *_NEW, submit_schedule_form, "Add a schedule."),
+    _route("GET", *_ONE, render_schedule_form, "Form of a schedule."),
+    _route("POST", *_ONE, submit_schedule_form, "Change or delete a schedule."),
 )

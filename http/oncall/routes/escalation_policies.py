@@ -122,7 +122,7 @@ ROUTES: Final = (
         method="DELETE",
         action=EDIT,
         handler=delete,
-        summary="Delete an escalation policy that no monitor uses.",
+        summary="Delete an escalation policy that no monitor or service uses.",
         status=204,
         also=(409,),
     ),

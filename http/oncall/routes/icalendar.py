@@ -1,6 +1,6 @@
 """iCalendar of an on-call schedule, one event per shift.
 
-It covers some weeks back and half a year ahead.
+It covers four weeks back and half a year ahead, with at most EVENTS_MOST events.
 
 The UID of an event is stable as long as its shift is unchanged.
 """

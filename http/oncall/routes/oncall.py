@@ -1,4 +1,4 @@
-"""Routes of on-call schedules: schedules, overrides, present on-call and calendar."""
+"""Routes of on-call schedules: schedules, overrides, current on-call and calendar."""
 
 import os
 from collections.abc import Sequence
@@ -210,7 +210,7 @@ async def new_calendar_token(ask: Request) -> CalendarToken:
 
 
 def calendar_url(ask: Request, schedule: UUID, token: str) -> str:
-    """Returns the URL for calendar software."""
+    """Returns the URL of the calendar, with its token."""
     base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
     return f"{base}/api/v1/oncall-schedules/{schedule}/calendar.ics?token={token}"
 
@@ -252,7 +252,7 @@ ROUTES: Final = (
         method="DELETE",
         action=EDIT,
         handler=delete,
-        summary="Delete an on-call schedule that no escalation policy uses.",
+        summary="Delete an on-call schedule that no escalation policy or service uses.",
         status=204,
         also=(409,),
     ),
@@ -272,7 +272,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_SCHEDULE,
         handler=list_overrides,
-        summary="The schedule's overrides, by when they start.",
+        summary="The schedule's overrides, in order of their start.",
         tag="oncall",
         answer=list[OnCallOverride],
     ),

@@ -11,13 +11,14 @@ from fractions import Fraction
 from markupsafe import Markup
 
 from ....storage.core.availability import Withheld, allowed_us
-from ....storage.core.instant import DAY, HOUR, Instant, to_datetime
+from ....storage.core.instant import DAY, HOUR, Instant
 from ....storage.services.rules.service_report import ReportWindow
 from ...ui.data_table import MaintenanceTable, exact
-from ...ui.formatting import COVERAGE_SAMPLE, clock, duration, percent
+from ...ui.formatting import COVERAGE_SAMPLE, clock, duration, percent, short_day
 from ...ui.plots.burndown import BudgetStep, SegmentKind, burndown
 from ...ui.plots.latency import Tick
 from ...ui.reliability_text import LABELS, precisely
+from ...ui.shown_time import local, offset_us, zone_word
 from .service_data import ServiceBucket
 
 TABLE_MOST = 60
@@ -124,7 +125,7 @@ def _table(parts: Sequence[_Part], allowed: Fraction, bad_us: int) -> Maintenanc
             said = percent(left, COVERAGE_SAMPLE) if left > 0 else "nothing"
             rows.append([_span(part.from_, to), f"down {precisely(part.bad_us)}", said])
         after += part.bad_us
-    heads = ["When, UTC", "What", "Budget left after"]
+    heads = [f"When, {zone_word()}", "What", "Budget left after"]
     return MaintenanceTable(
         "Budget used by", heads, rows[:TABLE_MOST], max(len(rows) - TABLE_MOST, 0)
     )
@@ -150,7 +151,7 @@ def _is_one(part: _Part, later: _Part) -> bool:
 
 
 def _span(from_: Instant, to: Instant) -> str:
-    same = to_datetime(from_).date() == to_datetime(Instant(to - 1)).date()
+    same = local(from_).date() == local(Instant(to - 1)).date()
     return f"{exact(from_)} to {clock(to, seconds=False) if same else exact(to)}"
 
 
@@ -165,19 +166,14 @@ def ticks(from_: Instant, to: Instant) -> list[Tick]:
         named = [(at, f"{exact(at)[:3]} {clock(at, seconds=False)}") for at in ats]
     else:
         step = next(days for days in _STEPS if length <= _LABELS_MOST * days * DAY) * DAY
-        last = to - to % DAY
+        last = to - (to + offset_us(to)) % DAY
         days = range(last - (last - from_) // step * step, last + 1, step)
-        named = [(Instant(at), _short(Instant(at))) for at in days]
+        named = [(Instant(at), short_day(Instant(at))) for at in days]
     many = len(named) - 1
     return [
         Tick((at - from_) / length, text, minor=(many - n) % 2 == 1)
         for n, (at, text) in enumerate(named)
     ]
-
-
-def _short(at: Instant) -> str:
-    moment = to_datetime(at)
-    return f"{moment.day} {moment:%b}"
 
 
 def unit_of(window: str) -> int:
@@ -187,6 +183,6 @@ def unit_of(window: str) -> int:
 def sealed_note(sealed_through: Instant | None, now: Instant) -> str:
     if sealed_through is None:
         return "no sealed data yet"
-    if to_datetime(sealed_through).date() == to_datetime(now).date():
+    if local(sealed_through).date() == local(now).date():
         return f"sealed up to {clock(sealed_through, seconds=False)}"
     return f"sealed up to {exact(sealed_through)}"

@@ -11,7 +11,7 @@ from ....storage.core.instant import SECOND, Instant
 from ....storage.objectives.rows import BurnRuleRow
 from ....storage.objectives.rules import BurnRule, BurnSeverity, BurnState, decide_burn, is_stale
 from ....storage.services.rules.service_report import BurnWindow
-from ...ui.formatting import GAP, NOTHING, Moment, coverage, duration, moment, setting
+from ...ui.formatting import NOTHING, Moment, coverage, duration, moment, setting
 from ...ui.plots.burn_gauge import gauge, spelt_rate
 from ...ui.reliability_text import why
 from .service_data import ServiceFacts
@@ -119,7 +119,7 @@ def _undecided(facts: ServiceFacts, burns: tuple[BurnWindow, BurnWindow], *, sta
     missing = next((burn for burn in burns if burn.rate is None), burns[0])
     name = setting(missing.window_us // SECOND)
     if missing.reason is Withheld.DECIDABLE_COVERAGE_BELOW_MIN:
-        return f"Of the last {name}, {coverage(missing.coverage)} was measured, 50{GAP}% required."
+        return f"Of the last {name}, {coverage(missing.coverage)} was measured, 50% required."
     return f"Of the last {name}, {why(missing.reason)}."
 
 

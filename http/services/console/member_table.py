@@ -1,4 +1,4 @@
-"""Members of a service with their present state and last 24 hours.
+"""Members of a service with their current state and last 24 hours.
 
 Also describes the policies that compute the state of the service from its members.
 """
@@ -30,6 +30,7 @@ MARKS = {
     MemberState.UP: ("up", "up"),
     MemberState.DOWN: ("down", "down"),
     MemberState.MISSING: ("unknown", "unknown"),
+    MemberState.NOT_BEGUN: ("pending", "not begun"),
     MemberState.PAUSED: ("paused", "paused"),
     MemberState.MAINTENANCE: ("maint", "in maintenance"),
 }

@@ -48,8 +48,8 @@ from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_dependency import turned
 from ....storage.services.rules.service_health import Durations, MemberState
 from ....storage.services.rules.service_report import WINDOWS, BurnWindow, ReportWindow
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.reliability_text import window_shown
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_slots import Axis
 from ...wire.errors import Problem
 from ...wire.route import Request
@@ -115,7 +115,7 @@ class ServiceFacts:
 
     @property
     def governing(self) -> Revision | None:
-        """Returns the revision that determines the present health."""
+        """Returns the revision that determines the current health."""
         number = self.health.revision
         return next((one for one in self.revisions if one.revision == number), None)
 
@@ -187,6 +187,7 @@ async def _facts(
 _ORDER = (
     MemberState.DOWN,
     MemberState.MISSING,
+    MemberState.NOT_BEGUN,
     MemberState.PAUSED,
     MemberState.MAINTENANCE,
     MemberState.UP,

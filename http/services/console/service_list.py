@@ -1,7 +1,7 @@
 """Services of a project: the smallest remaining budget first, withheld figures last."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -10,18 +10,23 @@ from uuid import UUID
 import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
-from ....storage.core.key import ServiceKey
+from ....storage.core.key import MonitorKey, ServiceKey
 from ....storage.engine.pools import Tx
 from ....storage.objectives.queries.service_targets import select_service_targets
 from ....storage.objectives.rows import ServiceTargetRow
-from ....storage.services.queries.service_health import HealthNow, select_health_now
+from ....storage.services.queries.service_health import (
+    HealthNow,
+    select_health_now,
+)
 from ....storage.services.queries.service_reports import select_windows
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rows import ServiceRow
+from ....storage.services.rules.service_health import MemberState
 from ....storage.services.rules.service_report import ReportWindow
+from ...monitors.console.project_statuses import ProjectStatuses, select_statuses
 from ...ui.form_routes import page_route
 from ...ui.formatting import count, number
-from ...ui.page_layout import frame_of
+from ...ui.live_page import not_modified, select_tag, tagged
 from ...ui.reliability_text import (
     LABELS,
     ReliabilityText,
@@ -35,22 +40,26 @@ from ...ui.reliability_text import (
     word_of,
 )
 from ...ui.render import page
+from ...ui.shell.page_layout import frame_of
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 
 PAGE_ROWS: Final = 100
+_KEPT: Final = "services"
 _ORDER: Final = ("down", "degraded", "unknown", "pending", "maint", "up")
 _ARE: Final = {
     "down": "down",
     "degraded": "degraded",
     "unknown": "unknown",
-    "pending": "no declaration",
+    "pending": "without a declaration",
     "maint": "in maintenance",
 }
 
 
 class ServicesQuery(msgspec.Struct, frozen=True):
     page: int = 1
+    # The services whose rows the client shows, for a refresh.
+    shown: list[UUID] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,13 @@ class ServiceItem:
     judged: str
     objective: str
     left: ReliabilityText
+    # Remaining share of the budget, negative if overdrawn; None if it is withheld.
+    share: Fraction | None
+
+    @property
+    def width(self) -> int | None:
+        """Width of the meter in percent, None without a figure."""
+        return None if self.share is None else max(min(round(100 * self.share), 100), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +94,44 @@ class ServiceListData:
 
 async def render_service_list(ask: Request) -> Response:
     async with ask.context.pool.transaction("console_services", read_only=True) as tx:
+        tag = await select_tag(ask, tx, (), services=True)
+        if known := not_modified(ask, tag):
+            return known
         frame = await frame_of(ask, tx)
-        facts = await select_facts(tx, org_of(ask), project_of(ask))
+        statuses = await select_statuses(ask, tx)
+        facts = await select_facts(tx, org_of(ask), project_of(ask), statuses)
     lines = lines_of(facts)
     pages = max(-(-len(lines) // PAGE_ROWS), 1)
     at = min(max(ask.query.page, 1), pages)
     mark, sentence = summary([line.mark for line in lines])
-    return page(
+    listed = lines[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
+    # The client still shows these services; they are on another page of the list now.
+    wanted = set(ask.query.shown[:PAGE_ROWS]) - {line.uid for line in listed}
+    answer = page(
         "services/console/service_list.html",
         frame=frame,
         mark=mark,
         sentence=sentence,
         under=under(lines),
-        lines=lines[(at - 1) * PAGE_ROWS : at * PAGE_ROWS],
+        lines=listed,
+        elsewhere=[line for line in lines if line.uid in wanted],
         page=at,
         pages=pages,
     )
+    return tagged(answer, tag)
 
 
-async def select_facts(tx: Tx, org: int, project: int) -> ServiceListData:
+async def select_facts(
+    tx: Tx, org: int, project: int, statuses: ProjectStatuses
+) -> ServiceListData:
+    """Returns all services of the project, from the statuses if they were read with them.
+
+    A figure can be RENEWED_US old, a state cannot.
+    """
+    kept, until = statuses.dependent.get(_KEPT, (None, tx.now))
+    if isinstance(kept, ServiceListData) and tx.now < until:
+        return kept
+    known = statuses.known()
     rows = await select_services_of_project(tx, org, project)
     keys = [row.key for row in rows]
     targets = await select_service_targets(tx, keys)
@@ -106,12 +141,39 @@ async def select_facts(tx: Tx, org: int, project: int) -> ServiceListData:
     windows: dict[ServiceKey, ReportWindow] = {}
     for window, those in by_window.items():
         windows |= await select_windows(tx, those, window)
-    return ServiceListData(rows, await select_health_now(tx, keys), targets, windows)
+    health = await select_health_now(tx, keys, known)
+    if unseen := _unseen(health, known.keys(), statuses):
+        # The statuses do not show the next result of these members.
+        read_anew = {key: one for key, one in known.items() if key not in unseen}
+        health = await select_health_now(tx, keys, read_anew)
+        return ServiceListData(rows, health, targets, windows)
+    found = ServiceListData(rows, health, targets, windows)
+    ends = [one.until for one in health.values() if one.until is not None]
+    statuses.dependent[_KEPT] = (found, min([statuses.until, *ends]))
+    return found
 
 
-def lines_of(facts: ServiceListData) -> list[ServiceItem]:
+def _unseen(
+    health: Mapping[ServiceKey, HealthNow], known: Container[MonitorKey], statuses: ProjectStatuses
+) -> set[MonitorKey]:
+    """Returns the members whose state can change although the statuses are current.
+
+    They are members of other projects, deleted monitors, and those whose newest result is fresh,
+    but not by the rules of the service.
+    """
+    return {
+        member
+        for key, one in health.items()
+        for member, how in ((MonitorKey((key[0], id_)), how) for id_, how in one.members.items())
+        if member not in known
+        or (how is MemberState.MISSING and member[1] not in statuses.unsettled)
+    }
+
+
+def lines_of(facts: ServiceListData, most: int | None = None) -> list[ServiceItem]:
+    """Returns the first `most` services of the list, or all."""
     found = sorted(facts.rows, key=lambda row: _place(facts, row))
-    return [_item(facts, row) for row in found]
+    return [_item(facts, row) for row in found[:most]]
 
 
 def _place(facts: ServiceListData, row: ServiceRow) -> tuple[int, Fraction, str]:
@@ -141,6 +203,7 @@ def _item(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
         verdict_text(window, objective),
         "" if objective is None else objective_text(objective),
         budget_left(window, objective),
+        left_share(window, objective),
     )
 
 

@@ -16,6 +16,7 @@ from ...ui.bundle_notice import managed
 from ...ui.data_table import exact
 from ...ui.form_routes import page_route
 from ...ui.formatting import count
+from ...ui.live_page import not_modified, select_tag, tagged
 from ...ui.plots.burn_gauge import scale
 from ...ui.reliability_text import (
     LABELS,
@@ -61,6 +62,12 @@ class Neighbour:
 
 
 async def render_service(ask: Request) -> Response:
+    async with ask.context.pool.transaction("console_revision", read_only=True) as tx:
+        tag = await select_tag(ask, tx, (), services=True)
+    return not_modified(ask, tag) or tagged(await _render(ask), tag)
+
+
+async def _render(ask: Request) -> Response:
     facts = await select_facts(ask, ask.query.window, ask.query.range)
     mark, sentence = summary(facts)
     window, objective = facts.windows[facts.shown], facts.objective
@@ -72,10 +79,9 @@ async def render_service(ask: Request) -> Response:
     )
     newest = facts.revisions[-1] if facts.revisions else None
     of_bundle = managed(facts.row)
-    may_write = facts.frame.may_write and not (of_bundle and of_bundle.is_read_only)
     return page(
         "services/console/service_screen.html",
-        frame=replace(facts.frame, may_write=may_write),
+        frame=replace(facts.frame, is_read_only=bool(of_bundle and of_bundle.is_read_only)),
         managed=of_bundle,
         supersedes=facts.supersedes,
         row=facts.row,

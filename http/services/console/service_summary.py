@@ -1,5 +1,7 @@
 """First line of the service screen: whether the service is healthy, and why."""
 
+from collections.abc import Sequence
+
 from ....storage.services.rules.service_health import Health, MemberState
 from ...ui.formatting import count
 from ...ui.reliability_text import mark_of
@@ -39,6 +41,8 @@ def why(facts: ServiceFacts) -> str:
     """Returns the text after the first line: the reason for the state."""
     governing = facts.governing
     if governing is None:
+        if facts.revisions:
+            return "Its members are measured from then on."
         return "Add members to start measuring."
     if not governing.sli:
         return "No SLI members: select the members that count toward the SLI."
@@ -46,6 +50,7 @@ def why(facts: ServiceFacts) -> str:
     for seen, words in (
         (MemberState.DOWN, "down"),
         (MemberState.MISSING, "unknown"),
+        (MemberState.NOT_BEGUN, "not begun"),
         (MemberState.PAUSED, "paused"),
     ):
         found = [
@@ -54,13 +59,14 @@ def why(facts: ServiceFacts) -> str:
             if one.id in governing.sli and facts.health.members.get(one.id) is seen
         ]
         if found:
-            said.append(f"{_names(found)} {'is' if len(found) == 1 else 'are'} {words}.")
+            said.append(f"{some_names(found)} {'is' if len(found) == 1 else 'are'} {words}.")
     if not said:
         return f"{count(len(governing.sli), 'SLI member')}."
     return f"{' '.join(said)} {policy_words(governing.policies, len(governing.sli))}"
 
 
-def _names(found: list[str]) -> str:
+def some_names(found: Sequence[str]) -> str:
+    """Returns the first names, and how many others there are."""
     if len(found) <= _NAMED_MOST:
         return " and ".join((", ".join(found[:-1]), found[-1])) if found[1:] else found[0]
     return f"{', '.join(found[:_NAMED_MOST])} and {len(found) - _NAMED_MOST} more"

@@ -12,6 +12,7 @@ from ...ui.data_table import MaintenanceTable, exact
 from ...ui.formatting import count, duration
 from ...ui.plots.timeline_lanes import Band, Divider, Lanes, lanes
 from ...ui.reliability_text import LABELS
+from ...ui.shown_time import zone_word
 from . import state_history as states
 from .budget_plot import ticks
 from .service_data import RANGES, ServiceFacts
@@ -128,7 +129,7 @@ def table(
     rows = sorted(found, key=lambda row: row[0], reverse=True)
     return MaintenanceTable(
         caption,
-        ["When, UTC", "What", "How long"],
+        [f"When, {zone_word()}", "What", "How long"],
         [[exact(at), what, told] for at, what, told in rows[:most]],
         max(len(rows) - most, 0),
     )

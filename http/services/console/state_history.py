@@ -13,6 +13,7 @@ from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_health import Durations
 from ...ui.data_table import exact
 from ...ui.formatting import duration
+from ...ui.plots.svg import BEFORE_SAID
 from ...ui.plots.timeline_lanes import ServiceState, StateBand, worst
 from ...ui.reliability_text import precisely
 from .service_data import ServiceBucket
@@ -25,6 +26,7 @@ WORDS: Final = {
     ServiceState.UNKNOWN: "unknown",
     ServiceState.DOWN: "down",
     ServiceState.MAINTENANCE: "in maintenance",
+    ServiceState.BEFORE: BEFORE_SAID,
 }
 
 
@@ -39,17 +41,19 @@ class StateSlot:
 def slots(
     row: ServiceRow, hours: Sequence[ServiceBucket], from_: Instant, to: Instant, step: int
 ) -> list[StateSlot]:
-    """Returns steps of whole hours from the service's start up to its seal.
+    """Returns the time before the service's start, and steps of whole hours up to its seal.
 
     A lag beyond the normal one is unknown.
     """
-    start, sealed = row.materialization_start, row.sealed_through
-    if start is None or sealed is None:
-        return []
+    start = row.materialization_start
+    if start is None or start >= to:
+        return [StateSlot(from_, to, ServiceState.BEFORE, 0)]
+    sealed = row.sealed_through or start
     known = {bucket.start: bucket for bucket in hours}
     first = max(from_, start)
-    found = []
-    for at in range(first - first % step, sealed, step):
+    found = [StateSlot(from_, start, ServiceState.BEFORE, 0)] if start > from_ else []
+    steps = range(first - first % step, sealed, step) if sealed > first else ()
+    for at in steps:
         each = [Instant(hour) for hour in range(at, at + step, HOUR)]
         within = [known.get(hour) for hour in each if hour < sealed and hour + HOUR > start]
         was = worst([was_of(bucket) for bucket in within]) or ServiceState.UNKNOWN

@@ -1,52 +1,65 @@
 """Forms to edit the dependencies of a service and to delete it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 from ....storage.core.refusal import Refused
 from ....storage.retirement.transactions.delete_service import delete_service
+from ....storage.services.queries.pickable_objects import PickableKind
 from ....storage.services.queries.service_dependencies import select_edges, select_generation
 from ....storage.services.queries.services import select_service, select_services_of_project
 from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_dependency import DEPTH_MOST, UPSTREAMS_MOST
 from ....storage.services.transactions.edit_dependencies import put_dependencies
+from ....storage.services.transactions.lock_service import EDIT
+from ...monitors.console.object_picker import PickPlace, field_of, with_picks
 from ...ui.form_inputs import NONE, FieldFault, fault_of, uuids
 from ...ui.form_routes import form_route
-from ...ui.form_values import stripped, whole_number
-from ...ui.page_layout import PageLayout, frame_of
+from ...ui.form_values import stripped, value_of, whole_number
+from ...ui.pickers import ADD, is_pick
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 
-OFFERED_MOST: Final = 250
+NEEDS: Final = "needs"
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyFormData:
     frame: PageLayout
     row: ServiceRow
-    others: Sequence[ServiceRow]
     needed: Sequence[UUID]
     generation: int
+
+    @property
+    def place(self) -> PickPlace:
+        row = self.row
+        return PickPlace(row.org, row.project, f"/projects/{row.project_uid}", without=row.uid)
 
 
 async def render_dependency_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    return _form(ground, [str(uid) for uid in ground.needed])
+    return await _form(ask, ground, [str(uid) for uid in ground.needed])
 
 
 async def submit_dependency_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    wanted = ask.form.get("needs", [])
+    form, faults = await with_picks(ask, ground.place, {NEEDS: PickableKind.SERVICE})
+    ask, wanted = replace(ask, form=form), form.get(NEEDS, [])
+    if faults or is_pick(value_of(ask, "act")):
+        said = f"Dependencies: {faults[NEEDS]}." if faults else ""
+        return await _form(ask, ground, wanted, FieldFault("depends_on", said))
     try:
         generation = whole_number("generation", stripped(ask, "generation"))
         async with ask.context.pool.transaction("console_put_dependencies") as tx:
             row = ground.row
             await put_dependencies(tx, ask.who, row.project_uid, row.uid, uuids(wanted), generation)
     except Refused as refused:
-        return _form(ground, wanted, fault_of(refused))
+        return await _form(ask, ground, wanted, fault_of(refused))
     return redirect(f"/services/{ground.row.uid}")
 
 
@@ -60,22 +73,21 @@ async def _ground(ask: Request) -> DependencyFormData:
         edges = await select_edges(tx, row.org, row.project)
         generation = await select_generation(tx, row.org, row.project)
     needed = [one.uid for one in rows if one.id in edges.get(row.id, ())]
-    others = sorted((one for one in rows if one.id != row.id), key=lambda one: one.name.lower())
-    return DependencyFormData(frame, row, others, needed, generation)
+    return DependencyFormData(frame, row, needed, generation)
 
 
-def _form(ground: DependencyFormData, ticked: Sequence[str], fault: FieldFault = NONE) -> Response:
-    mine = [one for one in ground.others if str(one.uid) in ticked]
-    rest = [one for one in ground.others if str(one.uid) not in ticked]
-    shown = [*mine, *rest][:OFFERED_MOST]
+async def _form(
+    ask: Request, ground: DependencyFormData, wanted: Sequence[str], fault: FieldFault = NONE
+) -> Response:
+    text = value_of(ask, f"{ADD}{NEEDS}")
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        needs = await field_of(tx, ground.place, PickableKind.SERVICE, NEEDS, wanted, text)
     return page(
         "services/form/dependency_form.html",
         status=400 if fault.text else 200,
         frame=ground.frame,
         row=ground.row,
-        offered=shown,
-        further=len(ground.others) - len(shown),
-        ticked=set(ticked),
+        needs=needs,
         generation=ground.generation,
         fault=fault,
         most=UPSTREAMS_MOST,
@@ -118,17 +130,17 @@ _SERVICE: Final = ("service", "serviceID")
 _NEEDS: Final = "/services/{serviceID}/dependencies"
 _DELETE: Final = "/services/{serviceID}/delete"
 
+_route: Final = partial(form_route, action=EDIT)
+
 ROUTES: Final = (
-    form_route(
+    _route(
         "GET",
         _NEEDS,
         _SERVICE,
         render_dependency_form,
         "The form of the dependencies of a service.",
     ),
-    form_route(
-        "POST", _NEEDS, _SERVICE, submit_dependency_form, "Save the dependencies of a service."
-    ),
-    form_route("GET", _DELETE, _SERVICE, ask_to_delete, "Asks whether to delete a service."),
-    form_route("POST", _DELETE, _SERVICE, delete, "Deletes a service."),
+    _route("POST", _NEEDS, _SERVICE, submit_dependency_form, "Save the dependencies of a service."),
+    _route("GET", _DELETE, _SERVICE, ask_to_delete, "Asks whether to delete a service."),
+    _route("POST", _DELETE, _SERVICE, delete, "Deletes a service."),
 )

@@ -1,17 +1,17 @@
 """Member and policy fields of the service forms, rendered and parsed.
 
-A project can have more monitors than the form can show. Selected monitors are always shown; the
-others only if they match the search.
+Members are found by typing: the page has the chosen monitors and the first options only.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
-from ....storage.core.instant import from_text
+from ....storage.core.instant import Instant, from_text
 from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.services.queries.pickable_objects import PickableKind
 from ....storage.services.rules.epoch import Revision
 from ....storage.services.rules.service_declaration import floor_us, spelt_floor
 from ....storage.services.rules.service_health import (
@@ -21,13 +21,16 @@ from ....storage.services.rules.service_health import (
     RegionMode,
 )
 from ....storage.services.transactions.declare_service import DeclarationDraft
-from ...ui.form_inputs import uuids
-from ...ui.form_values import stripped, whole_number
+from ...monitors.console.object_picker import PickPlace, field_of, with_picks
+from ...ui.form_inputs import NONE, FieldFault, uuids
+from ...ui.form_values import stripped, value_of, whole_number
+from ...ui.pickers import ADD, DROP
+from ...ui.shown_time import zone_shown
 from ...ui.time_inputs import instant_typed
 from ...wire.errors import Problem
 from ...wire.route import Request
 
-OFFERED_MOST: Final = 150
+MEMBER: Final = "member"
 _POLICY = "policies"
 MODES: Final = (
     (AggregationMode.ALL, "all must be up"),
@@ -44,31 +47,21 @@ MISSING: Final = (
     (MissingData.BAD, "counts as down"),
     (MissingData.IGNORE, "is left out while another member has data"),
 )
-_ZONE: Final = ZoneInfo("UTC")
 
 
-@dataclass(frozen=True, slots=True)
-class MemberOption:
-    uid: UUID
-    name: str
-    member: bool
-    sli: bool
+async def with_members(ask: Request, place: PickPlace) -> tuple[Request, FieldFault]:
+    """Returns the request after the buttons of the members, and the fault of a typed name.
 
-
-def offered(
-    monitors: Sequence[tuple[UUID, str]], members: Sequence[str], sli: Sequence[str], wanted: str
-) -> tuple[list[MemberOption], int]:
-    """Returns selected monitors first, and the number of monitors that are not shown."""
-    ticked = {*members, *sli}
-    words = wanted.lower()
-    mine = [one for one in monitors if str(one[0]) in ticked]
-    others = [one for one in monitors if str(one[0]) not in ticked and words in one[1].lower()]
-    room = max(OFFERED_MOST - len(mine), 0)
-    shown = [
-        MemberOption(uid, name, str(uid) in ticked, str(uid) in sli)
-        for uid, name in [*mine, *others[:room]]
-    ]
-    return shown, max(len(others) - room, 0)
+    A new member counts toward the SLI.
+    """
+    given = set(ask.form.get(MEMBER, ()))
+    form, faults = await with_picks(ask, place, {MEMBER: PickableKind.MONITOR})
+    added = [uid for uid in form.get(MEMBER, ()) if uid not in given]
+    removed = value_of(ask, "act").removeprefix(f"{DROP}{MEMBER}.")
+    sli = dict.fromkeys([*form.get("sli", ()), *added])
+    form["sli"] = [uid for uid in sli if uid != removed]
+    said = f"Members: {faults[MEMBER]}." if faults else ""
+    return replace(ask, form=form), FieldFault("monitors", said) if said else NONE
 
 
 def policies_typed(policies: Policies) -> dict[str, str]:
@@ -99,8 +92,12 @@ def draft_of(ask: Request) -> DeclarationDraft:
         monitors=members,
         sli=sli,
         policies=_policies(ask),
-        backfill_from=from_text(instant_typed("backfill_from", past, _ZONE)) if past else None,
+        backfill_from=_backfill_start(past) if past else None,
     )
+
+
+def _backfill_start(text: str) -> Instant:
+    return from_text(instant_typed("backfill_from", text, zone_shown()))
 
 
 def _policies(ask: Request) -> Policies:
@@ -128,17 +125,19 @@ def _policies(ask: Request) -> Policies:
         raise Problem("Unknown action") from None
 
 
-def values(
-    monitors: Sequence[tuple[UUID, str]],
+async def values(
+    tx: Tx,
+    place: PickPlace,
     typed: Mapping[str, str],
     members: Sequence[str],
     sli: Sequence[str],
 ) -> dict[str, Any]:
     """Returns the template values that both forms share."""
-    shown, further = offered(monitors, members, sli, typed.get("wanted", ""))
+    text = typed.get(f"{ADD}{MEMBER}", "")
+    keys = [*members, *sli]
     return {
-        "offered": shown,
-        "further": further,
+        "members": await field_of(tx, place, PickableKind.MONITOR, MEMBER, keys, text),
+        "counting": set(sli),
         "modes": [(mode.value, words) for mode, words in MODES],
         "region_modes": [(mode.value, words) for mode, words in REGION_MODES],
         "missings": [(mode.value, words) for mode, words in MISSING],

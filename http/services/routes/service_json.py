@@ -1,4 +1,4 @@
-"""JSON of services: detail, list item, graph and present health."""
+"""JSON of services: detail, list item, graph and current health."""
 
 from collections.abc import Collection
 from typing import Final, Literal
@@ -157,7 +157,7 @@ def _health_json(
 
 
 def _is_unstable(health: HealthNow, alerting: AlertingRow | None) -> bool:
-    """Returns whether the last evaluation differs from the present health or is unconfirmed."""
+    """Returns whether the last evaluation differs from the current health or is unconfirmed."""
     if alerting is None or alerting.live_evaluated_at is None:
         return False
     if health.as_of - alerting.live_evaluated_at > LEASE_SECONDS * SECOND:

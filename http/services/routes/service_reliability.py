@@ -1,4 +1,4 @@
-"""Reliability figures of a service by window and over time, and its present health.
+"""Reliability figures of a service by window and over time, and its current health.
 
 A figure that cannot be computed is absent, with a reason.
 """

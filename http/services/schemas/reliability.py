@@ -67,7 +67,10 @@ class ServiceBudget(Schema, frozen=True, kw_only=True):
 
 
 class ServiceBurnWindow(Schema, frozen=True, kw_only=True):
-    """Window that ends at the seal of the service. A `rate` of 1 uses the budget up exactly."""
+    """Window that ends at the seal of the service.
+
+    At a `rate` of 1 the budget is used up exactly at the end of the objective's window.
+    """
 
     window: str
     status: ServiceReportStatus
@@ -84,7 +87,7 @@ class ServiceWindowReport(Schema, frozen=True, kw_only=True, rename={"from_": "f
 
     `sealed_through` is null if no time was sealed. Objective and burn are present if the window has
     an objective. A figure that cannot be computed is absent; `reason` or `aggregate_withheld`
-    states why.
+    states why. `retracted_at` and `retracted_to` are absent, as in ServiceMaterialization.
     """
 
     service_id: UUID
@@ -108,6 +111,8 @@ class ServiceWindowReport(Schema, frozen=True, kw_only=True, rename={"from_": "f
     burn: list[ServiceBurnWindow] | UnsetType = UNSET
     segments: list[ReliabilitySegment]
     repairing: list[RepairingInterval]
+    retracted_at: InstantText | UnsetType = UNSET
+    retracted_to: InstantText | UnsetType = UNSET
 
 
 class ReliabilitySeriesPoint(Schema, frozen=True, kw_only=True):

@@ -58,7 +58,7 @@ class CreateServiceRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class ServiceHealthNow(Schema, frozen=True, kw_only=True):
-    """Present health.
+    """Current health.
 
     `sli` is also unknown without an effective revision, or if all SLI members are in maintenance.
     `diagnostics` cover all declared monitors. `unstable` is true while a new state is not
@@ -154,11 +154,14 @@ class ServiceMaterialization(Schema, frozen=True, kw_only=True):
     """Sealed time of the service: [materialization_start, sealed_through).
 
     No time is sealed if `sealed_through` is absent. Ranges under repair keep their old figures
-    until the repair.
+    until the repair. `retracted_at` is when sealed time was withdrawn, and `retracted_to` the seal
+    after that; they are absent, since this version repairs sealed time in place.
     """
 
     materialization_start: InstantText | UnsetType = UNSET
     sealed_through: InstantText | UnsetType = UNSET
+    retracted_at: InstantText | UnsetType = UNSET
+    retracted_to: InstantText | UnsetType = UNSET
     repairing: list[RepairRange]
 
 

@@ -8,7 +8,8 @@ from ....storage.status_pages.rules.branding import (
     NAME_LONGEST,
     Level,
 )
-from ...ui.settings_form import Of, SettingField, SettingForm
+from ....storage.status_pages.transactions.put_branding import EDIT
+from ...ui.shell.settings_form import Of, SettingField, SettingForm
 from ...wire.route import Route
 from ..routes import branding as api
 from ..schemas.branding import Branding, PutBranding
@@ -57,9 +58,11 @@ def _summary(found: Branding) -> str:
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
     path="/admin/branding",
     title="Branding",
+    section="branding",
     rows=_ROWS,
     read=api.read,
     put=api.put,
     body=PutBranding,
+    action=EDIT,
     says=_summary,
 ).routes()

@@ -3,8 +3,8 @@
 from typing import Final
 
 from ....storage.status_pages.transactions.edit_pages import delete_page
-from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import frame_of
 from ...wire.route import Request, Response, Route
 from .page_access import ONE, reached, route
 

@@ -18,6 +18,11 @@ _LABELS: Final = {
     "description": "Description",
     "manual_status": "Status",
     "domain": "Custom domain",
+    "show_latency": "Latency",
+    "accent_color": "Accent",
+    "logo_url": "Logo",
+    "footer_text": "Footer",
+    "support_url": "Support",
 }
 _SAID: Final = {
     "slug_taken": ("slug", "Slug is already in use."),
@@ -48,6 +53,20 @@ class PageInput:
         """Returns the value of a field."""
         return self.values.get(name, otherwise) if form == self.form else otherwise
 
+    def ticked(self, form: str, name: str, otherwise: bool) -> bool:
+        """Returns whether a checkbox is selected. An absent value of a sent form means no."""
+        return name in self.values if form == self.form else otherwise
+
+    @property
+    def anchor(self) -> str:
+        """Returns the id of the field with the fault, empty if the fault concerns no field."""
+        form, _, object_ = self.form.partition(":")
+        if form in ("add-monitor", "add-service"):
+            return f"name-{object_}"
+        if form == "add-manual" and self.field:
+            return "new-status" if self.field == "manual_status" else f"new-{self.field}"
+        return self.field
+
     def wrong(self, form: str, name: str) -> str:
         return self.fault if (form, name) == (self.form, self.field) else ""
 
@@ -62,5 +81,6 @@ def typed_of(form: str, given: Mapping[str, list[str]], refused: Refused) -> Pag
         return PageInput(form, values, *_SAID[refused.code])
     if not refused.field:
         raise refused
-    label = _LABELS.get(refused.field, refused.field)
-    return PageInput(form, values, refused.field, f"{label} {refused.message}.")
+    name = refused.field.removeprefix("branding.")
+    label = _LABELS.get(name, name)
+    return PageInput(form, values, name, f"{label} {refused.message}.")

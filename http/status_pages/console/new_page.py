@@ -7,11 +7,12 @@ from msgspec import UNSET
 
 from ....storage.accounts.queries.projects import select_project
 from ....storage.core.refusal import Refused
+from ....storage.core.slug import slug_of
 from ....storage.incidents.rules.incident import TITLE_LONGEST
 from ....storage.status_pages.rules.status_page import Visibility
 from ...ui.form_values import stripped
-from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
 from ..routes import status_pages as api
@@ -38,7 +39,7 @@ async def submit_new_page(ask: Request) -> Response:
         raise Problem("Unknown action") from None
     project = ask.ids["projectID"]
     body = CreateStatusPage(
-        slug=stripped(ask, "slug"),
+        slug=stripped(ask, "slug") or slug_of(stripped(ask, "title"), "page"),
         title=stripped(ask, "title"),
         visibility=visibility,
         project_id=project if scope == "project" else UNSET,

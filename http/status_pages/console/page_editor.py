@@ -16,6 +16,7 @@ from msgspec import UNSET
 from ....storage.accounts.rules.access import Scope, sees
 from ....storage.core.refusal import Refused
 from ....storage.incidents.rules.incident import TITLE_LONGEST
+from ....storage.status_pages.queries.branding import shown_branding
 from ....storage.status_pages.queries.status_page_components import (
     select_component,
     select_components_of,
@@ -26,23 +27,30 @@ from ....storage.status_pages.queries.status_page_sources import (
     select_found,
 )
 from ....storage.status_pages.rows import ComponentRow
+from ....storage.status_pages.rules.branding import FOOTER_LONGEST, Branding
+from ....storage.status_pages.rules.component_latency import PLOTS_MOST, measures_latency
 from ....storage.status_pages.rules.status_page import COMPONENTS_MOST, ComponentStatus, Visibility
 from ....storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
     DOMAIN_LONGEST,
-    GROUP_LONGEST,
 )
 from ....storage.status_pages.transactions.edit_components import move_component
 from ...ui.form_values import stripped, uuid_in
-from ...ui.page_layout import PageLayout, frame_of
 from ...ui.render import POLICY, page, redirect
+from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
 from ...wire.schema import given
 from ..public.page_text import STATUS
 from ..routes import status_pages as api
-from ..schemas.status_pages import CreateComponent, PageDomain, UpdateComponent, UpdateStatusPage
+from ..schemas.status_pages import (
+    CreateComponent,
+    PageBrandingRequest,
+    PageDomain,
+    UpdateComponent,
+    UpdateStatusPage,
+)
 from .form_errors import NOTHING_TYPED, PageInput, typed_of
 from .page_access import ONE, VIEW, PageAccess, reached, route
 from .page_list import WHO
@@ -84,6 +92,7 @@ class PageEditorData:
     rows: Sequence[ComponentRow]
     bound: Mapping[UUID, str]
     found: Sequence[BindableSource]
+    installation: Branding
 
 
 async def render_page_editor(ask: Request) -> Response:
@@ -126,6 +135,15 @@ async def _apply(ask: Request, form: str, name: str) -> str:
             edit = UpdateStatusPage(title=stripped(ask, "title"), visibility=_visibility(ask))
             await api.update(replace(ask, body=edit))
             return "main"
+        case "branding":
+            own = PageBrandingRequest(
+                accent_color=stripped(ask, "accent_color"),
+                logo_url=stripped(ask, "logo_url"),
+                footer_text=stripped(ask, "footer_text").replace("\r\n", "\n"),
+                support_url=stripped(ask, "support_url"),
+            )
+            await api.update(replace(ask, body=UpdateStatusPage(branding=own)))
+            return "branding"
         case "domain":
             await api.name(replace(ask, body=PageDomain(domain=stripped(ask, "domain"))))
             return "domain"
@@ -194,7 +212,25 @@ def _edit(ask: Request, row: ComponentRow) -> UpdateComponent:
         group=stripped(ask, "group"),
         description=stripped(ask, "description").replace("\r\n", "\n"),
         manual_status=UNSET if row.manual_status is None else _status(ask),
+        show_latency=UNSET if _no_latency(row) and not row.show_latency else _is_ticked(ask),
     )
+
+
+def _is_ticked(ask: Request) -> bool:
+    return stripped(ask, "show_latency") == "on"
+
+
+def _no_latency(row: ComponentRow) -> str:
+    """Returns why the component cannot show latency, empty if it can."""
+    if measures_latency(row.monitor_type):
+        return ""
+    if row.manual_status is not None:
+        return "the status is set by hand"
+    if row.service is not None:
+        return "a service combines the checks of several monitors"
+    if row.monitor is None:
+        return "the monitored object was deleted"
+    return "this type of monitor does not measure latency"
 
 
 def _status(ask: Request) -> ComponentStatus:
@@ -226,6 +262,8 @@ async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_T
     pages = max(-(-len(facts.rows) // PAGE_ROWS), 1)
     number = _number(facts.rows, query, pages)
     skipped = (number - 1) * PAGE_ROWS
+    lines = [_item(ask, facts, row) for row in facts.rows[skipped : skipped + PAGE_ROWS]]
+    edited = next((line for line in lines if str(line.row.uid) == query.edit), None)
     reply = page(
         "status_pages/console/page_editor.html",
         status=400 if typed.fault else 200,
@@ -234,7 +272,12 @@ async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_T
         page=found,
         who=WHO[Visibility(found.row.visibility)],
         opens=found.row.visibility != Visibility.INTERNAL,
-        lines=[_item(ask, facts, row) for row in facts.rows[skipped : skipped + PAGE_ROWS]],
+        lines=lines,
+        edited=edited,
+        no_latency="" if edited is None else _no_latency(edited.row),
+        plots_most=PLOTS_MOST,
+        installation=facts.installation,
+        footer_longest=FOOTER_LONGEST,
         skipped=skipped,
         many=len(facts.rows),
         number=number,
@@ -242,18 +285,33 @@ async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_T
         find=find,
         found=facts.found,
         found_most=FOUND_MOST,
-        edit=query.edit,
         typed=typed,
         visibilities=WHO,
         statuses=STATUS,
         components_most=COMPONENTS_MOST,
         title_longest=TITLE_LONGEST,
         name_longest=COMPONENT_NAME_LONGEST,
-        group_longest=GROUP_LONGEST,
         description_longest=DESCRIPTION_LONGEST,
         domain_longest=DOMAIN_LONGEST,
+        snippets=_snippets(found.address),
     )
     return replace(reply, headers={**reply.headers, "Content-Security-Policy": FRAMES})
+
+
+def _snippets(address: str) -> list[tuple[str, str]]:
+    """Returns (label, HTML or Markdown) of the badge and the widget of a listed page."""
+    page_ = address.rstrip("/")
+    return [
+        ("Badge, Markdown", f"[![Status]({page_}/badge.svg)]({address})"),
+        (
+            "Badge, HTML",
+            f'<a href="{address}"><img src="{page_}/badge.svg" alt="Status" height="20"></a>',
+        ),
+        (
+            "Widget, HTML",
+            f'<iframe src="{page_}/widget" title="Status" width="320" height="72"></iframe>',
+        ),
+    ]
 
 
 def _number(rows: Sequence[ComponentRow], query: EditorQuery, pages: int) -> int:
@@ -277,6 +335,7 @@ async def _select_facts(ask: Request, find: str | None) -> PageEditorData:
             await select_components_of(tx, row.org, row.id),
             await select_bound_names(tx, row.org, row.id),
             hits,
+            await shown_branding(tx),
         )
 
 

@@ -1,4 +1,4 @@
-"""Status pages of a project's organization, each with its present summary."""
+"""Status pages of a project's organization, each with its current summary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from ....storage.status_pages.rows import PageRow
 from ....storage.status_pages.rules.status_page import Audience, Visibility, render
 from ....storage.status_pages.transactions.edit_pages import EDIT
 from ...ui.formatting import count, number
-from ...ui.page_layout import frame_of
 from ...ui.render import page
+from ...ui.shell.page_layout import frame_of
 from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of
 from ..public import page_text as words
@@ -24,7 +24,7 @@ from .page_access import ALL, VIEW, reached_by, route
 # Bound of a list page, because each status page is rendered in full.
 PAGE_ROWS: Final = 20
 WHO: Final = {
-    Visibility.LISTED: "anybody",
+    Visibility.LISTED: "everyone",
     Visibility.UNLISTED: "anyone with the link",
     Visibility.INTERNAL: "members only",
 }

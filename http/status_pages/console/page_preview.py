@@ -7,12 +7,12 @@ path.
 from typing import Final
 
 from ....storage.engine.pools import Isolation
-from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.branding import page_branding
 from ....storage.status_pages.queries.status_pages import select_page_facts
 from ....storage.status_pages.rules.status_page import Audience, render
 from ....storage.status_pages.transactions.edit_pages import page_token
 from ...ui.render import HEADERS, HTML
-from ...wire.mail_config import mailing_in
+from ...ui.shown_time import times_in_utc
 from ...wire.route import Request, Response, Route
 from ..public.html_renderer import page_html, policy
 from ..public.page_loader import addresses_of
@@ -24,14 +24,14 @@ async def render_page_preview(ask: Request) -> Response:
         "console_page_preview", read_only=True, isolation=Isolation.REPEATABLE_READ
     ) as tx:
         found = await reached(ask, tx)
-        facts = await select_page_facts(tx, found.shown, Audience.PUBLIC)
-        branding = await shown_branding(tx)
-        mailing = await mailing_in(tx, ask.context)
+        facts = await select_page_facts(tx, found.shown, Audience.PUBLIC, latency=True)
+        branding = await page_branding(tx, found.shown.branding)
     addresses = addresses_of(ask, found.shown, page_token(found.row, ask.context.keyring))
     told = render(facts, Audience.PUBLIC)
     framed = policy(branding).replace("frame-ancestors 'none'", "frame-ancestors 'self'")
     headers = {**HEADERS, "Content-Security-Policy": framed}
-    body = page_html(told, branding, addresses, framed=True, can_mail=mailing.can_mail)
+    with times_in_utc():
+        body = page_html(told, branding, addresses, framed=True)
     return Response(body=body, headers=headers, content_type=HTML)
 
 

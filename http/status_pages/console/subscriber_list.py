@@ -14,8 +14,8 @@ from ....storage.status_pages.queries.status_page_subscribers import (
 from ....storage.status_pages.transactions.unsubscribe import remove_subscriber
 from ...ui.form_values import stripped, uuid_in
 from ...ui.formatting import exactly, number
-from ...ui.page_layout import frame_of
 from ...ui.render import page, redirect
+from ...ui.shell.page_layout import frame_of
 from ...wire.route import Request, Response, Route
 from .page_access import ONE, reached, route
 

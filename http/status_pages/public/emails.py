@@ -10,7 +10,7 @@ from .page_text import exactly, listed, update_word
 from .urls import Addresses
 
 CONFIRM_LINK: Final = "Confirm subscription"
-PAGE_LINK: Final = "View the status page"
+INCIDENT_LINK: Final = "View the incident"
 
 
 def confirm_address(base: str, token: str) -> str:
@@ -49,8 +49,8 @@ def notice_letter(
         to=to,
         subject=notice_subject(page_title, notice.title),
         paragraphs=notice_paragraphs(notice),
-        link=page.page,
-        link_text=PAGE_LINK,
+        link=page.incident(notice.incident),
+        link_text=INCIDENT_LINK,
         thread=f"{notice.incident}.{page.slug}",
         leave=one_click_address(page.base, token),
         leave_page=leave_address(page.base, token),
@@ -87,6 +87,7 @@ def notice_document(
         "page": _page_link(page_title, page),
         "incident": {
             "id": str(notice.incident),
+            "url": page.incident(notice.incident),
             "title": notice.title,
             "impact": notice.impact.value,
             "started_at": to_text(notice.started_at),

@@ -26,6 +26,7 @@ from .page_text import (
     incident_line,
     update_word,
 )
+from .urls import Addresses
 from .xml_text import legal
 
 JSON_VERSION: Final = "https://jsonfeed.org/version/1.1"
@@ -37,6 +38,7 @@ _DECLARED: Final = '<?xml version="1.0" encoding="utf-8"?>\n'
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
     id: str
+    url: str
     title: str
     status: str
     published: Instant
@@ -57,28 +59,29 @@ class Feed:
     entries: Sequence[FeedEntry]
 
 
-def feed_text(form: str, page: Page, page_url: str, feed_url: str) -> str:
+def feed_text(form: str, page: Page, addresses: Addresses) -> str:
     """Returns a feed. `form` is rss, atom or json. The URLs are absolute."""
-    return _FORMS[form](feed_of(page, page_url, feed_url))
+    return _FORMS[form](feed_of(page, addresses, addresses.feed(form)))
 
 
-def feed_of(page: Page, page_url: str, feed_url: str) -> Feed:
+def feed_of(page: Page, addresses: Addresses, feed_url: str) -> Feed:
     """Returns the feed. `updated` is the latest entry, or the render instant without entries."""
-    entries = [_entry(incident) for incident in (*page.active, *page.recent)]
+    entries = [_entry(incident, addresses) for incident in (*page.active, *page.recent)]
     return Feed(
-        id=urlsplit(page_url)._replace(query="", fragment="").geturl(),
+        id=urlsplit(addresses.page)._replace(query="", fragment="").geturl(),
         title=legal(page.title),
         about=FEED_ABOUT,
-        page_url=page_url,
+        page_url=addresses.page,
         feed_url=feed_url,
         updated=max((entry.updated for entry in entries), default=page.updated_at),
         entries=entries,
     )
 
 
-def _entry(incident: Incident) -> FeedEntry:
+def _entry(incident: Incident, addresses: Addresses) -> FeedEntry:
     return FeedEntry(
         id=incident.uid.urn,
+        url=addresses.incident(incident.uid),
         title=legal(incident.title),
         status=INCIDENT_STATUS[incident.status],
         published=incident.started_at,
@@ -127,7 +130,7 @@ def _rss(feed: Feed) -> str:
     for entry in feed.entries:
         item = SubElement(channel, "item")
         _add(item, "title", entry.title)
-        _add(item, "link", feed.page_url)
+        _add(item, "link", entry.url)
         _add(item, "guid", entry.id, isPermaLink="false")
         _add(item, "category", entry.status)
         _add(item, "pubDate", _rfc822(entry.published))
@@ -155,7 +158,7 @@ def _atom(feed: Feed) -> str:
         _add(item, "published", to_text(entry.published))
         _add(item, "updated", to_text(entry.updated))
         SubElement(item, "category", {"term": entry.status})
-        SubElement(item, "link", page)
+        SubElement(item, "link", {**page, "href": entry.url})
         _add(item, "content", entry.content, type="html")
     return _written(root)
 
@@ -164,7 +167,7 @@ def _json(feed: Feed) -> str:
     items = [
         {
             "id": entry.id,
-            "url": feed.page_url,
+            "url": entry.url,
             "title": entry.title,
             "content_html": entry.content,
             "date_published": to_text(entry.published),

@@ -1,12 +1,12 @@
-"""HTML of a status page: without scripts, small, and with the texts of the feeds.
+"""HTML of a status page, with the texts of the feeds. It can be read without scripts.
 
 The HTML shows only data of the rendered page. The only external resource is the logo of the
-installation's branding.
+branding.
 """
 
 import calendar
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,7 @@ from ...ui.formatting import Moment, clock, moment
 from ...ui.formatting import day as day_name
 from ...ui.render import POLICY, environment_of
 from . import page_text as words
+from .latency_plot import LatencyItem, latency_item
 from .uptime_bars import bars, is_plain
 from .urls import FEED_TYPES, Addresses
 
@@ -45,11 +46,15 @@ class UpdateItem:
 
 @dataclass(frozen=True, slots=True)
 class PublicIncidentItem:
+    """`url` is permanent. `about` names the affected components."""
+
+    url: str
     title: str
     mark: str
     line: str
     began: Moment
     last: str
+    about: str
     updates: Sequence[UpdateItem]
 
 
@@ -71,6 +76,7 @@ class ComponentItem:
     figure: words.FigureText | None
     bars: Markup | None
     rows: Sequence[tuple[str, str]]
+    latency: LatencyItem | None
 
 
 def policy(branding: Branding) -> str:
@@ -90,14 +96,15 @@ def page_html(
     addresses: Addresses,
     *,
     framed: bool = False,
-    can_mail: bool = False,
 ) -> bytes:
     """Returns the HTML of a page that was rendered for the public.
 
-    If `framed`, links open outside the frame. `can_mail` offers subscription by e-mail.
+    If `framed`, links open outside the frame.
     """
     now = page.updated_at
     parts = [_part(one, now) for one in page.components]
+    planned = [_maintenance(one, page) for one in page.maintenance]
+    past = [(one.started_at, _incident(one, addresses, now, page)) for one in page.recent]
     return _render(
         "page.html",
         page.title,
@@ -107,15 +114,19 @@ def page_html(
         first=words.status_line(page),
         beneath=words.line_beneath(page),
         updated=Moment(*_moment(now)),
-        active=[_incident(one, now) for one in page.active],
-        maintenance=[_maintenance(one, page) for one in page.maintenance],
+        active=[_incident(one, addresses, now, page) for one in page.active],
+        running=[one for one in planned if one.running],
+        planned=[one for one in planned if not one.running],
         # In page order. A group begins at its first component.
         groups=[(name, list(members)) for name, members in groupby(parts, lambda p: p.group)],
         table=[(part.name, part.rows) for part in parts],
-        past=[_incident(one, now) for one in page.recent],
+        latencies=[(part.name, part.latency.row) for part in parts if part.latency],
+        past=[
+            (name, [item for _, item in items])
+            for name, items in groupby(past, lambda one: words.dated(one[0]))
+        ],
         more=page.recent_more,
         framed=framed,
-        can_mail=can_mail,
     )
 
 
@@ -155,10 +166,31 @@ def history_html(
         month=month_name(month.name),
         count=many,
         scope=scope,
-        incidents=[_incident(one, now) for one in incidents],
+        incidents=[_incident(one, addresses, now) for one in incidents],
         following=following,
         later=_month_link(addresses, known[at - 1]) if at else None,
         earlier=_month_link(addresses, known[at + 1]) if at + 1 < len(known) else None,
+    )
+
+
+def incident_html(
+    title: str,
+    branding: Branding,
+    addresses: Addresses,
+    incident: Incident,
+    names: Sequence[str],
+    now: Instant,
+) -> bytes:
+    """Returns the permanent page of an incident. `names` are its components on the page."""
+    item = _incident(incident, addresses, now)
+    return _render(
+        "incident.html",
+        title,
+        branding,
+        addresses,
+        listed=addresses.token is None,
+        incident=replace(item, about=f"Affects: {words.listed(names)}." if names else ""),
+        is_open=incident.resolved_at is None,
     )
 
 
@@ -245,7 +277,15 @@ def _part(one: Component, now: Instant) -> ComponentItem:
         figure=figure,
         bars=drawn,
         rows=_rows(said),
+        latency=_latency(one),
     )
+
+
+def _latency(one: Component) -> LatencyItem | None:
+    if one.latency is None:
+        return None
+    until = one.latency.until
+    return latency_item(one.name, one.latency, Moment(*_moment(until, until)))
 
 
 def _day_text(day: ComponentDay, now: Instant) -> tuple[str, str]:
@@ -267,11 +307,13 @@ def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         found.append((days, text))
     if any(not text for _, text in said):
         others = "all other days" if found else f"all {len(said)} days"
-        found.append((others, "working"))
+        found.append((others, "operational"))
     return found
 
 
-def _incident(one: Incident, now: Instant) -> PublicIncidentItem:
+def _incident(
+    one: Incident, addresses: Addresses, now: Instant, page: Page | None = None
+) -> PublicIncidentItem:
     mark = words.incident_mark(one)
     said = [
         UpdateItem(
@@ -285,7 +327,10 @@ def _incident(one: Incident, now: Instant) -> PublicIncidentItem:
     if one.postmortem is not None:
         at = Moment(*_moment(one.postmortem.published_at, now))
         said.insert(0, UpdateItem(at, "up", words.POSTMORTEM, one.postmortem.body))
+    named = [] if page is None else [c.name for c in page.components if c.uid in one.components]
     return PublicIncidentItem(
+        url=addresses.incident(one.uid),
+        about=f"Affects: {words.listed(named)}." if named else "",
         title=one.title,
         mark=mark,
         line=words.incident_line(one),

@@ -10,13 +10,27 @@ from uuid import UUID
 import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
-from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.branding import page_branding
+from ....storage.status_pages.queries.status_page_incidents import select_page_incident
+from ....storage.status_pages.queries.status_pages import about_of, select_bindings, select_frame
+from ....storage.status_pages.rules.status_page import (
+    Audience,
+    affected_names,
+    shown_incidents,
+)
 from ...ui.form_routes import page_route
 from ...ui.render import HTML
 from ...wire.errors import Problem
 from ...wire.route import Request, Response, Route
 from .badge import component_badge, page_badge, uptime_badge
-from .html_renderer import WIDGET_POLICY, history_html, page_html, policy, widget_html
+from .html_renderer import (
+    WIDGET_POLICY,
+    history_html,
+    incident_html,
+    page_html,
+    policy,
+    widget_html,
+)
 from .page_loader import (
     HistoryQuery,
     LoadedPage,
@@ -25,10 +39,13 @@ from .page_loader import (
     kept_page,
     kept_reply,
     public_month,
+    public_page,
 )
 from .statuspage_v2 import FORMS
 
 _PAGE: Final = "/status/{slug}"
+# Seconds until a browser loads the page again.
+REFRESH: Final = "60"
 # Public data, so scripts of every site may read it.
 _ANY_SITE: Final = {"Access-Control-Allow-Origin": "*"}
 
@@ -44,16 +61,38 @@ async def read_page(ask: Request) -> Response:
     answer, shown = await kept_page(
         ask,
         "html",
-        lambda shown: page_html(
-            shown.page, shown.branding, shown.addresses, can_mail=shown.can_mail
-        ),
+        lambda shown: page_html(shown.page, shown.branding, shown.addresses),
+        latency=True,
     )
-    return kept_reply(ask, answer, HTML, Content_Security_Policy=policy(shown.branding))
+    rules = policy(shown.branding)
+    return kept_reply(ask, answer, HTML, Content_Security_Policy=rules, Refresh=REFRESH)
+
+
+async def read_incident(ask: Request) -> Response:
+    """Returns the permanent page of an incident, not found if the page does not show it."""
+    context = ask.context
+    with context.histories.permit(ask.client, context.clock(), takes_token=False):
+        async with public_page(ask) as (tx, page):
+            about = about_of(page, await select_bindings(tx, page))
+            found = await select_page_incident(tx, about, ask.ids["incidentID"])
+            frame = await select_frame(tx, page)
+            branding = await page_branding(tx, page.branding)
+            now = tx.now
+    shown = [] if found is None else shown_incidents(frame, [found], Audience.PUBLIC)
+    if found is None or not shown:
+        raise Problem("not_found")
+    addresses = addresses_of(ask, page, ask.query.token)
+    names = affected_names(frame, found)
+    body = incident_html(page.title, branding, addresses, shown[0], names, now)
+    headers = {"Content-Security-Policy": policy(branding)}
+    if shown[0].resolved_at is None:
+        headers["Refresh"] = REFRESH
+    return Response(body=body, headers=headers, content_type=HTML)
 
 
 async def read_history(ask: Request) -> Response:
     async with public_month(ask) as (tx, page, shown):
-        branding = await shown_branding(tx)
+        branding = await page_branding(tx, page.branding)
     addresses = addresses_of(ask, page, ask.query.token)
     following = shown.following and addresses.history(shown.month.name, shown.following)
     body = history_html(
@@ -80,7 +119,7 @@ async def read_badge(ask: Request) -> Response:
 def _badge(shown: LoadedPage, component: UUID | None, show: str) -> bytes:
     if component is None:
         if show == "uptime":
-            raise Problem("component: is required, as an uptime is of one")
+            raise Problem("component: is required for an uptime badge")
         return page_badge(shown.page).encode()
     found = next((one for one in shown.page.components if one.uid == component), None)
     if found is None:
@@ -134,6 +173,14 @@ ROUTES: Final = (
         action=_ANYBODY,
         handler=read_page,
         summary="A status page for people.",
+        query=TokenQuery,
+    ),
+    page_route(
+        method="GET",
+        path=f"{_PAGE}/incidents/{{incidentID}}",
+        action=_ANYBODY,
+        handler=read_incident,
+        summary="An incident on a status page, for people.",
         query=TokenQuery,
     ),
     page_route(

@@ -15,7 +15,7 @@ import msgspec
 from ....storage.core.instant import Instant
 from ....storage.core.token import digest
 from ....storage.engine.pools import Isolation, Tx
-from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.branding import page_branding
 from ....storage.status_pages.queries.status_page_incidents import (
     FIRST,
     IncidentCursor,
@@ -43,7 +43,6 @@ from ...wire.content_encoding import takes_gzip
 from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
 from ...wire.etags import is_known
-from ...wire.mail_config import mailing_in
 from ...wire.response_cache import FRESH_SECONDS, CachedResponse, LoadedContent
 from ...wire.route import Request, Response
 from .urls import Addresses, addresses_at
@@ -63,7 +62,7 @@ class FeedQuery(TokenQuery, frozen=True):
 
 
 class MonthQuery(msgspec.Struct, frozen=True):
-    """`month` is YYYY-MM, by default the present month."""
+    """`month` is YYYY-MM, by default the current month."""
 
     month: str | None = None
     cursor: str | None = None
@@ -80,7 +79,6 @@ class LoadedPage:
     page: Page
     branding: Branding
     addresses: Addresses
-    can_mail: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +139,20 @@ def _base_of(ask: Request) -> str:
 
 
 async def kept_page(
-    ask: Request, what: str, write: Callable[[LoadedPage], bytes]
+    ask: Request, what: str, write: Callable[[LoadedPage], bytes], *, latency: bool = False
 ) -> tuple[CachedResponse, LoadedPage]:
-    """Returns a form of the page from the cache. Raises Problem as `public_page`."""
+    """Returns a form of the page from the cache, with `latency` if the form shows it.
+
+    Raises: Problem as `public_page`.
+    """
 
     async def read() -> LoadedContent:
         async with public_page(ask) as (tx, page):
-            facts = await select_page_facts(tx, page, Audience.PUBLIC)
-            branding = await shown_branding(tx)
-            mailing = await mailing_in(tx, ask.context)
+            facts = await select_page_facts(tx, page, Audience.PUBLIC, latency=latency)
+            branding = await page_branding(tx, page.branding)
         rendered = render(facts, Audience.PUBLIC)
         addresses = addresses_of(ask, page, ask.query.token)
-        shown = LoadedPage(rendered, branding, addresses, mailing.can_mail)
+        shown = LoadedPage(rendered, branding, addresses)
         # The render instant does not count as a change of content.
         said = replace(shown, page=replace(rendered, updated_at=Instant(0)))
         return LoadedContent(said, lambda: write(shown))

@@ -24,10 +24,11 @@ from ....storage.status_pages.rules.status_page import (
 )
 from ...ui.formatting import GAP, NOTHING, clock, coverage, duration, percent
 from ...ui.formatting import day as day_name
+from ...ui.plots.svg import BEFORE_SAID
 
 STATUS: Final = {
     ComponentStatus.OPERATIONAL: "Operational",
-    ComponentStatus.DEGRADED: "Degraded",
+    ComponentStatus.DEGRADED: "Degraded performance",
     ComponentStatus.PARTIAL_OUTAGE: "Partial outage",
     ComponentStatus.MAJOR_OUTAGE: "Major outage",
     ComponentStatus.MAINTENANCE: "Under maintenance",
@@ -36,7 +37,7 @@ STATUS: Final = {
 MARK: Final = {
     ComponentStatus.OPERATIONAL: "up",
     ComponentStatus.DEGRADED: "degraded",
-    ComponentStatus.PARTIAL_OUTAGE: "down",
+    ComponentStatus.PARTIAL_OUTAGE: "degraded",
     ComponentStatus.MAJOR_OUTAGE: "down",
     ComponentStatus.MAINTENANCE: "maint",
     ComponentStatus.NO_DATA: "unknown",
@@ -119,10 +120,10 @@ class FigureText:
 
 
 def status_line(page: Page) -> StatusLine:
-    """Returns the first line: component trouble, then open incidents, then the rest."""
+    """Returns the first line: the worst trouble, then open incidents, then the rest."""
     status = page.summary.status
     if status in _TROUBLE:
-        return StatusLine(MARK[status], _who_is(page.components, status))
+        return StatusLine(MARK[status], STATUS[status])
     if page.active:
         worst = max(page.active, key=lambda one: _IMPACTS.index(one.impact))
         text = page.active[0].title
@@ -154,19 +155,17 @@ def _planned(page: Page) -> str:
 
 
 def line_beneath(page: Page) -> str:
-    """Returns the number of operational components, and the others absent from the first line."""
+    """Returns the number of operational components, and what the others have."""
     components = page.components
     if len(components) < 2:
-        rest = [one for one in components if one.status not in _TROUBLE]
-        return "".join(f"{one.name} {_BEING[one.status][0]}." for one in rest)
+        return "".join(f"{one.name} {_BEING[one.status][0]}." for one in components)
     if page.summary.state is PageSummaryState.NO_DATA:
         return f"0 of {len(components)} components have data."
     first = _how_many_work(components)
-    said = page.summary.status if page.summary.status in _TROUBLE else None
     clauses: list[str] = []
     for status in (*_TROUBLE, ComponentStatus.MAINTENANCE, ComponentStatus.NO_DATA):
         names = [one.name for one in components if one.status is status]
-        if names and status is not said:
+        if names:
             clauses.append(_clause(names, status))
     return f"{first} {listed(clauses)}." if clauses else first
 
@@ -183,14 +182,6 @@ def _clause(names: Sequence[str], status: ComponentStatus) -> str:
     if len(names) <= _NAMED_MOST and status is not ComponentStatus.NO_DATA:
         return f"{listed(names)} {being}"
     return f"{len(names)} component{'s' * (len(names) > 1)} {being}"
-
-
-def _who_is(components: Sequence[Component], status: ComponentStatus) -> str:
-    names = [one.name for one in components if one.status is status]
-    one, several = _BEING[status]
-    if len(names) > _NAMED_MOST:
-        return f"{len(names)} of {len(components)} components {several}"
-    return f"{listed(names)} {one if len(names) == 1 else several}"
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -222,6 +213,8 @@ def figure_of(component: Component) -> FigureText | None:
 def day_text(day: ComponentDay, *, is_today: bool = False) -> str:
     """Returns `down 6 min`, `no downtime, 4 h 20 min not measured`, `maintenance 2 h so far`."""
     split = day.split
+    if not split.range_us:
+        return BEFORE_SAID
     if not split.measured_us and not split.excluded_us:
         return "not measured"
     parts = [f"down {length(split.bad_us)}"] if split.bad_us else []
@@ -243,7 +236,7 @@ def length(us: int) -> str:
 
 
 def incident_line(incident: Incident) -> str:
-    """Returns `Resolved after 42 min`, or the present status."""
+    """Returns `Resolved after 42 min`, or the current status."""
     if incident.resolved_at is None:
         return INCIDENT_STATUS[incident.status]
     return f"Resolved after {length(incident.resolved_at - incident.started_at)}"
@@ -288,3 +281,8 @@ def planned(maintenance: Maintenance, now: Instant) -> str:
 def exactly(at: Instant) -> str:
     """Returns `9 June 2026, 14:12:08 UTC`."""
     return f"{day_name(at)} {to_datetime(at).year}, {clock(at)} UTC"
+
+
+def dated(at: Instant) -> str:
+    """Returns `9 June 2026`."""
+    return f"{day_name(at)} {to_datetime(at).year}"

@@ -10,7 +10,7 @@ from uuid import UUID
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.core.token import TokenKind, kind_of
-from ....storage.status_pages.queries.branding import shown_branding
+from ....storage.status_pages.queries.branding import page_branding, shown_branding
 from ....storage.status_pages.queries.status_page_subscribers import (
     Subscription,
     select_subscription,
@@ -57,7 +57,7 @@ async def send_form(ask: Request) -> Response:
             raise
         return await _form(ask, ask.form, field, _WHY[problem.code], problem)
     async with public_page(ask) as (tx, page):
-        branding = await shown_branding(tx)
+        branding = await page_branding(tx, page.branding)
         addresses = addresses_of(ask, page, ask.query.token)
     return _answer_text(
         branding,
@@ -102,7 +102,7 @@ async def _form(
 ) -> Response:
     """Returns the form with its submitted values, and the fault at its field."""
     async with public_page(ask) as (tx, page):
-        branding = await shown_branding(tx)
+        branding = await page_branding(tx, page.branding)
         bindings = await select_bindings(tx, page)
         mailing = await mailing_in(tx, ask.context)
     body = subscribe_html(
@@ -186,7 +186,10 @@ async def leave(ask: Request) -> Response:
 async def _subscription(ask: Request) -> tuple[Subscription | None, Branding]:
     """Returns the subscription of the token, None if the token is unknown."""
     async with ask.context.pool.transaction("read_subscription", read_only=True) as tx:
-        return await select_subscription(tx, ask.words["token"]), await shown_branding(tx)
+        found = await select_subscription(tx, ask.words["token"])
+        if found is None:
+            return None, await shown_branding(tx)
+        return found, await page_branding(tx, found.branding)
 
 
 def _home(ask: Request) -> Addresses:

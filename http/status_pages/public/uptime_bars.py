@@ -1,7 +1,8 @@
 """Compact SVG of 90 daily bars.
 
-All fully good days are one path. Every other day has a title, and a run of unmeasured days has one
-title. The heights equal those of the console. A day that was degraded but never down hangs amber.
+All fully good days are one path. Every other day has a title, and a run of unmeasured days, or of
+days without data yet, has one title. The heights equal those of the console. A day that was
+degraded but never down hangs amber.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from markupsafe import Markup
 from ....storage.core.sli import Split
 from ....storage.status_pages.rules.status_page import ComponentDay
 from ...ui.plots import svg
-from ...ui.plots.uptime_days import DOWN_LEAST, HEIGHT, bar, has_gap
+from ...ui.plots.uptime_days import BEFORE, DOWN_LEAST, HEIGHT, bar, has_gap
 
 # Width of a day, and the margin on each side of its bar.
 COLUMN: Final = 10
@@ -47,16 +48,28 @@ def bars(
 
 
 def _runs(days: Sequence[ComponentDay]) -> list[tuple[int, int]]:
-    """Returns runs of days that are drawn as one: fully good, or not measured."""
+    """Returns runs of days that are drawn as one: fully good, not measured, or without data yet."""
     found: list[tuple[int, int]] = []
     kind = ""
     for at, day in enumerate(days):
-        was, kind = kind, "plain" if is_plain(day) else "nothing" if is_nothing(day) else ""
+        was, kind = kind, _kind(day)
         if kind and kind == was:
             found[-1] = (found[-1][0], at + 1)
         else:
             found.append((at, at + 1))
     return found
+
+
+def _kind(day: ComponentDay) -> str:
+    """Returns the kind of a day that is drawn together with its neighbours, or an empty text."""
+    if is_before(day):
+        return "before"
+    return "plain" if is_plain(day) else "nothing" if is_nothing(day) else ""
+
+
+def is_before(day: ComponentDay) -> bool:
+    """Returns whether no data was due on the day, such as before the start of the component."""
+    return not day.split.range_us
 
 
 def is_nothing(day: ComponentDay) -> bool:
@@ -77,7 +90,12 @@ def is_plain(day: ComponentDay) -> bool:
 
 
 def heights(day: ComponentDay) -> list[tuple[str, float]]:
-    """Returns (kind, height) from the top. The heights add up to the full height."""
+    """Returns (kind, height) from the top. The heights add up to the full height.
+
+    A day without data yet is a low line at the bottom.
+    """
+    if is_before(day):
+        return [("blank", HEIGHT - BEFORE), ("gap", BEFORE)]
     shape = bar(day.split)
     parts = [("down", shape.down), ("gap", shape.gap), ("up", shape.up), ("plain", shape.plain)]
     if day.degraded_us and not shape.down:
@@ -96,11 +114,12 @@ def _stretch(from_: int, until: int) -> str:
 
 def _column(at: int, until: int, day: ComponentDay, said: str) -> Markup:
     x, width, y = COLUMN * at + EDGE, COLUMN * (until - at) - 2 * EDGE, 0.0
-    found = []
+    found: list[Markup] = []
     for name, height in heights(day):
         # A gap in the background colour separates two parts.
-        inset = 1 if y else 0
-        found.append(_piece(name, x, width, y + inset, max(height - inset, 1)))
+        inset = 1 if found else 0
+        if name != "blank":
+            found.append(_piece(name, x, width, y + inset, max(height - inset, 1)))
         y += height
     if day.split.excluded_us:
         found.append(_piece("band", x, width, (HEIGHT - BAND) / 2, BAND))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from urllib.parse import urlencode
+from uuid import UUID
 
 FEED_TYPES = {
     "rss": "application/rss+xml",
@@ -37,9 +38,14 @@ class Addresses:
         above = "" if self.is_root else f"/status/{self.slug}"
         return self._at(f"{above}/history", month=month, cursor=cursor)
 
+    def incident(self, uid: UUID) -> str:
+        """Returns the permanent URL of an incident."""
+        above = "" if self.is_root else f"/status/{self.slug}"
+        return self._at(f"{above}/incidents/{uid}")
+
     @property
     def subscribe(self) -> str:
-        """Returns a URL on the present host, because the policy allows forms only there."""
+        """Returns a URL on the current host, because the policy allows forms only there."""
         opens = f"?{urlencode({'token': self.token})}" if self.token else ""
         return f"/status/{self.slug}/subscribe{opens}"
 

@@ -112,7 +112,7 @@ ROUTES: Final = (
         answer=Branding,
         summaries=(
             "Read the branding and whether it is configured.",
-            "Set the branding, the whole of it.",
+            "Set the whole branding.",
         ),
     ),
     page_route(

@@ -1,7 +1,7 @@
 """Rendered status pages, and their incidents by month.
 
 Everyone may read a listed page, and an unlisted page with its token. Other pages are not found.
-Members of the organization can read all of its pages, with more fields.
+Members can read every page of their scope. A page whose whole scope they see has more fields.
 """
 
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ class OwnFeedQuery(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def _page_of_domain(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
+async def _page_named(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow]]:
     async with snapshot(ask) as tx:
         page = await select_page(tx, ask.ids["pageID"])
         if page is None:
@@ -58,7 +58,7 @@ async def _page_of_domain(ask: Request) -> AsyncIterator[tuple[Tx, StatusPageRow
 
 async def read_public(ask: Request) -> Response:
     answer, _ = await kept_page(
-        ask, "render", lambda shown: msgspec.json.encode(page_json(shown.page))
+        ask, "render", lambda shown: msgspec.json.encode(page_json(shown.page)), latency=True
     )
     return kept_reply(ask, answer, "application/json")
 
@@ -75,9 +75,9 @@ def _audience(ask: Request, page: StatusPageRow) -> Audience:
 
 
 async def read_own(ask: Request) -> StatusPageRender:
-    async with _page_of_domain(ask) as (tx, page):
+    async with _page_named(ask) as (tx, page):
         audience = _audience(ask, page)
-        facts = await select_page_facts(tx, page, audience)
+        facts = await select_page_facts(tx, page, audience, latency=True)
     return page_json(render(facts, audience))
 
 
@@ -88,16 +88,16 @@ async def read_public_feed(ask: Request) -> Response:
 
 
 async def read_own_feed(ask: Request) -> Response:
-    """Returns the feed of the page whose domain the request used, as the public sees it."""
+    """Returns the feed of a page to a member, as the public sees it."""
     form = ask.query.format
-    async with _page_of_domain(ask) as (tx, page):
+    async with _page_named(ask) as (tx, page):
         facts = await select_page_facts(tx, page, Audience.PUBLIC)
     body = _feed(form, render(facts, Audience.PUBLIC), addresses_of(ask, page, None))
     return Response(body=body, content_type=_feed_type(form))
 
 
 def _feed(form: str, page: Page, addresses: Addresses) -> bytes:
-    return feed_text(form, page, addresses.page, addresses.feed(form)).encode()
+    return feed_text(form, page, addresses).encode()
 
 
 def _feed_type(form: str) -> str:
@@ -111,7 +111,7 @@ async def read_public_history(ask: Request) -> IncidentMonth:
 
 async def read_own_history(ask: Request) -> IncidentMonth:
     month = asked_month(ask)
-    async with _page_of_domain(ask) as (tx, page):
+    async with _page_named(ask) as (tx, page):
         return _month(await read_month(ask, tx, page, month, _audience(ask, page)))
 
 

@@ -1,9 +1,10 @@
-"""JSON of a rendered status page. Fields that `rules.page.render` omits stay absent."""
+"""JSON of a rendered status page. Fields that `status_page.render` omits are absent."""
 
 from functools import lru_cache
 
 from ....storage.core.availability import uptime_percent
-from ....storage.core.instant import Instant, to_text
+from ....storage.core.instant import SECOND, Instant, to_text
+from ....storage.status_pages.rules.component_latency import STEP_US, ComponentLatency
 from ....storage.status_pages.rules.status_page import (
     DAYS,
     Component,
@@ -69,6 +70,22 @@ def component_json(one: Component) -> ComponentView:
         reason=known(one.reason),
         unavailable=known(one.unavailable or None),
         withheld_reason=known(one.withheld),
+        latency=known(None if one.latency is None else _latency(one.latency)),
+    )
+
+
+def _latency(found: ComponentLatency) -> schemas.ComponentLatency:
+    return schemas.ComponentLatency(
+        starts_at=to_text(found.from_at),
+        ends_at=to_text(found.until),
+        step_seconds=STEP_US // SECOND,
+        points=[
+            schemas.ComponentLatencyPoint(
+                starts_at=to_text(one.at), p50_ms=one.p50_ms, p95_ms=one.p95_ms
+            )
+            for one in found.points
+        ],
+        withheld_reason=known(found.withheld),
     )
 
 

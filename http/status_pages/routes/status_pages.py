@@ -1,8 +1,11 @@
 """Routes of status pages and their components, for editors."""
 
+from dataclasses import asdict
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from ....storage.accounts.rules.access import AccessDecision, Need, Permission, Scope, may, sees
 from ....storage.core.instant import to_text
@@ -10,6 +13,7 @@ from ....storage.engine.pools import Isolation
 from ....storage.status_pages.queries.status_page_components import select_components_of
 from ....storage.status_pages.queries.status_pages import select_status_page, select_status_pages_of
 from ....storage.status_pages.rows import ComponentRow, PageRow
+from ....storage.status_pages.rules.branding import PageBranding
 from ....storage.status_pages.rules.status_page import ComponentSource, ComponentStatus, Visibility
 from ....storage.status_pages.rules.status_page_edit import (
     BindingTarget,
@@ -70,6 +74,7 @@ def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
         visibility=Visibility(row.visibility),
         domain=known(row.domain),
         unlisted_token=known(page_token(row, ask.context.keyring) if may_edit else None),
+        branding=schemas.PageBranding(**asdict(row.branding)),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
     )
@@ -93,6 +98,7 @@ def _component(ask: Request, row: ComponentRow) -> Component:
         manual_status=known(
             None if row.manual_status is None else ComponentStatus(row.manual_status)
         ),
+        show_latency=row.show_latency,
         revision=row.revision,
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
@@ -140,8 +146,14 @@ async def update(ask: Request) -> StatusPage:
             given(body.title),
             given(body.visibility),
             context.keyring,
+            _branding(body),
         )
     return _status_page_json(ask, row)
+
+
+def _branding(body: UpdateStatusPage) -> PageBranding | None:
+    own = given(body.branding)
+    return None if own is None else PageBranding(**msgspec.structs.asdict(own))
 
 
 async def name(ask: Request) -> StatusPage:
@@ -173,6 +185,7 @@ async def create_one(ask: Request) -> Component:
         group=body.group,
         position=given(body.position),
         target=_target(body),
+        show_latency=body.show_latency,
     )
     async with ask.context.pool.transaction("create_component") as tx:
         row = await create_component(tx, ask.who, ask.ids["pageID"], draft)
@@ -187,6 +200,7 @@ async def update_one(ask: Request) -> Component:
         group=given(body.group),
         position=given(body.position),
         manual_status=given(body.manual_status),
+        show_latency=given(body.show_latency),
     )
     async with ask.context.pool.transaction("update_component") as tx:
         row = await update_component(tx, ask.who, ask.ids["componentID"], edit)
@@ -287,7 +301,7 @@ ROUTES: Final = (
         method="PATCH",
         action=EDIT,
         handler=update,
-        summary="Change title or visibility of a status page; becoming unlisted renews its token.",
+        summary="Change a status page; becoming unlisted renews its token.",
         body=UpdateStatusPage,
         answer=StatusPage,
     ),

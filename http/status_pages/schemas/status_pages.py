@@ -16,6 +16,7 @@ from ....storage.incidents.rules.incident import (
     IncidentSource,
     IncidentStatus,
 )
+from ....storage.status_pages.rules.component_latency import LatencyWithheld
 from ....storage.status_pages.rules.status_page import (
     ComponentSource,
     ComponentStatus,
@@ -40,6 +41,24 @@ Group = Annotated[str, Meta(max_length=GROUP_LONGEST)]
 Position = Annotated[int, Meta(ge=0, le=POSITION_MOST)]
 
 
+class PageBranding(Schema, frozen=True, kw_only=True):
+    """Branding of a status page. An empty field has the value of the installation."""
+
+    accent_color: str
+    logo_url: str
+    footer_text: str
+    support_url: str
+
+
+class PageBrandingRequest(RequestSchema, frozen=True, kw_only=True):
+    """Complete branding of a status page. An absent field becomes empty."""
+
+    accent_color: str = ""
+    logo_url: str = ""
+    footer_text: str = ""
+    support_url: str = ""
+
+
 class StatusPage(Schema, frozen=True, kw_only=True):
     """Status page.
 
@@ -55,6 +74,7 @@ class StatusPage(Schema, frozen=True, kw_only=True):
     visibility: Visibility
     domain: str | UnsetType = UNSET
     unlisted_token: str | UnsetType = UNSET
+    branding: PageBranding
     created_at: InstantText
     updated_at: InstantText
 
@@ -69,6 +89,7 @@ class CreateStatusPage(RequestSchema, frozen=True, kw_only=True):
 class UpdateStatusPage(RequestSchema, frozen=True, kw_only=True):
     title: PageTitle | UnsetType = UNSET
     visibility: Visibility | UnsetType = UNSET
+    branding: PageBrandingRequest | UnsetType = UNSET
 
 
 class PageDomain(RequestSchema, frozen=True, kw_only=True):
@@ -96,6 +117,7 @@ class Component(Schema, frozen=True, kw_only=True):
     monitor_id: UUID | UnsetType = UNSET
     service_id: UUID | UnsetType = UNSET
     manual_status: ComponentStatus | UnsetType = UNSET
+    show_latency: bool
     revision: int
     created_at: InstantText
     updated_at: InstantText
@@ -105,7 +127,7 @@ class CreateComponent(RequestSchema, frozen=True, kw_only=True):
     """Component to create.
 
     It has exactly one source: a monitor, a service or a manual status. Without a position it
-    becomes the last.
+    becomes the last. `show_latency` requires a monitor that measures latency.
     """
 
     name: ComponentName
@@ -115,16 +137,22 @@ class CreateComponent(RequestSchema, frozen=True, kw_only=True):
     monitor_id: UUID | UnsetType = UNSET
     service_id: UUID | UnsetType = UNSET
     manual_status: ComponentStatus | UnsetType = UNSET
+    show_latency: bool = False
 
 
 class UpdateComponent(RequestSchema, frozen=True, kw_only=True):
-    """Absent fields are unchanged. `manual_status` requires a component with a manual status."""
+    """Absent fields are unchanged.
+
+    `manual_status` requires a component with a manual status, `show_latency` a component of a
+    monitor that measures latency.
+    """
 
     name: ComponentName
     description: Description | UnsetType = UNSET
     group: Group | UnsetType = UNSET
     position: Position | UnsetType = UNSET
     manual_status: ComponentStatus | UnsetType = UNSET
+    show_latency: bool | UnsetType = UNSET
 
 
 class ConversionTarget(RequestSchema, frozen=True, kw_only=True):
@@ -153,11 +181,33 @@ class ComponentDay(Schema, frozen=True, kw_only=True):
     total: int
 
 
+class ComponentLatencyPoint(Schema, frozen=True, kw_only=True):
+    """Percentiles of the successful checks of a step, in ms."""
+
+    starts_at: InstantText
+    p50_ms: int
+    p95_ms: int
+
+
+class ComponentLatency(Schema, frozen=True, kw_only=True):
+    """Latency of a component over the last day.
+
+    A step without a point was not measured. `withheld_reason` explains missing points.
+    """
+
+    starts_at: InstantText
+    ends_at: InstantText
+    step_seconds: int
+    points: list[ComponentLatencyPoint]
+    withheld_reason: LatencyWithheld | UnsetType = UNSET
+
+
 class ComponentView(Schema, frozen=True, kw_only=True):
     """Component as rendered.
 
     `reason` explains missing data, and `withheld_reason` a missing `uptime_90d`. `uptime_since` is
-    present if its data starts later than the first day.
+    present if its data starts later than the first day. `latency` is present if the component
+    shows it.
     """
 
     id: UUID
@@ -172,6 +222,7 @@ class ComponentView(Schema, frozen=True, kw_only=True):
     reason: NoDataReason | UnsetType = UNSET
     unavailable: bool | UnsetType = UNSET
     withheld_reason: Withheld | UnsetType = UNSET
+    latency: ComponentLatency | UnsetType = UNSET
 
 
 class PageSummary(Schema, frozen=True, kw_only=True):
@@ -185,7 +236,7 @@ class PageSummary(Schema, frozen=True, kw_only=True):
 class ConversionPreview(Schema, frozen=True, kw_only=True):
     """Component and page summary before and after a conversion.
 
-    `reverts_to` is the present source. It is absent if the conversion changes no field.
+    `reverts_to` is the current source. It is absent if the conversion changes no field.
     """
 
     component: ComponentView

@@ -1,4 +1,4 @@
-"""Burn gauge: a bar from 0 to 1 000 on a logarithmic scale, with a tick at the threshold.
+"""Burn gauge: a bar from 0 to 1 000 with a tick at the threshold, logarithmic above 1.
 
 A rate of 1 uses the budget up exactly over its window. An undecidable rate is hatched.
 """

@@ -83,12 +83,12 @@ def plot_text(steps: Sequence[BudgetStep]) -> str:
 
 def whole_percent(share: float) -> str:
     """Returns a percentage rounded down, so that the remaining budget is never overstated."""
-    return f"{int(100 * share // 1) if share < 1 else 100}\u202f%"
+    return f"{int(100 * share // 1) if share < 1 else 100}%"
 
 
 def _scale() -> Markup:
     texts = [
-        svg.element("text", f"{25 * n}\u202f%", class_="end", x=34, y=_y(n / LINES) + 4)
+        svg.element("text", f"{25 * n}%", class_="end", x=34, y=_y(n / LINES) + 4)
         for n in range(LINES + 1)
     ]
     return svg.element("svg", *texts, height=TOP + HEIGHT + FOOT, aria_hidden="true")

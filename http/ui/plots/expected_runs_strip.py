@@ -23,11 +23,11 @@ class RunSlot(StrEnum):
 
 
 SAID = {
-    RunSlot.COVERED: "covered",
+    RunSlot.COVERED: "on time",
     RunSlot.COVERED_LATE: "late",
     RunSlot.MISSED: "missed",
-    RunSlot.WITHHELD: "withheld",
-    RunSlot.RESERVED: "reserved",
+    RunSlot.WITHHELD: "excused",
+    RunSlot.RESERVED: "scheduled",
 }
 _OUTLINED = (RunSlot.COVERED_LATE, RunSlot.RESERVED)
 

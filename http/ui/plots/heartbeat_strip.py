@@ -11,6 +11,8 @@ from . import svg
 
 HEIGHT = 18
 SLOT = 10
+# Low hatch in the definitions of the page.
+EARLY = "#early"
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
@@ -22,7 +24,9 @@ class HeartbeatSlot(StrEnum):
     NONE = "b-none"
     MAINTENANCE = "b-maint"
     PAUSED = "b-paused"
-    # Before the creation of the monitor, or in the future: not drawn, as no run was due.
+    # Before the creation of the monitor: no run was due.
+    BEFORE = "b-before"
+    # In the future: not drawn.
     AWAY = "b-away"
 
 
@@ -32,7 +36,9 @@ _SAID = {
     HeartbeatSlot.NONE: "no result",
     HeartbeatSlot.MAINTENANCE: "in maintenance",
     HeartbeatSlot.PAUSED: "paused",
+    HeartbeatSlot.BEFORE: svg.BEFORE_SAID,
 }
+_GAPS = (HeartbeatSlot.NONE, HeartbeatSlot.BEFORE)
 
 
 def strip(
@@ -45,25 +51,24 @@ def strip(
     drawn = [
         _run(beat, first, after, titled(beat, first, after) if titled else "")
         for beat, first, after in runs
-        if beat not in (HeartbeatSlot.AWAY, HeartbeatSlot.NONE)
+        if beat not in _GAPS and beat is not HeartbeatSlot.AWAY
     ]
     gaps = [
-        svg.element(
-            "rect",
-            *([svg.title(titled(beat, first, after))] if titled else ()),
-            fill=svg.HATCH,
-            x=svg.share(first, len(beats)),
-            width=svg.share(after - first, len(beats)),
-            y=4,
-            height=10,
-        )
+        _gap(beat, first, after, len(beats), titled(beat, first, after) if titled else "")
         for beat, first, after in runs
-        if beat is HeartbeatSlot.NONE
+        if beat in _GAPS
     ]
     said = f"{label}: {plot_text(beats)}"
-    inner = svg.stretched(len(beats) * SLOT, HEIGHT, *drawn)
+    # A list has up to 100 strips: the style sheet has their height, and the layer their size.
+    box = f"0 0 {len(beats) * SLOT} {HEIGHT}"
+    layer = svg.element("svg", *drawn, viewBox=box, preserveAspectRatio="none")
     return svg.element(
-        "svg", inner, *gaps, class_="beat", height=HEIGHT, role="img", aria_label=said
+        "svg",
+        *([layer] if drawn else []),
+        *gaps,
+        class_="beat",
+        role="img",
+        aria_label=said,
     )
 
 
@@ -86,6 +91,17 @@ def stretches(kinds: Sequence[Kind]) -> list[tuple[Kind, int, int]]:
         found.append((kind, at, at + many))
         at += many
     return found
+
+
+def _gap(beat: HeartbeatSlot, first: int, after: int, many: int, title: str) -> Markup:
+    place = {
+        "x": svg.share(first, many) if first else None,
+        "width": svg.share(after - first, many),
+    }
+    told = [svg.title(title)] if title else []
+    if beat is HeartbeatSlot.BEFORE:
+        return svg.element("use", *told, href=EARLY, **place)
+    return svg.element("rect", *told, fill=svg.HATCH, **place, y=4, height=10)
 
 
 def _run(beat: HeartbeatSlot, first: int, after: int, title: str) -> Markup:

@@ -19,6 +19,7 @@ HEIGHT = 200
 FOOT = 22
 WIDTH = 1000
 LINES = 4
+BEFORE_HIGH = 6
 # Smallest distance between the centres of two names, as a share of the width.
 NAME_APART = 0.13
 _STEPS = (1, 2, 2.5, 5, 10)
@@ -31,13 +32,17 @@ class LatencyStep(StrEnum):
     GAP = "gap"
     DOWN = "down"
     MAINTENANCE = "maintenance"
+    # Before the creation of the monitor.
+    BEFORE = "before"
+    # Not over yet: not drawn.
     AWAY = "away"
 
 
-_NAMES = {
+STEP_WORDS = {
     LatencyStep.GAP: "no data",
     LatencyStep.DOWN: "down",
     LatencyStep.MAINTENANCE: "maintenance",
+    LatencyStep.BEFORE: svg.BEFORE_SAID,
 }
 
 
@@ -60,9 +65,31 @@ class Tick:
 
 
 def latency(points: Sequence[LatencyValue], ticks: Sequence[Tick], label: str) -> Markup:
-    """Returns both columns of the plot: the scale, and the plot with its times."""
+    """Returns both columns of the plot: the scale, and the plot with its times.
+
+    A script moves the crosshair and the selection, which are hidden without it.
+    """
     top = ceiling(max((point.p95 for point in points), default=0))
-    return svg.joined(_scale(top), _plot(points, ticks, top, label))
+    cross = svg.element(
+        "g",
+        svg.element("line", class_="xl", y1=TOP, y2=TOP + HEIGHT),
+        svg.element("circle", class_="dot", r=4),
+        data_cross="",
+        visibility="hidden",
+    )
+    brush = svg.element("rect", class_="brush", y=TOP, height=HEIGHT, visibility="hidden")
+    return svg.joined(_scale(top), _plot(points, ticks, top, label, cross, brush))
+
+
+def values_of(points: Sequence[LatencyValue], counts: Sequence[tuple[int, int]]) -> str:
+    """Returns the exact values for the script: steps of `p50 p95 good bad`, or the state."""
+    found = []
+    for point, (good, bad) in zip(points, counts, strict=True):
+        if point.kind is LatencyStep.POINT:
+            found.append(f"{point.p50} {point.p95} {good} {bad}")
+        else:
+            found.append(STEP_WORDS.get(point.kind, ""))
+    return ";".join(found)
 
 
 def ceiling(largest: int) -> float:
@@ -109,7 +136,9 @@ def _y(line: int) -> float:
     return TOP + HEIGHT * (LINES - line) / LINES
 
 
-def _plot(points: Sequence[LatencyValue], ticks: Sequence[Tick], top: float, label: str) -> Markup:
+def _plot(
+    points: Sequence[LatencyValue], ticks: Sequence[Tick], top: float, label: str, *over: Markup
+) -> Markup:
     runs = stretches([point.kind for point in points])
     many = len(points)
     parts: list[Markup] = []
@@ -127,12 +156,14 @@ def _plot(points: Sequence[LatencyValue], ticks: Sequence[Tick], top: float, lab
     parts.append(svg.element("g", svg.stretched(WIDTH, HEIGHT, *drawn), transform=_shift()))
     parts += _names(runs, many)
     parts += [_tick(tick) for tick in ticks]
+    parts += over
     return svg.element(
         "svg",
         *parts,
         height=TOP + HEIGHT + FOOT,
         role="img",
         aria_label=f"{label} {plot_text(points)}",
+        data_top=f"{top:.4g}",
     )
 
 
@@ -149,6 +180,8 @@ def _band(kind: LatencyStep, first: int, after: int, many: int) -> list[Markup]:
                 "rect", svg.title("no data"), **place, y=TOP, height=HEIGHT, fill=svg.HATCH
             )
             return [hatch]
+        case LatencyStep.BEFORE:
+            return [svg.before(first / many, after / many, TOP + HEIGHT, BEFORE_HIGH)]
         case LatencyStep.DOWN:
             return [
                 svg.element(
@@ -178,7 +211,7 @@ def _names(runs: Sequence[tuple[LatencyStep, int, int]], many: int) -> list[Mark
     free_from = 0.0
     for kind, first, after in runs:
         middle = (first + after) / 2 / many
-        if kind not in _NAMES or middle < free_from:
+        if kind not in STEP_WORDS or middle < free_from:
             continue
         free_from = middle + NAME_APART
         # Labels at an edge extend inwards.
@@ -186,7 +219,7 @@ def _names(runs: Sequence[tuple[LatencyStep, int, int]], many: int) -> list[Mark
         class_ = "start" if middle < NAME_APART / 2 else class_
         at = {"end": after / many, "start": first / many}.get(class_, middle)
         name = svg.element(
-            "text", _NAMES[kind], class_=f"{class_} wide", x=svg.share(at, 1), y=TOP - 6
+            "text", STEP_WORDS[kind], class_=f"{class_} wide", x=svg.share(at, 1), y=TOP - 6
         )
         found.append(name)
     return found

@@ -4,6 +4,9 @@ from markupsafe import Markup, escape
 
 # Pattern in the definitions of the page. A style sheet cannot refer to it.
 HATCH = "url(#hatch)"
+# Time before the first data is a low hatched line in every plot, since no data was due. A hatch of
+# full height is time whose data is missing.
+BEFORE_SAID = "no data yet"
 
 
 def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
@@ -20,6 +23,16 @@ def element(name: str, *children: Markup | str, **attributes: object) -> Markup:
 
 def joined(*pieces: Markup) -> Markup:
     return Markup("").join(pieces)
+
+
+def before(from_: float, to: float, foot: float, high: float, said: str = BEFORE_SAID) -> Markup:
+    """Returns the line of time before the first data. `from_` and `to` are shares of the width.
+
+    `said` is the hover text, empty if the element around it has one.
+    """
+    place = {"x": share(from_, 1), "width": share(to - from_, 1)}
+    told = [title(said)] if said else []
+    return element("rect", *told, **place, y=foot - high, height=high, fill=HATCH)
 
 
 def title(text: str) -> Markup:

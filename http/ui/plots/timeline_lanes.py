@@ -1,7 +1,7 @@
 """Lanes on one time axis: changes, state, incidents, maintenance and revisions.
 
-The state lane is covered completely. Unknown time is hatched, and only time before the start of the
-service is blank.
+The state lane is covered completely, except for the normal lag of sealing. Unknown time is hatched.
+Time before the start of the service is a low hatched line.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ HEAD = 14
 FOOT = 24
 # Smallest visible width, as a share of the plot.
 THINNEST = 0.004
+BEFORE_HIGH = 6
 NAME_APART = 0.05
 EDGE = 0.03
 
@@ -31,6 +32,8 @@ class ServiceState(StrEnum):
     DEGRADED = "degraded"
     MAINTENANCE = "maintenance"
     HEALTHY = "healthy"
+    # Before the start of the service.
+    BEFORE = "before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,9 @@ def worst(found: Sequence[ServiceState]) -> ServiceState | None:
 def _state(state: StateBand) -> list[Markup]:
     place = {"x": svg.share(state.from_, 1), "width": _width(state)}
     title = svg.title(state.said)
+    if state.was is ServiceState.BEFORE:
+        to = min(max(state.to, state.from_ + THINNEST), 1)
+        return [svg.before(state.from_, to, 34, BEFORE_HIGH, state.said)]
     if state.was is ServiceState.MAINTENANCE:
         return [
             svg.element("rect", title, **place, y=22, height=12, class_="f-mtint"),

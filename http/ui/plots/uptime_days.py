@@ -18,6 +18,7 @@ DOWN_LEAST = 0.22
 GAP_LEAST = 0.1
 BAND = 3
 THINNEST = 0.1
+BEFORE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ def bar(split: Split) -> UptimeBar:
 def _column(at: int, many: int, day: UptimeDay) -> Markup:
     shape = bar(day.split)
     parts = []
+    if not day.split.range_us:
+        line = svg.before(at / many, (at + 1) / many, HEIGHT, BEFORE, said="")
+        return svg.element("g", svg.title(f"{day.name}: {day.said}"), line)
     place = {"x": svg.share(at + 0.1, many), "width": svg.share(0.8, many)}
     y = 0.0
     for height, class_ in (

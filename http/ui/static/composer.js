@@ -1,5 +1,5 @@
-// What is typed is shown as it will be read, a moment after the last key. The server makes all of
-// it; without scripts the button loads the page with the same.
+// Shows the typed text as readers will see it, shortly after the last key. The server renders it.
+// Without scripts, the button loads the page with the same preview.
 
 const PAUSE_MS = 400;
 
@@ -17,8 +17,10 @@ async function read() {
     const answer = await fetch(form.action, { method: "POST", body: data, signal: asking.signal });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     shown.replaceChildren(...(fresh.getElementById("outside")?.childNodes ?? []));
+    const told = fresh.querySelector("[data-told]");
+    if (told) document.querySelector("[data-told]").textContent = told.textContent;
   } catch {
-    // Superseded by the next key, or the server is away: what is shown stays, and Preview asks.
+    // The next key superseded the request, or the server is away: the shown preview stays.
   }
 }
 

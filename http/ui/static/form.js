@@ -1,6 +1,6 @@
-// The form without leaving it: another kind's fields, what has to be mended and a test's result are
-// swapped in. The server makes all of them from what stands in the form; without scripts the same
-// buttons load a page.
+// Swaps parts of the form without a page load: the fields of another type, errors and the result of
+// a test. The server renders them from the values of the form. Without scripts, the same buttons
+// load a page.
 
 const form = document.getElementById("monitor-form");
 
@@ -11,7 +11,7 @@ async function send(act) {
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
-// Passwords are never sent back, so that they are carried over here, and so is what is unfolded.
+// The server never sends passwords back, so this keeps them, and also which parts are unfolded.
 function take(fresh) {
   const next = fresh.getElementById("monitor-form");
   if (!next) return;
@@ -27,15 +27,44 @@ function take(fresh) {
   for (const summary of form.querySelectorAll("details > summary")) {
     if (open.includes(summary.textContent)) summary.parentElement.open = true;
   }
-  const under = fresh.querySelector(".lede .under");
-  if (under) document.querySelector(".lede .under").textContent = under.textContent;
+  const sub = fresh.querySelector(".lede .sub");
+  if (sub) document.querySelector(".lede .sub").textContent = sub.textContent;
   quiet();
+  form.dispatchEvent(new Event("swapped", { bubbles: true }));
 }
 
 form.addEventListener("change", async (event) => {
-  if (event.target.id !== "type") return;
+  if (event.target.name !== "type") return;
   take(await send("kind"));
-  document.getElementById("type").focus();
+  form.querySelector("[name=type]:checked")?.focus();
+});
+
+// Shows the types that match all words. The chosen type stays.
+form.addEventListener("input", (event) => {
+  if (!event.target.closest("[data-find]")) return;
+  const words = event.target.value.toLowerCase().split(/\s+/);
+  document.getElementById("more-kinds").open ||= event.target.value !== "";
+  for (const card of form.querySelectorAll("[data-words]")) {
+    card.hidden = !words.every((word) => card.dataset.words.includes(word));
+  }
+});
+
+// Enter in the search chooses the first matching type.
+form.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.closest("[data-find]")) return;
+  event.preventDefault();
+  form.querySelector("[data-words]:not([hidden]) input")?.click();
+});
+
+// Adds and removes rows of conditions, and converts them to text.
+form.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-swap]");
+  if (!button) return;
+  event.preventDefault();
+  const act = button.value;
+  take(await send(act));
+  const places = form.querySelectorAll(".condrow > :first-child");
+  (places.item(places.length - 1) ?? document.getElementById("conditions"))?.focus();
 });
 
 form.addEventListener("click", async (event) => {
@@ -56,9 +85,10 @@ form.addEventListener("click", async (event) => {
   first.focus();
 });
 
-// The button that loads another kind's fields is not needed where this runs.
+// With scripts, the button that loads the fields of another type is not needed.
 function quiet() {
   for (const button of form.querySelectorAll("[data-kind]")) button.hidden = true;
+  for (const find of form.querySelectorAll("[data-find]")) find.hidden = false;
 }
 
 quiet();

@@ -1,66 +1,89 @@
-// Keeps a page as live as it says it is. What changed is swapped in place and marked for a moment;
-// nothing is moved under the pointer; a stream that is lost is told, and the page not called live.
+// Keeps a screen current in every role of the server: it asks for what it shows every few seconds,
+// with the tag of its last answer (304: nothing changed). The event stream has only what its own
+// process stores, so it only makes the screen ask sooner. What changed is swapped in place and
+// marked; nothing is moved under the pointer. A screen that gets no answer says so.
 
-const LOST_AFTER_MS = 60_000; // the stream pings every 25 s
+const ASK_MS = 3_000;
+const SOON_MS = 250; // gathers the events of one moment
+const APART_MS = 1_000; // the least time between two asks
 const RETRY_MS = 5_000;
-const GATHER_MS = 250;
+const STREAM_RETRY_MS = 30_000;
 const TINT_MS = 1_600;
-const ROWS_MOST = 50;
+const ROWS_MOST = 100;
 
 const page = document.body.dataset;
+const shown = document.documentElement.dataset; // zone and clock of the user
 const banner = document.getElementById("stream");
-const wanted = new Set();
+const known = new Map(); // status of monitors, as the stream told it
 let source = null;
-let heardAt = Date.now();
+let tag = "-"; // matches no tag
+let askedAt = 0;
+let answered = false;
 let shownAt = page.at;
 let lostAt = 0;
-let retryAt = 0;
-let gathering = 0;
+let nextAt = 0;
+let timer = 0;
 let asking = false;
-let wholly = false; // the next look is at all of the page, whoever asks for it
+let again = false;
 let ended = false; // signed out: there is nothing to try again
 let waiting = null; // what is held back while the pointer is over what it would move
 
-function connect() {
-  retryAt = 0;
-  source?.close();
-  source = new EventSource(page.events);
-  source.onopen = () => {
-    heardAt = Date.now();
-    const wasLost = lostAt !== 0;
-    lostAt = 0;
-    refresh(true).then((changed) => wasLost && sayAgain(changed));
-    showState();
+// Asks after a time, or at the time that is already set if that is sooner.
+function askIn(ms) {
+  if (ended || document.hidden) return;
+  if (asking) {
+    again ||= ms < ASK_MS;
+    return;
+  }
+  const at = Math.max(Date.now() + ms, askedAt + APART_MS);
+  if (timer && nextAt <= at) return;
+  clearTimeout(timer);
+  nextAt = at;
+  timer = setTimeout(ask, at - Date.now());
+}
+
+function listen() {
+  if (ended || document.hidden || source) return;
+  const stream = new EventSource(page.events);
+  source = stream;
+  stream.onopen = showState;
+  stream.onerror = () => {
+    askIn(SOON_MS); // whether the server still answers
+    if (stream.readyState !== EventSource.CLOSED) return; // the browser connects again
+    if (source === stream) source = null;
+    setTimeout(listen, STREAM_RETRY_MS);
   };
-  source.onerror = () => lose();
-  source.addEventListener("ping", () => {
-    heardAt = Date.now();
-    refresh(true);
+  stream.addEventListener("status", (event) => {
+    const { project_id, monitor_id, status } = JSON.parse(event.data);
+    if (project_id !== page.project) return;
+    if (page.monitor && monitor_id !== page.monitor) return;
+    // On a list, results that change no status wait for the next ask.
+    const row = document.getElementById(`r-${monitor_id}`);
+    const before = row?.dataset.stamp?.split(" ")[0] ?? known.get(monitor_id) ?? "up";
+    known.set(monitor_id, status);
+    if (!page.rows || before !== status) askIn(SOON_MS);
   });
-  source.addEventListener("status", (event) => {
-    heardAt = Date.now();
-    const data = JSON.parse(event.data);
-    if (data.project_id !== page.project) return;
-    if (page.monitor && data.monitor_id !== page.monitor) return;
-    wanted.add(data.monitor_id);
-    gathering ||= setTimeout(() => refresh(false), GATHER_MS);
-  });
+}
+
+function rest() {
+  source?.close();
+  source = null;
+  clearTimeout(timer);
+  timer = 0;
+}
+
+function wake() {
+  listen();
+  askIn(0);
 }
 
 function lose() {
-  if (ended) return;
-  source?.close();
-  source = null;
+  if (ended || document.hidden) return;
   lostAt ||= Date.now();
-  retryAt ||= Date.now() + RETRY_MS;
   showState();
 }
 
-setInterval(() => {
-  if (source && Date.now() - heardAt > LOST_AFTER_MS) lose();
-  if (!source && retryAt && Date.now() >= retryAt) connect();
-  if (lostAt) showState();
-}, 1_000);
+setInterval(() => lostAt && !document.hidden && showState(), 1_000);
 
 function seconds(ms) {
   const all = Math.max(Math.round(ms / 1_000), 0);
@@ -68,7 +91,7 @@ function seconds(ms) {
 }
 
 function showState() {
-  const live = !ended && lostAt === 0 && source?.readyState === EventSource.OPEN;
+  const live = !ended && lostAt === 0 && (answered || source?.readyState === EventSource.OPEN);
   for (const spot of document.querySelectorAll("[data-stream]")) {
     spot.classList.toggle("on", live);
     const time = spot.querySelector("time");
@@ -78,13 +101,13 @@ function showState() {
   const text = document.createElement("span");
   const strong = document.createElement("b");
   strong.textContent = `Live updates lost ${seconds(Date.now() - lostAt)} ago.`;
-  const next = retryAt ? `Reconnecting in ${seconds(retryAt - Date.now())}.` : "Reconnecting.";
-  text.append(strong, ` The data shown is from ${shownAt} UTC. ${next}`);
+  const next = asking ? "Reconnecting." : `Reconnecting in ${seconds(nextAt - Date.now())}.`;
+  text.append(strong, ` The data shown is from ${shownAt}. ${next}`);
   const now = document.createElement("button");
-  now.className = "button";
+  now.className = "btn";
   now.type = "button";
   now.textContent = "Reconnect now";
-  now.addEventListener("click", connect);
+  now.addEventListener("click", ask);
   show("lost", text, banner.querySelector("button") ?? now);
 }
 
@@ -93,13 +116,13 @@ function sayAgain(changed) {
   strong.textContent = "Live updates restored.";
   const many = changed === 1 ? "1 thing changed" : `${changed} things changed`;
   show("again", strong, changed ? ` ${many} while updates were lost; marked.` : "");
-  setTimeout(() => lostAt || hide(), 6_000);
+  setTimeout(() => banner.dataset.kind === "again" && hide(), 6_000);
 }
 
 function show(kind, ...parts) {
   banner.className = `banner ${kind}`;
   banner.hidden = false;
-  // A reader is told once, and not each second anew.
+  // A screen reader announces it once, not every second.
   banner.setAttribute("aria-live", banner.dataset.kind === kind ? "off" : "polite");
   banner.dataset.kind = kind;
   banner.replaceChildren(...parts);
@@ -111,70 +134,133 @@ function hide() {
   banner.replaceChildren();
 }
 
-// Fetches what changed, or the whole page; answers how many stamps changed.
-async function refresh(whole) {
-  clearTimeout(gathering);
-  gathering = 0;
-  wholly ||= whole;
-  if (asking) return 0; // who asks now looks once more when it has its answer
+// The URL of the list with its filter, order and page, and the shown rows. The answer also contains
+// shown rows that are on another page now; a row that it lacks was deleted.
+function address() {
+  const rows = [...document.querySelectorAll("tr[data-live], tr[data-shown]")].slice(0, ROWS_MOST);
+  const query = new URLSearchParams(location.search);
+  for (const row of rows) {
+    const key = row.dataset.key ? `~${row.dataset.key}` : "";
+    query.append("shown", row.id.slice(2) + key);
+  }
+  return `${page.rows ?? location.pathname}?${query}`;
+}
+
+async function ask() {
+  if (asking || ended) return;
+  clearTimeout(timer);
+  timer = 0;
   asking = true;
+  again = false;
+  askedAt = Date.now();
+  let next = ASK_MS;
   try {
-    const ids = [...wanted];
-    const some = !wholly && page.rows && ids.length <= ROWS_MOST;
-    wanted.clear();
-    wholly = false;
-    const query = ids.map((id) => `monitor=${id}`).join("&");
-    const answer = await fetch(some ? `${page.rows}?${query}` : location.href, {
-      headers: { Accept: "text/html" },
+    const answer = await fetch(address(), {
+      headers: { Accept: "text/html", "If-None-Match": tag },
+      cache: "no-store",
     });
+    if (answer.status === 404) return sayGone();
     if (new URL(answer.url).pathname === "/sign-in") return signedOut();
-    if (!answer.ok) return answer.status === 404 ? sayGone() : 0;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!some) compare(fresh);
-    return swap(fresh);
+    // Another screen does not contain the rows of this one.
+    if (answer.redirected) throw new Error("redirected");
+    if (answer.status !== 304 && !answer.ok) throw new Error(`${answer.status}`);
+    const wasLost = lostAt !== 0;
+    answered = true;
+    lostAt = 0;
+    const changed = answer.status === 304 ? stay(answer) : take(await answer.text());
+    tag = answer.headers.get("ETag") ?? "-";
+    if (wasLost) sayAgain(changed);
+    showState();
   } catch {
-    return 0; // the stream says so itself
+    next = RETRY_MS;
+    tag = "-";
+    lose();
   } finally {
     asking = false;
-    if (wholly || wanted.size > 0) gathering ||= setTimeout(() => refresh(false), GATHER_MS);
+    askIn(again ? SOON_MS : next);
+    if (lostAt) showState();
   }
 }
 
+function take(text) {
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  compare(fresh);
+  return swap(fresh);
+}
+
+// Nothing changed: the data shown is that of the time of this answer.
+function stay(answer) {
+  const at = new Date(answer.headers.get("Date") ?? NaN);
+  if (!Number.isNaN(at.getTime())) {
+    const iso = at.toISOString();
+    shownAt = `${clockOf(at)} ${shown.zoneWord}`;
+    for (const time of document.querySelectorAll("[data-stream] time")) {
+      time.dateTime = iso;
+      time.textContent = shownAt;
+    }
+  }
+  return 0;
+}
+
+// The time in the zone and with the clock of the user, as the server writes it.
+function clockOf(at) {
+  const [hour12, digits] = [shown.hours === "12", "2-digit"];
+  const parts = { hour: hour12 ? "numeric" : digits, minute: digits, second: digits };
+  return at.toLocaleTimeString("en-GB", { ...parts, hour12, timeZone: shown.zone });
+}
+
 function signedOut() {
-  source?.close();
-  source = null;
+  rest();
   ended = true;
   lostAt = 0;
-  retryAt = 0;
   const link = document.createElement("a");
   link.href = location.href;
   link.textContent = "Sign in again";
-  show("lost", `You are signed out. The data shown is from ${shownAt} UTC. `, link);
+  show("lost", `You are signed out. The data shown is from ${shownAt}. `, link);
   showState();
   return 0;
 }
 
-// Rows that came or went: they are told and not inserted, as that would move all below them. What
-// is no longer there keeps its place, and no longer looks like something that is watched.
+// Offers to reload the list if rows are new, deleted or on another page. Rows are not inserted, as
+// that would move all rows below them. A deleted row keeps its place, with another style.
 function compare(fresh) {
   const mine = [...document.querySelectorAll("tr[data-live]")];
-  const theirs = [...fresh.querySelectorAll("tr[data-live]")];
-  for (const row of mine) row.classList.toggle("gone", !fresh.getElementById(row.id));
-  const came = theirs.some((row) => !document.getElementById(row.id));
-  if ((came || mine.some((row) => row.classList.contains("gone"))) && !lostAt) {
+  const { listed, elsewhere } = listing(fresh);
+  for (const row of mine) {
+    row.classList.toggle("gone", !listed.has(row.id) && !elsewhere.has(row.id));
+  }
+  const came = [...listed].some((id) => !document.getElementById(id));
+  const left = mine.some((row) => !listed.has(row.id));
+  if (came || left) {
     const link = document.createElement("a");
     link.href = location.href;
     link.textContent = "Reload list";
     show("changes", "The list has changed. ", link);
-  }
+  } else if (banner.dataset.kind === "changes") hide();
 }
 
-// The whole page is about something that was deleted meanwhile, or is hidden from us now.
+// The rows of the page of the list, and shown rows that are on another page. An answer with the
+// changed rows only names them.
+function listing(fresh) {
+  const named = fresh.querySelector("[data-listed]")?.dataset;
+  if (named) {
+    const ids = (text) => new Set(text.split(" ").map((uid) => `r-${uid}`));
+    return { listed: named.listed ? ids(named.listed) : new Set(), elsewhere: ids(named.elsewhere) };
+  }
+  const rows = [...fresh.querySelectorAll("tr[data-live]")];
+  const away = rows.filter((row) => row.closest("#elsewhere"));
+  return {
+    listed: new Set(rows.filter((row) => !away.includes(row)).map((row) => row.id)),
+    elsewhere: new Set(away.map((row) => row.id)),
+  };
+}
+
+// The object of the screen was deleted, or the user cannot see it any more.
 function sayGone() {
+  rest();
   ended = true;
-  source?.close();
-  source = null;
-  show("lost", `It was deleted. The data shown is from ${shownAt} UTC.`);
+  lostAt = 0;
+  show("lost", `It was deleted. The data shown is from ${shownAt}.`);
   showState();
   return 0;
 }
@@ -198,12 +284,12 @@ function swap(fresh) {
     }
   }
   const time = document.querySelector("[data-stream] time");
-  if (time) shownAt = time.textContent.replace(" UTC", "");
+  if (time) shownAt = time.textContent;
   showState();
   return changed;
 }
 
-// Whether swapping would move what the pointer is over.
+// Returns whether a swap would move the element under the pointer.
 function moves(old, next) {
   return document.querySelector("main .panel:hover") !== null && old.innerHTML !== next.innerHTML;
 }
@@ -221,8 +307,8 @@ document.querySelector("main").addEventListener("pointerout", () => {
   });
 });
 
-// Makes one element like another, keeping every part that is the same: focus, what is unfolded and
-// what the pointer is over stay.
+// Changes an element to equal another one and keeps all equal parts, so that the focus, unfolded
+// parts and the element under the pointer stay.
 function morph(old, next) {
   for (const { name } of [...old.attributes]) {
     if (name !== "open" && name !== "class" && !next.hasAttribute(name)) old.removeAttribute(name);
@@ -243,6 +329,9 @@ function morph(old, next) {
   for (const extra of olds.slice(nexts.length)) extra.remove();
 }
 
-addEventListener("pagehide", () => source?.close());
-addEventListener("pageshow", (event) => event.persisted && connect());
-connect();
+// A hidden tab does not ask.
+document.addEventListener("visibilitychange", () => (document.hidden ? rest() : wake()));
+addEventListener("pagehide", rest);
+addEventListener("pageshow", (event) => event.persisted && wake());
+listen();
+askIn(ASK_MS);

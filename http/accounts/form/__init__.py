@@ -1,0 +1,1 @@
+"""Forms that the links in e-mails open: password reset and invitations."""

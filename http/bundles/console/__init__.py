@@ -1,0 +1,1 @@
+"""Routes of bundles: handlers, and functions from row to schema."""

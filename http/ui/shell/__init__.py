@@ -1,0 +1,1 @@
+"""Shell of the console: its preferences, settings list, settings index and error pages."""
