@@ -10,7 +10,7 @@ from leadline.daemon.process.first_start import FirstStart, InitialAdmin
 from leadline.http.auth.passwords import Passwords
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.pools import Pool
-from tests.support.worlds.trouble import FlakyPool
+from tests.support.worlds.local_failures import FlakyPool
 
 EMAIL = "admin@localhost"
 

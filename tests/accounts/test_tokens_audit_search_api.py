@@ -6,7 +6,8 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.accounts.tables.api_tokens import purge_expired_tokens
+from leadline.storage.core.instant import SECOND, Instant, to_text
 from leadline.storage.core.token import TokenKind, digest, kind_of
 from leadline.storage.scheduling.tables import presences
 from tests.support.app.cast import Api
@@ -208,7 +209,7 @@ async def test_a_region_is_live_while_a_prober_runs_there(api: Api) -> None:
                 accepts_pushes=True,
             )
 
-    async def heard(region: str, ago_seconds: int) -> None:
+    async def insert_agent(region: str, ago_seconds: int) -> None:
         async with api.pool.transaction("heard") as tx:
             await tx.execute(
                 "insert into agents (credential, region, instance, name, holder, first_seen_at,"
@@ -225,10 +226,10 @@ async def test_a_region_is_live_while_a_prober_runs_there(api: Api) -> None:
     await present("core", "worker", 5)
     await present("moon", "worker", 5)
     assert await live() == {"core": True, "eu": False, "moon": True}
-    await heard("eu", 46)
+    await insert_agent("eu", 46)
     assert await live() == {"core": True, "eu": False, "moon": True}
-    await heard("eu", 44)
-    await heard("mars", 0)
+    await insert_agent("eu", 44)
+    await insert_agent("mars", 0)
     assert await live() == {"core": True, "eu": True, "mars": True, "moon": True}
 
 
@@ -239,3 +240,200 @@ async def test_all_regions_of_a_process_are_live(api: Api) -> None:
         )
     found = await (await api.ask("viewer", "GET", "/api/v1/regions")).get_json()
     assert found["regions"] == [{"name": name, "live": True} for name in ("core", "eu")]
+
+
+async def rotate(api: Api, uid: str, overlap: int, who: str = "org_admin") -> Any:
+    path = f"/api/v1/tokens/{uid}/rotate"
+    return await api.ask(who, "POST", path, {"overlap_seconds": overlap})
+
+
+async def accepted(api: Api, token: str) -> bool:
+    response = await api.ask({"Authorization": f"Bearer {token}"}, "GET", "/api/v1/me")
+    return int(response.status_code) == 200
+
+
+async def test_a_successor_has_the_same_rights_and_the_old_token_ends(api: Api) -> None:
+    old = await (await make_token(api, actions=["gate:evaluate"])).get_json()
+    uid = old["api_token"]["id"]
+    response = await rotate(api, uid, 3_600)
+    assert response.status_code == 201
+    new = await response.get_json()
+    for field in ("name", "role", "actions", "org_id"):
+        assert new["api_token"][field] == old["api_token"][field]
+    assert new["token"].startswith(new["api_token"]["start"])
+    assert "expires_at" not in new["api_token"]
+    assert await accepted(api, old["token"])
+    assert await accepted(api, new["token"])
+    end = api.context.clock() + 3_600 * SECOND
+    listed = await (
+        await api.ask("org_admin", "GET", f"/api/v1/organizations/{api.org}/tokens")
+    ).get_json()
+    assert {one["id"]: one.get("expires_at") for one in listed}[uid] == to_text(Instant(end))
+    # A second rotation never postpones the end of the old token.
+    assert (await rotate(api, uid, 604_800)).status_code == 201
+    assert await api.rows("select expires_at from api_tokens where uid = %(u)s", u=UUID(uid)) == [
+        (end,)
+    ]
+
+
+async def test_a_token_is_refused_from_its_end_on(api: Api) -> None:
+    old = await (await make_token(api)).get_json()
+    uid = old["api_token"]["id"]
+    async with api.pool.transaction("end") as tx:
+        await tx.execute(
+            "update api_tokens set expires_at = at(%(at)s) where uid = %(u)s",
+            at=api.context.clock(),
+            u=UUID(uid),
+        )
+    assert not await accepted(api, old["token"])
+    assert (await rotate(api, uid, 0)).status_code == 404
+    listed = await api.ask("org_admin", "GET", f"/api/v1/organizations/{api.org}/tokens")
+    assert uid not in {one["id"] for one in await listed.get_json()}
+    async with api.pool.transaction("purge") as tx:
+        assert await purge_expired_tokens(tx) == 1
+
+
+async def test_a_rotation_without_overlap_ends_the_old_token_immediately(api: Api) -> None:
+    old = await (await make_token(api)).get_json()
+    new = await (await rotate(api, old["api_token"]["id"], 0)).get_json()
+    assert not await accepted(api, old["token"])
+    assert await accepted(api, new["token"])
+
+
+async def test_an_overlap_is_at_most_seven_days(api: Api) -> None:
+    old = await (await make_token(api)).get_json()
+    assert (await rotate(api, old["api_token"]["id"], 604_801)).status_code == 400
+    assert (await rotate(api, old["api_token"]["id"], -1)).status_code == 400
+    assert (await rotate(api, old["api_token"]["id"], 0, "token")).status_code == 403
+
+
+async def edit(api: Api, uid: str, who: Any = "org_admin", **body: Any) -> Any:
+    return await api.ask(who, "PATCH", f"/api/v1/tokens/{uid}", body)
+
+
+def after(api: Api, seconds: int) -> str:
+    return to_text(Instant(api.context.clock() + seconds * SECOND))
+
+
+async def actions_of(api: Api) -> list[tuple[str, str]]:
+    return [(a, t) for a, t in await api.rows("select action, target from audit_entries")]
+
+
+async def test_a_chosen_end_is_stored_and_refuses_the_token(api: Api) -> None:
+    made = await (await make_token(api, expires_at=after(api, 3_600))).get_json()
+    assert made["api_token"]["expires_at"] == after(api, 3_600)
+    assert made["api_token"]["rotated"] is False
+    assert await accepted(api, made["token"])
+    async with api.pool.transaction("later") as tx:
+        await tx.execute(
+            "update api_tokens set expires_at = expires_at - interval '1 hour' where uid = %(u)s",
+            u=UUID(made["api_token"]["id"]),
+        )
+    assert not await accepted(api, made["token"])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "message"),
+    [
+        (0, "must be in the future"),
+        (-60, "must be in the future"),
+        (3_650 * 86_400 + 1, "must be at most 3,650 days from now"),
+    ],
+)
+async def test_an_end_outside_its_bounds_is_refused(api: Api, seconds: int, message: str) -> None:
+    end = after(api, seconds)
+    refusal = (400, f"expires_at: {message}")
+    assert await error_of(await make_token(api, expires_at=end)) == refusal
+    uid = (await (await make_token(api)).get_json())["api_token"]["id"]
+    assert await error_of(await edit(api, uid, expires_at=end)) == refusal
+    assert (await edit(api, uid, expires_at=after(api, 3_650 * 86_400))).status_code == 200
+
+
+async def test_an_end_that_is_no_instant_is_refused_with_the_field(api: Api) -> None:
+    refusal = (400, "expires_at: must be an RFC 3339 instant")
+    uid = (await (await make_token(api)).get_json())["api_token"]["id"]
+    for end in ("tomorrow", "2026-12-31", "2026-12-31T00:00:00"):
+        assert await error_of(await make_token(api, expires_at=end)) == refusal
+        assert await error_of(await edit(api, uid, expires_at=end)) == refusal
+
+
+async def test_an_edit_changes_the_name_and_the_end_only(api: Api) -> None:
+    made = await (
+        await make_token(api, project_id=str(api.project), actions=["gate:evaluate"])
+    ).get_json()
+    uid = made["api_token"]["id"]
+    response = await edit(api, uid, name="deploy", expires_at=after(api, 60))
+    assert response.status_code == 200
+    assert await response.get_json() == {
+        **made["api_token"],
+        "name": "deploy",
+        "expires_at": after(api, 60),
+    }
+    assert await accepted(api, made["token"])
+    # Null removes the end; an absent field changes nothing.
+    edited = await (await edit(api, uid, expires_at=None)).get_json()
+    assert "expires_at" not in edited
+    assert edited["name"] == "deploy"
+    for fixed in ("role", "actions", "project_id"):
+        assert (await edit(api, uid, **{fixed: None})).status_code == 400
+    assert await error_of(await edit(api, uid, name=" ")) == (400, "name: must not be blank")
+
+
+async def test_an_edit_of_a_token_is_audited_once_and_only_if_it_changes(api: Api) -> None:
+    made = await (await make_token(api)).get_json()
+    uid = made["api_token"]["id"]
+    end = after(api, 60)
+    for body in ({"name": "x", "expires_at": end}, {"name": "x"}, {"expires_at": end}, {}):
+        assert (await edit(api, uid, **body)).status_code == 200
+    assert [t for a, t in await actions_of(api) if a == "token.update"] == [
+        f"token:{uid} role=editor name expires_at={end}"
+    ]
+
+
+async def test_a_token_cannot_prolong_its_life_or_that_of_another(api: Api) -> None:
+    made = await (await make_token(api, role="org_admin", expires_at=after(api, 60))).get_json()
+    uid = made["api_token"]["id"]
+    bearer = {"Authorization": f"Bearer {made['token']}"}
+    assert (await edit(api, uid, bearer, expires_at=None)).status_code == 403
+    assert (await edit(api, uid, "viewer", name="x")).status_code == 403
+    assert (await edit(api, uid, "stranger", name="x")).status_code == 404
+
+
+async def test_the_end_of_a_rotated_token_stays(api: Api) -> None:
+    old = await (await make_token(api, expires_at=after(api, 86_400))).get_json()
+    uid = old["api_token"]["id"]
+    new = await (await rotate(api, uid, 3_600)).get_json()
+    for end in (None, after(api, 7_200), after(api, 60)):
+        assert await error_of(await edit(api, uid, expires_at=end)) == (409, "token_rotated")
+    edited = await edit(api, uid, name="old ci", expires_at=after(api, 3_600))
+    assert (await edited.get_json())["name"] == "old ci"
+    assert (await edited.get_json())["rotated"] is True
+    assert (await edit(api, new["api_token"]["id"], expires_at=None)).status_code == 200
+
+
+async def test_the_rotation_of_an_earlier_version_is_recognised(api: Api) -> None:
+    uid = (await (await make_token(api)).get_json())["api_token"]["id"]
+    async with api.pool.transaction("earlier") as tx:
+        await tx.execute(
+            "update api_tokens set expires_at = at(%(at)s) where uid = %(u)s",
+            at=Instant(api.context.clock() + 60 * SECOND),
+            u=UUID(uid),
+        )
+    assert await error_of(await edit(api, uid, expires_at=None)) == (409, "token_rotated")
+
+
+async def test_a_successor_lives_as_long_as_the_old_token_was_to(api: Api) -> None:
+    """Also after a second rotation: the overlap does not shorten the life of the successor."""
+    made = await (await make_token(api, expires_at=after(api, 30 * 86_400))).get_json()
+    uid = made["api_token"]["id"]
+    async with api.pool.transaction("age") as tx:
+        await tx.execute(
+            "update api_tokens set created_at = created_at - interval '10 days',"
+            " expires_at = expires_at - interval '10 days',"
+            " chosen_expiry = chosen_expiry - interval '10 days' where uid = %(u)s",
+            u=UUID(uid),
+        )
+    for overlap in (3_600, 0):
+        new = await (await rotate(api, uid, overlap)).get_json()
+        assert new["api_token"]["expires_at"] == after(api, 30 * 86_400)
+        assert new["api_token"]["rotated"] is False

@@ -41,6 +41,17 @@ CALLS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("POST", "heartbeat?region=", {"workflow_kinds": [], "carrier": 4, "version": "1"}),
     ("POST", "results?region=", {"results": []}),
     ("POST", "backfill?region=", {"results": []}),
+    (
+        "POST",
+        "tests?region=",
+        {
+            "test_id": "6f2b7a54-97c5-4d0e-8d8e-30f6f4b1c6a2",
+            "ts": "2026-01-05T00:00:00Z",
+            "outcome": "up",
+            "latency_ms": 1,
+            "msg": "",
+        },
+    ),
 ]
 SHOP = {"auth_mode": "basic", "username": "shop", "password": "horse-battery"}
 

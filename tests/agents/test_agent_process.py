@@ -14,9 +14,17 @@ import trio
 from leadline.daemon.agent.connection_state import FAILURES, ConnectionState
 from leadline.daemon.agent.job_parser import SECOND, micros
 from leadline.probes.check.loop_lag import LoopLag
-from tests.agents.making import REGION, T0, definition, job
-from tests.agents.running import PACE, PATIENCE_SECONDS, FastTime, agent, not_running, target, until
-from tests.agents.serving import FakeServer, Watched
+from tests.agents.fake_server import FakeServer, Watched
+from tests.agents.fast_agent import (
+    PACE,
+    PATIENCE_SECONDS,
+    FastTime,
+    agent,
+    not_running,
+    target,
+    until,
+)
+from tests.agents.job_samples import REGION, T0, definition, job
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import trio
 
 from leadline.storage.agents.queries.agent_tokens import select_live_agent_token
 from leadline.storage.agents.rows import AgentTokenRow
@@ -12,7 +13,9 @@ from leadline.storage.agents.tables.agent_tokens import REVOKED_SHOWN
 from leadline.storage.agents.transactions import edit_agent_tokens
 from leadline.storage.core.token import TokenKind, digest, kind_of
 from tests.support.app.cast import Api
+from tests.support.worlds.blocked import until_blocked
 
+HANGS_SECONDS = 30
 PATH = "/api/v1/agent-tokens"
 
 
@@ -89,6 +92,25 @@ async def test_a_token_needs_a_configured_region(
     answer = await api.ask("global_admin", "POST", PATH, body)
     assert (answer.status_code, await answer.get_json()) == (400, {"error": error})
     assert await listed(api) == []
+
+
+async def test_concurrent_creations_stay_within_the_limit(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edit_agent_tokens, "LIVE_MOST", 1)
+    statuses: list[int] = []
+
+    async def create(name: str) -> None:
+        statuses.append((await make(api, name))[0])
+
+    with trio.fail_after(HANGS_SECONDS):
+        async with trio.open_nursery() as nursery:
+            async with api.pool.transaction("hold") as tx:
+                await tx.execute("lock table agent_tokens in exclusive mode")
+                for name in ("first", "second"):
+                    nursery.start_soon(create, name)
+                await until_blocked(api.pool, 2)
+    assert sorted(statuses) == [201, 409]
 
 
 async def test_the_list_has_its_bounds(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

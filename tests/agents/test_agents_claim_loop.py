@@ -29,7 +29,7 @@ REGION = "eu"
 Window = tuple[int, Instant]
 
 
-async def heard(world: World, name: str, carrier: int = Generation.WORKFLOWS) -> AgentRow:
+async def register_agent(world: World, name: str, carrier: int = Generation.WORKFLOWS) -> AgentRow:
     async with world.pool.transaction("hear") as tx:
         row = await agents.hear(tx, f"agent:{name}", REGION, UUID(int=0), name)
         await agents.record_heartbeat(tx, row.holder, "1", [], carrier)
@@ -97,7 +97,7 @@ async def test_each_window_has_one_holder_at_a_time_and_none_is_lost(
     await world.forget_jobs()
     ticker = Ticker(world.pool, lambda: world.now)
     book = Book(world)
-    fleet = [await heard(world, name) for name in ("a", "b", "c")]
+    fleet = [await register_agent(world, name) for name in ("a", "b", "c")]
     workers = [uuid7(), uuid7()]
     known: set[Window] = set()
     for worker in workers:
@@ -169,7 +169,7 @@ async def reserved(world: World, count: int = 1, **given: Any) -> list[MonitorRo
 
 async def test_a_lease_that_ran_out_is_given_out_again_while_the_window_is(world: World) -> None:
     await reserved(world)
-    one, other = await heard(world, "one"), await heard(world, "other")
+    one, other = await register_agent(world, "one"), await register_agent(world, "other")
     (run,) = await claim(world, one)
     assert await claim(world, other) == await claim(world, one) == []
     world.now = run.lease_until
@@ -181,7 +181,7 @@ async def test_a_lease_that_ran_out_is_given_out_again_while_the_window_is(world
 
 async def test_a_worker_claims_the_window_of_an_expired_agent(world: World) -> None:
     await reserved(world)
-    (run,) = await claim(world, await heard(world, "one"))
+    (run,) = await claim(world, await register_agent(world, "one"))
     worker = uuid7()
     await present(world, worker)
     assert await lease(world, worker, []) == []
@@ -193,7 +193,7 @@ async def test_a_worker_claims_the_window_of_an_expired_agent(world: World) -> N
 
 async def test_a_window_with_a_result_is_not_given_out(world: World) -> None:
     await reserved(world)
-    one = await heard(world, "one")
+    one = await register_agent(world, "one")
     (run,) = await claim(world, one)
     async with world.pool.transaction("settle") as tx:
         await tx.execute(
@@ -209,7 +209,7 @@ async def test_a_window_with_a_result_is_not_given_out(world: World) -> None:
 
 async def test_of_many_windows_only_those_taken_were_claimed(world: World) -> None:
     await reserved(world, 7)
-    assert len(await claim(world, await heard(world, "one"), 3)) == 3
+    assert len(await claim(world, await register_agent(world, "one"), 3)) == 3
     rows = await world.rows(
         "select claimed, cardinality(due_ats) from run_batches order by claimed"
     )
@@ -220,19 +220,19 @@ async def test_of_many_windows_only_those_taken_were_claimed(world: World) -> No
 async def test_an_agent_too_old_for_a_secret_never_receives_it(world: World) -> None:
     config = {"auth_mode": "basic", "username": "shop", "password": "horse"}
     (row,) = await reserved(world, config=config)
-    old = await heard(world, "old", Generation.PLAIN)
+    old = await register_agent(world, "old", Generation.PLAIN)
     assert await claim(world, old) == []
     troubles = "select reason from probe_errors where monitor = %(m)s"
     assert await world.rows(troubles, m=row.id) == [("carrier_too_old",)]
-    (run,) = await claim(world, await heard(world, "new"))
+    (run,) = await claim(world, await register_agent(world, "new"))
     assert run.carrier is Generation.PASSWORDS
 
 
 async def test_no_reason_is_recorded_if_another_agent_can_run_the_window(world: World) -> None:
     config = {"auth_mode": "basic", "username": "shop", "password": "horse"}
     (row,) = await reserved(world, config=config)
-    await heard(world, "new")
-    assert await claim(world, await heard(world, "old", Generation.PLAIN)) == []
+    await register_agent(world, "new")
+    assert await claim(world, await register_agent(world, "old", Generation.PLAIN)) == []
     assert await world.rows("select 1 from probe_errors where monitor = %(m)s", m=row.id) == []
 
 
@@ -242,10 +242,10 @@ async def test_jobs_without_a_window_go_by_the_same_rule(world: World, carrier: 
     config = {"auth_mode": "basic", "username": "shop", "password": "horse"}
     await world.monitor(region=REGION, config=config)
     await world.monitor(region="core")
-    runs = await claim(world, await heard(world, "one", carrier))
+    runs = await claim(world, await register_agent(world, "one", carrier))
     assert all(run.job is not None for run in runs)
     assert len(runs) == (1 if carrier < Generation.PASSWORDS else 2)
-    assert await claim(world, await heard(world, "two", carrier)) == []
+    assert await claim(world, await register_agent(world, "two", carrier)) == []
     world.now = Instant(world.now + 10 * SECOND)
     assert all(run.lease_until > world.now for run in runs)
 

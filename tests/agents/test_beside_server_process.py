@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.agents.making import REGION
+from tests.agents.job_samples import REGION
 from tests.agents.test_whole_process import process
 from tests.support.processes.daemon_process import Daemon, daemon
 from tests.support.processes.ports import refusing_port

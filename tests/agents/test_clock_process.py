@@ -12,7 +12,7 @@ from leadline.daemon.agent.server_clock import (
     ServerClock,
     TimeReading,
 )
-from tests.agents.making import T0
+from tests.agents.job_samples import T0
 
 SECOND = 1_000_000
 

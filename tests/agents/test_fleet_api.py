@@ -11,7 +11,7 @@ from tests.support.app.cast import Api
 PATH = "/api/v1/admin/fleet"
 
 
-async def told(api: Api) -> Any:
+async def fleet(api: Api) -> Any:
     answer = await api.ask("global_admin", "GET", PATH)
     assert answer.status_code == 200
     return await answer.get_json()
@@ -31,7 +31,7 @@ async def test_only_live_processes_are_listed(api: Api) -> None:
     worker = await present(api, "b", "worker", ["eu", "core"], 3)
     server = await present(api, "a", "api", [], 0)
     await present(api, "c", "worker", ["core"], 16)
-    found = (await told(api))["processes"]
+    found = (await fleet(api))["processes"]
     assert [(one["process_id"], one["host"], one["roles"]) for one in found] == [
         (server, "a", ["api"]),
         (worker, "b", ["worker"]),
@@ -44,7 +44,7 @@ async def test_only_live_processes_are_listed(api: Api) -> None:
 async def test_every_configured_region_is_listed_with_its_pending_jobs(api: Api) -> None:
     await api.new_monitor(region="eu")
     await present(api, "b", "worker", ["eu"], 0)
-    assert (await told(api))["regions"] == [
+    assert (await fleet(api))["regions"] == [
         {"name": "core", "live": False, "workers": 0, "agents": 0, "pending_jobs": 0},
         {
             "name": "eu",

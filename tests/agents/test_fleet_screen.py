@@ -110,7 +110,7 @@ async def test_a_token_is_shown_in_the_answer_and_never_again(api: Api) -> None:
     page = await answer.get_data(as_text=True)
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
-    token = page.partition("<code>")[2].partition("</code>")[0]
+    token = page.partition('data-copy="')[2].partition('"')[0]
     async with api.pool.transaction("find", read_only=True) as tx:
         row = await select_live_agent_token(tx, digest(token))
     assert row is not None
@@ -165,5 +165,5 @@ async def test_the_page_shows_that_agents_are_disabled(api: Api) -> None:
 
 async def test_only_who_runs_the_installation_is_led_there(api: Api) -> None:
     for who, is_led in (("global_admin", True), ("org_admin", False)):
-        answer = await api.ask(who, "GET", f"/projects/{api.project}")
+        answer = await api.ask(who, "GET", f"/projects/{api.project}/settings")
         assert (f'href="{PATH}"' in await answer.get_data(as_text=True)) is is_led

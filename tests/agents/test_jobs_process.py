@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leadline.daemon.agent.job_parser import SECOND, RefusedJob, micros, moment, own_task, read_task
 from leadline.probes.jobs.envelope import Contents
-from tests.agents.making import T0, TOKEN, definition, job
+from tests.agents.job_samples import T0, TOKEN, definition, job
 
 SECRET = "tr0ub4dor"
 

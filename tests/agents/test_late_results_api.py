@@ -14,7 +14,7 @@ from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant, to_text
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.tables import shards
 from tests.support.app.edge import Edge, open_edge, result
-from tests.support.worlds.trouble import FlakyPool
+from tests.support.worlds.local_failures import FlakyPool
 
 HEARTBEAT_DAYS = 30
 TOO_OLD = "ts: is older than the results that are kept (30 days)"

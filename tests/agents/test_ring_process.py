@@ -4,9 +4,11 @@ unreadable file is set aside."""
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -204,3 +206,33 @@ async def test_a_file_damaged_at_run_time_is_replaced_with_all_waiting_results(
     assert (tmp_path / f"{rings.FILE}.unreadable-1").exists()
     async with opened(tmp_path) as ring:
         assert [row.body for row in ring.oldest(9)] == [b"1", b"2"]
+
+
+class _Damaged:
+    """A connection whose writes fail as those to a damaged file. Notes the thread of its close."""
+
+    def __init__(self, disk: sqlite3.Connection) -> None:
+        self.disk = disk
+        self.closed_in: list[int] = []
+
+    def execute(self, *_: object) -> None:
+        error = sqlite3.DatabaseError("database disk image is malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+    def close(self) -> None:
+        self.closed_in.append(threading.get_ident())
+        self.disk.close()
+
+
+async def test_a_damaged_file_is_closed_outside_the_event_loop(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ring:
+        ring.keep(b"1", lease_until=1)
+        damaged: Any = _Damaged(ring._disk)
+        ring._disk = damaged
+        assert not await ring.flush()
+        assert await ring.flush()
+        assert len(damaged.closed_in) == 1
+        assert threading.get_ident() not in damaged.closed_in
+    async with opened(tmp_path) as ring:
+        assert [row.body for row in ring.oldest(9)] == [b"1"]

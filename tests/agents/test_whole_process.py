@@ -20,9 +20,9 @@ import trio
 import trustme
 
 from leadline.daemon.agent.job_parser import SECOND, micros
-from tests.agents.making import REGION, TOKEN, job
-from tests.agents.running import target, until
-from tests.agents.serving import FakeServer
+from tests.agents.fake_server import FakeServer
+from tests.agents.fast_agent import target, until
+from tests.agents.job_samples import REGION, TOKEN, job
 from tests.support.processes.daemon_process import LEADLINE
 
 ENTRY = Path(__file__).with_name("entry.py")
@@ -152,18 +152,18 @@ async def test_it_is_ready_and_feeds_the_watchdog_without_a_server(tmp_path: Pat
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind(str(tmp_path / "notify"))
         notified.setblocking(False)
-        told: list[str] = []
+        notices: list[str] = []
 
-        def has_told(*lines: str) -> bool:
+        def has_notified(*lines: str) -> bool:
             with suppress(BlockingIOError):
-                told.append(notified.recv(100).decode())
-            return set(lines) <= set(told)
+                notices.append(notified.recv(100).decode())
+            return set(lines) <= set(notices)
 
         more = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
         with process(tmp_path / "data", "http://127.0.0.1:1", **more) as running:
-            await until(lambda: has_told("READY=1", "WATCHDOG=1"))
+            await until(lambda: has_notified("READY=1", "WATCHDOG=1"))
             running.terminate()
-            await until(lambda: has_told("STOPPING=1"))
+            await until(lambda: has_notified("STOPPING=1"))
             running.wait()
     assert running.returncode == 0
 
@@ -177,7 +177,7 @@ def in_ring(folder: Path) -> int:
     return len(found)
 
 
-def said_of(tmp_path: Path, **more: str) -> tuple[int, str]:
+def start_failure(tmp_path: Path, **more: str) -> tuple[int, str]:
     given = environment(tmp_path, "https://leadline.example", **more)
     done = subprocess.run(
         [LEADLINE, "run", "--role", "agent"],
@@ -191,7 +191,7 @@ def said_of(tmp_path: Path, **more: str) -> tuple[int, str]:
 
 
 def test_all_configuration_errors_are_reported_together_by_key(tmp_path: Path) -> None:
-    status, said = said_of(
+    status, said = start_failure(
         tmp_path,
         LEADLINE_PULL__SERVER_URL="http://leadline.example",
         LEADLINE_PULL__TOKEN="",
@@ -220,7 +220,7 @@ def test_all_configuration_errors_are_reported_together_by_key(tmp_path: Path) -
 def test_a_configuration_error_is_reported_by_its_key(
     tmp_path: Path, more: dict[str, str], key: str
 ) -> None:
-    status, said = said_of(tmp_path, **more)
+    status, said = start_failure(tmp_path, **more)
     assert status == 2
     assert said.startswith(f"leadline: {key}: ")
     assert "a b" not in said
@@ -233,6 +233,6 @@ def test_a_second_agent_in_one_folder_is_refused(tmp_path: Path) -> None:
         while "ring buffer opened" not in (tmp_path / "log").read_text():
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        status, said = said_of(folder)
+        status, said = start_failure(folder)
     assert status == 1
     assert "in use by another agent" in said

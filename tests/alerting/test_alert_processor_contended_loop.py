@@ -51,9 +51,9 @@ async def test_an_onset_and_an_edit_of_its_monitor_do_not_deadlock(
         nursery.start_soon(edit)
         await is_held.wait()
         with trio.fail_after(30):
-            await story.look()
+            await story.run_pass()
         may_go_on.set()
-    await story.look()
+    await story.run_pass()
     titles = [title for title, _, _ in await story.incidents()]
     assert titles == ([] if deletes else ["Shop is down"])
 
@@ -78,11 +78,11 @@ async def test_a_locked_monitor_does_not_delay_others(story: Story) -> None:
         nursery.start_soon(stand_still)
         await is_held.wait()
         with trio.fail_after(30):
-            await story.look()
+            await story.run_pass()
         told = [title for title, _, _ in await story.incidents()]
         assert told == [f"{row.name} is down" for row in rows if row is not rows[2]]
         may_go_on.set()
-    await story.look()
+    await story.run_pass()
     assert len(await story.incidents()) == 5
 
 
@@ -91,7 +91,7 @@ async def test_a_deleted_monitor_leaves_no_status_change(story: Story) -> None:
     await story.is_now(row, False)
     async with story.world.pool.transaction("gone") as tx:
         await tx.execute("delete from monitors")
-    await story.look()
+    await story.run_pass()
     assert await story.world.rows("select from status_changes") == []
 
 
@@ -113,7 +113,7 @@ async def test_failing_monitors_do_not_starve_others(
 
     monkeypatch.setattr(watcher_module, "process_outages", refusing)
     monkeypatch.setattr(watcher_module, "AT_ONCE", 2)
-    await story.look()
+    await story.run_pass()
     assert len(await story.incidents()) == 2
 
 
@@ -124,7 +124,7 @@ async def test_requesting_rechecks_does_not_wait_for_decisions(story: Story) -> 
     await story.is_now(cause, False)
     for row in rows:
         await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     assert await story.held() == [None, "dependency", "dependency"]
     async with trio.open_nursery() as nursery:
         is_held, may_go_on = trio.Event(), trio.Event()
@@ -141,7 +141,7 @@ async def test_requesting_rechecks_does_not_wait_for_decisions(story: Story) -> 
         await is_held.wait()
         await story.is_now(cause, True)
         with trio.fail_after(30):
-            await story.look()
+            await story.run_pass()
         may_go_on.set()
     assert await story.held() == ["dependency", "rechecking"]
 
@@ -161,12 +161,12 @@ async def test_escalation_steps_are_taken_during_a_long_pass(
 
     monkeypatch.setattr(watcher_module, "AT_ONCE", 1)
     monkeypatch.setattr(story.watcher, "_on_told", a_second_later)
-    await story.look()
-    heard = [name for name, _ in await story.heard()]
-    assert heard.count("ops") == 10
+    await story.run_pass()
+    sent = [name for name, _ in await story.notifications()]
+    assert sent.count("ops") == 10
     # Due after three notifications. A round announces one monitor or two: the scan for states
     # without an outage can find another one than the queue of changes.
-    assert 4 <= heard.index("second") <= 7
+    assert 4 <= sent.index("second") <= 7
 
 
 async def test_a_pass_ends_in_time_with_a_long_backlog(
@@ -178,5 +178,5 @@ async def test_a_pass_ends_in_time_with_a_long_backlog(
     monkeypatch.setattr(watcher_module, "AT_ONCE", 1)
     monkeypatch.setattr(watcher_module, "PASS_SECONDS", 0)
     for many in range(1, 6):
-        await story.look()
+        await story.run_pass()
         assert len(await story.incidents()) == many

@@ -30,6 +30,7 @@ from leadline.storage.oncall.rules.escalation import EscalationTarget, TargetKin
 from leadline.storage.oncall.transactions.resolve_targets import channels_of_step
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
+from tests.support.worlds.outbox_world import OutboxWorld
 from tests.support.worlds.world import REGIONS, World
 
 
@@ -39,16 +40,18 @@ class Story:
     def __init__(self, world: World) -> None:
         self.world = world
         self.asked = 0
-        self.told = 0
-        self.watcher = AlertProcessor(world.pool, lambda: world.now, self._on_told, self._on_asked)
+        self.notified = 0
+        self.watcher = AlertProcessor(
+            world.pool, lambda: world.now, self._on_notified, self._on_asked
+        )
 
-    def _on_told(self) -> None:
-        self.told += 1
+    def _on_notified(self) -> None:
+        self.notified += 1
 
     def _on_asked(self) -> None:
         self.asked += 1
 
-    async def look(self) -> None:
+    async def run_pass(self) -> None:
         await self.watcher.pass_once()
 
     async def later(self, us: int) -> None:
@@ -56,12 +59,12 @@ class Story:
         until = self.world.now + us
         while self.world.now < until:
             self.world.now = Instant(min(self.world.now + SECOND, until))
-            await self.look()
+            await self.run_pass()
 
-    async def is_now(self, row: MonitorRow, up: bool, msg: str = "") -> None:
+    async def is_now(self, row: MonitorRow, up: bool, msg: str = "", **given: Any) -> None:
         self.world.now = Instant(self.world.now + 1000)
         async with self.world.pool.transaction("record") as tx:
-            result = self.world.result(row, self.world.now, up, msg=msg)
+            result = self.world.result(row, self.world.now, up, msg=msg, **given)
             await record_results(tx, [result])
 
     async def channel(self, name: str, *monitors: MonitorRow) -> UUID:
@@ -130,7 +133,7 @@ class Story:
         async with self.world.pool.transaction("edit") as tx:
             await edit_monitor(tx, self.world.editor, row.uid, given, self.world.keyring, REGIONS)
 
-    async def heard(self) -> list[tuple[str, str]]:
+    async def notifications(self) -> list[tuple[str, str]]:
         """Returns (channel, event) in the order of creation, without webhooks."""
         return await self.world.rows(
             "select c.name, o.event from outbox o"
@@ -169,18 +172,18 @@ async def test_an_outage_opens_an_incident_and_recovery_resolves_it(
     row = await story.world.monitor(name="Shop")
     await story.channel("ops", row)
     await story.is_now(row, True)
-    await story.look()
-    assert await story.heard() == []
+    await story.run_pass()
+    assert await story.notifications() == []
     await story.is_now(row, False, "connect_refused shop.example")
-    await story.look()
+    await story.run_pass()
     assert await story.incidents() == [("Shop is down", "investigating", 1)]
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
     await story.later(5 * MINUTE)
     await story.is_now(row, True)
-    await story.look()
+    await story.run_pass()
     assert await story.incidents() == [("Shop is down", "resolved", 2)]
-    assert await story.heard() == [("ops", "incident.opened"), ("ops", "incident.resolved")]
-    assert story.told == 2
+    assert await story.notifications() == [("ops", "incident.opened"), ("ops", "incident.resolved")]
+    assert story.notified == 2
 
 
 async def test_a_page_has_monitor_start_and_reason(story: Story) -> None:
@@ -203,10 +206,10 @@ async def test_without_an_incident_the_channels_get_monitor_events(story: Story)
     await story.channel("ops", row)
     for up in (False, True, False, True):
         await story.is_now(row, up)
-        await story.look()
+        await story.run_pass()
     assert await story.incidents() == []
     down, recovered = ("ops", "monitor.down"), ("ops", "monitor.recovered")
-    assert await story.heard() == [down, recovered, down, recovered]
+    assert await story.notifications() == [down, recovered, down, recovered]
     streams = await story.world.rows(
         "select count(distinct stream), count(distinct thread) from outbox"
     )
@@ -218,8 +221,8 @@ async def test_an_outage_between_two_passes_is_stored_and_not_announced(story: S
     await story.channel("ops", row)
     await story.is_now(row, False)
     await story.is_now(row, True)
-    await story.look()
-    assert await story.heard() == []
+    await story.run_pass()
+    assert await story.notifications() == []
     assert await story.world.rows(
         "select ended_at is not null, announced_at is null from outages"
     ) == [(True, True)]
@@ -229,26 +232,26 @@ async def test_two_outages_between_two_passes_are_stored_separately(story: Story
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     await story.is_now(row, True)
     await story.is_now(row, False)
-    await story.look()
-    assert [event for _, event in await story.heard()] == [
+    await story.run_pass()
+    assert [event for _, event in await story.notifications()] == [
         "incident.opened",
         "incident.resolved",
         "incident.opened",
     ]
     assert [status for _, status, _ in await story.incidents()] == ["resolved", "investigating"]
     await story.is_now(row, True)
-    await story.look()
-    assert [event for _, event in await story.heard()][3:] == ["incident.resolved"]
+    await story.run_pass()
+    assert [event for _, event in await story.notifications()][3:] == ["incident.resolved"]
 
 
 async def test_the_next_outage_does_not_reopen_a_resolved_incident(story: Story) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     async with story.world.pool.transaction("resolve") as tx:
         incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
         assert incident is not None
@@ -258,7 +261,7 @@ async def test_the_next_outage_does_not_reopen_a_resolved_incident(story: Story)
         await write_entry(tx, incident, entry)
     await story.is_now(row, True)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     assert [status for _, status, _ in await story.incidents()] == ["resolved", "investigating"]
 
 
@@ -269,12 +272,15 @@ async def test_a_lost_status_change_loses_no_outage(story: Story) -> None:
     async with story.world.pool.transaction("lose") as tx:
         await tx.execute("delete from status_changes")
     await story.later(watcher_module.ASTRAY_EVERY_US)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
     await story.is_now(row, True)
     async with story.world.pool.transaction("lose") as tx:
         await tx.execute("delete from status_changes")
     await story.later(watcher_module.ASTRAY_EVERY_US)
-    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.resolved"]
+    assert [event for _, event in await story.notifications()] == [
+        "incident.opened",
+        "incident.resolved",
+    ]
 
 
 async def test_an_outage_is_announced_after_maintenance(
@@ -284,13 +290,13 @@ async def test_an_outage_is_announced_after_maintenance(
     await story.channel("ops", row)
     await story.maintain(row, 10 * MINUTE)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     assert await story.held() == ["maintenance"]
     await story.later(10 * MINUTE + 10 * SECOND)
     assert await story.held() == ["unknown"]
     await story.is_now(row, False)
     await story.later(10 * SECOND)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
 
 
 async def test_paused_and_unknown_monitors_are_not_announced(story: Story) -> None:
@@ -299,13 +305,13 @@ async def test_paused_and_unknown_monitors_are_not_announced(story: Story) -> No
     await story.is_now(row, False)
     story.world.now = Instant(story.world.now + SECOND)
     await story.edit(row, enabled=False)
-    await story.look()
+    await story.run_pass()
     assert await story.held() == ["paused"]
     await story.later(10 * SECOND)
     await story.edit(row, enabled=True)
     await story.later(10 * SECOND)
     assert await story.held() == ["unknown"]
-    assert await story.heard() == []
+    assert await story.notifications() == []
 
 
 async def test_a_resolved_incident_is_not_opened_again_before_recovery(
@@ -314,7 +320,7 @@ async def test_a_resolved_incident_is_not_opened_again_before_recovery(
     row = await story.world.monitor(interval_seconds=30, renotify_seconds=60)
     await story.channel("ops", row)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     async with story.world.pool.transaction("resolve") as tx:
         incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
         assert incident is not None
@@ -325,25 +331,28 @@ async def test_a_resolved_incident_is_not_opened_again_before_recovery(
     for _ in range(4):
         await story.is_now(row, False)
         await story.later(30 * SECOND)
-    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.resolved"]
+    assert [event for _, event in await story.notifications()] == [
+        "incident.opened",
+        "incident.resolved",
+    ]
     await story.is_now(row, True)
-    await story.look()
+    await story.run_pass()
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     assert len(await story.incidents()) == 2
-    assert [event for _, event in await story.heard()][2:] == ["incident.opened"]
+    assert [event for _, event in await story.notifications()][2:] == ["incident.opened"]
 
 
 async def test_reminders_are_sent_until_acknowledgement(story: Story) -> None:
     row = await story.world.monitor(interval_seconds=30, renotify_seconds=60)
     await story.channel("ops", row)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     for _ in range(4):
         await story.later(30 * SECOND)
         await story.is_now(row, False)
     await story.later(5 * SECOND)
-    events = [event for _, event in await story.heard()]
+    events = [event for _, event in await story.notifications()]
     assert events == ["incident.opened", "incident.reminder", "incident.reminder"]
     async with story.world.pool.transaction("acknowledge") as tx:
         incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
@@ -352,7 +361,7 @@ async def test_reminders_are_sent_until_acknowledgement(story: Story) -> None:
     for _ in range(4):
         await story.later(30 * SECOND)
         await story.is_now(row, False)
-    assert len(await story.heard()) == 3
+    assert len(await story.notifications()) == 3
 
 
 async def test_reminders_use_the_current_setting(story: Story) -> None:
@@ -363,11 +372,14 @@ async def test_reminders_use_the_current_setting(story: Story) -> None:
     await story.edit(row, renotify_seconds=60)
     await story.is_now(row, False)
     await story.later(watcher_module.ASTRAY_EVERY_US + SECOND)
-    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
+    assert [event for _, event in await story.notifications()] == [
+        "incident.opened",
+        "incident.reminder",
+    ]
     await story.edit(row, renotify_seconds=0)
     await story.is_now(row, False)
     await story.later(3 * MINUTE)
-    assert len(await story.heard()) == 2
+    assert len(await story.notifications()) == 2
 
 
 async def test_a_shorter_reminder_interval_applies_immediately(story: Story) -> None:
@@ -378,7 +390,10 @@ async def test_a_shorter_reminder_interval_applies_immediately(story: Story) -> 
     await story.edit(row, renotify_seconds=60)
     await story.is_now(row, False)
     await story.later(watcher_module.ASTRAY_EVERY_US + SECOND)
-    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
+    assert [event for _, event in await story.notifications()] == [
+        "incident.opened",
+        "incident.reminder",
+    ]
 
 
 async def test_reminders_are_suppressed_by_a_cause(story: Story) -> None:
@@ -389,15 +404,18 @@ async def test_reminders_are_suppressed_by_a_cause(story: Story) -> None:
     await story.channel("ops", row)
     await story.is_now(row, False)
     await story.is_now(database, True)
-    await story.look()
+    await story.run_pass()
     await story.is_now(database, False)
     await story.is_now(row, False)
     await story.later(90 * SECOND)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
     await story.is_now(database, True)
     await story.is_now(row, False)
     await story.later(10 * SECOND)
-    assert [event for _, event in await story.heard()] == ["incident.opened", "incident.reminder"]
+    assert [event for _, event in await story.notifications()] == [
+        "incident.opened",
+        "incident.reminder",
+    ]
 
 
 async def test_escalation_continues_until_acknowledgement(story: Story) -> None:
@@ -405,25 +423,25 @@ async def test_escalation_continues_until_acknowledgement(story: Story) -> None:
     first, second = await story.channel("first"), await story.channel("second")
     await story.climbs(row, await story.policy((0, first), (300, second), repeat_last=True))
     await story.is_now(row, False, "timeout shop.example")
-    await story.look()
-    assert await story.heard() == [("first", "incident.escalated")]
+    await story.run_pass()
+    assert await story.notifications() == [("first", "incident.escalated")]
     whys = await story.world.rows("select payload->>'why' from outbox")
     assert whys == [("timeout shop.example",)]
     await story.later(300 * SECOND - SECOND)
-    assert len(await story.heard()) == 1
+    assert len(await story.notifications()) == 1
     await story.later(2 * SECOND)
-    assert (await story.heard())[1:] == [("second", "incident.escalated")]
+    assert (await story.notifications())[1:] == [("second", "incident.escalated")]
     await story.later(301 * SECOND)
-    assert (await story.heard())[2:] == [("second", "incident.escalated")]
+    assert (await story.notifications())[2:] == [("second", "incident.escalated")]
     async with story.world.pool.transaction("acknowledge") as tx:
         incident = await incidents.lock_open_of_monitor(tx, row.org, row.id)
         assert incident is not None
         await incidents.acknowledge_incident(tx, incident, None, "Mara")
     await story.later(20 * MINUTE)
-    assert len(await story.heard()) == 3
+    assert len(await story.notifications()) == 3
     await story.is_now(row, True)
-    await story.look()
-    assert sorted((await story.heard())[3:]) == [
+    await story.run_pass()
+    assert sorted((await story.notifications())[3:]) == [
         ("first", "incident.resolved"),
         ("second", "incident.resolved"),
     ]
@@ -434,8 +452,8 @@ async def test_a_channel_is_paged_once_for_one_onset(story: Story) -> None:
     ops = await story.channel("ops", row)
     await story.climbs(row, await story.policy((0, ops), (0, ops)))
     await story.is_now(row, False)
-    await story.look()
-    assert await story.heard() == [("ops", "incident.opened")]
+    await story.run_pass()
+    assert await story.notifications() == [("ops", "incident.opened")]
     steps = await story.world.rows(
         "select step, paged, unreachable from incident_pages order by id"
     )
@@ -447,12 +465,12 @@ async def test_all_escalation_steps_due_since_the_last_pass_are_taken(story: Sto
     first, second = await story.channel("first"), await story.channel("second")
     await story.climbs(row, await story.policy((60, first), (120, second)))
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     story.world.now = Instant(story.world.now + HOUR)
-    await story.look()
-    assert [name for name, _ in await story.heard()] == ["first", "second"]
+    await story.run_pass()
+    assert [name for name, _ in await story.notifications()] == ["first", "second"]
     await story.later(10 * MINUTE)
-    assert len(await story.heard()) == 2
+    assert len(await story.notifications()) == 2
 
 
 async def test_a_channel_deleted_during_a_step_is_omitted(
@@ -471,8 +489,8 @@ async def test_a_channel_deleted_during_a_step_is_omitted(
 
     monkeypatch.setattr(climb_module, "channels_of_step", a_moment_ago)
     await story.is_now(row, False)
-    await story.look()
-    assert await story.heard() == [("ops", "incident.escalated")]
+    await story.run_pass()
+    assert await story.notifications() == [("ops", "incident.escalated")]
     steps = await story.world.rows("select step, paged, unreachable from incident_pages")
     assert steps == [(1, ["ops"], [])]
 
@@ -499,8 +517,8 @@ async def test_an_unreachable_step_is_in_the_timeline(story: Story) -> None:
     async with story.world.pool.transaction("disable") as tx:
         await edit_channel(tx, story.world.editor, off, None, None, False, story.world.keyring)
     await story.is_now(row, False)
-    await story.look()
-    assert await story.heard() == []
+    await story.run_pass()
+    assert await story.notifications() == []
     steps = await story.world.rows("select step, paged, unreachable from incident_pages")
     assert steps == [(1, [], ["off"])]
 
@@ -510,11 +528,11 @@ async def test_deleting_a_down_monitor_ends_its_outage(story: Story, auto_incide
     row = await story.world.monitor(auto_incident=auto_incident)
     await story.channel("ops", row)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     async with story.world.pool.transaction("delete") as tx:
         await delete_monitor(tx, story.world.editor, row.uid)
     await story.later(MINUTE)
-    events = [event for _, event in await story.heard()]
+    events = [event for _, event in await story.notifications()]
     if auto_incident:
         assert events == ["incident.opened", "incident.resolved"]
         assert [status for _, status, _ in await story.incidents()] == ["resolved"]
@@ -527,7 +545,7 @@ async def test_an_outage_ends_as_it_was_announced_after_edits(story: Story, at_f
     row = await story.world.monitor(auto_incident=at_first, interval_seconds=60)
     ops = await story.channel("ops", row)
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     await story.edit(row, auto_incident=not at_first, name="Renamed", renotify_seconds=60)
     await story.channel("late", row)
     await story.is_now(row, False)
@@ -538,14 +556,14 @@ async def test_an_outage_ends_as_it_was_announced_after_edits(story: Story, at_f
                 tx, story.world.editor, ops, None, None, enabled, story.world.keyring
             )
     await story.is_now(row, True)
-    await story.look()
+    await story.run_pass()
     kind, opened, ended = (
         ("incident", "opened", "resolved") if at_first else ("monitor", "down", "recovered")
     )
-    heard = await story.heard()
-    assert heard[0] == ("ops", f"{kind}.{opened}")
-    assert sorted(heard[1:-2]) == [(n, f"{kind}.reminder") for n in ("late", "ops")]
-    assert sorted(heard[-2:]) == [(n, f"{kind}.{ended}") for n in ("late", "ops")]
+    sent = await story.notifications()
+    assert sent[0] == ("ops", f"{kind}.{opened}")
+    assert sorted(sent[1:-2]) == [(n, f"{kind}.reminder") for n in ("late", "ops")]
+    assert sorted(sent[-2:]) == [(n, f"{kind}.{ended}") for n in ("late", "ops")]
 
 
 async def test_a_suppressed_outage_is_announced_after_its_cause_ends(story: Story) -> None:
@@ -554,13 +572,13 @@ async def test_a_suppressed_outage_is_announced_after_its_cause_ends(story: Stor
     await story.channel("ops", shop)
     await story.is_now(database, False)
     await story.is_now(shop, False)
-    await story.look()
+    await story.run_pass()
     assert await story.held() == [None, "dependency"]
     await story.edit(shop, depends_on=[])
     await story.later(6 * SECOND)
     await story.is_now(shop, False)
     await story.later(SECOND)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
 
 
 async def test_deleting_a_policy_ends_escalation_and_keeps_recovery(
@@ -570,16 +588,16 @@ async def test_deleting_a_policy_ends_escalation_and_keeps_recovery(
     first = await story.channel("first")
     await story.climbs(row, await story.policy((0, first), (60, first), repeat_last=True))
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     async with story.world.pool.transaction("gone") as tx:
         await tx.execute("update monitors set escalation_policy = null")
         await tx.execute("delete from escalation_policies")
     await story.later(3 * MINUTE)
-    assert await story.heard() == [("first", "incident.escalated")]
+    assert await story.notifications() == [("first", "incident.escalated")]
     assert await story.world.rows("select escalate_at from incidents") == [(None,)]
     await story.is_now(row, True)
-    await story.look()
-    assert (await story.heard())[1:] == [("first", "incident.resolved")]
+    await story.run_pass()
+    assert (await story.notifications())[1:] == [("first", "incident.resolved")]
 
 
 async def test_an_onset_rechecks_its_dependencies_before_announcing(
@@ -593,12 +611,12 @@ async def test_an_onset_rechecks_its_dependencies_before_announcing(
         await story.is_now(shop, True)
     for shop in shops:
         await story.is_now(shop, False)
-    await story.look()
+    await story.run_pass()
     assert await story.held() == ["waiting"] * 3
     assert (await story.jobs(), story.asked) == ([database.id], 1)
     await story.is_now(database, True)
     await story.later(SECOND)
-    assert await story.heard() == [("ops", "incident.opened")] * 3
+    assert await story.notifications() == [("ops", "incident.opened")] * 3
 
 
 async def test_a_recheck_ends_after_the_timeout_plus_5_seconds(
@@ -608,11 +626,11 @@ async def test_a_recheck_ends_after_the_timeout_plus_5_seconds(
     shop = await story.world.monitor(depends_on=[database.uid])
     await story.channel("ops", shop)
     await story.is_now(shop, False)
-    await story.look()
+    await story.run_pass()
     await story.later(14 * SECOND)
-    assert await story.heard() == []
+    assert await story.notifications() == []
     await story.later(2 * SECOND)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
 
 
 async def test_dependents_are_announced_only_if_down_after_their_cause(
@@ -629,7 +647,7 @@ async def test_dependents_are_announced_only_if_down_after_their_cause(
     await story.is_now(database, False)
     await story.is_now(shop, False)
     await story.is_now(lasting, False)
-    await story.look()
+    await story.run_pass()
     assert await story.held() == ["dependency"] * 2
     await story.later(10 * SECOND)
     await story.is_now(database, True)
@@ -639,7 +657,7 @@ async def test_dependents_are_announced_only_if_down_after_their_cause(
     await story.is_now(shop, True)
     await story.is_now(lasting, False)
     await story.later(SECOND)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
     titles = [title for title, _, _ in await story.incidents()]
     assert titles == [f"{lasting.name} is down"]
 
@@ -661,7 +679,7 @@ async def test_maintenance_of_a_dependency_suppresses_and_a_pause_does_not(
     await story.later(6 * SECOND)
     await story.is_now(shop, False)
     await story.later(SECOND)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
 
 
 async def test_a_composite_dependency_is_rechecked_through_its_children(story: Story) -> None:
@@ -675,17 +693,17 @@ async def test_a_composite_dependency_is_rechecked_through_its_children(story: S
     async with story.world.pool.transaction("settled") as tx:
         await tx.execute("delete from composite_wakeups")
     await story.is_now(shop, False)
-    await story.look()
+    await story.run_pass()
     assert await story.jobs() == [leaf.id for leaf in leaves]
     # One of two children is down: the `any` composite is up and is no cause.
     await story.is_now(leaves[0], False)
     await story.is_now(leaves[1], True)
-    await story.look()
+    await story.run_pass()
     assert (await story.held())[-1] == "waiting"
     async with story.world.pool.transaction("settled") as tx:
         await tx.execute("delete from composite_wakeups")
     await story.later(SECOND)
-    assert ("ops", "incident.opened") in await story.heard()
+    assert ("ops", "incident.opened") in await story.notifications()
 
 
 async def test_a_composite_that_is_scheduled_later_is_not_awaited(story: Story) -> None:
@@ -700,8 +718,8 @@ async def test_a_composite_that_is_scheduled_later_is_not_awaited(story: Story) 
         await tx.execute(
             "update composite_wakeups set due_at = at(%(at)s)", at=story.world.now + MINUTE
         )
-    await story.look()
-    assert await story.heard() == [("ops", "incident.opened")]
+    await story.run_pass()
+    assert await story.notifications() == [("ops", "incident.opened")]
 
 
 async def test_one_cause_of_two_hundred_outages_is_paged_once(story: Story) -> None:
@@ -720,17 +738,17 @@ async def test_one_cause_of_two_hundred_outages_is_paged_once(story: Story) -> N
     # Some shops are checked before the database, and some after it.
     for row in order[:80]:
         await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     assert await story.jobs() == [database.id]
     await story.is_now(database, False)
     await story.later(SECOND)
     for row in order[80:]:
         await story.is_now(row, False)
         if chance.random() < 0.05:
-            await story.look()
+            await story.run_pass()
     await story.later(20 * SECOND)
     assert [title for title, _, _ in await story.incidents()] == ["database is down"]
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
     await story.is_now(database, True)
     await story.later(6 * SECOND)
     # All shops are checked again; these five have a failure of their own.
@@ -740,7 +758,7 @@ async def test_one_cause_of_two_hundred_outages_is_paged_once(story: Story) -> N
     for row in shops[:5]:
         await story.is_now(row, False)
     await story.later(2 * SECOND)
-    events = [event for _, event in await story.heard()]
+    events = [event for _, event in await story.notifications()]
     assert sorted(events) == ["incident.opened"] * 6 + ["incident.resolved"]
 
 
@@ -762,7 +780,7 @@ async def test_an_error_of_one_monitor_does_not_affect_others(
         return done
 
     monkeypatch.setattr(watcher_module, "process_outages", refusing)
-    await story.look()
+    await story.run_pass()
     assert len(await story.incidents()) == 8
     monkeypatch.setattr(watcher_module, "process_outages", process_outages)
     await story.later(watcher_module.PUT_OFF_US + SECOND)
@@ -778,7 +796,39 @@ async def test_several_processors_announce_each_outage_once(story: Story) -> Non
             await story.is_now(row, up)
         async with trio.open_nursery() as nursery:
             for one in (story, *others):
-                nursery.start_soon(one.look)
-    events = [event for _, event in await story.heard()]
+                nursery.start_soon(one.run_pass)
+    events = [event for _, event in await story.notifications()]
     assert events.count("incident.opened") == 80
     assert events.count("incident.resolved") == 40
+
+
+async def test_pages_and_webhooks_have_the_failed_condition_and_subscribers_do_not(
+    story: Story,
+) -> None:
+    row = await story.world.monitor(name="Shop", conditions=["[STATUS] == 200"])
+    await story.channel("ops", row)
+    await OutboxWorld(story.world).webhook()
+    await story.is_now(
+        row, False, "condition_failed shop.example", condition="[STATUS] == 200", measured="503"
+    )
+    # A later failure does not replace the first one, and neither does an edit.
+    await story.is_now(row, False, "timeout shop.example")
+    await story.edit(row, conditions=["[STATUS] == 201"])
+    await story.run_pass()
+    said = "[STATUS] == 200 (503)"
+    told = await story.world.rows(
+        "select o.event, d.channel is not null, o.payload->'conditions' from outbox o"
+        " join destinations d on d.org = o.org and d.id = o.destination order by o.id"
+    )
+    assert sorted(told) == [
+        ("incident.opened", False, [said]),
+        ("incident.opened", True, [said]),
+    ]
+    pages = await story.world.rows("select payload->>'why' from outbox where payload ? 'why'")
+    assert pages == [("condition_failed shop.example",)]
+    public = await story.world.rows("select title, body from incidents i, incident_updates u")
+    assert "503" not in str(public)
+    await story.is_now(row, True)
+    await story.run_pass()
+    last = await story.world.rows("select payload::text from outbox order by id desc limit 1")
+    assert said not in last[0][0]

@@ -62,14 +62,14 @@ class Model:
     def explains(self, n: int) -> bool:
         return self.known(n) is False or n in self.maintained
 
-    def may_be_told(self, n: int) -> bool:
+    def may_notify(self, n: int) -> bool:
         if n in self.paused or n in self.maintained or self.known(n) is not False:
             return False
         return not any(self.explains(one) for one in self.above[n])
 
-    def look_at_time(self) -> None:
+    def evaluate(self) -> None:
         for n in range(len(self.rows)):
-            if not self.may_be_told(n):
+            if not self.may_notify(n):
                 self.free_since[n] = None
             elif self.free_since.get(n) is None:
                 self.free_since[n] = self.now
@@ -83,16 +83,16 @@ class Play:
         self.model = model
         self.story = model.story
         self.chance = random.Random(seed)
-        self.told: set[int] = set()
+        self.notified: set[int] = set()
 
     async def step(self) -> None:
         n = self.chance.randrange(len(self.model.rows))
         acts: list[Act] = [self.result, self.wait, self.pause, self.maintain, self.resolve]
         (act,) = self.chance.choices(acts, [12, 8, 1, 1, 1])
         await act(n)
-        self.model.look_at_time()
+        self.model.evaluate()
         if self.chance.random() < 0.7:
-            await self.look()
+            await self.run_pass()
 
     async def result(self, n: int, up: bool | None = None) -> None:
         if n in self.model.paused or n in self.model.maintained:
@@ -105,8 +105,8 @@ class Play:
     async def wait(self, _: int) -> None:
         for _ in range(self.chance.choice([1, 2, 10, 30])):
             self.story.world.now = Instant(self.model.now + SECOND)
-            self.model.look_at_time()
-            await self.look()
+            self.model.evaluate()
+            await self.run_pass()
 
     async def pause(self, n: int) -> None:
         row, enabled = self.model.rows[n], n in self.model.paused
@@ -142,12 +142,12 @@ class Play:
                 )
                 await write_entry(tx, incident, entry)
 
-    async def look(self) -> None:
-        await self.story.look()
+    async def run_pass(self) -> None:
+        await self.story.run_pass()
         announced = await self.announced()
-        for n in announced - self.told:
-            assert self.model.may_be_told(n), f"{n} was announced beside a cause, or was not down"
-        self.told = announced
+        for n in announced - self.notified:
+            assert self.model.may_notify(n), f"{n} was announced beside a cause, or was not down"
+        self.notified = announced
         for n, since in self.model.free_since.items():
             if since is not None and self.model.now - since > PATIENCE_US:
                 assert n in announced, f"{n} is down and was not announced"

@@ -16,16 +16,18 @@ from leadline.storage.retirement.transactions.end_episode_of_deleted import end_
 from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from leadline.storage.services.tables.services import delete_service, lock_service
 
-from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
+from ..support.worlds.paging_world import EVERY, PagingWorld, Service, paging_world
 
 
 @pytest.fixture
-async def story(dsn: str) -> AsyncIterator[Speaking]:
-    async with speaking(dsn) as story:
+async def story(dsn: str) -> AsyncIterator[PagingWorld]:
+    async with paging_world(dsn) as story:
         yield story
 
 
-async def stays(story: Speaking, us: int, *down: MonitorRow, up: Sequence[MonitorRow] = ()) -> None:
+async def stays(
+    story: PagingWorld, us: int, *down: MonitorRow, up: Sequence[MonitorRow] = ()
+) -> None:
     """Advances the time; each monitor keeps its state."""
     for _ in range(us // EVERY):
         for row in down:
@@ -35,7 +37,7 @@ async def stays(story: Speaking, us: int, *down: MonitorRow, up: Sequence[Monito
         await story.step(EVERY)
 
 
-async def lose(story: Speaking, channel: str = "ops") -> None:
+async def lose(story: PagingWorld, channel: str = "ops") -> None:
     """Marks pending deliveries to the channel as dead."""
     await story.set(
         "update outbox o set status = 'dead' from destinations d, notification_channels c"
@@ -45,7 +47,7 @@ async def lose(story: Speaking, channel: str = "ops") -> None:
     )
 
 
-async def delete(story: Speaking, service: Service) -> None:
+async def delete(story: PagingWorld, service: Service) -> None:
     async with story.world.pool.transaction("delete") as tx:
         held = await lock_service(tx, service.uid)
         assert held is not None
@@ -55,29 +57,31 @@ async def delete(story: Speaking, service: Service) -> None:
 
 @pytest.mark.parametrize("change", ["disowned", "dropped"])
 async def test_a_removed_member_pages_itself_if_the_page_was_lost(
-    story: Speaking, change: str
+    story: PagingWorld, change: str
 ) -> None:
     row, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", row)
     ops = await story.channel("ops")
     service = await story.service(row, other, policy=await story.policy((0, ops)))
     await stays(story, 2 * MINUTE, row, other)
-    assert await story.heard() == [("ops", "incident.escalated")]
+    assert await story.notifications() == [("ops", "incident.escalated")]
     if change == "disowned":
-        await story.speaks(service, owns_paging=False)
+        await story.set_paging(service, owns_paging=False)
     else:
         await story.revise(service, [other], number=2)
     await lose(story)
     await stays(story, 2 * MINUTE, row, other)
-    heard = await story.heard()
-    assert [event for name, event in heard if name == "own"] == ["incident.opened"]
+    sent = await story.notifications()
+    assert [event for name, event in sent if name == "own"] == ["incident.opened"]
     await stays(story, 2 * MINUTE, up=[row, other])
-    told = [event for name, event in await story.heard() if name == "own"]
+    told = [event for name, event in await story.notifications() if name == "own"]
     assert told == ["incident.opened", "incident.resolved"]
 
 
 @pytest.mark.parametrize("change", ["disowned", "dropped"])
-async def test_a_removed_member_is_silent_if_the_page_arrived(story: Speaking, change: str) -> None:
+async def test_a_removed_member_is_silent_if_the_page_arrived(
+    story: PagingWorld, change: str
+) -> None:
     row, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", row)
     ops = await story.channel("ops")
@@ -85,17 +89,20 @@ async def test_a_removed_member_is_silent_if_the_page_arrived(story: Speaking, c
     await stays(story, 2 * MINUTE, row, other)
     await story.deliver()
     if change == "disowned":
-        await story.speaks(service, owns_paging=False)
+        await story.set_paging(service, owns_paging=False)
     else:
         await story.revise(service, [other], number=2)
     await stays(story, 8 * MINUTE, row, other)
-    assert await story.heard() == [("ops", "incident.escalated")]
+    assert await story.notifications() == [("ops", "incident.escalated")]
     await stays(story, 2 * MINUTE, up=[row, other])
-    assert await story.heard() == [("ops", "incident.escalated"), ("ops", "incident.resolved")]
+    assert await story.notifications() == [
+        ("ops", "incident.escalated"),
+        ("ops", "incident.resolved"),
+    ]
 
 
 async def test_members_page_after_a_service_was_deleted_unheard(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor(name="One")
     await story.channel("own", row)
@@ -105,10 +112,10 @@ async def test_members_page_after_a_service_was_deleted_unheard(
     await lose(story)
     await delete(story, service)
     await stays(story, MINUTE, row)
-    assert ("own", "incident.opened") in await story.heard()
+    assert ("own", "incident.opened") in await story.notifications()
 
 
-async def test_an_incident_without_an_episode_ends_with_its_service(story: Speaking) -> None:
+async def test_an_incident_without_an_episode_ends_with_its_service(story: PagingWorld) -> None:
     row = await story.world.monitor(name="One")
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)))
@@ -120,7 +127,7 @@ async def test_an_incident_without_an_episode_ends_with_its_service(story: Speak
 
 @pytest.mark.parametrize("dead", [False, True])
 async def test_a_service_that_loses_its_members_ends_its_episode(
-    story: Speaking, dead: bool
+    story: PagingWorld, dead: bool
 ) -> None:
     row = await story.world.monitor(name="One")
     await story.channel("own", row)
@@ -133,10 +140,10 @@ async def test_a_service_that_loses_its_members_ends_its_episode(
     await stays(story, 3 * MINUTE, row)
     titles = [(title, status) for title, status, _ in await story.incidents()]
     assert titles == [("Shop is down", "resolved"), ("One is down", "investigating")]
-    assert [e for n, e in await story.heard() if n == "own"] == ["incident.opened"]
+    assert [e for n, e in await story.notifications() if n == "own"] == ["incident.opened"]
 
 
-async def test_a_service_without_paging_takes_over_no_outage(story: Speaking) -> None:
+async def test_a_service_without_paging_takes_over_no_outage(story: PagingWorld) -> None:
     row, cause = await story.world.monitor(name="One"), await story.world.monitor(name="Cause")
     other = await story.world.monitor(name="Other", depends_on=[cause.uid])
     await story.channel("own", row, other)
@@ -144,43 +151,52 @@ async def test_a_service_without_paging_takes_over_no_outage(story: Speaking) ->
     service = await story.service(row, other, policy=await story.policy((0, ops)))
     await stays(story, 2 * MINUTE, row, up=[other, cause])
     await story.deliver()
-    await story.speaks(service, owns_paging=False)
+    await story.set_paging(service, owns_paging=False)
     await stays(story, 2 * MINUTE, row, other, cause)
-    assert await story.heard() == [("ops", "incident.escalated"), ("own", "incident.opened")][:1]
+    assert (
+        await story.notifications()
+        == [("ops", "incident.escalated"), ("own", "incident.opened")][:1]
+    )
     await stays(story, 2 * MINUTE, row, other, up=[cause])
-    assert (await story.heard())[1:] == [("own", "incident.opened")]
+    assert (await story.notifications())[1:] == [("own", "incident.opened")]
 
 
-async def test_a_lost_page_of_a_member_does_not_count_for_the_service(story: Speaking) -> None:
+async def test_a_lost_page_of_a_member_does_not_count_for_the_service(story: PagingWorld) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     own = await story.channel("own", one)
     ops = await story.channel("ops")
     await story.is_now(one, False)
-    await story.look()
-    assert await story.heard() == [("own", "incident.opened")]
+    await story.run_pass()
+    assert await story.notifications() == [("own", "incident.opened")]
     await story.enable(own, enabled=False)
     await story.service(one, other, policy=await story.policy((0, ops)))
     await stays(story, 7 * MINUTE, one, other)
-    assert await story.heard() == [("own", "incident.opened"), ("ops", "incident.escalated")]
+    assert await story.notifications() == [
+        ("own", "incident.opened"),
+        ("ops", "incident.escalated"),
+    ]
 
 
 async def test_a_page_of_a_paused_member_does_not_count_for_the_service(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", one)
     ops = await story.channel("ops")
     await story.is_now(one, False)
-    await story.look()
+    await story.run_pass()
     await story.deliver()
     await story.set("update monitors set enabled = false where id = %(id)s", id=one.id)
     await story.service(one, other, policy=await story.policy((0, ops)))
     await stays(story, 3 * MINUTE, other)
-    assert await story.heard() == [("own", "incident.opened"), ("ops", "incident.escalated")]
+    assert await story.notifications() == [
+        ("own", "incident.opened"),
+        ("ops", "incident.escalated"),
+    ]
 
 
 async def test_a_member_pages_itself_if_its_service_cannot(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     """The episode was adopted for a member that recovered, and the service is not known to be down
     since.
@@ -190,7 +206,7 @@ async def test_a_member_pages_itself_if_its_service_cannot(
     await story.channel("own", *rows)
     ops = await story.channel("ops")
     await story.is_now(one, False)
-    await story.look()
+    await story.run_pass()
     await story.deliver()
     policies = Policies(mode=AggregationMode.QUORUM, healthy_min=3, degraded_min=2)
     await story.service(*rows, policy=await story.policy((0, ops)), policies=policies)
@@ -198,10 +214,10 @@ async def test_a_member_pages_itself_if_its_service_cannot(
     assert await story.held() == [None, "delegated"]
     await story.set("update monitors set enabled = false where id = %(id)s", id=unseen.id)
     await stays(story, 5 * MINUTE, other, up=[one])
-    assert [n for n, e in await story.heard() if e != "incident.resolved"] == ["own", "own"]
+    assert [n for n, e in await story.notifications() if e != "incident.resolved"] == ["own", "own"]
 
 
-async def test_a_delivered_page_of_one_service_covers_its_member(story: Speaking) -> None:
+async def test_a_delivered_page_of_one_service_covers_its_member(story: PagingWorld) -> None:
     row = await story.world.monitor(name="One")
     await story.channel("own", row)
     ops, lost = await story.channel("ops"), await story.channel("lost")
@@ -211,11 +227,11 @@ async def test_a_delivered_page_of_one_service_covers_its_member(story: Speaking
     await lose(story, "lost")
     await story.deliver()
     await stays(story, 8 * MINUTE, row)
-    assert "own" not in [name for name, _ in await story.heard()]
+    assert "own" not in [name for name, _ in await story.notifications()]
 
 
 async def test_an_error_in_ending_one_episode_does_not_affect_others(
-    story: Speaking, monkeypatch: pytest.MonkeyPatch
+    story: PagingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [await story.world.monitor() for _ in range(3)]
     ops = await story.channel("ops")
@@ -236,50 +252,50 @@ async def test_an_error_in_ending_one_episode_does_not_affect_others(
     assert [status for _, status in found] == ["resolved", "investigating", "resolved"]
 
 
-async def test_editing_the_reminder_interval_keeps_the_streak(story: Speaking) -> None:
+async def test_editing_the_reminder_interval_keeps_the_streak(story: PagingWorld) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)))
     await story.is_now(row, False)
     await story.step(EVERY)
     for pace in (60, 120, 180):
-        await story.speaks(service, renotify_seconds=pace)
+        await story.set_paging(service, renotify_seconds=pace)
         await story.step(SECOND)
     assert await story.incidents() == []
     assert (await story.live(service))[1] == 1
 
 
-async def test_toggling_owns_paging_pages_once(story: Speaking) -> None:
+async def test_toggling_owns_paging_pages_once(story: PagingWorld) -> None:
     row = await story.world.monitor(name="One")
     await story.channel("own", row)
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)), owns_paging=False)
     await stays(story, MINUTE, row)
     for owns in (True, False, True, False, True):
-        await story.speaks(service, owns_paging=owns)
+        await story.set_paging(service, owns_paging=owns)
         await stays(story, 2 * MINUTE, row)
         await story.deliver()
-    assert await story.heard() == [("own", "incident.opened")]
+    assert await story.notifications() == [("own", "incident.opened")]
     await stays(story, 2 * MINUTE, up=[row])
-    assert await story.heard() == [("own", "incident.opened"), ("own", "incident.resolved")]
+    assert await story.notifications() == [("own", "incident.opened"), ("own", "incident.resolved")]
     assert {status for _, status, _ in await story.incidents()} == {IncidentStatus.RESOLVED}
     assert story.world.now > Instant(0)
 
 
-async def test_the_service_pages_if_no_reminder_of_its_member_arrives(story: Speaking) -> None:
+async def test_the_service_pages_if_no_reminder_of_its_member_arrives(story: PagingWorld) -> None:
     one = await story.world.monitor(name="One", renotify_seconds=60)
     other = await story.world.monitor(name="Other")
     await story.channel("own", one)
     ops = await story.channel("ops")
     await story.is_now(one, False)
-    await story.look()
+    await story.run_pass()
     await story.service(one, other, policy=await story.policy((0, ops)))
     await stays(story, 9 * MINUTE, one, other)
-    assert ("ops", "incident.escalated") in await story.heard()
+    assert ("ops", "incident.escalated") in await story.notifications()
 
 
 async def test_a_tolerant_service_ends_its_episode_without_an_evaluator(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", one, other)
@@ -290,17 +306,17 @@ async def test_a_tolerant_service_ends_its_episode_without_an_evaluator(
     await story.deliver()
     story.dead = True
     await stays(story, 4 * MINUTE, other, up=[one])
-    assert await story.heard() == [
+    assert await story.notifications() == [
         ("ops", "incident.escalated"),
         ("ops", "incident.resolved"),
         ("own", "incident.opened"),
     ]
     await stays(story, MINUTE, up=[one, other])
-    assert (await story.heard())[3:] == [("own", "incident.resolved")]
+    assert (await story.notifications())[3:] == [("own", "incident.resolved")]
 
 
 async def test_an_error_in_one_outage_does_not_delay_others(
-    story: Speaking, monkeypatch: pytest.MonkeyPatch
+    story: PagingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any exception."""
     rows = [await story.world.monitor(name=f"M{n}") for n in range(3)]
@@ -315,7 +331,7 @@ async def test_an_error_in_one_outage_does_not_delay_others(
     monkeypatch.setattr(watcher_module, "process_outages", refusing)
     for row in rows:
         await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     assert [title for title, _, _ in await story.incidents()] == ["M0 is down", "M2 is down"]
     monkeypatch.setattr(watcher_module, "process_outages", real)
     await stays(story, MINUTE, *rows)
@@ -323,44 +339,44 @@ async def test_an_error_in_one_outage_does_not_delay_others(
 
 
 async def test_acknowledgement_stops_escalation_of_an_adopted_episode(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     one, other = await story.world.monitor(name="One"), await story.world.monitor(name="Other")
     await story.channel("own", one)
     ops, boss = await story.channel("ops"), await story.channel("boss")
     await story.is_now(one, False)
-    await story.look()
+    await story.run_pass()
     await story.deliver()
     policy = await story.policy((0, ops), (300, boss))
     service = await story.service(one, other, policy=policy, renotify_seconds=600)
     await stays(story, 10 * MINUTE, one, other)
-    assert await story.heard() == [("own", "incident.opened")]
+    assert await story.notifications() == [("own", "incident.opened")]
     await stays(story, 2 * MINUTE, other, up=[one])
     told = [("own", "incident.opened"), ("own", "incident.resolved"), ("ops", "incident.escalated")]
-    assert await story.heard() == told, "counted from its announcement"
+    assert await story.notifications() == told, "counted from its announcement"
     await story.deliver()
-    await story.speaks(service, renotify_seconds=60)
+    await story.set_paging(service, renotify_seconds=60)
     await stays(story, MINUTE, other, up=[one])
-    assert (await story.heard())[3:] == [("ops", "incident.reminder")]
+    assert (await story.notifications())[3:] == [("ops", "incident.reminder")]
     await story.set(
         "update incidents set acknowledged_at = at(%(now)s) where status <> 'resolved'",
         now=story.world.now,
     )
     await stays(story, 10 * MINUTE, other, up=[one])
-    assert (await story.heard())[3:] == [("ops", "incident.reminder")]
+    assert (await story.notifications())[3:] == [("ops", "incident.reminder")]
     await stays(story, MINUTE, up=[one, other])
-    assert (await story.heard())[4:] == [("ops", "incident.resolved")]
+    assert (await story.notifications())[4:] == [("ops", "incident.resolved")]
 
 
 async def test_a_clock_jump_keeps_leases_and_pages_once(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor(name="One")
     await story.channel("own", row)
     ops = await story.channel("ops")
     await story.service(row, policy=await story.policy((0, ops)))
     await story.is_now(row, False)
-    await story.look()
+    await story.run_pass()
     # Only the clock of the product jumps: leases use the clock of the database.
     story.world.now = Instant(story.world.now + 10 * MINUTE)
     await story.is_now(row, False)
@@ -369,7 +385,7 @@ async def test_a_clock_jump_keeps_leases_and_pages_once(
     for _ in range(10):
         await story.deliver()
         await stays(story, MINUTE, row)
-    assert len(await story.heard()) == 1
+    assert len(await story.notifications()) == 1
     await stays(story, MINUTE, up=[row])
-    paged, over = await story.heard()
+    paged, over = await story.notifications()
     assert (paged[0], over[1]) == (over[0], "incident.resolved")

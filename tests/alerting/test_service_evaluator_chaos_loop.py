@@ -14,7 +14,7 @@ from leadline.storage.core.key import ServiceKey
 from leadline.storage.engine.pools import Tx
 from tests.support.run.effort import varied
 
-from ..support.worlds.speaking import Speaking, speaking
+from ..support.worlds.paging_world import PagingWorld, paging_world
 
 PAGES = ("incident.opened", "incident.escalated", "monitor.down")
 RECOVERIES = ("incident.resolved", "monitor.recovered")
@@ -26,8 +26,8 @@ RECOVERED_WITHIN = 4 * MINUTE
 
 
 @pytest.fixture
-async def story(dsn: str) -> AsyncIterator[Speaking]:
-    async with speaking(dsn) as story:
+async def story(dsn: str) -> AsyncIterator[PagingWorld]:
+    async with paging_world(dsn) as story:
         yield story
 
 
@@ -36,7 +36,7 @@ class Chaos:
     fails.
     """
 
-    def __init__(self, story: Speaking, part: str, seed: str) -> None:
+    def __init__(self, story: PagingWorld, part: str, seed: str) -> None:
         self.story = story
         self.part = part
         self.chance = random.Random(f"{part}{seed}")
@@ -74,7 +74,7 @@ class Chaos:
             if now - self.result_at >= 20 * SECOND:
                 await self.story.is_now(self.row, self.up)
                 self.result_at = now
-            await self.story.look()
+            await self.story.run_pass()
             if self.chance.random() < 0.7:
                 await self.deliver()
             if done is not None and await done():
@@ -156,7 +156,7 @@ async def _revision_changes_unseen(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
 
 async def _settings_change_unseen(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
     chaos.story.dead = True
-    await chaos.story.speaks(chaos.service, confirm_evaluations=3)
+    await chaos.story.set_paging(chaos.service, confirm_evaluations=3)
 
 
 async def _route_is_removed(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ async def _budget_is_undecidable(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
 
 
 async def _paging_ends(chaos: Chaos, _: pytest.MonkeyPatch) -> None:
-    await chaos.story.speaks(chaos.service, owns_paging=False)
+    await chaos.story.set_paging(chaos.service, owns_paging=False)
 
 
 async def _paging_ends_after_lost_pages(chaos: Chaos, patch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ _ONE_MOMENT_EACH = [(part, random.Random(part).choice(_MOMENTS)) for part in _BR
 
 @pytest.mark.parametrize(("part", "moment"), varied(_ONE_MOMENT_EACH, _EVERY_BREAK))
 async def test_one_page_and_one_recovery_arrive_after_any_failure(
-    story: Speaking, part: str, moment: str, monkeypatch: pytest.MonkeyPatch
+    story: PagingWorld, part: str, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chaos = Chaos(story, part, moment)
     await chaos.begin()

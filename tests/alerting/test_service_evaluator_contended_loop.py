@@ -17,7 +17,7 @@ from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from tests.support.run.effort import varied
 
-from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
+from ..support.worlds.paging_world import EVERY, PagingWorld, Service, paging_world
 
 Process = tuple[AlertProcessor, ServiceEvaluator]
 
@@ -26,13 +26,13 @@ MOMENTS = 16
 
 
 @pytest.fixture
-async def story(dsn: str) -> AsyncIterator[Speaking]:
-    async with speaking(dsn) as story:
+async def story(dsn: str) -> AsyncIterator[PagingWorld]:
+    async with paging_world(dsn) as story:
         yield story
 
 
 class Crowd:
-    def __init__(self, story: Speaking, others: list[Process], seed: int) -> None:
+    def __init__(self, story: PagingWorld, others: list[Process], seed: int) -> None:
         self.story = story
         self.others = others
         self.chance = random.Random(seed)
@@ -66,11 +66,11 @@ class Crowd:
             if edits:
                 nursery.start_soon(self.edit, self.chance.choice(self.services))
         # A row that one process locked was skipped by the others, and is processed here.
-        await self.story.look()
+        await self.story.run_pass()
 
     async def edit(self, service: Service) -> None:
         owns, confirm = self.chance.random() < 0.7, self.chance.randrange(1, 4)
-        await self.story.speaks(service, owns_paging=owns, confirm_evaluations=confirm)
+        await self.story.set_paging(service, owns_paging=owns, confirm_evaluations=confirm)
 
     async def go(self) -> None:
         for _ in range(MOMENTS):
@@ -92,7 +92,7 @@ class Crowd:
         )
         assert all(count == 1 for _, _, count in found), found
 
-    async def expect_told_once(self) -> None:
+    async def expect_one_notification(self) -> None:
         rows = self.story.world.rows
         assert await rows("select id from outages where ended_at is null") == []
         assert await rows("select id from incidents where status <> 'resolved'") == []
@@ -110,7 +110,7 @@ class Crowd:
             ), events
 
 
-def _process(story: Speaking, pool: Pool) -> Process:
+def _process(story: PagingWorld, pool: Pool) -> Process:
     def clock() -> Instant:
         return story.world.now
 
@@ -123,7 +123,7 @@ def _process(story: Speaking, pool: Pool) -> Process:
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(4)))
-async def test_concurrent_evaluators_page_once(story: Speaking, dsn: str, seed: int) -> None:
+async def test_concurrent_evaluators_page_once(story: PagingWorld, dsn: str, seed: int) -> None:
     async with AsyncExitStack() as stack:
         others: list[Process] = []
         for _ in range(PROCESSES):
@@ -134,7 +134,7 @@ async def test_concurrent_evaluators_page_once(story: Speaking, dsn: str, seed: 
         crowd = Crowd(story, others, seed)
         await crowd.begin()
         await crowd.go()
-        await crowd.expect_told_once()
+        await crowd.expect_one_notification()
     deadlocks = await story.world.rows(
         "select deadlocks from pg_stat_database where datname = current_database()"
     )

@@ -12,20 +12,20 @@ from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.services.rules.service_health import AggregationMode, Policies
 from tests.support.run.effort import varied
 
-from ..support.worlds.speaking import Speaking, speaking
+from ..support.worlds.paging_world import PagingWorld, paging_world
 
 # A lease, the confirmation time, half a minute of a process, and several passes.
 PATIENCE_US = 6 * MINUTE
 
 
 @pytest.fixture
-async def story(dsn: str) -> AsyncIterator[Speaking]:
-    async with speaking(dsn) as story:
+async def story(dsn: str) -> AsyncIterator[PagingWorld]:
+    async with paging_world(dsn) as story:
         yield story
 
 
 class Play:
-    def __init__(self, story: Speaking, seed: int) -> None:
+    def __init__(self, story: PagingWorld, seed: int) -> None:
         self.story = story
         self.chance = random.Random(seed)
         self.rows: list[MonitorRow] = []
@@ -71,7 +71,7 @@ class Play:
                 self.down_since.pop(n, None)
             else:
                 self.down_since.setdefault(n, now)
-        await self.story.look()
+        await self.story.run_pass()
         if self.chance.random() < 0.8:
             await self.story.deliver()
 
@@ -104,7 +104,7 @@ class Play:
         assert any(state == "healthy" or is_open for state, is_open in found), found
 
 
-async def expect_everything_ended(story: Speaking) -> None:
+async def expect_everything_ended(story: PagingWorld) -> None:
     rows = story.world.rows
     assert await rows("select id from outages where ended_at is null") == []
     assert await rows("select id from incidents where status <> 'resolved'") == []
@@ -121,7 +121,7 @@ async def expect_everything_ended(story: Speaking) -> None:
 
 
 @pytest.mark.parametrize("seed", varied([0, 1], range(6)))
-async def test_a_random_history(story: Speaking, seed: int) -> None:
+async def test_a_random_history(story: PagingWorld, seed: int) -> None:
     play = Play(story, seed)
     await play.begin()
     for _ in range(80):

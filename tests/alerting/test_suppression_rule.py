@@ -162,7 +162,7 @@ def test_no_announcement_beside_a_cause_and_one_in_the_end(
         for key, at in list(asked_at.items()):
             # A requested check is answered after two seconds, or never.
             if answers and world.now >= at + 2 * SECOND:
-                _look(world, key)
+                _evaluate(world, key)
                 del asked_at[key]
         upstream = _cause_of(world, its)
         found = decide_suppression(_me_of(world, mine), [upstream], hold, world.now)
@@ -192,22 +192,22 @@ def _go(world: World, step: str) -> None:
         case "tick":
             world.now = Instant(world.now + SECOND)
         case "cause":
-            _look(world, CAUSE)
+            _evaluate(world, CAUSE)
         case "cause_fails":
             world.cause_down = True
-            _look(world, CAUSE)
+            _evaluate(world, CAUSE)
         case "cause_well":
             world.cause_down = False
-            _look(world, CAUSE)
+            _evaluate(world, CAUSE)
         case "pause":
             world.cause_paused = not world.cause_paused
         case "maintain":
             world.in_maintenance = not world.in_maintenance
         case "me":
-            _look(world, ME)
+            _evaluate(world, ME)
 
 
-def _look(world: World, key: MonitorKey) -> None:
+def _evaluate(world: World, key: MonitorKey) -> None:
     if key == ME:
         world.me_at = world.now
     elif not world.cause_paused:

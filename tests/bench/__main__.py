@@ -9,6 +9,7 @@ from typing import Any
 from . import api, disk, pushes, starts
 from .changes import changes_10_000
 from .checks import at_rate
+from .console import console
 from .edits import edits
 from .gate import gate_90_days, gate_refused
 from .kinds import kinds
@@ -19,7 +20,7 @@ from .services import services_90_days
 from .signins import credentials, signins
 from .split import claims, idle_agents, with_workers
 from .subscribers import subscribers
-from .told import told
+from .time_to_notify import time_to_notify
 
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "starts": starts.starts,
@@ -44,7 +45,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "push": pushes.one_process,
     "push-two": pushes.two_processes,
     "alarms": pushes.alarms,
-    "told": told,
+    "notify": time_to_notify,
     "outbox": outbox,
     "api": api.reads,
     "credentials": credentials,
@@ -53,6 +54,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "gate": gate_90_days,
     "gate-refused": gate_refused,
     "changes": changes_10_000,
+    "console": console,
     "pages": pages,
     "subscribers": subscribers,
     "disk": disk.million,

@@ -62,7 +62,7 @@ def hostile() -> dict[str, bytes]:
     }
 
 
-async def said(data: bytes, stream: trio.abc.Stream) -> None:
+async def answer_with(data: bytes, stream: trio.abc.Stream) -> None:
     """Sends `data` to a client, which can disconnect early."""
     with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
         await stream.receive_some(65_536)
@@ -121,8 +121,8 @@ async def echo(request: WebSocketRequest) -> None:
 async def main(folder: Path) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "long.pem", folder / "key.pem")
-    handlers: dict[str, Handler] = {n: partial(said, data) for n, data in hostile().items()}
-    handlers["chain"] = secured(context, partial(said, _whole(b"ok")))
+    handlers: dict[str, Handler] = {n: partial(answer_with, data) for n, data in hostile().items()}
+    handlers["chain"] = secured(context, partial(answer_with, _whole(b"ok")))
     async with trio.open_nursery() as nursery:
         ports = {}
         for name, handler in handlers.items():

@@ -8,7 +8,7 @@ import psycopg
 from ..support.processes.daemon_process import Daemon, daemon
 from .client import load
 from .seed import add_monitors
-from .spent import cpu_seconds, per_thousand
+from .usage import cpu_seconds, per_thousand
 
 MONITORS = 1_000
 CONNECTIONS = 8

@@ -11,8 +11,8 @@ import psycopg
 
 from ..support.processes.daemon_process import Daemon, daemon
 from .seed import add_monitors
-from .spent import cpu_seconds, memory_mib, per_thousand
 from .target import nginx
+from .usage import cpu_seconds, memory_mib, per_thousand
 
 INTERVAL_SECONDS = 30
 Figures = dict[str, Any]

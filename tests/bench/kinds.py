@@ -21,7 +21,7 @@ from ..probes.kinds.test_mysql import PASSWORD as MYSQL_PASSWORD
 from ..probes.kinds.test_postgres import PASSWORD as POSTGRES_PASSWORD
 from ..probes.kinds.test_rabbitmq import WATCHER
 from ..support.peers.real_servers import HOST, open_folder
-from .beside import Exporter, commands, exporter, plugin_cpu_ns
+from .other_tools import Exporter, commands, exporter, plugin_cpu_ns
 from .peers import NAME, Peers, peers
 
 IN_FLIGHT = 20
@@ -144,10 +144,10 @@ async def _measure(peers: Peers, other: Exporter) -> dict[str, Any]:
                     found["plugin"] = took / PLUGIN_RUNS / 1e6
                 spent.setdefault(name, []).append(found)
         nursery.cancel_scope.cancel()
-    return {name: _told(rounds) for name, rounds in spent.items()}
+    return {name: _figures(rounds) for name, rounds in spent.items()}
 
 
-def _told(rounds: list[dict[str, float]]) -> dict[str, float]:
+def _figures(rounds: list[dict[str, float]]) -> dict[str, float]:
     """CPU ms per check, which equals s per thousand checks, and our share of the others' time."""
     told = {}
     for who in rounds[0]:

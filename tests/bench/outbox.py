@@ -17,8 +17,8 @@ from leadline.storage.notifications.tables import outbox_deliveries as deliverie
 
 from ..support.processes.daemon_process import Daemon, daemon
 from .seed import first_project
-from .spent import cpu_seconds, per_thousand
 from .target import nginx
+from .usage import cpu_seconds, per_thousand
 
 EVENTS = 6_000
 WAITING = 10_000
@@ -71,12 +71,12 @@ def outbox() -> Figures:
             "to_20_channels": _throughput(running, target.plain, 20, EVENTS, streams=EVENTS),
             "to_one_channel": _throughput(running, target.plain, 1, 1_500, streams=1_500),
             "one_stream": _throughput(running, target.plain, 1, 300, streams=1),
-            "told_alone": _told(running, target.plain),
+            "told_alone": _figures(running, target.plain),
         }
         with _Silent() as silent:
             _fill(running, silent.url, 1, WAITING, WAITING)
             time.sleep(3)
-            figures["told_beside_a_silent_one"] = _told(running, target.plain)
+            figures["told_beside_a_silent_one"] = _figures(running, target.plain)
         # Stops the daemon; its PostgreSQL continues.
         assert running.process is not None
         running.process.send_signal(signal.SIGSTOP)
@@ -156,7 +156,7 @@ def _throughput(running: Daemon, url: str, channels: int, events: int, streams: 
     return {"a_second": round(first / took), "cpu_s_per_1000": spent}
 
 
-def _told(running: Daemon, url: str) -> Figures:
+def _figures(running: Daemon, url: str) -> Figures:
     """The time from the commit of a new incident over the API to the settlement of its delivery to
     a healthy webhook."""
     (organization,) = running.api("GET", "/organizations")

@@ -14,7 +14,7 @@ from .api import CONNECTIONS, SECONDS
 from .client import _at, load
 from .seed import add_monitors
 from .services import MEMBERS, SERVICES, _fill
-from .spent import cpu_seconds, per_thousand
+from .usage import cpu_seconds, per_thousand
 
 COMPONENTS = 50
 READS = 200
@@ -54,7 +54,7 @@ def pages() -> Figures:
                 # As browsers and caches ask.
                 "kept_gzip": _kept(running, path, {"Accept-Encoding": "gzip"}),
                 "bytes": len(_get(running, path)),
-                "anew_ms_p50_p99_max": _anew(running, page, path),
+                "anew_ms_p50_p99_max": _renewed(running, page, path),
                 "first_ms": _first(running, path),
             }
             for name, path in forms.items()
@@ -86,7 +86,7 @@ def _kept(running: Daemon, path: str, headers: dict[str, str]) -> Figures:
     return {**figures, "cpu_s_per_1000": per_thousand(before, cpu_seconds(running), count)}
 
 
-def _anew(running: Daemon, page: Any, path: str) -> list[float]:
+def _renewed(running: Daemon, page: Any, path: str) -> list[float]:
     """After an edit, which drops all that is kept."""
     took = []
     for n in range(READS):

@@ -19,7 +19,7 @@ from leadline.storage.core.token import TokenKind, token_from
 from ..support.processes.daemon_process import STOP_SECONDS, Daemon, daemon
 from .client import load
 from .seed import add_monitors
-from .spent import cpu_seconds, memory_mib, per_thousand
+from .usage import cpu_seconds, memory_mib, per_thousand
 
 CONNECTIONS = 16
 MONITORS = 400

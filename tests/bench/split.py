@@ -19,8 +19,8 @@ from ..support.processes.daemon_process import Daemon
 from .checks import _first_round, _seen, _stored
 from .pushes import _database, _process
 from .seed import add_monitors
-from .spent import cpu_seconds
 from .target import nginx
+from .usage import cpu_seconds
 
 TOKEN = "token-of-the-bench-1234"
 Figures = dict[str, Any]

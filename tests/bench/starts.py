@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from ..support.processes.daemon_process import daemon
-from .spent import cpu_seconds, memory_mib
+from .usage import cpu_seconds, memory_mib
 
 STARTS = 3
 IDLE_SECONDS = 20.0

@@ -18,7 +18,7 @@ from leadline.storage.engine.keyring import CipherContext, Keyring
 
 from ..support.processes.daemon_process import Daemon, daemon
 from ..support.processes.ports import free_port
-from .spent import cpu_seconds, memory_mib
+from .usage import cpu_seconds, memory_mib
 
 PEOPLE = 2_000
 ROUNDS = 3
@@ -63,7 +63,7 @@ def subscribers() -> Figures:
         running.api("POST", f"/organizations/{organization}/status-pages", body)
         _subscribe(running, Keyring(key))
         before = memory_mib(running)
-        rounds = [_told(running, project, n) for n in range(1, ROUNDS + 1)]
+        rounds = [_figures(running, project, n) for n in range(1, ROUNDS + 1)]
         return {"people": PEOPLE, "rounds": rounds, "before": before, "after": memory_mib(running)}
 
 
@@ -99,7 +99,7 @@ def _subscribe(running: Daemon, keyring: Keyring) -> None:
         connection.execute("vacuum analyze")
 
 
-def _told(running: Daemon, project: str, number: int) -> Figures:
+def _figures(running: Daemon, project: str, number: int) -> Figures:
     body = {"title": f"Incident {number}", "body": "We look into it. " * 10}
     spent, began = cpu_seconds(running), time.monotonic()
     running.api("POST", f"/projects/{project}/incidents", body)

@@ -108,7 +108,7 @@ async def locked(world: World, tables: dict[str, str]) -> dict[str, int]:
     """The number of committed rows per table that another transaction locks."""
     found: dict[str, int] = {}
 
-    async def look() -> None:
+    async def find_locked() -> None:
         async with world.pool.transaction("look") as tx:
             for table, strength in tables.items():
                 count = await tx.value(f"select count(*) from {table}")
@@ -119,7 +119,7 @@ async def locked(world: World, tables: dict[str, str]) -> dict[str, int]:
                     found[table] = count - free
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(look)
+        nursery.start_soon(find_locked)
     return found
 
 

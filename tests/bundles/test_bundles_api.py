@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.app.cast import Api
-from tests.support.app.serving import told
+from tests.support.app.serving import call
 
 WEB: dict[str, Any] = {"name": "Web", "type": "http", "target": "https://shop.example.org/"}
 PUSH: dict[str, Any] = {"name": "Nightly", "type": "push", "interval_seconds": "1h"}
@@ -16,32 +16,34 @@ def bundle(monitors: dict[str, Any], services: dict[str, Any] | None = None) -> 
     return head if services is None else {**head, "format": 2, "services": services}
 
 
-async def ask(api: Api, verb: str, document: dict[str, Any], status: int = 200) -> Any:
-    path = f"/projects/{api.project}/bundle/{verb}"
-    return await told(api, "POST", path, document, status, who="project_admin")
+async def ask(
+    api: Api, verb: str, document: dict[str, Any], status: int = 200, query: str = ""
+) -> Any:
+    path = f"/projects/{api.project}/bundle/{verb}{query}"
+    return await call(api, "POST", path, document, status, who="project_admin")
 
 
-async def applied(api: Api, document: dict[str, Any]) -> dict[str, str]:
+async def applied(api: Api, document: dict[str, Any], query: str = "") -> dict[str, str]:
     """Applies a document and returns the action of each entry. The plan lists the same actions
     before and no action afterwards."""
-    plan = await ask(api, "plan", document)
-    found = await ask(api, "apply", document)
+    plan = await ask(api, "plan", document, query=query)
+    found = await ask(api, "apply", document, query=query)
     assert plan["applied"] is False
     assert found["applied"] is True
     assert plan["changes"] == found["changes"]
-    again = await ask(api, "plan", document)
+    again = await ask(api, "plan", document, query=query)
     assert {one["action"] for one in again["changes"]} <= {"unchanged"}
     assert not any("fields" in one for one in again["changes"])
     return {one["uid"]: one["action"] for one in found["changes"]}
 
 
 async def monitors(api: Api) -> dict[str, Any]:
-    listed = await told(api, "GET", f"/projects/{api.project}/monitors", who="editor")
+    listed = await call(api, "GET", f"/projects/{api.project}/monitors", who="editor")
     return {one["slug"]: one for one in listed}
 
 
 async def export(api: Api) -> dict[str, Any]:
-    found: dict[str, Any] = await told(api, "GET", f"/projects/{api.project}/bundle", who="editor")
+    found: dict[str, Any] = await call(api, "GET", f"/projects/{api.project}/bundle", who="editor")
     return found
 
 
@@ -98,41 +100,135 @@ async def test_managed_objects_cannot_be_edited_by_hand(api: Api) -> None:
     await applied(api, bundle({"web": WEB, "nightly": PUSH}))
     path = f"/monitors/{(await monitors(api))['web']['id']}"
     for method, body in (("PATCH", {"name": "X"}), ("DELETE", None)):
-        answer = await told(api, method, path, body, 409, who="project_admin")
+        answer = await call(api, method, path, body, 409, who="project_admin")
         assert answer == {"error": "managed_by_file"}
     # An object that the bundle no longer names can be edited.
     await applied(api, bundle({"nightly": PUSH}))
-    await told(api, "PATCH", path, {"name": "X"}, who="editor")
-    await told(api, "DELETE", path, None, 204, who="editor")
+    await call(api, "PATCH", path, {"name": "X"}, who="editor")
+    await call(api, "DELETE", path, None, 204, who="editor")
 
 
-async def test_an_existing_object_is_adopted_and_the_plan_lists_it(api: Api) -> None:
+TAKE = "?take_over=true"
+
+
+async def test_an_object_of_people_is_taken_over_on_request_and_the_plan_lists_it(api: Api) -> None:
     made = await api.new_monitor(slug="web", name="Old", type="http", target=WEB["target"])
-    plan = await ask(api, "plan", bundle({"web": WEB}))
+    refused = {
+        "error": "monitors.web: people edit it, and name would change:"
+        " take it over with take_over (--take-over)"
+    }
+    assert await ask(api, "plan", bundle({"web": WEB}), 409) == refused
+    assert await ask(api, "apply", bundle({"web": WEB}), 409) == refused
+    assert (await monitors(api))["web"]["management"]["source"] == "ui"
+    plan = await ask(api, "plan", bundle({"web": WEB}), query=TAKE)
     assert plan["changes"][0]["fields"] == [
         {"name": "managed_by", "from": "", "to": "api"},
         {"name": "name", "from": "Old", "to": "Web"},
     ]
-    await applied(api, bundle({"web": WEB}))
-    assert (await monitors(api))["web"]["id"] == str(made.uid)
+    await applied(api, bundle({"web": WEB}), TAKE)
+    now = (await monitors(api))["web"]
+    assert (now["id"], now["management"]["provider"]) == (str(made.uid), "api")
+    # Later applications need no request.
+    assert await applied(api, bundle({"web": {**WEB, "name": "Web 2"}})) == {"web": "update"}
+
+
+async def release(api: Api, body: Any = None, status: int = 200, query: str = "") -> Any:
+    path = f"/projects/{api.project}/bundle/release{query}"
+    return await call(api, "POST", path, {} if body is None else body, status, who="project_admin")
+
+
+async def test_a_call_reverses_a_takeover(api: Api) -> None:
+    await api.new_monitor(slug="web", name="Web", type="http", target=WEB["target"])
+    entries = {"web": WEB, "nightly": PUSH}
+    first = bundle(entries, {"shop": {"monitors": ["web"], "sli": ["web"]}})
+    await applied(api, first, TAKE)
+    answer = await release(api, {"monitors": ["web", "moon"]}, 400)
+    assert answer == {"error": "monitors: names 'moon', which the bundle default does not manage"}
+    assert await release(api, {"monitors": ["web"]}) == {"monitors": 1, "services": 0}
+    now = await monitors(api)
+    assert now["web"]["management"] == {"source": "ui", "read_only": False}
+    assert now["nightly"]["management"]["read_only"] is True
+    audited = await api.rows("select action, target from audit_entries order by id desc limit 1")
+    assert audited == [
+        ("bundle.release", f"project:{api.project} bundle=default monitors=1 services=0")
+    ]
+    # The bundle leaves the monitor to people, as long as it describes the monitor as it is.
+    assert set((await applied(api, first)).values()) == {"unchanged"}
+    path = f"/monitors/{now['web']['id']}"
+    await call(api, "PATCH", path, {"name": "By hand"}, who="editor")
+    assert "people edit it" in (await ask(api, "apply", first, 409))["error"]
+    assert await release(api) == {"monitors": 1, "services": 1}
+    assert await release(api) == {"monitors": 0, "services": 0}
+    await call(api, "DELETE", path, None, 409, who="editor")
+    await call(api, "PATCH", f"/monitors/{now['nightly']['id']}", {"name": "X"}, who="editor")
+
+
+async def test_two_bundles_of_a_project_do_not_touch_each_other(api: Api) -> None:
+    one, other = bundle({"web": WEB}), bundle({"nightly": PUSH})
+    assert await applied(api, one, "?name=shop") == {"web": "create"}
+    assert await applied(api, other, "?name=jobs.v2") == {"nightly": "create"}
+    assert await applied(api, bundle({}), "?name=shop") == {"web": "orphan"}
+    now = await monitors(api)
+    assert (now["web"]["enabled"], now["nightly"]["enabled"]) == (False, True)
+    assert now["nightly"]["management"]["path"] == "jobs.v2"
+    # An orphan that another bundle names belongs to that one.
+    assert await applied(api, bundle({"nightly": PUSH, "web": WEB}), "?name=jobs.v2") == {
+        "nightly": "unchanged",
+        "web": "update",
+    }
+    changed = bundle({"web": {**WEB, "name": "W"}})
+    assert await ask(api, "apply", changed, 409, "?name=shop") == {
+        "error": "monitors.web: the bundle jobs.v2 manages it, and name would change:"
+        " take it over with take_over (--take-over)"
+    }
+    plan = await ask(api, "plan", changed, query=f"{TAKE}&name=shop")
+    assert plan["changes"][0]["fields"][0] == {
+        "name": "managed_by",
+        "from": "api/jobs.v2",
+        "to": "api/shop",
+    }
+    await applied(api, changed, f"{TAKE}&name=shop")
+    assert await applied(api, other, "?name=jobs.v2") == {"nightly": "unchanged"}
+    answer = await ask(api, "plan", one, 400, "?name=a/b")
+    assert answer["error"].startswith("name: must have 1 to 63 letters")
+
+
+async def test_the_export_changes_no_owner_under_any_name(api: Api) -> None:
+    """People, two bundles and an orphan, whose uid is the slug of a monitor of people."""
+    await api.new_monitor(slug="hand", name="Hand", type="http", target=WEB["target"])
+    await applied(api, bundle({"web": WEB}), "?name=shop")
+    await applied(api, bundle({"nightly": PUSH, "till": {**WEB, "slug": "old"}}))
+    await applied(api, bundle({"nightly": PUSH}))
+    await api.new_monitor(slug="till", name="Till", type="http", target=WEB["target"])
+    await api.new_service()
+    query = "select slug, managed_by, bundle_uid, bundle_path, orphaned_at, enabled from monitors"
+    before = sorted(await api.rows(query), key=str)
+    document = await export(api)
+    assert set(document["monitors"]) == {"hand", "web", "nightly", "till-2"}
+    for name in ("", "?name=shop", "?name=other"):
+        plan = await ask(api, "plan", document, query=name)
+        assert {one["action"] for one in plan["changes"]} == {"unchanged"}
+        assert not any("fields" in one for one in plan["changes"])
+        await ask(api, "apply", document, query=name)
+        assert sorted(await api.rows(query), key=str) == before
 
 
 async def test_a_retired_monitor_is_not_adopted_and_started(api: Api) -> None:
     made = await api.new_monitor(slug="web", type="http", target=WEB["target"])
     successor = {"service_id": str(await api.new_service())}
-    await told(api, "PUT", f"/monitors/{made.uid}/successor", successor)
-    await told(api, "POST", f"/monitors/{made.uid}/retire")
-    refused = await ask(api, "apply", bundle({"web": WEB}), 409)
+    await call(api, "PUT", f"/monitors/{made.uid}/successor", successor)
+    await call(api, "POST", f"/monitors/{made.uid}/retire")
+    refused = await ask(api, "apply", bundle({"web": WEB}), 409, TAKE)
     assert refused == {"error": "monitors.web: retired"}
     paused = bundle({"web": {**WEB, "enabled": False}})
-    assert await applied(api, paused) == {"web": "update"}
+    assert await applied(api, paused, TAKE) == {"web": "update"}
     assert "retired_at" in (await monitors(api))["web"]
     assert await applied(api, bundle({})) == {"web": "orphan"}
     assert "retired_at" in (await monitors(api))["web"]
 
 
 async def test_the_export_of_a_project_applies_without_changes(api: Api) -> None:
-    await told(
+    await call(
         api,
         "POST",
         f"/projects/{api.project}/monitors",
@@ -306,14 +402,14 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
     assert set((await applied(api, first)).values()) == {"unchanged"}
     base = f"/projects/{api.project}/services"
     listed = {
-        one["service"]["slug"]: one["service"] for one in await told(api, "GET", base, who="viewer")
+        one["service"]["slug"]: one["service"] for one in await call(api, "GET", base, who="viewer")
     }
     assert listed["shop"]["managed_by"] == "api"
     shop = f"{base}/{listed['shop']['id']}"
-    told_of = await told(api, "GET", shop, who="viewer")
+    told_of = await call(api, "GET", shop, who="viewer")
     assert told_of["declaration"]["revision"] == 1
     assert [one["slug"] for one in told_of["dependencies"]["depends_on"]] == ["net"]
-    answer = await told(api, "PATCH", f"{shop}/alerting", {"owns_paging": False}, 409, who="editor")
+    answer = await call(api, "PATCH", f"{shop}/alerting", {"owns_paging": False}, 409, who="editor")
     assert answer == {"error": "managed_by_file"}
     # All settings of the service change in one application.
     changed = {
@@ -336,7 +432,7 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
         "sla_targets.7d",
     }
     await applied(api, turned)
-    told_of = await told(api, "GET", shop, who="viewer")
+    told_of = await call(api, "GET", shop, who="viewer")
     assert told_of["declaration"]["revision"] == 2
     assert [one["window"] for one in told_of["sla_targets"]] == ["30d"]
     # The orphaned service owns no paging and can be edited.
@@ -346,15 +442,15 @@ async def test_services_come_change_and_fall_silent(api: Api) -> None:
         "shop": "orphan",
         "net": "orphan",
     }
-    alerting = await told(api, "GET", f"{shop}/alerting", who="viewer")
+    alerting = await call(api, "GET", f"{shop}/alerting", who="viewer")
     assert alerting["owns_paging"] is False
-    await told(api, "PATCH", f"{shop}/alerting", {"owns_paging": True}, who="editor")
+    await call(api, "PATCH", f"{shop}/alerting", {"owns_paging": True}, who="editor")
 
 
 async def test_a_service_is_exported_and_taken_over(api: Api) -> None:
     made = await api.new_monitor(slug="web", name="Web")
     service = await api.new_service(slug="shop", name="Shop", aims=True)
-    await told(
+    await call(
         api,
         "PUT",
         f"/projects/{api.project}/services/{service}/declaration",

@@ -15,7 +15,6 @@ from leadline.daemon.loops import bundle_directory
 from leadline.daemon.loops import file_provider_syncer as providers
 from leadline.daemon.loops.file_provider_syncer import (
     AGAIN_US,
-    ApplyContext,
     FileProviderConfig,
     FileProviderSyncer,
 )
@@ -27,6 +26,7 @@ from leadline.storage.bundles.rows import FileRow
 from leadline.storage.bundles.rules.bundle import Bundle
 from leadline.storage.bundles.rules.bundle_yaml import read_text
 from leadline.storage.bundles.transactions.apply_bundle import write_bundle
+from leadline.storage.bundles.transactions.bundle_context import ApplyContext
 from leadline.storage.bundles.transactions.release_provider import release_provider
 from leadline.storage.core.instant import Instant
 from leadline.storage.core.refusal import Refused
@@ -42,12 +42,19 @@ API = "  api: {name: Api, type: http, target: 'https://api.example.org/'}\n"
 Look = Callable[[], Awaitable[int]]
 
 
-def provider(world: World, directory: Path, scope: str = "", process: UUID | None = None) -> Look:
+def provider(
+    world: World,
+    directory: Path,
+    scope: str = "",
+    process: UUID | None = None,
+    *,
+    take_over: bool = False,
+) -> Look:
     ground = ApplyContext(keyring=world.keyring, regions=REGIONS, reserved={}, raw_days=30)
     watching = FileProviderSyncer(
         world.pool,
         process or uuid7(),
-        [FileProviderConfig("files", directory, scope)],
+        [FileProviderConfig("files", directory, scope, take_over=take_over)],
         ground,
         trio.CapacityLimiter(1),
         lambda: None,
@@ -69,7 +76,7 @@ async def file(world: World, path: str = "shop.yaml") -> FileRow:
     return found
 
 
-async def said(world: World) -> Any:
+async def provider_row(world: World) -> Any:
     async with world.pool.transaction("look", read_only=True) as tx:
         (found,) = await select_providers(tx)
     return found
@@ -88,7 +95,7 @@ async def test_a_file_is_applied_once_it_was_the_same_twice(world: World, tmp_pa
     assert await look() == 0
     row = await file(world)
     assert (row.status, row.generation, row.project) == ("applied", 1, world.project_uid)
-    told = await said(world)
+    told = await provider_row(world)
     assert (told.is_held, told.managed_monitors, told.bundle_errors) == (True, 2, 0)
     assert told.last_success == world.now
 
@@ -122,7 +129,7 @@ async def test_an_invalid_file_keeps_the_applied_state(world: World, tmp_path: P
         assert row.last_error.startswith(why), row.last_error
         assert (row.organization, row.project_slug) == ("acme", "shop")
         assert await monitors(world) == {"web": (True, False)}
-    assert (await said(world)).bundle_errors == 1
+    assert (await provider_row(world)).bundle_errors == 1
     shop.write_text(HEAD + WEB)
     await look()
     assert await look() == 1
@@ -161,10 +168,10 @@ async def test_a_file_that_goes_leaves_orphans_at_the_second_look(
     for _ in range(3):
         await look()
     assert (await monitors(world))["web"] == (True, False)
-    assert "no longer contains a bundle" in (await said(world)).last_error
+    assert "no longer contains a bundle" in (await provider_row(world)).last_error
     await trio.to_thread.run_sync(tmp_path.rmdir)
     await look()
-    assert "cannot be read" in (await said(world)).last_error
+    assert "cannot be read" in (await provider_row(world)).last_error
     assert (await monitors(world))["web"] == (True, False)
 
 
@@ -382,7 +389,7 @@ async def test_bounds_of_a_directory(world: World, tmp_path: Path) -> None:
     for n in range(101):
         (tmp_path / f"f{n}.yaml").write_text("")
     await look()
-    assert "more than 100 bundles" in (await said(world)).last_error
+    assert "more than 100 bundles" in (await provider_row(world)).last_error
 
 
 async def test_a_named_pipe_among_the_files_does_not_block(world: World, tmp_path: Path) -> None:
@@ -446,8 +453,29 @@ async def test_released_objects_can_be_edited(world: World, tmp_path: Path) -> N
     assert await world.rows("select managed_by, bundle_uid from monitors") == [("", None)]
     assert await monitors(world) == {"web": (True, False)}
     assert await world.rows("select from bundle_files") == []
-    # A provider that still watches the directory adopts them again unchanged.
+    # A provider that still watches the directory leaves them to people.
     await look()
     await look()
-    assert await world.rows("select managed_by from monitors") == [("files",)]
-    assert await world.rows("select slug from monitors") == [("web",)]
+    assert (await file(world)).status == "applied"
+    assert await world.rows("select managed_by, slug from monitors") == [("", "web")]
+
+
+async def test_a_provider_takes_over_objects_of_people_only_if_configured(
+    world: World, tmp_path: Path
+) -> None:
+    await world.monitor(slug="web", name="By hand", target="https://example.org/")
+    (tmp_path / "shop.yaml").write_text(HEAD + WEB)
+    process = uuid7()
+    look = provider(world, tmp_path, process=process)
+    await look()
+    await look()
+    row = await file(world)
+    assert row.status == "rejected"
+    assert row.last_error.startswith("line 5, column 3: monitors.web: people edit it, and name"), (
+        row.last_error
+    )
+    assert await world.rows("select managed_by, name from monitors") == [("", "By hand")]
+    look = provider(world, tmp_path, process=process, take_over=True)
+    world.now = Instant(world.now + AGAIN_US)
+    await look()
+    assert await world.rows("select managed_by, name from monitors") == [("files", "Web")]

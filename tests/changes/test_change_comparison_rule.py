@@ -83,7 +83,7 @@ def model(
     return Fraction(good, good + bad)
 
 
-def said(side: Side) -> str | Fraction:
+def figure_of(side: Side) -> str | Fraction:
     if side.is_pending:
         assert side.withheld is None
         assert side.availability is None
@@ -144,13 +144,13 @@ def test_both_sides_equal_a_walk_over_the_minutes(
     # A definition differs if it is not the definition of the first minute of the side before, or of
     # its last minute, which is the measure of the side after.
     changed = {n for n in before[1:] if n in starts}
-    assert said(one) == model(held, before, start, through, changed)
+    assert figure_of(one) == model(held, before, start, through, changed)
     changed = {n for n in range(before[-1] + 1, after[-1] + 1) if n in starts}
-    assert said(two) == model(held, after, start, through, changed)
+    assert figure_of(two) == model(held, after, start, through, changed)
 
     delta = delta_of(one, two)
-    if isinstance(said(one), Fraction) and isinstance(said(two), Fraction):
-        assert delta == 100 * (Fraction(said(two)) - Fraction(said(one)))
+    if isinstance(figure_of(one), Fraction) and isinstance(figure_of(two), Fraction):
+        assert delta == 100 * (Fraction(figure_of(two)) - Fraction(figure_of(one)))
     else:
         assert delta is None
 

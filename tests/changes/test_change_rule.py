@@ -152,7 +152,7 @@ def stands(history: list[RecordedPhase]) -> bool:
     return phases[0] is ChangePhaseName.STARTED and history[0].occurred_at <= history[1].occurred_at
 
 
-def told_of(known: RecordedPhase) -> dict[str, object]:
+def facts_of(known: RecordedPhase) -> dict[str, object]:
     return {
         "occurred_at": known.occurred_at,
         "ref": known.ref,
@@ -165,7 +165,7 @@ def contradictions(known: RecordedPhase, given_: Record) -> list[str]:
     names = {"decision": "decision_id"}
     return [
         names.get(name, name)
-        for name, ours in told_of(known).items()
+        for name, ours in facts_of(known).items()
         if getattr(given_, name) not in (None, ours)
     ]
 

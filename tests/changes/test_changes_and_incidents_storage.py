@@ -22,7 +22,7 @@ from leadline.storage.incidents.queries.incidents import select_incident
 from leadline.storage.services.rows import ServiceRow
 from leadline.storage.services.tables.service_dependencies import put_edges
 from tests.support.run.effort import examples
-from tests.support.worlds.changing import decide, make_service, open_incident, say
+from tests.support.worlds.change_records import decide, make_service, open_incident, say
 from tests.support.worlds.databases import Databases
 from tests.support.worlds.world import START, World, small_world
 

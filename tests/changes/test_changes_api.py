@@ -20,15 +20,15 @@ from tests.support.app.serving import (
     NOWHERE,
     UNKNOWN,
     UP,
+    call,
     declared,
     document,
     new,
     refused,
     sealed,
-    told,
     uid_of,
 )
-from tests.support.worlds.changing import decide
+from tests.support.worlds.change_records import decide
 
 NOW = to_text(FROZEN_NOW)
 RANGE = {"from": "2025-12-01T00:00:00Z", "to": "2026-02-01T00:00:00Z"}
@@ -46,11 +46,11 @@ def body(phase: str = "started", external_id: str = "1", **given: Any) -> dict[s
 async def say(
     api: Api, path: str, *args: str, status: int = 201, who: str = "editor", **given: Any
 ) -> Any:
-    return await told(api, "POST", f"{path}/changes", body(*args, **given), status, who=who)
+    return await call(api, "POST", f"{path}/changes", body(*args, **given), status, who=who)
 
 
 async def listed(api: Api, path: str, **query: Any) -> Any:
-    return await told(api, "GET", f"{path}/changes", who="viewer", query={**RANGE, **query})
+    return await call(api, "GET", f"{path}/changes", who="viewer", query={**RANGE, **query})
 
 
 async def row_of(api: Api, path: str) -> ServiceRow:
@@ -161,10 +161,10 @@ async def test_a_service_is_found_only_in_its_own_project(api: Api) -> None:
     for place in (mill, f"{path.rpartition('/')[0]}/{NOWHERE}"):
         assert await refused(api, "POST", f"{place}/changes", body(), 404) == "not_found"
         for tail, query in (("", RANGE), ("/compare", compare)):
-            await told(api, "GET", f"{place}/changes{tail}", status=404, query=query)
+            await call(api, "GET", f"{place}/changes{tail}", status=404, query=query)
     for project, uid in (("acme/mill", str(incident)), ("acme/shop", NOWHERE)):
         gone = f"/projects/{api.projects[project][1]}/incidents/{uid}/changes"
-        assert await told(api, "GET", gone, status=404) == {"error": "not_found"}
+        assert await call(api, "GET", gone, status=404) == {"error": "not_found"}
 
 
 async def test_the_timeline_lists_groups_with_their_phases(api: Api) -> None:
@@ -223,17 +223,17 @@ async def test_pages_go_on_and_a_cursor_is_of_its_list(api: Api) -> None:
     later = {"from": "2025-12-02T00:00:00Z"}
     bad = [{"kind": "deploy"}, {"source": "ci"}, later, {"cursor": "x"}, {"cursor": cursor[:-2]}]
     for given in bad:
-        answer = await told(
+        answer = await call(
             api, "GET", f"{path}/changes", status=400, query={**RANGE, "cursor": cursor, **given}
         )
         assert answer == {"error": "cursor_invalid"}, given
     elsewhere = {**RANGE, "cursor": cursor}
-    await told(api, "GET", f"{other}/changes", status=400, query=elsewhere)
+    await call(api, "GET", f"{other}/changes", status=400, query=elsewhere)
     # Kinds are a set: they may be given in any order, and twice.
     asked = {**RANGE, "limit": "1", "kind": ["rollback", "deploy", "deploy"]}
-    page = await told(api, "GET", f"{path}/changes", query=asked)
+    page = await call(api, "GET", f"{path}/changes", query=asked)
     again = {**asked, "kind": ["deploy", "rollback"], "cursor": page["next_cursor"]}
-    page = await told(api, "GET", f"{path}/changes", query=again)
+    page = await call(api, "GET", f"{path}/changes", query=again)
     assert [item["external_id"] for item in page["items"]] == ["3"]
 
 
@@ -260,7 +260,7 @@ async def test_a_list_that_cannot_be_is_refused(
 ) -> None:
     path = await new(api, "shop")
     asked = {name: value for name, value in {**RANGE, **query}.items() if value is not None}
-    answer = await told(api, "GET", f"{path}/changes", status=400, query=asked)
+    answer = await call(api, "GET", f"{path}/changes", status=400, query=asked)
     assert answer == {"error": error}
 
 
@@ -322,7 +322,7 @@ async def test_an_incident_is_linked_to_the_changes_before_it(api: Api) -> None:
     ended = await say(api, shop, "succeeded")
     incident = await open_incident(api, shop, 90 * SECOND)
     place = f"/projects/{api.project}/incidents/{incident}/changes"
-    first, second = (await told(api, "GET", place, who="viewer"))["items"]
+    first, second = (await call(api, "GET", place, who="viewer"))["items"]
     assert second == {
         "change": below["change"],
         "role": "upstream",
@@ -347,7 +347,7 @@ async def test_an_incident_is_linked_to_the_changes_before_it(api: Api) -> None:
     [mine] = (await listed(api, shop))["items"][0]["incidents"]
     assert (mine["role"], mine["change_id"]) == ("own_service", own["change"]["id"])
     # A later edit does not change the dependencies of that time.
-    graph = await told(api, "GET", f"{shop}/dependencies")
+    graph = await call(api, "GET", f"{shop}/dependencies")
     less = {"depends_on": [], "graph_generation": graph["graph_generation"]}
     async with api.pool.transaction("later") as tx:
         await tx.execute(
@@ -355,15 +355,15 @@ async def test_an_incident_is_linked_to_the_changes_before_it(api: Api) -> None:
             "until_at = at(%(until)s)",
             until=Instant(FROZEN_NOW + DAY),
         )
-    await told(api, "PUT", f"{shop}/dependencies", less)
-    assert len((await told(api, "GET", place))["items"]) == 2
+    await call(api, "PUT", f"{shop}/dependencies", less)
+    assert len((await call(api, "GET", place))["items"]) == 2
     other = f"/projects/{api.project}/incidents/{await api.new_incident()}/changes"
-    assert await told(api, "GET", other) == {"items": []}
+    assert await call(api, "GET", other) == {"items": []}
 
 
 async def compared(api: Api, path: str, status: int = 200, **query: str) -> Any:
     asked = {"source": "ci", "external_id": "1", "horizon": "15m", **query}
-    return await told(api, "GET", f"{path}/changes/compare", status=status, query=asked)
+    return await call(api, "GET", f"{path}/changes/compare", status=status, query=asked)
 
 
 async def test_a_comparison_has_two_figures_and_their_difference(api: Api) -> None:
@@ -432,7 +432,7 @@ async def test_a_definition_that_changed_is_not_compared(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (60, UP))
     monitor = (await api.new_monitor()).uid
-    await told(api, "PUT", f"{path}/declaration", document(monitor, revision=1))
+    await call(api, "PUT", f"{path}/declaration", document(monitor, revision=1))
     async with api.pool.transaction("age") as tx:
         for revision, off_us in ((1, -HOUR), (2, -16 * MINUTE)):
             await tx.execute(
@@ -467,7 +467,7 @@ async def test_a_change_without_a_final_phase_cannot_be_compared(api: Api) -> No
     ):
         found = await compared(api, path, 400, **query)
         assert found["error"].startswith(f"{code}: {code.removesuffix('_invalid')}: must ")
-    missing = await told(api, "GET", f"{path}/changes/compare", status=400)
+    missing = await call(api, "GET", f"{path}/changes/compare", status=400)
     assert missing["error"].startswith("source_invalid: ")
     # An identity is found however it is spelt.
     await say(api, path, "failed", "é")
@@ -525,7 +525,7 @@ async def test_reads_take_a_permit_and_no_token(pool: Pool, passwords: Passwords
                 assert await answer.get_json() == {"error": "process_inflight"}
                 assert answer.headers["Retry-After"] == "1"
         for place, query in asked * 3:
-            await told(api, "GET", place, query=query)
+            await call(api, "GET", place, query=query)
         assert dict(api.context.change_counts.compares) == {"withheld": 3}
 
 
@@ -547,10 +547,10 @@ async def test_a_change_token_records_and_reads_changes_only(api: Api) -> None:
     path = await new(api, "shop")
     made = await say(api, path, "failed", who="change_token")
     assert made["change"]["via_token"] is True
-    await told(api, "GET", f"{path}/changes", who="change_token", query=RANGE)
+    await call(api, "GET", f"{path}/changes", who="change_token", query=RANGE)
     for who, status in (("gate_token", 403), ("viewer_token", 403), ("viewer", 403)):
         await say(api, path, "failed", "2", status=status, who=who)
-    await told(api, "GET", path, status=403, who="change_token")
+    await call(api, "GET", path, status=403, who="change_token")
 
 
 async def test_records_and_comparisons_are_counted(api: Api) -> None:
@@ -590,6 +590,6 @@ async def test_a_decision_of_the_gate_is_named_by_its_id(api: Api) -> None:
 async def test_changes_go_with_their_service(api: Api) -> None:
     path = await new(api, "shop")
     await say(api, path, "failed")
-    await told(api, "DELETE", path, status=204)
+    await call(api, "DELETE", path, status=204)
     assert await api.rows("select from changes") == []
     assert await api.rows("select from change_phases") == []

@@ -2,6 +2,7 @@
 and nowhere a word of why something happened.
 """
 
+import gzip
 import re
 from fractions import Fraction
 from html import unescape
@@ -23,11 +24,14 @@ from leadline.storage.services.rows import ServiceRow
 from tests.changes.test_changes_api import at, listed, row_of, say
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
-from tests.support.app.serving import DOWN, UP, declared, new, sealed, told, uid_of
-from tests.support.worlds.changing import decide
+from tests.support.app.serving import DOWN, UP, call, declared, new, sealed, uid_of
+from tests.support.worlds.change_records import decide
 
 from ..oncall.test_oncall_screen import first_line
 from ..services.test_services_screen import seen
+
+# Compressed, as a browser receives the page.
+PAGE_BYTES_MOST = 25_000
 
 NASTY = "<img src=x onerror=alert(1)>\"'&"
 
@@ -187,6 +191,29 @@ async def test_older_changes_are_on_the_next_page_only(api: Api) -> None:
     assert other.status_code == 400
 
 
+async def test_the_changes_of_all_services_are_listed_in_order_and_found(api: Api) -> None:
+    shop, search = [await row_of(api, await new(api, name)) for name in ("shop", "search")]
+    await opened(api, shop, -MINUTE, "Shop is down")
+    for n in range(26):
+        await recorded(api, shop, "started", f"run-{2 * n:02}", -2 * n * MINUTE - 2 * MINUTE)
+        await recorded(api, search, "started", f"run-{2 * n + 1:02}", -2 * n * MINUTE - 3 * MINUTE)
+    path = f"/projects/{api.project}/changes"
+    page = await seen(api, path)
+    assert "52 changes in 30 days" in page
+    assert "Shop is down" in page
+    older = re.search(r'rel="next" href="([^"]+)"', page)
+    assert older is not None
+    following = await seen(api, unescape(older[1]))
+    known = [re.findall(r">[^<]*(run-\d\d)<", each) for each in (page, following)]
+    assert known[0] + known[1] == [f"run-{n:02}" for n in range(52)]
+    assert len(known[0]) == 50
+    found = await seen(api, f"{path}?q=RUN-07&kind=deploy&service={search.uid}")
+    assert re.findall(r">[^<]*(run-\d\d)<", found) == ["run-07"]
+    assert "No changes match" in await seen(api, f"{path}?q=run-07&service={shop.uid}")
+    other = await api.ask("viewer", "GET", f"{path}?service={api.project}")
+    assert other.status_code == 404
+
+
 async def test_marks_that_overlap_are_one_mark_with_a_number(api: Api) -> None:
     path = await new(api, "shop")
     for n in range(5):
@@ -248,7 +275,7 @@ async def test_both_sides_of_a_change_equal_the_comparison_of_the_api(api: Api) 
     assert first_line(page) == "Deploy v1 of checkout failed"
     for horizon in ("15m", "1h", "6h", "24h"):
         page = await seen(api, f"{here}?horizon={horizon}")
-        said = await told(
+        said = await call(
             api,
             "GET",
             f"{path}/changes/compare",
@@ -258,7 +285,7 @@ async def test_both_sides_of_a_change_equal_the_comparison_of_the_api(api: Api) 
         figures = re.findall(r"<dd><b[^>]*>(.*?)</b><small>(.*?)</small>", page)
         for (figure, note), side in zip(figures, (said["before"], said["after"]), strict=False):
             if "availability" in side:
-                assert abs(float(figure.split()[0].split("\u202f")[0]) - side["availability"]) <= 1
+                assert abs(float(figure.split()[0].removesuffix("%")) - side["availability"]) <= 1
                 assert "coverage" in note
             else:
                 assert figure == "—"
@@ -409,4 +436,4 @@ async def test_fifty_long_rows_stay_small(api: Api) -> None:
         await opened(api, row, began, f"{'An incident whose name is long ' * 4}")
     page = await seen(api, page_of(path))
     assert len(rows_of(page)) == 50
-    assert len(page.encode()) < 100_000
+    assert len(gzip.compress(page.encode())) < PAGE_BYTES_MOST

@@ -22,7 +22,7 @@ from leadline.storage.retirement.transactions.delete_service import delete_servi
 from leadline.storage.services.rows import ServiceRow
 from tests.monitors.test_secrets_while_monitors_are_saved_storage import both
 from tests.support.run.effort import examples
-from tests.support.worlds.changing import decide, make_service, record, say
+from tests.support.worlds.change_records import decide, make_service, record, say
 from tests.support.worlds.databases import Databases
 from tests.support.worlds.world import START, World, small_world
 

@@ -1,5 +1,6 @@
 """`leadline backup` and `leadline restore`: the key, the schedule, and the refusals."""
 
+import errno
 import fcntl
 import json
 import os
@@ -14,7 +15,7 @@ import pytest
 import trio
 from click.testing import CliRunner, Result
 
-from leadline.daemon.cli import main
+from leadline.daemon.cli import main, scheduled_backup
 from leadline.daemon.cli.backup_options import PASSPHRASE_VARIABLE
 from leadline.daemon.cli.backup_steps import verify_file
 from leadline.daemon.config.load import BadConfig, load
@@ -337,6 +338,7 @@ def test_remains_of_a_killed_run_are_deleted(tmp_path: Path, filled: str, folder
     named(folder, 1).with_name(named(folder, 1).name + ".partial-4711").write_text("half")
     named(folder, 2).with_name(named(folder, 2).name + ".unverified").write_text("killed")
     named(folder, 3).with_name(named(folder, 3).name + ".unverified.partial-1").write_text("half")
+    named(folder, 4).touch()
     (folder / "leadline-verify-x").mkdir()
     (folder / "leadline-verify-x" / "data").write_text("a server was here")
     assert schedule(tmp_path, filled, folder).exit_code == 0
@@ -354,6 +356,19 @@ def test_two_scheduled_backups_do_not_run_together(
         os.close(descriptor)
     assert (done.exit_code, "another scheduled backup" in done.output) == (1, True)
     assert list(folder.iterdir()) == []
+
+
+def test_another_blocking_error_is_not_a_second_backup(
+    tmp_path: Path, filled: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(_: Path) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(scheduled_backup, "refuse_taken", write)
+    done = schedule(tmp_path, filled, folder)
+    assert done.exit_code == 1
+    told = f"{done.output}{done.exception}"
+    assert ("another scheduled backup" in told, "temporarily unavailable" in told) == (False, True)
 
 
 def test_the_schedule_needs_its_directory(tmp_path: Path, filled: str) -> None:

@@ -52,7 +52,11 @@ def test_the_http_app_ticker_leaser_dispatcher_and_puller_have_a_limiter() -> No
         DaemonPart.DISPATCHER,
         DaemonPart.PROBER,
     }
-    assert {child.name for child in agent_main.CHILDREN if child.limiter} == {"runs", "claim"}
+    assert {child.name for child in agent_main.CHILDREN if child.limiter} == {
+        "runs",
+        "claim",
+        "tests",
+    }
 
 
 def test_a_worker_runs_probes_and_keeps_no_schedule() -> None:

@@ -189,6 +189,17 @@ def test_a_credential_of_systemd_gives_a_secret(tmp_path: Path) -> None:
     assert settings.database.dsn == "host=db"
 
 
+def test_a_credential_over_64_kib_is_a_fault_and_not_cut(tmp_path: Path) -> None:
+    """The limit counts bytes: ä has two."""
+    file, environ = tmp_path / "database.dsn", {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    longest = "ä" * (32 << 10)
+    file.write_text(longest, encoding="utf-8")
+    assert load(None, environ).database.dsn == longest
+    file.write_text(longest + "b", encoding="utf-8")
+    with pytest.raises(BadConfig, match=r"database\.dsn: .* larger than 65536 bytes"):
+        load(None, environ)
+
+
 def test_a_file_that_is_not_there_is_a_fault_and_no_default(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match="No such file"):
         load(tmp_path / "missing.toml", {})
@@ -197,3 +208,11 @@ def test_a_file_that_is_not_there_is_a_fault_and_no_default(tmp_path: Path) -> N
 @pytest.mark.parametrize("text", ["[server", "a = ", "\x00"])
 def test_a_file_that_is_not_toml_is_an_error(tmp_path: Path, text: str) -> None:
     assert len(faults(tmp_path, text)) == 1
+
+
+def test_single_sign_on_reports_its_keys_only_if_it_is_enabled(tmp_path: Path) -> None:
+    lan = '[server]\npublic_base_url = "http://nas.lan:8080"\n'
+    for text in (lan, lan + '[oidc]\nissuer = "http://idp.lan"\n'):
+        assert load(write(tmp_path, text), {}).server.public_base_url == "http://nas.lan:8080"
+    enabled = faults(tmp_path, lan + '[oidc]\nenabled = true\nissuer = "http://idp.lan"\n')
+    assert {fault.partition(":")[0] for fault in enabled} >= {"oidc.redirect_url", "oidc.issuer"}

@@ -1,8 +1,11 @@
 """Backup and restore of a database: complete, from one snapshot, and atomic."""
 
+import errno
 import io
 import os
 import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from leadline.storage.core.refusal import Unavailable
-from leadline.storage.engine import backup, backup_snapshot, client_programs
+from leadline.storage.engine import backup, backup_file, backup_snapshot, client_programs
 from leadline.storage.engine.backup import (
     BackupFailed,
     KeyPart,
@@ -50,6 +53,7 @@ from leadline.storage.engine.keyring import new_key_text
 from leadline.storage.engine.migrate import LOCK_KEY, migrate
 from leadline.storage.engine.trio_postgres import Connection
 
+HANGS_SECONDS = 30
 PASSPHRASE = "correct horse battery"
 INSERT_USER = """
 insert into users (uid, email, created_at, updated_at)
@@ -80,7 +84,7 @@ def ignore(_count: int) -> None:
     pass
 
 
-def look(dsn: str, query: str) -> list[tuple[Any, ...]]:
+def select(dsn: str, query: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         cursor = connection.execute(query.encode())
         return cursor.fetchall() if cursor.description else []
@@ -126,16 +130,16 @@ async def test_a_restored_database_is_the_one_that_was_backed_up(
     assert manifest.rows > 100
     await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore)
     assert await read_content_of(empty_dsn) == await read_content_of(dsn)
-    assert look(empty_dsn, DEFINITIONS) == look(dsn, DEFINITIONS)
+    assert select(empty_dsn, DEFINITIONS) == select(dsn, DEFINITIONS)
     rows = "select * from users order by id"
-    assert look(empty_dsn, rows) == look(dsn, rows)
+    assert select(empty_dsn, rows) == select(dsn, rows)
     assert await migrate(empty_dsn) == []
 
 
 async def test_the_counts_and_the_dump_are_one_snapshot(dsn: str) -> None:
     before = await read_content_of(dsn)
     async with exported_snapshot(dsn) as snapshot:
-        look(dsn, INSERT_USER)
+        select(dsn, INSERT_USER)
         with psycopg.connect(dsn) as connection:
             connection.execute("begin isolation level repeatable read")
             connection.execute(f"set transaction snapshot '{snapshot.id}'".encode())
@@ -149,25 +153,25 @@ async def test_rows_that_are_written_before_the_dump_are_in_neither_count_nor_du
 ) -> None:
     def write_and_find(major: int, dsn: str) -> ClientPrograms:
         """Runs between the counts and the dump."""
-        look(dsn, INSERT_USER)
+        select(dsn, INSERT_USER)
         return find_client_programs(major, dsn)
 
     monkeypatch.setattr(backup, "find_client_programs", write_and_find)
     manifest = await backed_up(dsn, tmp_path / "b")
     monkeypatch.undo()
     await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore)
-    assert look(empty_dsn, "select count(*) from users") == [(manifest.tables["users"],)]
+    assert select(empty_dsn, "select count(*) from users") == [(manifest.tables["users"],)]
 
 
 async def test_a_table_of_the_snapshot_is_not_dropped_before_it_is_read(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look(dsn, "create table gone_soon ()")
+    select(dsn, "create table gone_soon ()")
     read = backup_snapshot._read_snapshot
 
     async def drop_and_read(connection: Connection) -> Snapshot:
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            look(dsn, "set lock_timeout = 1; drop table gone_soon")
+            select(dsn, "set lock_timeout = 1; drop table gone_soon")
         return await read(connection)
 
     monkeypatch.setattr(backup_snapshot, "_read_snapshot", drop_and_read)
@@ -179,7 +183,7 @@ async def test_tables_that_change_before_they_are_locked_are_listed_again(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The janitor drops and makes partitions at any time."""
-    look(dsn, "create table gone_soon ()")
+    select(dsn, "create table gone_soon ()")
     changes = ["drop table gone_soon", "create table new ()"]
     lock = backup_snapshot._lock_tables
 
@@ -191,7 +195,7 @@ async def test_tables_that_change_before_they_are_locked_are_listed_again(
         ) -> list[tuple[Any, ...]]:
             rows = await read(listing, query, *values)
             if listing is not connection and changes:
-                look(dsn, changes.pop())
+                select(dsn, changes.pop())
             return rows
 
         with monkeypatch.context() as patched:
@@ -209,10 +213,10 @@ async def test_a_nonempty_target_is_refused_unchanged(
     dsn: str, empty_dsn: str, tmp_path: Path
 ) -> None:
     manifest = await backed_up(dsn, tmp_path / "b")
-    look(empty_dsn, "create table precious as select 42 as n")
+    select(empty_dsn, "create table precious as select 42 as n")
     with pytest.raises(NotEmpty):
         await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore)
-    assert look(empty_dsn, "select n from precious") == [(42,)]
+    assert select(empty_dsn, "select n from precious") == [(42,)]
     assert (await read_content_of(empty_dsn)).tables == {"precious": 1}
 
 
@@ -233,7 +237,7 @@ async def test_migrations_wait_for_a_restore(dsn: str, empty_dsn: str, tmp_path:
     tried: list[tuple[Any, ...]] = []
 
     def try_lock() -> None:
-        tried.extend(look(empty_dsn, f"select pg_try_advisory_xact_lock({LOCK_KEY})"))
+        tried.extend(select(empty_dsn, f"select pg_try_advisory_xact_lock({LOCK_KEY})"))
 
     await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore, before_load=try_lock)
     assert tried == [(False,)]
@@ -274,7 +278,7 @@ async def test_a_statement_that_fails_restores_nothing(
 ) -> None:
     """The type takes the name of a table of the dump, and the emptiness check does not see it."""
     manifest = await backed_up(dsn, tmp_path / "b")
-    look(empty_dsn, "create type webhooks as enum ('a')")
+    select(empty_dsn, "create type webhooks as enum ('a')")
     with pytest.raises(BackupFailed, match=r'nothing was restored: .*"webhooks"'):
         await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=ignore)
     assert (await read_content_of(empty_dsn)).tables == {}
@@ -512,6 +516,41 @@ def write_while_the_name_is_taken(path: Path) -> None:
     with new_backup_file(path) as writer:
         write_example(writer)
         path.write_text("mine")
+
+
+def test_of_two_files_without_hard_links_only_one_gets_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find the name free before either has it."""
+    checked = threading.Barrier(2, timeout=HANGS_SECONDS)
+    refuse_taken = backup_file.refuse_taken
+
+    def check_together(path: Path) -> None:
+        refuse_taken(path)
+        checked.wait()
+
+    def no_link(_source: Path, _target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(backup_file, "refuse_taken", check_together)
+    monkeypatch.setattr(os, "link", no_link)
+
+    def rename(name: str) -> bool:
+        (tmp_path / name).write_text(name)
+        try:
+            backup_file.rename_backup(tmp_path / name, tmp_path / "final")
+        except BadBackup:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        done = dict(zip("ab", pool.map(rename, "ab"), strict=True))
+    (winner,) = [name for name, has_name in done.items() if has_name]
+    (loser,) = {"a", "b"} - {winner}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "final": winner,
+        loser: loser,
+    }
 
 
 @pytest.mark.parametrize("keep", [0, 100, 512, 3000, 5000])

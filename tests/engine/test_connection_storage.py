@@ -19,6 +19,7 @@ import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine import connect as connecting
 from leadline.storage.engine import trio_postgres as postgres
 from leadline.storage.engine.connect import NotifyMessage, connect, listening
 from leadline.storage.engine.database_errors import OutcomeUnknown, UnusableDatabase, connect_error
@@ -111,6 +112,33 @@ async def test_a_cancelled_statement_ends_and_the_connection_stays_usable(
     assert scope.cancelled_caught
     assert await rows(connection, "select 1") == [(1,)]
     assert await busy_elsewhere(empty_dsn) == []
+
+
+async def test_a_server_that_goes_away_before_listen_is_unavailable(
+    empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another error would end the daemon, since its listener is not restarted."""
+
+    async def connect_and_lose(dsn: str, *, name: str) -> Connection:
+        found = await connect(dsn, name=name)
+        await end_backend(dsn, found.info.backend_pid)
+        return found
+
+    monkeypatch.setattr(connecting, "connect", connect_and_lose)
+    with trio.fail_after(HANGS_SECONDS), pytest.raises(Unavailable):
+        async with listening(empty_dsn, "edited"):
+            pass
+
+
+async def end_backend(dsn: str, pid: int) -> None:
+    """Ends a server process and waits until it has ended."""
+    other = await connect(dsn, name="other")
+    try:
+        assert await rows(other, "select pg_terminate_backend($1::int, $2)", pid, 30_000) == [
+            (True,)
+        ]
+    finally:
+        other.discard()
 
 
 @contextmanager

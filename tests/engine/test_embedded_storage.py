@@ -26,7 +26,7 @@ from leadline.storage.engine.pools import open_pool
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changes users")
 
 
-def look(dsn: str, query: str) -> list[tuple[object, ...]]:
+def select(dsn: str, query: str) -> list[tuple[object, ...]]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         cursor = connection.execute(query.encode())
         return cursor.fetchall() if cursor.description else []
@@ -129,21 +129,21 @@ async def test_a_start_waits_for_backends_of_a_killed_server(
                     os.kill(backend, signal.SIGCONT)
             assert not is_alive(backend)
             connection.close()
-        assert look(server.dsn, "select 1") == [(1,)]
+        assert select(server.dsn, "select 1") == [(1,)]
 
 
 async def test_a_restart_keeps_data_and_a_stop_leaves_no_process(
     open_dir: Path,
 ) -> None:
     async with running(open_dir) as server:
-        look(server.dsn, "create table things as select 7 as n")
+        select(server.dsn, "create table things as select 7 as n")
         pid = server.pid
     assert not is_alive(pid)
     assert not (open_dir / "postgres" / "postmaster.pid").exists(), (
         "the server was shut down cleanly"
     )
     async with running(open_dir) as server:
-        assert look(server.dsn, "select n from things") == [(7,)]
+        assert select(server.dsn, "select n from things") == [(7,)]
 
 
 async def test_a_second_daemon_on_the_same_directory_is_refused(open_dir: Path) -> None:
@@ -163,7 +163,7 @@ async def test_an_attached_process_has_no_deadline(
             with trio.move_on_after(2 * embedded.START_SECONDS) as work:
                 await trio.sleep_forever()
             assert work.cancelled_caught
-            assert look(dsn, "select 1") == [(1,)]
+            assert select(dsn, "select 1") == [(1,)]
 
 
 async def test_a_foreign_server_is_not_stopped(
@@ -207,7 +207,7 @@ async def test_the_server_of_a_killed_daemon_ends_and_the_next_daemon_takes_over
     daemon.wait()
     # Without a pause: the orphan may still be shutting down.
     async with running(open_dir, durable=False) as server:
-        assert look(server.dsn, "select 1") == [(1,)]
+        assert select(server.dsn, "select 1") == [(1,)]
         assert server.pid != pid
     assert await has_exited(pid) if is_alive(pid) else True
 
@@ -221,7 +221,7 @@ async def test_a_kill_during_initdb_leaves_no_partial_cluster(
     daemon.wait()
     assert not (open_dir / "postgres").exists()
     async with running(open_dir, durable=False) as server:
-        assert look(server.dsn, "select 1") == [(1,)]
+        assert select(server.dsn, "select 1") == [(1,)]
 
 
 async def test_a_cluster_of_another_major_version_is_refused(
@@ -246,7 +246,7 @@ async def test_a_failed_start_reports_the_reason(open_dir: Path) -> None:
 async def test_a_path_too_long_for_a_socket_gets_a_short_one(open_dir: Path) -> None:
     deep = open_dir / ("x" * 60) / ("y" * 60)
     async with running(deep, durable=False) as server:
-        assert look(server.dsn, "select 1") == [(1,)]
+        assert select(server.dsn, "select 1") == [(1,)]
         socket_dir = make_place(deep).socket_dir
         assert socket_dir.stat().st_mode & 0o077 == 0
     socket_dir.rmdir()
@@ -276,7 +276,7 @@ async def test_files_that_root_makes_belong_to_the_owner_of_the_data_directory(
 
 async def test_the_packaged_pg_dump_works(open_dir: Path) -> None:
     async with running(open_dir, durable=False) as server:
-        look(server.dsn, "create table things as select 42 as n")
+        select(server.dsn, "create table things as select 42 as n")
         dump = await trio.run_process(
             [find_binaries() / "pg_dump", server.dsn], capture_stdout=True
         )
@@ -294,7 +294,7 @@ async def test_the_server_has_no_network_and_only_its_user_connects(
 ) -> None:
     monkeypatch.setenv("PGDATA", "/elsewhere")
     async with running(open_dir, durable=False) as server:
-        assert look(server.dsn, "show listen_addresses") == [("",)]
+        assert select(server.dsn, "show listen_addresses") == [("",)]
         assert (open_dir / "run").stat().st_mode & 0o777 == 0o700
         assert b"PGDATA" not in await trio.Path(f"/proc/{server.pid}/environ").read_bytes()
 
@@ -374,12 +374,12 @@ async def test_a_data_directory_created_by_root_belongs_to_the_service_user(
 async def test_in_a_private_home_the_server_runs_in_a_user_namespace(open_dir: Path) -> None:
     os.chmod(open_dir, 0o700)
     async with running(open_dir / "data", durable=False) as server:
-        assert look(server.dsn, "select 1") == [(1,)]
+        assert select(server.dsn, "select 1") == [(1,)]
         assert os.readlink(f"/proc/{server.pid}/ns/user") != os.readlink("/proc/self/ns/user")
     # The server stays in the namespace, although the path is open now: root owns the files.
     os.chmod(open_dir, 0o755)
     async with running(open_dir / "data", durable=False) as server:
-        assert look(server.dsn, "select 1") == [(1,)]
+        assert select(server.dsn, "select 1") == [(1,)]
 
 
 @as_root

@@ -29,7 +29,7 @@ def write(folder: Path, name: str, text: str) -> None:
     (folder / f"{name}.sql").write_text(text)
 
 
-def look(dsn: str, query: str) -> list[tuple[object, ...]]:
+def select(dsn: str, query: str) -> list[tuple[object, ...]]:
     with psycopg.connect(dsn, autocommit=True) as connection:
         return connection.execute(query.encode()).fetchall()
 
@@ -39,8 +39,8 @@ async def test_each_file_is_applied_once_and_in_order(empty_dsn: str, folder: Pa
     assert await migrate(empty_dsn, folder) == []
     write(folder, "0003_third", "-- 100 % of what there is\ninsert into first values (9);")
     assert await migrate(empty_dsn, folder) == ["0003_third"]
-    assert look(empty_dsn, "select n from first order by n") == [(1,), (2,), (9,)]
-    assert look(empty_dsn, "select version, name from schema_migrations order by 1") == [
+    assert select(empty_dsn, "select n from first order by n") == [(1,), (2,), (9,)]
+    assert select(empty_dsn, "select version, name from schema_migrations order by 1") == [
         (1, "0001_first"),
         (2, "0002_second"),
         (3, "0003_third"),
@@ -75,7 +75,7 @@ def test_concurrent_processes_apply_each_file_once(empty_dsn: str, folder: Path)
     assert sorted(chain.from_iterable(applied)) == [
         path.stem for path in sorted(folder.glob("*.sql"))
     ]
-    assert look(empty_dsn, "select count(*) from first") == [(8,)]
+    assert select(empty_dsn, "select count(*) from first") == [(8,)]
 
 
 async def test_an_old_server_is_refused_before_anything_is_applied(
@@ -86,7 +86,7 @@ async def test_an_old_server_is_refused_before_anything_is_applied(
         UnusableDatabase, match=r"this is PostgreSQL \d+, leadline needs 99 or newer"
     ):
         await migrate(empty_dsn, folder)
-    assert look(empty_dsn, "select count(*) from pg_tables where schemaname = 'public'") == [(0,)]
+    assert select(empty_dsn, "select count(*) from pg_tables where schemaname = 'public'") == [(0,)]
 
 
 async def test_a_file_changed_after_it_was_applied_is_refused(empty_dsn: str, folder: Path) -> None:
@@ -121,7 +121,7 @@ async def test_a_failing_file_is_rolled_back_and_named(empty_dsn: str, folder: P
     write(folder, "0003_bad", "create table third (n int); select nonsense;")
     with pytest.raises(CannotMigrate, match=r"0003_bad: column .nonsense. does not exist"):
         await migrate(empty_dsn, folder)
-    assert look(
+    assert select(
         empty_dsn, "select to_regclass('third') is null, max(version) from schema_migrations"
     ) == [(True, 2)]
     write(folder, "0003_bad", "create table third (n int);")
@@ -132,7 +132,7 @@ async def test_a_missing_database_is_created(empty_dsn: str, databases) -> None:
     name = f"{databases.name_of(empty_dsn)}_more"
     for _ in range(2):
         await ensure_database(empty_dsn, name)
-    assert look(empty_dsn, f"select count(*) from pg_database where datname = '{name}'") == [(1,)]
+    assert select(empty_dsn, f"select count(*) from pg_database where datname = '{name}'") == [(1,)]
     databases.drop(f"dbname={name}")
 
 
@@ -147,6 +147,18 @@ async def test_a_migration_that_waits_for_a_lock_can_be_retried(
         with pytest.raises(Unavailable, match="lock timeout"):
             await migrate(empty_dsn, folder)
     assert await migrate(empty_dsn, folder) == ["0003_third"]
+
+
+async def test_only_the_wait_for_another_process_is_limited(
+    empty_dsn: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long migration of this process does not end, and no other process is blamed for it."""
+    monkeypatch.setattr(migrate_module, "WAIT_SECONDS", 0)
+    with psycopg.connect(empty_dsn) as other:
+        other.execute("select pg_advisory_xact_lock(%s)", [migrate_module.LOCK_KEY])
+        with pytest.raises(Unavailable, match="another process"):
+            await migrate(empty_dsn, folder)
+    assert await migrate(empty_dsn, folder) == ["0001_first", "0002_second"]
 
 
 async def test_a_role_without_create_is_refused(empty_dsn: str, folder: Path) -> None:

@@ -128,3 +128,34 @@ async def test_an_additive_migration_keeps_the_rows_of_the_baseline(
     assert schema_of(old) == schema_of(new)
     assert "column monitors owner text t  'nobody'::text" in schema_of(new)
     databases.drop(new)
+
+
+async def test_the_upgrade_records_the_conditions_that_monitors_have(old: str) -> None:
+    conditions = ["[STATUS] == 200", "[RESPONSE_TIME] < 800"]
+    with psycopg.connect(old) as connection:
+        # No version accepted a condition of more than 512 characters.
+        connection.execute(
+            "update monitors set conditions = %s", [[*conditions, "[BODY] == " + "x" * 600]]
+        )
+        (many,) = connection.execute("select count(*) from monitors").fetchone() or (0,)
+    await migrate(old)
+    with psycopg.connect(old) as connection:
+        found = connection.execute(
+            "select text, count(*) from monitor_conditions group by text order by min(id)"
+        ).fetchall()
+    assert found == [(text, many) for text in conditions]
+
+
+async def test_the_upgrade_numbers_incidents_in_the_order_of_their_creation(old: str) -> None:
+    await migrate(old)
+    with psycopg.connect(old) as connection:
+        found = connection.execute(
+            "select org, project, array_agg(number order by created_at, id) from incidents"
+            " group by org, project"
+        ).fetchall()
+        last = connection.execute("select org, project, last from incident_numbers").fetchall()
+    assert found
+    assert [numbers for *_, numbers in found] == [
+        list(range(1, len(numbers) + 1)) for *_, numbers in found
+    ]
+    assert sorted(last) == sorted((org, project, len(numbers)) for org, project, numbers in found)

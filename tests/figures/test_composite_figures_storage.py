@@ -13,7 +13,10 @@ from leadline.storage.figures.queries.availability import (
     select_watermarks,
     select_windows,
 )
-from leadline.storage.figures.queries.project_availability import select_project_windows
+from leadline.storage.figures.queries.project_availability import (
+    ProjectTime,
+    select_project_windows,
+)
 from leadline.storage.monitors.tables import compositions
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.rules.incoming_result import StoreOutcome
@@ -21,7 +24,7 @@ from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.scheduling.queries import shards
 from tests.support.run.effort import IS_SOAK, varied
-from tests.support.worlds.lives import TICK, Life, Painter
+from tests.support.worlds.random_histories import TICK, Life, Painter
 from tests.support.worlds.world import REGIONS, START, World
 
 HOURS = 3 if IS_SOAK else 2
@@ -102,6 +105,29 @@ async def test_a_project_of_many_monitors_ends_where_hours_are_rolled_up(
     assert found.until is not None
     assert found.until % HOUR == 0
     assert stored == (found.windows[0].measured.split.good_us,)
+
+
+async def test_a_project_does_not_wait_for_a_region_without_its_monitors(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(world, 0)
+    await life.begin()
+    await life.live(START + HOUR + 40 * MINUTE)
+    await life.end()
+    monkeypatch.setattr(availability, "EDGE_MONITORS_MOST", 0)
+
+    async def read() -> ProjectTime:
+        async with world.pool.transaction("project", read_only=True) as tx:
+            return await select_project_windows(tx, world.org, world.project, [HOUR])
+
+    before = await read()
+    async with world.pool.transaction("region") as tx:
+        await tx.execute(
+            "insert into shards (region, reserved_through, sealed_through, settled_through,"
+            " rolled_up_through) select 'moon', at(%(at)s), at(%(at)s), at(%(at)s), at(%(at)s)",
+            at=START - HOUR,
+        )
+    assert await read() == before
 
 
 async def expect_project(life: Life, painter: Painter) -> None:

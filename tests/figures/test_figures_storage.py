@@ -1,17 +1,27 @@
 """Figures from stored sums and from results: no time is counted twice or left out."""
 
+from functools import reduce
 from typing import Any
 
 import pytest
 import trio
 
+from leadline.daemon.loops import figure_repairer
 from leadline.daemon.loops.figure_repairer import Repairer
 from leadline.daemon.loops.monitor_sealer import MonitorSealer
 from leadline.daemon.loops.schedule_ticker import Ticker
-from leadline.storage.core.instant import HOUR, MINUTE, Instant
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.figures import tables as figures
-from leadline.storage.figures.queries.availability import select_days
+from leadline.storage.figures.queries.availability import (
+    NOTHING,
+    add,
+    select_days,
+    select_stored_sums,
+    select_sums,
+)
 from leadline.storage.figures.queries.monitor_time import MonitorTime
+from leadline.storage.figures.rows import DueRepair
 from leadline.storage.figures.transactions import roll_up_hour
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
@@ -43,7 +53,10 @@ async def pass_until(world: World, until: int, step_us: int = 10 * MINUTE) -> No
 async def days_of(world: World, row: MonitorRow, days: int) -> list[MonitorTime]:
     async with world.pool.transaction("days", read_only=True) as tx:
         found = await select_days(tx, {row.key: row.type}, tx.now, days)
-    return [measured for _, measured in found[row.key].days]
+        sums = await select_sums(tx, {row.key: row.type}, tx.now, days)
+    measured = [one for _, one in found[row.key].days]
+    assert sums[row.key].measured == reduce(add, measured)
+    return measured
 
 
 async def execute(world: World, query: str, **given: Any) -> None:
@@ -198,6 +211,23 @@ async def test_a_late_result_is_fresh_as_long_as_the_terms_of_its_time_allow(
     assert rows == [(START + n * HOUR, us) for n, us in enumerate(good_us)]
 
 
+async def test_a_failed_repair_is_postponed_and_not_counted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reject(_tx: Tx, _item: DueRepair) -> None:
+        raise Rejected("a bug")
+
+    row = await world.monitor(interval_seconds=3600)
+    await pass_until(world, START + 2 * HOUR)
+    assert await record(world, row, START + 30 * MINUTE) == [StoreOutcome.HISTORY]
+    repairer = Repairer(world.pool)
+    with monkeypatch.context() as patch:
+        patch.setattr(figure_repairer, "restate", reject)
+        assert await repairer.pass_once() == 1
+    assert repairer.repaired == 0
+    assert await world.rows("select last_error from repairs") == [("a bug",)]
+
+
 @pytest.mark.parametrize("finder", ["listener", "push"])
 async def test_silence_that_is_found_late_is_in_the_figures(world: World, finder: str) -> None:
     """A process listened during the whole time, but no deadline was checked."""
@@ -229,3 +259,35 @@ async def test_late_results_of_the_same_hours_are_repaired_together(world: World
     assert await hours_of(world, row) == [(START, 6), (START + HOUR, 4)]
     assert await hours_of(world, other) == [(START, 1), (START + HOUR, 0)]
     assert await world.rows("select 1 from repairs") == []
+
+
+async def test_sums_of_a_long_list_end_with_the_rolled_up_hour(world: World) -> None:
+    row = await world.monitor(interval_seconds=60)
+    await record(world, row, *range(START, START + 2 * HOUR + 30 * MINUTE, MINUTE))
+    await pass_until(world, START + 2 * HOUR + 40 * MINUTE)
+    async with world.pool.transaction("sums", read_only=True) as tx:
+        sums, until = await select_stored_sums(tx, [row.key], tx.now, 30)
+        exact = await select_sums(tx, {row.key: row.type}, tx.now, 30)
+    assert until == START + 2 * HOUR
+    assert sums[row.key].split.range_us == 2 * HOUR
+    assert exact[row.key].measured.split.range_us > 2 * HOUR
+    assert exact[row.key].is_sealed
+
+
+async def test_sums_leave_out_days_before_the_range(world: World) -> None:
+    row = await world.monitor(interval_seconds=60)
+    await record(world, row, *range(START, START + 3 * DAY, 30 * MINUTE))
+    await pass_until(world, START + 3 * DAY, 6 * HOUR)
+    await execute(world, "update shards set rolled_up_through = at(%(at)s)", at=START + HOUR)
+    await execute(world, "delete from monitor_days")
+    (today,) = await days_of(world, row, 1)
+    assert today.split.range_us <= DAY
+    assert len(await days_of(world, row, 2)) == 2
+
+
+async def test_monitors_without_a_result_have_no_sum(world: World) -> None:
+    row = await world.monitor(interval_seconds=60)
+    async with world.pool.transaction("sums", read_only=True) as tx:
+        exact = await select_sums(tx, {row.key: row.type}, tx.now, 30)
+    assert exact[row.key].measured == NOTHING
+    assert not exact[row.key].is_sealed

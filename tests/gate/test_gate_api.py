@@ -12,7 +12,7 @@ from leadline.storage.core.instant import MINUTE, SECOND, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.incidents.test_service_incidents_api import opened
 from tests.support.app.gating import CLAUSES, Gated, policy
-from tests.support.app.serving import DOWN, NOWHERE, UNKNOWN, UP, new, services_of, told, uid_of
+from tests.support.app.serving import DOWN, NOWHERE, UNKNOWN, UP, call, new, services_of, uid_of
 
 NOW = to_text(FROZEN_NOW)
 DAY_BEFORE = to_text(Instant(FROZEN_NOW - 1_440 * MINUTE))
@@ -172,7 +172,7 @@ async def test_the_budget_clauses_follow_the_policy(
 async def test_a_firing_burn_rule_blocks(gated: Gated, firing: str, clause: str) -> None:
     path = await gated.service()
     await gated.put(path)
-    await gated.look(path, firing)
+    await gated.evaluate_burn_rules(path, firing)
     said = await gated.ask(path)
     assert said["state"] == "BLOCK"
     (reason, _) = said["reasons"]
@@ -201,10 +201,10 @@ async def test_a_stale_watermark_is_unknown(gated: Gated) -> None:
     path = await gated.service()
     await gated.put(path, max_seal_lag_seconds=300)
     gated.clock.forward(300)
-    await gated.look(path)
+    await gated.evaluate_burn_rules(path)
     assert (await gated.ask(path))["state"] == "ALLOW"
     gated.clock.forward(1)
-    await gated.look(path)
+    await gated.evaluate_burn_rules(path)
     said = await gated.ask(path)
     assert {code for code, to, _ in reasons(said) if to == "block"} == {"seal_stale"}
     assert said["facts_fresh_until"] == to_text(Instant(FROZEN_NOW + 300 * SECOND))
@@ -294,7 +294,7 @@ async def test_a_stored_decision_equals_its_response_byte_for_byte(gated: Gated,
     said = await answer.get_data()
     gated.clock.forward(600)
     # Later changes do not change the stored decision.
-    await told(gated.api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 50})
+    await call(gated.api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 50})
     read = f"/api/v1{gated.project}/gate/decisions/{json.loads(said)['decision_id']}"
     again = await gated.api.ask("viewer", "GET", read)
     assert again.status_code == 200
@@ -340,7 +340,7 @@ async def test_slugs_name_the_project_and_the_service_of_a_request(gated: Gated)
         "occurred_at": to_text(gated.clock.now),
     }
     path = "/projects/shop/services/checkout"
-    told_ = await told(gated.api, "POST", f"{path}/changes", change, 201, who="change_token")
+    told_ = await call(gated.api, "POST", f"{path}/changes", change, 201, who="change_token")
     assert told_["change"]["service_id"] == uid
     for who, where in (
         ("gate_token", "/projects/shop/services/nothing"),
@@ -350,11 +350,11 @@ async def test_slugs_name_the_project_and_the_service_of_a_request(gated: Gated)
         ("foreign_token", path),
         ("stranger", path),
     ):
-        refused = await told(gated.api, "POST", f"{where}/gate", status=404, who=who)
+        refused = await call(gated.api, "POST", f"{where}/gate", status=404, who=who)
         assert refused == {"error": "not_found"}
     # Other routes take ids only.
-    await told(gated.api, "GET", f"{path}/gate/policy", status=404)
-    await told(gated.api, "POST", f"{path}/gate", status=403, who="change_token")
+    await call(gated.api, "GET", f"{path}/gate/policy", status=404)
+    await call(gated.api, "POST", f"{path}/gate", status=403, who="change_token")
 
 
 async def test_a_service_is_found_only_in_its_own_project(gated: Gated) -> None:
@@ -375,7 +375,7 @@ async def test_a_service_is_found_only_in_its_own_project(gated: Gated) -> None:
             ),
         ]
         for method, of, body in asked:
-            found = await told(gated.api, method, f"{where}/gate{of}", body, 404, who="org_admin")
+            found = await call(gated.api, method, f"{where}/gate{of}", body, 404, who="org_admin")
             assert found == {"error": "not_found"}, (method, of)
     assert await gated.count() == 0
 
@@ -395,6 +395,6 @@ async def test_a_decision_stores_the_name_of_its_caller(gated: Gated) -> None:
 async def test_decisions_of_a_deleted_service_lose_its_id(gated: Gated) -> None:
     path = await gated.service()
     said = await gated.ask(path)
-    await told(gated.api, "DELETE", path, status=204)
+    await call(gated.api, "DELETE", path, status=204)
     read = f"{gated.project}/gate/decisions/{said['decision_id']}"
-    assert await told(gated.api, "GET", read) == {**said, "service_id": None}
+    assert await call(gated.api, "GET", read) == {**said, "service_id": None}

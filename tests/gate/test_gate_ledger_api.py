@@ -13,7 +13,7 @@ from leadline.storage.core.instant import DAY, Instant, to_text
 from leadline.storage.engine.partitions import drop_partitions
 from tests.conftest import FROZEN_NOW
 from tests.support.app.gating import PLENTY, Gated
-from tests.support.app.serving import DOWN, NOWHERE, UP, new, told
+from tests.support.app.serving import DOWN, NOWHERE, UP, call, new
 from tests.support.app.sockets import held
 
 WEEK = {"from": to_text(FROZEN_NOW), "to": to_text(Instant(FROZEN_NOW + 7 * DAY))}
@@ -174,7 +174,7 @@ async def test_a_decision_past_retention_is_not_found(gated: Gated) -> None:
     ]
     assert await ids(gated, 10) == [young["decision_id"]]
     read = f"{gated.project}/gate/decisions/{old['decision_id']}"
-    found = await told(gated.api, "GET", read, status=404, who="viewer_token")
+    found = await call(gated.api, "GET", read, status=404, who="viewer_token")
     assert found == {"error": "not_found"}
 
 

@@ -9,7 +9,7 @@ from leadline.storage.core.instant import DAY, SECOND, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.gate.test_gate_policies_api import audited, remove
 from tests.support.app.gating import Gated, policy
-from tests.support.app.serving import DOWN, NOWHERE, UP, told
+from tests.support.app.serving import DOWN, NOWHERE, UP, call
 
 BURNED = ((1_400, UP), (40, DOWN))
 
@@ -20,19 +20,19 @@ async def blocked(gated: Gated, slug: str = "checkout") -> str:
 
 
 async def active(gated: Gated, path: str, status: int = 200) -> Any:
-    return await told(gated.api, "GET", f"{path}/gate/override", status=status, who="viewer")
+    return await call(gated.api, "GET", f"{path}/gate/override", status=status, who="viewer")
 
 
 async def record(gated: Gated, path: str, uid: str) -> Any:
-    found = await told(gated.api, "GET", f"{path}/gate/overrides/{uid}", who="viewer")
-    listed = await told(gated.api, "GET", f"{path}/gate/overrides", who="viewer")
+    found = await call(gated.api, "GET", f"{path}/gate/overrides/{uid}", who="viewer")
+    listed = await call(gated.api, "GET", f"{path}/gate/overrides", who="viewer")
     assert found in listed["items"]
     return found
 
 
 async def end(gated: Gated, path: str, uid: str, status: int = 204) -> Any:
     where = f"{path}/gate/overrides/{uid}"
-    return await told(gated.api, "DELETE", where, status=status, who="project_admin")
+    return await call(gated.api, "DELETE", where, status=status, who="project_admin")
 
 
 async def test_an_override_turns_block_into_allow_and_keeps_the_state(gated: Gated) -> None:
@@ -150,7 +150,7 @@ async def test_editing_or_deleting_the_policy_revokes_its_override(gated: Gated)
     await remove(gated, path, 2)
     found = await record(gated, path, second["id"])
     assert (found["status"], found["revoked_reason"]) == ("revoked", "policy_deleted")
-    listed = await told(gated.api, "GET", f"{path}/gate/overrides", who="viewer")
+    listed = await call(gated.api, "GET", f"{path}/gate/overrides", who="viewer")
     assert [item["id"] for item in listed["items"]] == [second["id"], first["id"]]
     # The same document again is another revision: the earlier override does not apply.
     await gated.put(path)
@@ -203,7 +203,7 @@ async def test_one_override_is_active_for_the_current_revision(gated: Gated) -> 
         assert await gated.let_through(path, unseen, 409) == {"error": "revision_conflict"}
     await gated.let_through(path, 1)
     assert await gated.let_through(path, 1, 409) == {"error": "override_active"}
-    assert len((await told(gated.api, "GET", f"{path}/gate/overrides"))["items"]) == 1
+    assert len((await call(gated.api, "GET", f"{path}/gate/overrides"))["items"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,9 @@ async def test_an_invalid_override_is_refused_with_its_field(
     await gated.put(path)
     body = {"policy_revision": 1, "reason": "x", "expires_at": "2026-01-06T00:00:00Z", **change}
     where = f"{path}/gate/override"
-    said = await told(gated.api, "POST", where, body, 400, who="project_admin")
+    said = await call(gated.api, "POST", where, body, 400, who="project_admin")
     assert said["error"].startswith(error)
-    assert (await told(gated.api, "GET", f"{path}/gate/overrides"))["items"] == []
+    assert (await call(gated.api, "GET", f"{path}/gate/overrides"))["items"] == []
 
 
 async def test_the_bounds_of_an_override_are_inclusive(gated: Gated) -> None:
@@ -257,7 +257,7 @@ async def test_an_override_of_another_service_is_not_found(gated: Gated) -> None
     for uid in (made["id"], NOWHERE):
         where = f"{other}/gate/overrides/{uid}"
         for method in ("GET", "DELETE"):
-            found = await told(gated.api, method, where, status=404, who="project_admin")
+            found = await call(gated.api, method, where, status=404, who="project_admin")
             assert found == {"error": "not_found"}
     assert await active(gated, other, 404) == {"error": "none_active"}
     assert (await gated.ask(other))["action"] == "BLOCK"
@@ -291,7 +291,7 @@ async def test_a_concurrent_edit_leaves_no_active_override(gated: Gated, inherit
         assert found["edit"] == 200
         assert found["let"] in (201, 409)
         assert await active(gated, path, 404) == {"error": "none_active"}
-        listed = (await told(gated.api, "GET", f"{path}/gate/overrides"))["items"]
+        listed = (await call(gated.api, "GET", f"{path}/gate/overrides"))["items"]
         assert {item["status"] for item in listed} <= {"revoked"}
         assert (await gated.ask(path))["action"] == "BLOCK"
 

@@ -8,18 +8,18 @@ import trio
 from leadline.storage.core.instant import to_text
 from tests.conftest import FROZEN_NOW
 from tests.support.app.gating import Gated, policy
-from tests.support.app.serving import document, new, refused, told, uid_of
+from tests.support.app.serving import call, document, new, refused, uid_of
 
 NOW = to_text(FROZEN_NOW)
 
 
 async def policy_of(gated: Gated, path: str, status: int = 200) -> Any:
-    return await told(gated.api, "GET", f"{path}/gate/policy", status=status, who="viewer")
+    return await call(gated.api, "GET", f"{path}/gate/policy", status=status, who="viewer")
 
 
 async def remove(gated: Gated, path: str, expected: object, status: int = 204) -> Any:
     query = {"expected_revision": str(expected)}
-    return await told(gated.api, "DELETE", f"{path}/gate/policy", status=status, query=query)
+    return await call(gated.api, "DELETE", f"{path}/gate/policy", status=status, query=query)
 
 
 async def audited(gated: Gated) -> list[tuple[str, str]]:
@@ -97,7 +97,7 @@ async def test_putting_the_same_document_again_changes_nothing(gated: Gated) -> 
     assert await gated.put(path, None, 409) == {"error": "revision_conflict"}
     assert await gated.put(path, 2, 409) == {"error": "revision_conflict"}
     assert await audited(gated) == before
-    found = await told(gated.api, "GET", f"{path}/gate/override", who="viewer")
+    found = await call(gated.api, "GET", f"{path}/gate/override", who="viewer")
     assert found == override
 
 
@@ -137,7 +137,7 @@ async def test_a_deletion_needs_the_expected_revision(
     path = await new(gated.api, "checkout") if where == "service" else gated.project
     await gated.put(path)
     query = None if given is None else {"expected_revision": given}
-    found = await told(gated.api, "DELETE", f"{path}/gate/policy", status=400, query=query)
+    found = await call(gated.api, "DELETE", f"{path}/gate/policy", status=400, query=query)
     assert found == {"error": error}
     assert (await policy_of(gated, path))["revision"] == 1
 
@@ -230,7 +230,7 @@ async def test_the_bounds_of_a_policy_are_inclusive(gated: Gated, given: dict[st
 async def test_a_seal_lag_below_the_longest_run_of_a_member_is_refused(gated: Gated) -> None:
     path = await new(gated.api, "slow")
     slow = await gated.api.new_monitor(interval_seconds=600, timeout_seconds=300)
-    await told(gated.api, "PUT", f"{path}/declaration", document(slow.uid))
+    await call(gated.api, "PUT", f"{path}/declaration", document(slow.uid))
     gated.clock.forward(120)
     said = "max_seal_lag_seconds: must be 480–86400, because member runs can take this long"
     body = policy(max_seal_lag_seconds=479)

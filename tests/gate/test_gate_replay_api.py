@@ -6,7 +6,7 @@ from typing import Any
 from leadline.storage.core.instant import DAY, MINUTE, Instant, from_text, to_text
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
-from tests.support.app.serving import DOWN, UP, declared, refused, sealed, told
+from tests.support.app.serving import DOWN, UP, call, declared, refused, sealed
 
 CLAUSES = {
     "budget_exhausted": "block",
@@ -33,7 +33,7 @@ async def a_service(api: Api) -> str:
     The objective is 99 % of a day, which allows 14.4 minutes.
     """
     path = await declared(api)
-    await told(api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 99})
+    await call(api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 99})
     await sealed(api, path, (1440, UP), (10, DOWN), (1430, UP))
     async with api.pool.transaction("governed") as tx:
         begins = Instant(FROZEN_NOW - 2 * DAY)
@@ -46,7 +46,7 @@ async def a_service(api: Api) -> str:
 
 async def replayed(api: Api, path: str, days: int = 3, **given: Any) -> Any:
     body = {**DRAFT, **given}
-    found = await told(
+    found = await call(
         api, "POST", f"{path}/gate/policy/replay", body, query={"days": str(days)}, who="viewer"
     )
     for spans in (found["in_force"], found["draft"]):
@@ -84,7 +84,7 @@ async def test_a_replay_is_exact_to_the_minute(api: Api) -> None:
 
 async def test_the_policy_in_force_is_replayed_from_its_start(api: Api) -> None:
     path = await a_service(api)
-    await told(api, "PUT", f"{path}/gate/policy", DRAFT)
+    await call(api, "PUT", f"{path}/gate/policy", DRAFT)
     async with api.pool.transaction("began") as tx:
         at = Instant(FROZEN_NOW - 1432 * MINUTE - 1)
         await tx.execute("update gate_policies set began_at = at(%(at)s)", at=at)
@@ -98,8 +98,8 @@ async def test_the_policy_in_force_is_replayed_from_its_start(api: Api) -> None:
 
 async def test_decisions_are_replayed_with_their_own_evidence(api: Api) -> None:
     path = await a_service(api)
-    await told(api, "PUT", f"{path}/gate/policy", DRAFT)
-    decision = await told(api, "POST", f"{path}/gate")
+    await call(api, "PUT", f"{path}/gate/policy", DRAFT)
+    decision = await call(api, "POST", f"{path}/gate")
     assert decision["state"] == "WARN"
     before = [await api.rows(f"select count(*) from {table}") for table in TABLES]
     found = await replayed(api, path, clauses={**CLAUSES, "budget_consumed": "ignore"})
@@ -125,7 +125,8 @@ async def test_an_invalid_draft_is_refused_with_its_field(api: Api) -> None:
         answer = await api.ask("viewer", "POST", f"/api/v1{there}", DRAFT, query={"days": days})
         assert answer.status_code == 400
     elsewhere = path.replace(str(api.project), str(api.projects["acme/mill"][1]))
-    await told(api, "POST", f"{elsewhere}/gate/policy/replay", DRAFT, 404, who="org_admin")
+    for body in (DRAFT, without):
+        await call(api, "POST", f"{elsewhere}/gate/policy/replay", body, 404, who="org_admin")
 
 
 async def test_a_replay_takes_a_token_of_the_rate_limit(api: Api) -> None:

@@ -50,7 +50,7 @@ from tests.support.app.cast import Api
 
 from ..oncall.test_oncall_screen import first_line, text_of
 from ..services.test_services_screen import seen
-from ..support.worlds.lived import GOOD, down, lived
+from ..support.worlds.service_history import GOOD, down, lived
 
 POLICY = Document(
     schema_version=2,
@@ -150,7 +150,7 @@ async def test_a_blocking_decision_shows_its_figures(api: Api) -> None:
     # A tenth of the day was bad, and a hundredth is allowed.
     assert "The error budget is used up" in text
     assert "2 h 24 min of 14 min 24 s used over 24 hours" in text
-    assert "1000 % of the error budget is used" in text
+    assert "1000% of the error budget is used" in text
     assert "revision 1" in text
     assert "budget_exhausted" in text
     listed = await seen(api, f"/projects/{api.project}/gate?state=BLOCK")
@@ -510,6 +510,25 @@ def test_a_pending_evaluation_has_its_own_text(
     assert notes_of(lived_facts(live=live, seen=None)) == {
         "never_evaluated": "The service was not evaluated yet."
     }
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        SignalReason.NO_OWNING_SERVICE,
+        SignalReason.POLICY_PAGES_NOTHING,
+        SignalReason.NO_ENABLED_TARGET,
+        SignalReason.UNROUTABLE,
+    ],
+)
+def test_an_alerting_that_cannot_page_is_stated(reason: SignalReason) -> None:
+    """It can open an incident without a page, so the text does not deny that."""
+    live = replace(lived_facts().live, armed=False, reason=reason)
+    assert notes_of(lived_facts(live=live)) == {
+        "never_evaluated": "The alerting of the service cannot page."
+    }
+    uid = UUID("019a0000-0000-7000-8000-000000000001")
+    assert "never_evaluated" not in notes_of(lived_facts(live=live, open_incidents=[uid]))
 
 
 def test_a_pending_burn_rule_is_not_shown_as_missing() -> None:

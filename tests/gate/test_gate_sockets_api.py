@@ -14,8 +14,8 @@ from leadline.http.auth.passwords import Passwords
 from leadline.http.wire.admission_control import RateLimits
 from leadline.http.wire.app_context import GATE
 from tests.support.app.gating import Gated, open_gated
-from tests.support.app.serving import NOWHERE, told
-from tests.support.app.sockets import Told, asked, held, request, served
+from tests.support.app.serving import NOWHERE, call
+from tests.support.app.sockets import HttpAnswer, asked, held, request, served
 from tests.support.worlds.blocked import until_blocked
 
 # The rates of the interface, and enough permits for all concurrent requests.
@@ -41,7 +41,7 @@ async def tokens(gated: Gated, count: int) -> list[dict[str, str]]:
     for number in range(count):
         body = {"name": f"t{number}", "role": "viewer"}
         path = f"/organizations/{gated.api.org}/tokens"
-        answer = await told(gated.api, "POST", path, body, 201, who="org_admin")
+        answer = await call(gated.api, "POST", path, body, 201, who="org_admin")
         made.append({"Authorization": f"Bearer {answer['token']}"})
     return made
 
@@ -50,8 +50,8 @@ def gate(path: str, credential: dict[str, str]) -> bytes:
     return request("POST", f"/api/v1{path}/gate", credential, b"{}")
 
 
-async def together(port: int, sent: list[bytes]) -> list[Told]:
-    found: list[Told] = []
+async def together(port: int, sent: list[bytes]) -> list[HttpAnswer]:
+    found: list[HttpAnswer] = []
 
     async def ask(each: bytes) -> None:
         found.append(await asked(port, each))
@@ -62,14 +62,14 @@ async def together(port: int, sent: list[bytes]) -> list[Told]:
     return found
 
 
-def codes(found: list[Told]) -> Counter[str]:
+def codes(found: list[HttpAnswer]) -> Counter[str]:
     return Counter("decided" if t.status == 200 else t.body["error"] for t in found)
 
 
 async def test_concurrency_limits_and_refusals_take_no_token(limited: Gated, dsn: str) -> None:
     path = await limited.service()
     people = await tokens(limited, 5)
-    inside: list[Told] = []
+    inside: list[HttpAnswer] = []
 
     async def ask(credential: dict[str, str]) -> None:
         inside.append(await asked(port, gate(path, credential)))
@@ -204,7 +204,7 @@ async def test_a_client_that_disconnects_early_leaves_no_decision(
 async def test_a_waiting_client_gets_the_stored_decision(gated: Gated, dsn: str) -> None:
     path = await gated.service()
     (one,) = await tokens(gated, 1)
-    found: list[Told] = []
+    found: list[HttpAnswer] = []
 
     async def ask() -> None:
         found.append(await asked(port, gate(path, one)))

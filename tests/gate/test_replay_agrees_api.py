@@ -19,7 +19,7 @@ from leadline.storage.services.tables.services import select_service
 from tests.conftest import FROZEN_NOW
 from tests.incidents.test_service_incidents_api import opened
 from tests.support.app.gating import CLAUSES, Gated
-from tests.support.app.serving import DOWN, UNKNOWN, UP, told, uid_of
+from tests.support.app.serving import DOWN, UNKNOWN, UP, call, uid_of
 
 PLANNED = Durations(excluded_us=MINUTE)
 HALF = Durations(
@@ -104,7 +104,7 @@ async def test_the_replay_of_the_newest_minute_equals_the_gate(gated: Gated, see
             shared = (await gated.put(gated.project, shared, **a_policy(rnd)))["revision"]
         elif own is not None:
             query = {"expected_revision": str(own)}
-            await told(gated.api, "DELETE", f"{path}/gate/policy", None, 204, query=query)
+            await call(gated.api, "DELETE", f"{path}/gate/policy", None, 204, query=query)
             own = None
         assert await replayed_now(gated, path) == await asked_now(gated, path)
 
@@ -114,10 +114,10 @@ async def test_an_evaluation_under_another_objective_is_unknown(gated: Gated) ->
     await gated.put(path)
     assert (await gated.ask(path))["state"] == "ALLOW"
     gated.clock.forward(30)
-    await told(gated.api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 99.99})
+    await call(gated.api, "PUT", f"{path}/sla-target", {"window": "24h", "objective": 99.99})
     said = await gated.ask(path)
     assert said["state"] == "UNKNOWN"
     assert {r["code"] for r in said["reasons"]} == {"never_evaluated"}
-    await gated.look(path)
+    await gated.evaluate_burn_rules(path)
     assert (await gated.ask(path))["state"] == "ALLOW"
     assert gated.clock.now == FROZEN_NOW + 30 * SECOND

@@ -55,6 +55,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
         "status_pages",
         "incidents",
         "retirement",
+        "importers",
         "bundles",
         "home",
         "server",
@@ -62,7 +63,6 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
     "daemon": (
         "runtime",
         "config",
-        "importers",
         "agent",
         "loops",
         "process",
@@ -89,7 +89,7 @@ SUBLAYERS: Final[dict[str, tuple[str, ...]]] = {
 # Features of `storage` and `http` that have no sublayers.
 UNDIVIDED: Final = {
     "storage": {"core", "engine"},
-    "http": {"auth", "wire", "ui", "server"},
+    "http": {"auth", "wire", "ui", "importers", "server"},
 }
 # Modules of a divided feature that belong to no sublayer.
 BESIDE_SUBLAYERS: Final = {

@@ -36,6 +36,10 @@ def test_every_file_that_install_writes_is_in_the_wheel(wheel: set[str]) -> None
     assert units - wheel == set()
 
 
+def test_the_glossary_of_the_help_screen_is_in_the_wheel(wheel: set[str]) -> None:
+    assert "leadline/docs/glossary.md" in wheel
+
+
 def test_tests_and_working_files_are_not_in_the_wheel(wheel: set[str]) -> None:
     assert all(name.startswith(("leadline/", "leadline-")) for name in wheel)
     assert not [name for name in wheel if "/tests/" in name or "/data/" in name]

@@ -225,3 +225,78 @@ async def test_incidents_are_found_open_ones_first(api: Api) -> None:
         await api.ask("neighbour", "GET", "/api/v1/search", query={"q": "needle"})
     ).get_json()
     assert hidden["hits"] == []
+
+
+async def test_an_incident_names_a_service_and_components(api: Api) -> None:
+    service = await api.new_service()
+    made = await make(api, service_id=str(service))
+    assert made["service_id"] == str(service)
+    assert made["number"] == 1
+    page = await api.new_status_page()
+    path = f"/status-pages/{page}/components"
+    admin = "org_admin"
+    manual = await ask(api, "POST", path, {"name": "Payments"}, 201, admin)
+    shop = {"name": "Shop", "service_id": str(service)}
+    measured = await ask(api, "POST", path, shop, 201, admin)
+    named = [{"component_id": manual["id"], "status": "degraded"}]
+    # An editor names components. Their state is set by editors of the page.
+    await make(api, 403, components=named)
+    assert (await make(api, components=named, who=admin))["number"] == 2
+    assert await api.rows("select manual_status from status_components order by id") == [
+        ("degraded",),
+        (None,),
+    ]
+    # The state of a measured component cannot be set, and the incident is not opened then.
+    faulty = [{"component_id": measured["id"], "status": "degraded"}]
+    await make(api, 400, components=faulty, who=admin)
+    await make(api, 400, components=[{"component_id": str(page)}])
+    await make(api, 400, service_id=str(service), monitor_id=str((await api.new_monitor()).uid))
+    assert (await make(api, components=[{"component_id": measured["id"]}]))["number"] == 3
+
+
+async def test_a_public_update_is_withdrawn_as_a_new_event(api: Api) -> None:
+    await api.new_webhook()
+    one = f"/incidents/{(await make(api))['id']}"
+    said = await ask(
+        api, "POST", f"{one}/updates", {"status": "identified", "body": "It is Bob."}, 201
+    )
+    assert said["undo_until"] > said["created_at"]
+    undone = await ask(api, "POST", f"{one}/updates/{said['id']}/undo")
+    assert (undone["seq"], undone["withdraws"], undone["public"]) == (3, 2, False)
+    assert "undo_until" not in undone
+    found = await ask(api, "GET", one)
+    assert (found["status"], found["seq"]) == ("identified", 3)
+    updates = await ask(api, "GET", f"{one}/updates")
+    assert [update["public"] for update in updates] == [True, False, False]
+    assert updates[2] == undone
+    sent = await api.rows("select payload::text from outbox order by id")
+    assert msgspec.json.decode(sent[-1][0])["update"] == undone
+    ((target,),) = await api.rows("select target from audit_entries order by id desc limit 1")
+    assert target.endswith(" update:2 public=true->false")
+
+
+async def test_an_undo_is_refused_with_its_reason(api: Api) -> None:
+    one = f"/incidents/{(await make(api, body='We look.'))['id']}"
+    opening = (await ask(api, "GET", f"{one}/updates"))[0]
+    path = f"{one}/updates/{{}}/undo"
+    refused = await ask(api, "POST", path.format(opening["id"]), status=409)
+    assert refused == {"error": "update_final"}
+    moved = await ask(api, "POST", f"{one}/updates", {"status": "identified"}, 201)
+    assert "undo_until" not in moved
+    refused = await ask(api, "POST", path.format(moved["id"]), status=409)
+    assert refused == {"error": "update_final"}
+    note = await ask(api, "POST", f"{one}/updates", {"body": "Call Ann."}, 201)
+    refused = await ask(api, "POST", path.format(note["id"]), status=409)
+    assert refused == {"error": "update_not_public"}
+    said = await ask(api, "POST", f"{one}/updates", {"body": "x", "public": True}, 201)
+    await ask(api, "POST", path.format(said["id"]), status=403, who="viewer")
+    other = f"/incidents/{(await make(api))['id']}"
+    await ask(api, "POST", f"{other}/updates/{said['id']}/undo", status=404)
+    async with api.pool.transaction("age") as tx:
+        await tx.execute(
+            "update incident_updates set created_at = created_at - interval '10 s'"
+            " where uid = %(uid)s",
+            uid=UUID(said["id"]),
+        )
+    refused = await ask(api, "POST", path.format(said["id"]), status=409)
+    assert refused == {"error": "undo_expired"}

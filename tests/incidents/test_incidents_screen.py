@@ -3,7 +3,7 @@
 import re
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import expect
@@ -58,23 +58,31 @@ async def test_the_list_counts_open_incidents_and_shows_them_first(api: Api) -> 
     first = await api.new_incident(title="Oldest")
     await api.new_incident(title="Bygone", status=IncidentStatus.RESOLVED)
     text = await seen(api, path)
-    assert first_line(text) == "1 open incident"
-    assert "Not acknowledged." in text
+    assert first_line(text) == "1 open incident, not acknowledged"
+    assert "INC-1<" in text
     assert text.index("Oldest") < text.index("Bygone")
     await api.new_incident(title="Newest", impact=IncidentImpact.CRITICAL)
     text = await seen(api, path)
-    assert first_line(text) == "2 open incidents"
+    assert first_line(text) == "2 open incidents, 2 not acknowledged"
     assert '<h1><svg class="mark down"' in text
     assert text.index("Newest") < text.index("Oldest") < text.index("Bygone")
-    await send(api, f"/incidents/{first}", act="acknowledge")
-    assert "1 is not acknowledged." in await seen(api, path)
+    answer = await send(api, f"/incidents/{first}", act="acknowledge", back="list")
+    assert answer.headers["Location"] == path
+    text = await seen(api, path)
+    assert first_line(text) == "2 open incidents, 1 not acknowledged"
+    assert "Median time to acknowledge over 30 days" in text
+    found = await seen(api, f"{path}?q=inc-2")
+    assert "Bygone" in found
+    assert "Oldest" not in found
+    assert "Newest" in await seen(api, f"{path}?impact=critical")
+    assert "No incidents match" in await seen(api, f"{path}?q=nothing")
     for show, there, gone in (("open", "Oldest", "Bygone"), ("resolved", "Bygone", "Oldest")):
         text = await seen(api, f"{path}?show={show}")
         assert there in text
         assert gone not in text
     for page in (path, f"/projects/{api.project}", f"/incidents/{first}"):
         nav = (await seen(api, page)).partition("<nav")[2].partition("</nav>")[0]
-        assert '<span class="count bad">2<span class="unseen"> open</span></span>' in nav, page
+        assert '<span class="count bad">2<span class="vh"> open</span></span>' in nav, page
 
 
 async def test_the_list_without_open_incidents_shows_since_when(api: Api) -> None:
@@ -112,20 +120,26 @@ async def test_every_incident_is_on_exactly_one_page(api: Api, show: str) -> Non
 
 
 async def test_an_editor_opens_an_incident_by_the_form_and_sees_errors(api: Api) -> None:
-    path = f"/projects/{api.project}/incidents"
+    path = f"/projects/{api.project}/incidents/new"
     monitor = (await api.new_monitor(name="Checkout")).uid
-    form = {"impact": "major", "status": "identified", "monitor": str(monitor), "body": "a\r\nb"}
+    form = {
+        "about": "monitor",
+        "impact": "major",
+        "status": "identified",
+        "monitor": "checkout",
+        "body": "a\r\nb",
+    }
     text = await sent(api, path, title="  ", **form)
     assert "Title must not be blank." in text
-    assert f'<option value="{monitor}" selected>' in text
-    assert "<option selected>major" in text
+    assert 'value="checkout"' in text
+    assert 'value="major" checked' in text
     assert ">\na\nb</textarea>" in text.replace("\r", "")
     answer = await send(api, path, title=" Checkout fails ", **form)
     assert answer.status_code == 303
     text = await seen(api, answer.headers["Location"])
     assert first_line(text) == "Checkout fails"
     assert f'<a href="/monitors/{monitor}">Checkout</a>' in text
-    missing = {**form, "monitor": str(uuid4())}
+    missing = {**form, "monitor": "Nothing"}
     assert "Monitor names no monitor of this project." in await sent(
         api, path, title="x", **missing
     )
@@ -150,7 +164,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
     assert "Acknowledged by editor after 0" in text
     assert 'value="acknowledge"' not in text
     assert 'value="investigating"' not in text
-    assert 'value="monitoring">monitoring (current)' in text
+    assert 'value="monitoring" checked' in text
     await send(api, path, act="update", status="resolved", body="Well.", public="true")
     assert await updates(api, uid) == [
         ("investigating", "We look.", True),
@@ -160,7 +174,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
         ("resolved", "Well.", True),
     ]
     text = await seen(api, path, "editor")
-    assert "Resolved after 0" in text
+    assert "resolved after 0" in text
     assert 'name="status"' not in text
     await send(api, path, act="note", **{"for": "all"}, body="Seen.", public="true")
     await send(api, path, act="note", **{"for": "all"}, body="Unseen.")
@@ -170,12 +184,14 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
     text = await seen(api, path)
     assert "It was DNS.\n\nAlways." in text
     assert "by editor." in text
-    public, pages = await seen(api, f"{path}?show=public"), await seen(api, f"{path}?show=pages")
+    public, pages = await seen(api, f"{path}?show=public"), await seen(api, f"{path}?show=team")
     assert "DNS.</p>" in public
     assert "Call Ann." not in public
     assert "Quietly." not in public
     assert "Acknowledged</b>" in pages
-    assert "DNS.</p>" not in pages.partition("timeline-title")[2].partition("postmortem-title")[0]
+    team = pages.partition("timeline-title")[2].partition("postmortem-title")[0]
+    assert ">DNS.</p>" not in team
+    assert "Call Ann." in team
 
 
 @pytest.mark.parametrize(
@@ -189,7 +205,7 @@ async def test_one_is_acknowledged_moved_noted_resolved_and_explained_by_forms(a
         (
             IncidentStatus.RESOLVED,
             {"status": "resolved", "body": "kept"},
-            "Resolved by another user.",
+            "The incident is already resolved.",
         ),
         (
             IncidentStatus.IDENTIFIED,
@@ -218,7 +234,7 @@ async def test_a_viewer_sees_it_all_and_is_given_no_form(api: Api) -> None:
     uid = await api.new_incident(explained=True)
     for path in (f"/incidents/{uid}", f"/projects/{api.project}/incidents"):
         main = (await seen(api, path)).partition("<main")[2].partition("</main>")[0]
-        assert "<form" not in main
+        assert 'method="post"' not in main
         assert "<button" not in main
     assert "It was DNS." in await seen(api, f"/incidents/{uid}")
     assert (await send(api, f"/incidents/{uid}", "viewer", act="note", body="x")).status_code == 403
@@ -311,12 +327,12 @@ def test_at_night_on_a_phone_without_scripts_one_takes_it_up_and_ends_it(
     page.get_by_role("link", name="Checkout fails at night").click()
     page.get_by_role("button", name="Acknowledge").click()
     expect(page.get_by_role("main")).to_contain_text("Acknowledged by")
-    page.get_by_label("Status").select_option("resolved")
+    page.get_by_role("radio", name="Resolved").check(force=True)
     page.get_by_label("Message").fill("A switch was replaced.")
-    page.get_by_role("button", name="Post update").click()
-    expect(page.get_by_role("main")).to_contain_text("Resolved after")
+    page.get_by_role("button", name="Publish update").click()
+    expect(page.get_by_role("main")).to_contain_text("resolved after")
     page.get_by_label("What happened").fill("A switch died.")
-    page.get_by_label("Publish").check()
+    page.get_by_label("Publish", exact=True).check()
     page.get_by_role("button", name="Save postmortem").click()
     expect(page.get_by_role("main")).to_contain_text("Published")
     found = leadline.api("GET", f"/incidents/{made['id']}")
@@ -360,3 +376,121 @@ async def test_subscribers_are_counted_per_status_page(api: Api) -> None:
     assert "Subscribers of Harbour Goods" in text
     assert "1 sent, 1 pending" in text
     assert "1 address refused. 1 message failed." in text
+
+
+async def test_a_postmortem_is_previewed_as_each_page_shows_it(api: Api) -> None:
+    page = await api.new_status_page(title="Harbour status")
+    incident = await api.new_incident(status=IncidentStatus.RESOLVED)
+    path = f"/incidents/{incident}"
+    typed = {"act": "preview_postmortem", "body": "A <b>cable</b> was cut."}
+    answer = await send(api, path, **typed, public="on")
+    text = str(await answer.get_data(as_text=True))
+    shown = text.partition('id="outside-postmortem"')[2].partition("</form>")[0]
+    assert "Harbour status" in shown
+    assert "A &lt;b&gt;cable&lt;/b&gt; was cut." in shown
+    assert "Postmortem" in shown
+    text = str(await (await send(api, path, **typed)).get_data(as_text=True))
+    shown = text.partition('id="outside-postmortem"')[2].partition("</form>")[0]
+    assert "Not published: only members see it." in shown
+    assert "Harbour status" not in shown
+    assert await api.rows("select count(*) from postmortems") == [(0,)], page
+
+
+async def test_the_form_shows_the_readers_of_an_incident_before_it_is_opened(api: Api) -> None:
+    page = await api.new_status_page(title="Harbour status")
+    other = await api.new_status_page(title="Other status")
+    for _ in range(3):
+        await api.new_subscriber(page)
+    async with api.pool.transaction("confirm") as tx:
+        await tx.execute("update subscribers set confirmed_at = created_at")
+    component = str(await api.new_component(page, name="Payments"))
+    path = f"/projects/{api.project}/incidents/new"
+    form = {
+        "about": "components",
+        "component": component,
+        f"state-{component}": "partial_outage",
+        "title": "Payments fail",
+        "impact": "major",
+        "status": "investigating",
+        "body": "We are investigating.",
+        "public": "true",
+    }
+    answer = await send(api, path, act="preview", **form)
+    text = str(await answer.get_data(as_text=True))
+    shown = text.partition('id="outside"')[2].partition("</form>")[0]
+    assert "Harbour status" in shown
+    assert "Other status" not in shown
+    assert "Affects: Payments." in shown
+    assert "Up to 3 subscribers will be notified." in text
+    assert await api.rows("select count(*) from incidents") == [(0,)]
+    answer = await send(api, path, who="org_admin", act="open", **form)
+    assert answer.status_code == 303
+    assert await api.rows("select manual_status from status_components") == [("partial_outage",)]
+    slugs = dict(await api.rows("select uid, slug from status_pages"))
+    assert "Payments fail" in await seen(api, f"/status/{slugs[page]}", "nobody")
+    assert "Payments fail" not in await seen(api, f"/status/{slugs[other]}", "nobody")
+
+
+async def test_a_text_field_finds_objects_by_a_part_of_their_name(api: Api) -> None:
+    for name in ("Checkout API", "Checkout page", "Search"):
+        await api.new_monitor(name=name)
+    path = f"/projects/{api.project}/pick?kind=monitor&q=check"
+    text = await seen(api, path)
+    assert text.count("<option") == 2
+    assert "Search" not in text
+    form = {"about": "monitor", "title": "x", "impact": "minor", "status": "investigating"}
+    new = f"/projects/{api.project}/incidents/new"
+    assert "matches several monitors" in await sent(api, new, monitor="check", **form)
+    assert (await send(api, new, monitor="sea", **form)).status_code == 303
+
+
+async def test_a_published_update_states_its_waiting_messages_and_is_undone(api: Api) -> None:
+    page = await api.new_status_page(title="Harbour Goods", project=api.project)
+    for _ in range(2):
+        await api.new_subscriber(page)
+    async with api.pool.transaction("confirm") as tx:
+        await tx.execute("update subscribers set confirmed_at = created_at")
+    path = f"/incidents/{await api.new_incident(body='We look.')}"
+    answer = await send(api, path, act="update", status="identified", body="Oops.", public="true")
+    assert answer.headers["Location"] == f"{path}?done=published"
+    text = await seen(api, f"{path}?done=published", "editor")
+    assert "Update published." in text
+    assert "Up to 2 subscriber messages wait until then." in text
+    assert text.count('value="undo"') == 1, "the toast has it"
+    assert (await seen(api, path, "editor")).count('value="undo"') == 1, "and the page, without it"
+    assert 'value="undo"' not in await seen(api, path)
+    update = text.partition('name="update" value="')[2].partition('"')[0]
+    answer = await send(api, path, act="undo", update=update)
+    assert answer.headers["Location"] == f"{path}?done=undone"
+    text = await seen(api, f"{path}?done=undone", "editor")
+    assert "Update withdrawn. No subscriber gets it. The status stays." in text
+    assert "can be withdrawn until" not in text
+    assert "Identified" in text
+    team = await seen(api, f"{path}?show=team", "editor")
+    assert "Update withdrawn</b>, by editor" in team
+    assert "Oops." in team
+    assert "Oops." not in await seen(api, f"{path}?show=public")
+    again = await sent(api, path, act="undo", update=update)
+    assert "The update is not public any more." in again
+    assert (await send(api, path, act="undo", update="x")).status_code == 404
+
+
+_OUTAGE = """
+insert into outages (org, uid, monitor, began_at, why, failed_condition, incident)
+select i.org, gen_random_uuid(), %(monitor)s, i.created_at, 'http_status shop.example',
+  '[STATUS] == 200 (503)', i.id
+from incidents i where i.uid = %(incident)s
+"""
+
+
+async def test_the_first_failure_is_stated_in_words(api: Api) -> None:
+    row = await api.new_monitor()
+    incident = await api.new_incident()
+    async with api.pool.transaction("outage") as tx:
+        await tx.execute(_OUTAGE, monitor=row.id, incident=incident)
+    said = "First failure: Unexpected HTTP status (shop.example)."
+    answer = await api.ask("viewer", "GET", f"/incidents/{incident}")
+    page = await answer.get_data(as_text=True)
+    assert f"{said} Failed condition: <code>[STATUS] == 200 (503)</code>." in page
+    answer = await api.ask("viewer", "GET", f"/monitors/{row.uid}")
+    assert said in await answer.get_data(as_text=True)

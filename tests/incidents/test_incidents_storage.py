@@ -110,7 +110,7 @@ async def webhook(world: World) -> None:
         )
 
 
-async def told(world: World) -> list[dict[str, Any]]:
+async def payloads(world: World) -> list[dict[str, Any]]:
     """The webhook documents in the order in which they were enqueued."""
     rows = await world.rows("select payload::text from outbox order by id")
     return [msgspec.json.decode(text) for (text,) in rows]
@@ -236,7 +236,7 @@ async def _agrees(world: World, uid: UUID, model: Model) -> None:
     assert row.acknowledged_label == model.acknowledged
     assert (row.resolved_at is None) is (model.status != "resolved")
     assert [(u.seq, u.status, u.body, u.public) for u in updates] == model.updates
-    events = await told(world)
+    events = await payloads(world)
     assert [e["seq"] for e in events] == [u[0] for u in model.updates]
     for event, (seq, status, body, public) in zip(events, model.updates, strict=True):
         assert event["incident"]["seq"] == event["update"]["seq"] == seq
@@ -377,7 +377,7 @@ async def test_an_update_after_a_concurrent_acknowledgement_names_its_person(wor
         await add_update(tx, world.editor, uid, IncidentStatus.IDENTIFIED, "It is the disk.", None)
 
     assert await both(world, take_up, go_on) == ["done", "done"]
-    *_, last = await told(world)
+    *_, last = await payloads(world)
     assert last["incident"]["acknowledged_by_name"] == "Ann"
     assert last["incident"]["acknowledged_by"] == str(person)
 
@@ -398,7 +398,7 @@ async def test_concurrent_updates_have_different_numbers_and_one_resolves(world:
             nursery.start_soon(one, status)
     row, updates = await read(world, uid)
     assert refusals == ["incident_resolved"] * 2
-    assert [u.seq for u in updates] == [1, 2, 3, 4, 5] == [e["seq"] for e in await told(world)]
+    assert [u.seq for u in updates] == [1, 2, 3, 4, 5] == [e["seq"] for e in await payloads(world)]
     assert row.seq == 5
 
 
@@ -595,3 +595,30 @@ async def test_opened_while_its_project_goes_it_is_there_or_was_not_found(world:
         nursery.start_soon(removed)
     assert outcomes == ["not_found"]
     assert await world.rows("select count(*) from incidents") == [(0,)]
+
+
+async def test_incidents_of_a_project_are_numbered_without_gaps(world: World) -> None:
+    """Also if several are opened at once, and if one is refused or rolled back."""
+    monitor = (await world.monitor()).id
+    found: list[int] = []
+
+    async def open_one() -> None:
+        found.append((await create(world)).number)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(12):
+            nursery.start_soon(open_one)
+    assert sorted(found) == list(range(1, 13))
+    async with world.pool.transaction("machine") as tx:
+        assert (await open_incident(tx, opening(world, monitor=monitor))).number == 13
+        with pytest.raises(AlreadyOpen):
+            await open_incident(tx, opening(world, monitor=monitor))
+
+    async def fail() -> None:
+        async with world.pool.transaction("machine") as tx:
+            await open_incident(tx, opening(world))
+            raise RuntimeError("rolled back")
+
+    with pytest.raises(RuntimeError, match="rolled back"):
+        await fail()
+    assert (await create(world)).number == 14

@@ -21,7 +21,7 @@ from tests.support.run.effort import IS_SOAK
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In a soak run the local failures last longer, and the marker selects these tests."""
     for item in items:
-        if IS_SOAK and item.path.name == "test_our_own_trouble.py":
+        if IS_SOAK and item.path.name == "test_local_failures.py":
             item.add_marker(pytest.mark.soak)
 
 
@@ -101,7 +101,7 @@ class Stream:
     def await_open(self) -> None:
         eventually(lambda: ": connected" in self.lines)
 
-    def heard(self, word: str) -> bool:
+    def has_status(self, word: str) -> bool:
         return any(f'"status":"{word}"' in line for line in self.lines)
 
     def close(self) -> None:

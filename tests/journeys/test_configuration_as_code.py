@@ -146,7 +146,8 @@ def in_a_browser(leadline: Daemon, tmp_path: Path) -> None:
         page.get_by_label("E-mail").fill("admin@localhost")
         page.get_by_label("Password").fill(leadline.password)
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_role("link", name="Bundle").click()
+        page.get_by_role("link", name="Settings", exact=True).click()
+        page.get_by_role("main").get_by_role("link", name="Configuration as code").click()
         box = page.get_by_label("Bundle, in YAML")
         text = box.input_value()
         assert "own:" in text
@@ -155,10 +156,10 @@ def in_a_browser(leadline: Daemon, tmp_path: Path) -> None:
         expect(page.get_by_role("alert")).to_contain_text("monitors.own.type")
         box.fill(text.replace("name: Own", "name: Ours"))
         page.get_by_role("button", name="Plan").click()
-        expect(page.get_by_role("heading", name="If applied: 1 changed.")).to_be_visible()
+        expect(page.get_by_role("heading", name="Plan: 1 to change")).to_be_visible()
         page.screenshot(path=tmp_path / "plan.png", full_page=True)
-        page.get_by_role("button", name="Apply").click()
-        expect(page.get_by_role("heading", name="Applied: 1 changed.")).to_be_visible()
+        page.get_by_role("button", name="Apply plan").click()
+        expect(page.get_by_role("heading", name="Applied: 1 changed")).to_be_visible()
         assert monitors(leadline)["own"]["name"] == "Ours"
         page.goto(f"{leadline.url}/monitors/{monitors(leadline)['front']['id']}")
         expect(page.get_by_text("Managed by shop.yaml")).to_be_visible()

@@ -86,6 +86,7 @@ def places(leadline: Daemon) -> dict[str, str]:
         "monitorID": monitor,
         "serviceID": made(f"{home}/services", slug="checkout", name="Checkout"),
         "incidentID": made(f"{home}/incidents", title="Slow", impact="minor"),
+        "templateID": made(f"{home}/incident-templates", name="Slow", title="Slow"),
         "channelID": channel,
         "scheduleID": made(
             f"{home}/oncall-schedules", name="Days", participants=[channel], **shift

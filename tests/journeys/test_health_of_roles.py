@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from playwright.sync_api import Browser, expect
 
+from tests.support.app.fixtures import Target
 from tests.support.processes.daemon_process import Daemon, Refusal, daemon
 from tests.support.processes.ports import free_port
 from tests.support.worlds.databases import Databases
@@ -118,3 +120,49 @@ def test_the_fleet_shows_processes_and_pending_jobs(roles: dict[str, Daemon]) ->
     (cellar,) = [r for r in api.api("GET", "/admin/fleet")["regions"] if r["name"] == "cellar"]
     assert cellar["pending_jobs"] >= 1
     assert cellar["lag_seconds"] > 0
+
+
+def test_the_console_is_live_in_a_process_without_workers(
+    roles: dict[str, Daemon], chromium: Browser, target: Target
+) -> None:
+    """The stream of the api process has no result of the worker; the page asks for them."""
+    api = roles["api"]
+    api.sign_in()
+    project = project_of(api)
+    monitor = api.api(
+        "POST",
+        f"/projects/{project}/monitors",
+        {"name": "Watched from afar", "type": "http", "target": target.url, "interval_seconds": 5},
+    )["id"]
+    far = {"name": "Unserved", "type": "tcp", "target": "127.0.0.1:1", "region": "cellar"}
+    unserved = api.api("POST", f"/projects/{project}/monitors", far)["id"]
+    context = chromium.new_context(base_url=api.url, viewport={"width": 1_440, "height": 900})
+    try:
+        name, _, value = api.cookie.partition("=")
+        context.add_cookies([{"name": name, "value": value, "url": api.url}])
+        overview, page = context.new_page(), context.new_page()
+        overview.goto(f"/projects/{project}?q=afar")
+        page.goto(f"/monitors/{monitor}")
+        heading = page.get_by_role("heading", level=1)
+        row = overview.locator("tr[data-live]").filter(has_text="Watched from afar")
+        for state in ("up", "down", "up"):
+            # A hidden tab does not ask.
+            page.bring_to_front()
+            expect(heading).to_have_text(f"Watched from afar is {state}", timeout=30_000)
+            overview.bring_to_front()
+            expect(row.get_by_role("img", name=state, exact=True)).to_be_visible(timeout=30_000)
+            if state == "up":
+                target.stop()
+            else:
+                target.start()
+        expect(overview.locator("#lede")).to_contain_text(
+            re.compile(
+                r"Region cellar has no live worker or agent: \d monitors? (is|are) not checked"
+            )
+        )
+        page.goto(f"/monitors/{unserved}")
+        expect(page.locator("#lede")).to_contain_text(
+            "Region cellar has no live worker or agent; no check runs."
+        )
+    finally:
+        context.close()

@@ -15,7 +15,7 @@ def at(us: int) -> str:
     return to_text(Instant(FROZEN_NOW + us))
 
 
-async def said(api: Api, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+async def request(api: Api, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     given = {} if body is None else {"json": body}
     answer = await api.ask("editor", method, path.format(project=api.project), **given)
     return answer.status_code, await answer.get_json()
@@ -24,7 +24,7 @@ async def said(api: Api, method: str, path: str, body: Any = None) -> tuple[int,
 async def test_announced_listed_and_taken_back(api: Api) -> None:
     monitor = await api.new_monitor()
     body = {"starts_at": at(HOUR), "ends_at": at(2 * HOUR), "reason": "New disks"}
-    status, made = await said(api, "POST", ALL, body | {"monitor_id": str(monitor.uid)})
+    status, made = await request(api, "POST", ALL, body | {"monitor_id": str(monitor.uid)})
     assert status == 201
     assert made == {
         "id": made["id"],
@@ -35,36 +35,38 @@ async def test_announced_listed_and_taken_back(api: Api) -> None:
         "reason": "New disks",
         "created_at": at(0),
     }
-    assert await said(api, "GET", ALL) == (200, [made])
-    assert (await said(api, "DELETE", f"/api/v1/maintenance/{made['id']}"))[0] == 204
-    assert await said(api, "GET", ALL) == (200, [])
+    assert await request(api, "GET", ALL) == (200, [made])
+    assert (await request(api, "DELETE", f"/api/v1/maintenance/{made['id']}"))[0] == 204
+    assert await request(api, "GET", ALL) == (200, [])
+    archived = {**made, "archived_at": at(0)}
+    assert await request(api, "GET", f"{ALL}?archived=true") == (200, [archived])
 
 
 async def test_the_past_needs_a_preview(api: Api) -> None:
     body = {"starts_at": at(-HOUR), "ends_at": at(HOUR)}
-    assert await said(api, "POST", ALL, body) == (409, {"error": "preview_required"})
-    status, shown = await said(api, "POST", f"{ALL}/preview", body)
+    assert await request(api, "POST", ALL, body) == (409, {"error": "preview_required"})
+    status, shown = await request(api, "POST", f"{ALL}/preview", body)
     assert status == 200
     assert shown["coverage"] == "complete"
     assert shown["services"] == []
     preview = {"preview_id": shown["preview_id"]}
-    status, made = await said(api, "POST", ALL, body | preview)
+    status, made = await request(api, "POST", ALL, body | preview)
     assert status == 201
     one = f"/api/v1/maintenance/{made['id']}"
-    assert await said(api, "POST", f"{one}/annul", {}) == (409, {"error": "preview_required"})
-    assert await said(api, "POST", f"{one}/annul", preview) == (409, {"error": "preview_stale"})
+    assert await request(api, "POST", f"{one}/annul", {}) == (409, {"error": "preview_required"})
+    assert await request(api, "POST", f"{one}/annul", preview) == (409, {"error": "preview_stale"})
     again = body | {"mutation": "annul", "maintenance_id": made["id"]}
-    _, shown = await said(api, "POST", f"{ALL}/preview", again)
+    _, shown = await request(api, "POST", f"{ALL}/preview", again)
     preview = {"preview_id": shown["preview_id"]}
-    assert (await said(api, "POST", f"{one}/annul", preview))[0] == 204
-    assert (await said(api, "POST", f"{one}/annul", preview))[0] == 404
+    assert (await request(api, "POST", f"{one}/annul", preview))[0] == 204
+    assert (await request(api, "POST", f"{one}/annul", preview))[0] == 404
 
 
 async def test_an_active_maintenance_is_ended_now(api: Api) -> None:
     body = {"starts_at": at(0), "ends_at": at(HOUR)}
-    _, made = await said(api, "POST", ALL, body)
-    assert (await said(api, "DELETE", f"/api/v1/maintenance/{made['id']}"))[0] == 204
-    _, (listed,) = await said(api, "GET", ALL)
+    _, made = await request(api, "POST", ALL, body)
+    assert (await request(api, "DELETE", f"/api/v1/maintenance/{made['id']}"))[0] == 204
+    _, (listed,) = await request(api, "GET", ALL)
     assert listed["cancel_effective_at"] == at(0)
 
 
@@ -85,15 +87,15 @@ async def test_bad_input_names_its_field(
     api: Api, given: dict[str, Any], status: int, error: str
 ) -> None:
     body = {"starts_at": at(HOUR), "ends_at": at(2 * HOUR)} | given
-    got, answer = await said(api, "POST", ALL, body)
+    got, answer = await request(api, "POST", ALL, body)
     assert got == status
     assert answer["error"].startswith(error)
-    assert await said(api, "GET", ALL) == (200, [])
+    assert await request(api, "GET", ALL) == (200, [])
 
 
 async def test_a_preview_of_annulling_names_what_is_annulled(api: Api) -> None:
     body = {"starts_at": at(HOUR), "ends_at": at(2 * HOUR), "mutation": "annul"}
-    got, answer = await said(api, "POST", f"{ALL}/preview", body)
+    got, answer = await request(api, "POST", f"{ALL}/preview", body)
     assert got == 400
     assert answer["error"].startswith("maintenance_id: ")
 
@@ -110,21 +112,21 @@ async def test_a_recurring_maintenance_is_announced_ahead_and_can_be_deleted(api
         "monitor_id": str(monitor.uid),
         "reason": "Patches",
     }
-    status, made = await said(api, "POST", SERIES, body)
+    status, made = await request(api, "POST", SERIES, body)
     assert status == 201
     assert {name: made[name] for name in body} == body
-    assert await said(api, "GET", SERIES) == (200, [made])
-    _, windows = await said(api, "GET", ALL)
+    assert await request(api, "GET", SERIES) == (200, [made])
+    _, windows = await request(api, "GET", ALL)
     assert [w["starts_at"] for w in reversed(windows)] == [at((1 + 7 * n) * DAY) for n in range(5)]
     for window in windows:
         assert window["series_id"] == made["id"]
         assert window["monitor_id"] == str(monitor.uid)
     # Each is a window like any other.
-    assert (await said(api, "DELETE", f"/api/v1/maintenance/{windows[0]['id']}"))[0] == 204
-    assert (await said(api, "DELETE", f"/api/v1/maintenance-series/{made['id']}"))[0] == 204
-    assert await said(api, "GET", SERIES) == (200, [])
-    assert await said(api, "GET", ALL) == (200, [])
-    assert (await said(api, "DELETE", f"/api/v1/maintenance-series/{made['id']}"))[0] == 404
+    assert (await request(api, "DELETE", f"/api/v1/maintenance/{windows[0]['id']}"))[0] == 204
+    assert (await request(api, "DELETE", f"/api/v1/maintenance-series/{made['id']}"))[0] == 204
+    assert await request(api, "GET", SERIES) == (200, [])
+    assert await request(api, "GET", ALL) == (200, [])
+    assert (await request(api, "DELETE", f"/api/v1/maintenance-series/{made['id']}"))[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ async def test_an_invalid_recurrence_is_refused_by_its_field(
     api: Api, given: dict[str, Any], error: str
 ) -> None:
     body = {"rrule": "FREQ=DAILY", "starts_at": at(DAY), "duration_seconds": 3600} | given
-    status, told = await said(api, "POST", SERIES, body)
+    status, told = await request(api, "POST", SERIES, body)
     assert status == 400
     assert told["error"].startswith(error)
-    assert await said(api, "GET", ALL) == (200, [])
+    assert await request(api, "GET", ALL) == (200, [])

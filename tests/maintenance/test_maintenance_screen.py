@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from leadline.http.maintenance.console.preview_table import service_lines
-from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_datetime
 from leadline.storage.maintenance.transactions.plan_maintenance import Plan, announce
 from leadline.storage.maintenance.transactions.preview_services import Previewed, Unknown
 from leadline.storage.services.rules.service_health import Durations
@@ -14,15 +14,15 @@ from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
 from ..oncall.test_oncall_screen import first_line, send, text_of
-from ..support.worlds.lived import lived
+from ..support.worlds.service_history import lived
 
 
 def path_of(api: Api) -> str:
     return f"/projects/{api.project}/maintenance"
 
 
-async def seen(api: Api, who: str = "viewer") -> str:
-    answer = await api.ask(who, "GET", path_of(api))
+async def seen(api: Api, who: str = "viewer", query: str = "") -> str:
+    answer = await api.ask(who, "GET", path_of(api) + query)
     assert answer.status_code == 200
     return await text_of(answer)
 
@@ -41,7 +41,7 @@ async def many(api: Api) -> int:
 
 def hidden(page: str) -> dict[str, str]:
     """The hidden fields of the confirmation form."""
-    form = page[page.index('<form class="acts"') :]
+    form = page[page.index('<form class="form"') :]
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
 
 
@@ -49,8 +49,18 @@ async def test_an_empty_page_explains_maintenance(api: Api) -> None:
     page = await seen(api)
     assert first_line(page) == "No active maintenance"
     assert "no alerts are sent" in page
-    assert 'id="plan-title"' not in page
-    assert 'id="plan-title"' in await seen(api, "editor")
+    assert "?show=plan" not in page
+    assert "?show=plan" in await seen(api, "editor")
+
+
+async def test_the_form_is_a_screen_of_editors(api: Api) -> None:
+    page = await seen(api, "editor", "?show=plan")
+    assert first_line(page) == "Schedule maintenance"
+    assert '<div class="save"><button class="btn main" name="act" value="plan">' in page
+    page = await seen(api, "viewer", "?show=plan")
+    assert first_line(page) == "No active maintenance"
+    assert f'action="{path_of(api)}"' not in page
+    assert first_line(await seen(api, "editor", "?show=other")) == "No active maintenance"
 
 
 async def test_the_first_line_is_the_active_maintenance_and_the_next_follows(api: Api) -> None:
@@ -103,19 +113,23 @@ async def test_a_recurring_maintenance_recurs_until_it_is_ended(api: Api) -> Non
     }
     for wrong, told in (
         ({"zone": "Europe/Atlantis"}, "Time zone: is not an IANA time zone."),
-        ({"starts": "2026-01-04T08:00"}, "Begins: must not be in the past for a series."),
-        ({"ends": "2026-02-06T09:00"}, "Ends: must be between"),
+        ({"starts": "2026-01-04T08:00"}, "Start: must not be in the past for a series."),
+        ({"ends": "2026-02-06T09:00"}, "End: must be between"),
     ):
         answer = await send(api, path_of(api), {**form, **wrong})
         assert answer.status_code == 400
-        assert told in await text_of(answer)
+        page = await text_of(answer)
+        assert told in page
+        assert page.count('aria-invalid="true"') == 1
+        assert '<details class="adv" open>' in page
     assert (await send(api, path_of(api), {**form, "again": "FREQ=SECONDLY"})).status_code == 400
     assert await many(api) == 0
     for _ in range(2):
         assert (await send(api, path_of(api), form)).status_code == 303
     assert await many(api) == 5
     page = await seen(api, "editor")
-    assert "<b>The whole project</b>, every week" in page
+    assert '<b title="The whole project">The whole project</b>' in page
+    assert '<td class="wide" title="every week">every week</td>' in page
     assert "by Europe/Berlin. Backups" in page
     ((uid,),) = await api.rows("select uid from maintenance_series")
     mill = f"/projects/{api.projects['acme/mill'][1]}/maintenance"
@@ -123,7 +137,7 @@ async def test_a_recurring_maintenance_recurs_until_it_is_ended(api: Api) -> Non
     answer = await send(api, path_of(api), {"act": "end-series", "series": uid})
     assert answer.status_code == 303
     assert await many(api) == 0
-    assert "Repeats</h2>" not in await seen(api)
+    assert "Series</h2>" not in await seen(api)
 
 
 async def test_an_error_is_shown_at_its_field_and_the_input_kept(api: Api) -> None:
@@ -131,11 +145,13 @@ async def test_an_error_is_shown_at_its_field_and_the_input_kept(api: Api) -> No
     answer = await send(api, path_of(api), form)
     assert answer.status_code == 400
     page = await text_of(answer)
-    assert "Ends: must be after Begins." in page
+    assert "End: must be after Start." in page
     assert 'value="2026-01-06T08:00"' in page
     assert 'id="wrong-ends_at"' in page
+    assert 'Fix 1 error below: <a href="#ends">' in page
+    assert '<input id="ends"' in page
     page = await text_of(await send(api, path_of(api), {**form, "starts": "soon"}))
-    assert "Begins: must be a day and a time." in page
+    assert "Start: must be a day and a time." in page
     page = await text_of(await send(api, path_of(api), {**form, "starts": "2025-01-06T08:00"}))
     assert "older results are deleted" in page
     assert await many(api) == 0
@@ -194,7 +210,7 @@ async def test_the_form_cannot_change_another_project(api: Api) -> None:
     other = await api.new_monitor("acme/mill")
     form = {"act": "plan", "starts": "2026-01-06T08:00", "ends": "2026-01-06T09:00"}
     answer = await send(api, path_of(api), {**form, "monitor": other.uid})
-    assert "What: names no monitor of this project." in await text_of(answer)
+    assert "Monitor: names no monitor of this project." in await text_of(answer)
     assert (await send(api, path_of(api), {**form, "monitor": "x"})).status_code == 400
     assert (await send(api, path_of(api), {"act": "x"})).status_code == 400
     assert await many(api) == 1
@@ -223,11 +239,11 @@ def test_a_preview_shows_each_service_before_and_after_or_the_reason() -> None:
     )
     assert [line.name for line in lines] == ["Checkout", "Zebra", "Accounts"]
     checkout, zebra, accounts = lines
-    assert checkout.before.availability == "83\u202f%"
-    assert checkout.before.note == "coverage 100\u202f%, down 10\u202fmin"
+    assert checkout.before.availability == "83%"
+    assert checkout.before.note == "coverage 100%, down 10\u202fmin"
     assert checkout.after is not None
-    assert checkout.after.availability == "100\u202f%"
-    assert checkout.after.note == "coverage 100\u202f%, in maintenance 10\u202fmin"
+    assert checkout.after.availability == "100%"
+    assert checkout.after.note == "coverage 100%, in maintenance 10\u202fmin"
     assert checkout.why == "only sealed time is shown"
     assert zebra.after is None
     assert "takes too long" in zebra.why
@@ -245,7 +261,21 @@ async def test_the_preview_shows_the_time_of_each_service_before_and_after(api: 
     page = await text_of(await send(api, path_of(api), form))
     table = page[page.index("<tbody>") : page.index("</tbody>")]
     assert f"/services/{row.uid}" in table
-    assert "100\u202f%" in table
+    assert "100%" in table
     assert "in maintenance 60\u202fmin" in table
     assert "Accounts" not in table
     assert "Figures of 1 of 1 services change." in page
+
+
+async def test_a_monitor_is_named_by_a_part_of_its_name(api: Api) -> None:
+    monitor = await api.new_monitor(name="Till in the harbour")
+    await api.new_monitor(name="Search")
+    typed = {"act": "plan", "ends": "2030-01-01T00:00", "monitor": "harbour"}
+    ends = to_datetime(Instant(FROZEN_NOW + HOUR)).strftime("%Y-%m-%dT%H:%M")
+    answer = await send(api, path_of(api), {**typed, "ends": ends})
+    assert answer.status_code == 303
+    assert await api.rows("select monitor from maintenances") == [(monitor.id,)]
+    answer = await send(api, path_of(api), {**typed, "ends": ends, "monitor": "nothing"})
+    text = await text_of(answer)
+    assert "Monitor: names no monitor of this project." in text
+    assert 'value="nothing"' in text

@@ -15,9 +15,11 @@ from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.pools import Tx
 from leadline.storage.maintenance.queries.maintenances import select_maintenance
 from leadline.storage.maintenance.rows import MaintenanceRow
 from leadline.storage.maintenance.rules import Recurrence
+from leadline.storage.maintenance.transactions import extend_series, plan_maintenance
 from leadline.storage.maintenance.transactions.extend_series import (
     SeriesPlan,
     announce_ahead,
@@ -43,6 +45,7 @@ from leadline.storage.scheduling.rules.maintenance_window import (
     REASON_LONGEST,
     plan_fault,
 )
+from tests.support.worlds.blocked import until_blocked
 from tests.support.worlds.world import START, World
 
 RAW_DAYS = 30
@@ -407,3 +410,53 @@ async def test_many_series_leave_room_for_another_maintenance(
     plan = Plan(starts_at=Instant(START + MINUTE), ends_at=Instant(START + HOUR))
     async with world.pool.transaction("announce") as tx:
         await announce(tx, world.editor, world.project_uid, plan, None, 30)
+
+
+async def test_a_maintenance_that_was_ended_early_leaves_the_quota(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_maintenance, "TO_COME_MOST", 1)
+    works = Works(world)
+    first = await works.announce(START, START + DAY)
+    world.now = Instant(START + HOUR)
+    with pytest.raises(Refused, match="maintenance_quota"):
+        await works.announce(START + 2 * HOUR, START + 3 * HOUR)
+    async with world.pool.transaction("end") as tx:
+        await end(tx, world.editor, first.uid)
+    await works.announce(START + 2 * HOUR, START + 3 * HOUR)
+    with pytest.raises(Refused, match="maintenance_quota"):
+        await works.announce(START + 4 * HOUR, START + 5 * HOUR)
+
+
+@pytest.mark.parametrize("what", ["maintenance", "series"])
+async def test_two_requests_at_once_do_not_exceed_the_quota(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(plan_maintenance, "TO_COME_MOST", 1)
+    monkeypatch.setattr(extend_series, "SERIES_MOST", 1)
+    refused: list[str] = []
+
+    async def ask(tx: Tx) -> None:
+        if what == "maintenance":
+            plan = _plan(world.now + HOUR, world.now + 2 * HOUR, None)
+            await announce(tx, world.editor, world.project_uid, plan, None, RAW_DAYS)
+        else:
+            repeated = SeriesPlan(
+                recurrence=Recurrence("FREQ=YEARLY", Instant(world.now + DAY), HOUR, "")
+            )
+            await begin_series(tx, world.editor, world.project_uid, repeated)
+
+    async def second() -> None:
+        try:
+            async with world.pool.transaction("second") as tx:
+                await ask(tx)
+        except Refused as error:
+            refused.append(error.code)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            async with world.pool.transaction("first") as tx:
+                await ask(tx)
+                nursery.start_soon(second)
+                await until_blocked(world.pool)
+    assert refused == ["maintenance_quota"]

@@ -26,6 +26,7 @@ _RUN = """
 insert into expected_runs (org, monitor, due_at, verdict, reason, settled_at)
 values (%(org)s, %(id)s, at(%(ts)s), 'withheld', %(msg)s, at(%(ts)s))
 """
+_CREATED = "update monitors set created_at = at(%(at)s) where org = %(org)s and id = %(id)s"
 _STATE = """
 update monitor_states set status = 'down', failures = 1, since = at(%(ts)s)
 where org = %(org)s and monitor = %(id)s
@@ -53,7 +54,7 @@ async def shown(api: Api, path: str) -> str:
 
 async def test_the_form_offers_an_hour_and_only_fields_of_a_canary(api: Api) -> None:
     page = await shown(api, f"/projects/{api.project}/monitors/new?type=async_canary")
-    assert "1 to 3 600" in page
+    assert "1 to 3,600" in page
     assert "Total of all stages" in page
     assert 'name="confirm_interval_seconds"' not in page
     assert "Insert example" in page
@@ -121,6 +122,8 @@ async def refused(api: Api, reason: str) -> MonitorRow:
     async with api.pool.transaction("refused") as tx:
         for statement in (_BEAT, _RUN):
             await tx.execute(statement, **given)
+        created = Instant(FROZEN_NOW - 2 * DAY)
+        await tx.execute(_CREATED, org=row.org, id=row.id, at=created)
         await tx.execute(_STATE, org=row.org, id=row.id, ts=given["ts"])
     return row
 
@@ -129,7 +132,7 @@ async def refused(api: Api, reason: str) -> MonitorRow:
 async def test_a_refused_run_is_explained_and_has_no_failed_phase(api: Api, reason: str) -> None:
     row = await refused(api, reason)
     page = await shown(api, f"/monitors/{row.uid}")
-    assert f"{reason}, 1 consecutive failure. {REFUSALS[reason]}" in page
+    assert f"{REFUSALS[reason].partition('. ')[0].rstrip('.')}, 1 consecutive failure." in page
     assert "Not run" in page
     assert "Failed in" not in page
     assert '<td class="num wide"></td>' in page, "it took no time at all"

@@ -11,13 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.http.monitors.console.object_picker import tags_in
 from leadline.http.monitors.form.form_fields import FormField, sections
 from leadline.http.monitors.form.form_parser import fresh, kinds, of_row, read, stored_secrets
+from leadline.http.monitors.form.form_pickers import pickable_fields
+from leadline.http.ui.pickers import PickerChoice, PickerField, PickerOption
 from leadline.probes.check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
 from leadline.probes.check.registry import FILES, spec_of
 from leadline.storage.core.instant import Instant
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.rules.fields import DEFAULTS
+from leadline.storage.services.queries.pickable_objects import PickableKind
 from tests.support.peers.job_queue import polled
 
 # A kind as a later one may be, with a field of every type.
@@ -81,9 +85,26 @@ ROW = MonitorRow(
 )
 
 
+def pickers_of(spec: Spec, typed: dict[str, list[str]]) -> dict[str, PickerField]:
+    """The type-ahead fields of a project with one other monitor and no channels."""
+    found = {}
+    for name, kind in pickable_fields(spec).items():
+        names = {str(OTHER): "Other"} if kind is PickableKind.MONITOR else {}
+        texts = typed.get(name, [])
+        keys = tags_in(texts) if kind is None else [key for key in texts if key in names]
+        found[name] = PickerField(
+            name=name,
+            path="/pick",
+            chosen=[PickerChoice(key, names.get(key, key)) for key in keys],
+            options=[PickerOption(text, "", key, text) for key, text in names.items()],
+        )
+    return found
+
+
 def shown(spec: Spec, typed: dict[str, list[str]], **errors: str) -> dict[str, FormField]:
+    pickers = pickers_of(spec, typed)
     found = sections(
-        spec, typed, errors, regions=["core", "eu"], others=[(OTHER, "Other")], stored=frozenset()
+        spec, typed, errors, regions=["core", "eu"], pickers=pickers, stored=frozenset()
     )
     return {row.name: row for section in found for row in section.rows}
 
@@ -95,7 +116,10 @@ def sent(rows: dict[str, FormField]) -> dict[str, list[str]]:
         match row.control:
             case "check":
                 found |= {name: ["true"]} if row.checked else {}
-            case "select" | "several":
+            case "picker":
+                assert row.picker is not None
+                found[name] = [one.key for one in row.picker.chosen]
+            case "select":
                 found[name] = [value for value, _, chosen in row.choices if chosen]
             case "lines":
                 found[name] = [row.value.replace("\n", "\r\n")]
@@ -116,7 +140,7 @@ def test_every_field_of_a_kind_has_its_row_with_a_label_and_a_hint(spec: Spec) -
     assert ("target" in rows) == (spec.target is not TargetForm.NONE)
     assert ("conditions" in rows) == bool(spec.placeholders)
     assert rows["interval_seconds"].unit == "s"
-    assert "5 to 86\u202f400, default 60" in rows["interval_seconds"].hint
+    assert "5 to 86,400, default 60" in rows["interval_seconds"].hint
 
 
 @pytest.mark.parametrize("spec", EVERY, ids=lambda spec: str(spec.type))
@@ -282,7 +306,13 @@ def test_a_scenario_asks_for_the_secret_of_each_binding_that_it_declares() -> No
     rows = {
         row.name: row
         for section in sections(
-            spec, typed, found.errors, regions=[], others=[], stored=frozenset(), secrets=["db"]
+            spec,
+            typed,
+            found.errors,
+            regions=[],
+            pickers=pickers_of(spec, typed),
+            stored=frozenset(),
+            secrets=["db"],
         )
         for row in section.rows
     }
@@ -308,7 +338,9 @@ def test_the_children_of_a_composite_stay_selected() -> None:
     assert spec is not None
     for stored in ([str(OTHER)], str(OTHER).upper()):
         rows = shown(spec, of_row(ROW, spec, [], {"children": stored}))
-        assert rows["config.children"].choices == [(str(OTHER), "Other", True)]
+        picker = rows["config.children"].picker
+        assert picker is not None
+        assert picker.chosen == [PickerChoice(str(OTHER), "Other")]
         typed = {**sent(rows), "name": ["X"]}
         assert read(spec, typed).values["config"]["children"] == [str(OTHER)]
 

@@ -8,17 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.http.home.console.first_monitor import read_address
+from leadline.http.monitors.console.failure_fact import expected
 from leadline.http.monitors.console.last_check import ended_in, parts_of, verdict_text
-from leadline.http.monitors.console.monitor_data import (
+from leadline.http.monitors.console.latency_range import (
     RANGES,
-    SLOTS_MOST,
+    RUNS_EACH,
+    STEPS_MOST,
+    LatencyRange,
     axis_of_latency,
-    course_axis,
+    exact_axis,
+    read_range,
+    since_creation,
 )
+from leadline.http.monitors.console.monitor_data import SLOTS_MOST, course_axis
 from leadline.http.ui.failure_help import FAILURES, REFUSALS, TROUBLES, explain_failure
 from leadline.probes.check.result import FailureClass, UnknownReason
 from leadline.probes.check.target import BadTarget
 from leadline.storage.core.instant import HOUR, SECOND, Instant
+from leadline.storage.core.refusal import Refused
 from leadline.storage.results.queries.results import HeartbeatRow
 from leadline.storage.scheduling.rules.run_schedule import ScheduleTerm, anchor_for, windows
 
@@ -170,3 +177,63 @@ def test_a_number_is_called_what_its_protocol_calls_it(kind: str, said: str) -> 
         first_byte_us=None,
     )
     assert verdict_text(beat, kind) == said
+
+
+@given(INTERVALS, st.integers(0, 40 * 86_400), st.integers(1, 31 * 86_400))
+def test_an_axis_of_two_instants_contains_them_in_few_steps(
+    interval: int, ago: int, seconds: int
+) -> None:
+    end = Instant(NOW - ago * SECOND)
+    begin = Instant(end - seconds * SECOND)
+    axis = exact_axis(row(interval, 1), begin, end, NOW)
+    assert axis.from_at <= begin < axis.start(1)
+    assert axis.until >= end
+    assert axis.many <= max(RUNS_EACH, STEPS_MOST) + 1
+    # A step of one run each, or of two and more, so that an empty step is a real gap.
+    assert axis.step_us == interval * SECOND or axis.step_us >= 2 * interval * SECOND
+
+
+@given(INTERVALS, st.sampled_from(sorted(RANGES)), st.integers(0, 40 * 86_400))
+def test_an_axis_does_not_start_before_the_step_of_the_creation(
+    interval: int, name: str, age: int
+) -> None:
+    created = Instant(NOW - age * SECOND)
+    whole = axis_of_latency(row(interval, 1), name, NOW)
+    axis = since_creation(whole, created)
+    assert axis.step_us == whole.step_us
+    assert axis.from_at == whole.from_at or axis.from_at <= created < axis.start(1)
+    assert axis.until >= whole.until
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("[STATUS] == 200", "200"),
+        ("[RESPONSE_TIME] < 500", "less than 500"),
+        ('[BODY].name != "a b"', "anything but a b"),
+        ("[BODY].id exists", "a value"),
+        ("not a condition", ""),
+    ],
+)
+def test_the_expected_value_of_a_condition_is_in_words(condition: str, said: str) -> None:
+    assert expected(condition) == said
+
+
+@pytest.mark.parametrize(("from_", "to"), [("", "2026-01-01T00:00"), ("x", "y")])
+def test_a_range_that_is_not_two_instants_is_refused(from_: str, to: str) -> None:
+    with pytest.raises(Refused):
+        read_range("", from_, to)
+
+
+def test_a_range_has_an_order_and_a_longest_length() -> None:
+    assert read_range("", "", "") is None
+    assert read_range("7d", "", "") == LatencyRange("7d")
+    day = read_range("", "2026-01-01T00:00", "2026-01-02T00:00Z")
+    assert day is not None
+    assert day.name == "custom"
+    assert day.from_at is not None
+    assert day.to is not None
+    assert day.to - day.from_at == 24 * HOUR
+    for to in ("2026-01-01T00:00", "2026-02-02T00:00"):
+        with pytest.raises(Refused, match="after from"):
+            read_range("", "2026-01-01T00:00", to)

@@ -93,7 +93,7 @@ def test_a_result_is_fresh_for_three_intervals_and_at_least_90_seconds() -> None
 
 
 def test_the_status_without_a_fresh_result_is_pending() -> None:
-    down = MonitorState(MonitorStatus.DOWN, 1, NOW)
+    down = MonitorStatus.DOWN
     assert status_at(down, Instant(NOW + 10), Instant(NOW + 9)) is MonitorStatus.DOWN
     assert status_at(down, Instant(NOW + 10), Instant(NOW + 10)) is MonitorStatus.PENDING
     assert status_at(down, None, NOW) is MonitorStatus.PENDING

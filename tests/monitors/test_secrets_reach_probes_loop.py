@@ -19,6 +19,7 @@ from leadline.storage.monitors.queries.monitors import select_standings, still_t
 from leadline.storage.monitors.queries.probe_errors import select_probe_errors
 from leadline.storage.monitors.rows import MonitorRow, ProbeErrorReason
 from leadline.storage.monitors.tables.probe_errors import record_probe_errors
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.edit_secrets import create_secret, edit_secret
 from leadline.storage.monitors.transactions.run_now import run_now
 from tests.scheduling.test_prober_loop import probing
@@ -81,6 +82,40 @@ async def test_a_value_is_not_put_back_by_an_older_reading(world: World) -> None
         assert await secrets_in(catalogue, row) == {"password": "rotated"}
 
 
+@pytest.mark.parametrize("edited", ["secret", "monitor"])
+async def test_an_edit_that_commits_late_reaches_the_checks(world: World, edited: str) -> None:
+    """The transaction began long before the refreshes, and the last one does not see it."""
+    row = await redis_with(world, "cache", "hunter2")
+    catalogue = catalogue_of(world)
+    await catalogue.refresh([row.shard])
+    began, may_commit = trio.Event(), trio.Event()
+
+    async def edit() -> None:
+        async with world.pool.transaction("edit") as tx:
+            if edited == "secret":
+                name = (world.project_uid, "cache", None, "rotated")
+                await edit_secret(tx, world.editor, *name, world.keyring)
+            else:
+                given = {"config": {"key": "other"}}
+                regions = frozenset({row.region})
+                await edit_monitor(tx, world.editor, row.uid, given, world.keyring, regions)
+            began.set()
+            await may_commit.wait()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(edit)
+        await began.wait()
+        for _ in range(2):
+            world.now = Instant(world.now + 2 * OVERLAP_US)
+            await catalogue.refresh([row.shard])
+        may_commit.set()
+    before = (await catalogue.find([row.key]))[row.key]
+    assert await catalogue.refresh([row.shard]) == 1
+    after = (await catalogue.find([row.key]))[row.key]
+    assert after.check != before.check
+    assert await catalogue.refresh([row.shard]) == 0
+
+
 async def test_a_secret_that_is_gone_leaves_the_check_to_miss_it(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
     async with world.pool.transaction("lose") as tx:
@@ -96,7 +131,7 @@ async def test_one_that_no_key_opens_makes_no_check(world: World) -> None:
 # The reason that a check cannot be built is shown at the monitor until a result arrives.
 
 
-async def shown_trouble(world: World, row: MonitorRow) -> str | None:
+async def shown_error(world: World, row: MonitorRow) -> str | None:
     key = row.key
     async with world.pool.transaction("look", read_only=True) as tx:
         found = (await select_probe_errors(tx, [key])).get(key)
@@ -129,25 +164,25 @@ async def test_a_deleted_secret_is_reported_until_a_result_arrives(
 ) -> None:
     monkeypatch.setattr(prober_module, "run", needing_its_secret)
     row = await redis_with(world, "cache", "hunter2")
-    assert await shown_trouble(world, row) is None
+    assert await shown_error(world, row) is None
     async with world.pool.transaction("lose") as tx:
         await tx.execute("delete from project_secrets")
     await run_a_window(world)
-    assert await shown_trouble(world, row) == "missing_reference"
+    assert await shown_error(world, row) == "missing_reference"
     async with world.pool.transaction("create_secret") as tx:
         await create_secret(tx, world.editor, world.project_uid, "cache", "again", world.keyring)
     world.now = Instant(world.now + 60 * SECOND)
     async with world.pool.transaction("ask") as tx:
         await run_now(tx, world.editor, row.uid)
     await run_a_window(world)
-    assert await shown_trouble(world, row) is None
+    assert await shown_error(world, row) is None
 
 
 async def test_secrets_that_no_key_decrypts_are_reported(world: World) -> None:
     row = await redis_with(world, "cache", "hunter2")
     world.keyring = Keyring(b"x" * 32)
     await run_a_window(world)
-    assert await shown_trouble(world, row) == "decrypt_failed"
+    assert await shown_error(world, row) == "decrypt_failed"
 
 
 async def test_a_repetition_is_written_once_a_minute(world: World) -> None:

@@ -1,5 +1,6 @@
 """The page of a project's channels: secrets stay unseen, and only editors write."""
 
+import re
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from leadline.probes.senders import SPECS
+from leadline.storage.core.instant import HOUR
 from tests.support.app.cast import Api
 
 TOKEN = "canary-71c2"
@@ -24,8 +26,8 @@ async def text_of(answer: Any) -> str:
     return str(data, "utf-8")
 
 
-async def seen(api: Api, who: str = "viewer") -> str:
-    answer = await api.ask(who, "GET", f"/projects/{api.project}/channels")
+async def seen(api: Api, who: str = "viewer", query: str = "") -> str:
+    answer = await api.ask(who, "GET", f"/projects/{api.project}/channels{query}")
     assert answer.status_code == 200
     return await text_of(answer)
 
@@ -43,13 +45,13 @@ async def test_an_editor_adds_changes_turns_off_and_deletes_one(api: Api) -> Non
     assert "1 notification channel" in await seen(api)
     form = {"channel": channel, "name": "Day", "config.topic": "day", "config.token": ""}
     assert (await send(api, "editor", "save", **form)).status_code == 303
-    page = await seen(api, "editor")
+    page = await seen(api, "editor", f"?show=edit&uid={channel}")
     assert 'value="day"' in page
     assert "leave blank to keep the stored value" in page
     assert (await send(api, "editor", "disable", channel=channel)).status_code == 303
-    assert "<td>disabled</td>" in await seen(api)
+    assert "Disabled</span>" in await seen(api)
     assert (await send(api, "editor", "enable", channel=channel)).status_code == 303
-    assert "<td>enabled</td>" in await seen(api)
+    assert "No recent delivery</span>" in await seen(api)
     assert (await send(api, "editor", "delete", channel=channel)).status_code == 303
     assert "No notification channels yet" in await seen(api)
 
@@ -73,7 +75,7 @@ async def test_the_page_shows_the_outcome_of_a_test(api: Api) -> None:
 
 
 async def test_every_type_can_be_added_there(api: Api) -> None:
-    page = await seen(api, "editor")
+    page = await seen(api, "editor", "?show=add")
     for spec in SPECS.values():
         assert f'name="type" value="{spec.type}"' in page
         for setting in spec.settings:
@@ -103,3 +105,93 @@ async def test_a_used_channel_is_not_deleted_and_the_page_names_its_use(api: Api
     assert refused.status_code == 400
     assert "In use by an escalation policy" in await text_of(refused)
     assert "1 notification channel" in await seen(api)
+
+
+def used_by(page: str, name: str) -> str:
+    """The cell Used by in the row of a channel."""
+    (row,) = [row for row in page.split("<tr>") if f">{name}</b>" in row]
+    (cell,) = re.findall(r'<td class="wide hide-m wrap">(.*?)</td>', row)
+    return re.sub(r"<[^>]+>", "", cell)
+
+
+async def attach(api: Api, channel: UUID, *monitors: UUID) -> None:
+    for monitor in monitors:
+        path = f"/api/v1/monitors/{monitor}/notifications"
+        body = {"channel_id": str(channel)}
+        assert (await api.ask("editor", "POST", path, body)).status_code == 204
+
+
+async def test_a_channel_lists_what_uses_it(api: Api) -> None:
+    """A service reaches a channel through a step, a schedule of a step, or its own schedule."""
+    idle, direct, shift = [await api.new_channel(name=name) for name in ("idle", "direct", "shift")]
+    policy, schedule = await api.new_policy(direct), await api.new_schedule(shift)
+    through = await api.new_policy(schedule=schedule)
+    await attach(api, direct, *[(await api.new_monitor(name=f"till {n}")).uid for n in range(22)])
+    await attach(api, shift, (await api.new_monitor(name="night <job>")).uid)
+    service = await api.new_service(name="Checkout", escalation_policy=str(policy))
+    await api.new_service(name="Storefront", escalation_policy=str(through))
+    await api.new_service(name="Accounts", oncall_schedule=str(schedule))
+    page = await seen(api)
+    assert used_by(page, "idle") == "none"
+    assert used_by(page, "direct") == "22 monitors, 1 service, 1 escalation policy"
+    assert used_by(page, "shift") == "1 monitor, 2 services, 1 schedule"
+    page = await seen(api, query=f"?show=uses&uid={direct}")
+    assert "<b>22 monitors</b>" in page
+    assert page.count("till ") == 20
+    assert "and 2 more." in page
+    assert f'<a href="/services/{service}">Checkout</a>' in page
+    # A viewer cannot open the form of a policy.
+    assert f"/escalation-policies/{policy}" not in page
+    page = await seen(api, "editor", f"?show=uses&uid={direct}")
+    assert f'<a href="/escalation-policies/{policy}/edit">' in page
+    page = await seen(api, query=f"?show=uses&uid={shift}")
+    assert "night &lt;job&gt;" in page
+    assert f'<a href="/projects/{api.project}/on-call?schedule={schedule}">' in page
+    assert re.search(r">Accounts</a>, <a[^>]*>Storefront<", page)
+    assert "Nothing uses this channel." in await seen(api, query=f"?show=uses&uid={idle}")
+
+
+async def test_an_override_uses_a_channel_until_it_ends(api: Api) -> None:
+    channel, other = await api.new_channel(name="deputy"), await api.new_channel()
+    schedule = await api.new_schedule(other)
+    now = api.context.clock()
+    for start, end in ((-2, -1), (1, 2)):
+        async with api.pool.transaction("override") as tx:
+            await tx.execute(
+                "insert into oncall_overrides (org, uid, schedule, channel, starts_at, ends_at,"
+                " created_at) select s.org, gen_random_uuid(), s.id, c.id, at(%(start)s),"
+                " at(%(end)s), at(%(now)s) from oncall_schedules s, notification_channels c"
+                " where s.uid = %(schedule)s and c.uid = %(channel)s",
+                start=now + start * HOUR,
+                end=now + end * HOUR,
+                now=now,
+                schedule=schedule,
+                channel=channel,
+            )
+        expected = "none" if end < 0 else "1 schedule"
+        assert used_by(await seen(api), "deputy") == expected
+
+
+async def test_the_deletion_names_the_uses_first(api: Api) -> None:
+    channel = await api.new_channel()
+    await attach(api, channel, (await api.new_monitor(name="Till")).uid)
+    page = await seen(api, "editor", f"?show=delete&uid={channel}")
+    assert ">Till</a>" in page
+    assert 'value="delete"' in page
+    policy = await api.new_policy(channel)
+    page = await seen(api, "editor", f"?show=delete&uid={channel}")
+    assert "cannot be deleted while" in page
+    assert f"/escalation-policies/{policy}/edit" in page
+    assert 'value="delete"' not in page
+    assert 'value="disable"' in page
+    assert ">Till</a>" in await seen(api, "editor", f"?show=edit&uid={channel}")
+
+
+async def test_the_uses_of_a_channel_of_another_project_are_not_found(api: Api) -> None:
+    channel = await api.new_channel()
+    mill = f"/projects/{api.projects['acme/mill'][1]}/channels?show=uses&uid={channel}"
+    assert (await api.ask("org_admin", "GET", mill)).status_code == 404
+    path = f"/projects/{api.project}/channels?show=uses&uid="
+    assert (await api.ask("viewer", "GET", f"{path}x")).status_code == 404
+    path = path.replace("uses", "edit")
+    assert (await api.ask("viewer", "GET", f"{path}{channel}")).status_code == 403

@@ -31,7 +31,7 @@ from leadline.storage.notifications.transactions.lease_deliveries import (
 )
 from leadline.storage.notifications.transactions.settle_deliveries import Settled, settle_deliveries
 from tests.support.worlds.blocked import until_blocked
-from tests.support.worlds.telling_world import Telling, a_page
+from tests.support.worlds.outbox_world import OutboxWorld, a_page
 from tests.support.worlds.world import START, World
 
 FAILED = DeliveryOutcome("http_status 503")
@@ -53,14 +53,14 @@ async def settled(world: World, *ended: tuple[LeasedDelivery, DeliveryOutcome]) 
         return await settle_deliveries(tx, ended, MOST, lambda: 0.5)
 
 
-async def statuses(tell: Telling) -> list[str]:
-    return [event.status for event in await tell.events()]
+async def statuses(box: OutboxWorld) -> list[str]:
+    return [event.status for event in await box.events()]
 
 
 async def test_a_leased_event_is_not_leased_again_before_the_lease_ends(world: World) -> None:
-    tell = Telling(world)
-    hook = await tell.webhook()
-    await tell.told(uuid4(), 1)
+    box = OutboxWorld(world)
+    hook = await box.webhook()
+    await box.enqueue(uuid4(), 1)
     (mine,) = await leased(world)
     assert mine.webhook is not None
     assert (mine.webhook.uid, mine.event.attempts) == (hook.uid, 1)
@@ -80,11 +80,11 @@ async def test_a_leased_event_is_not_leased_again_before_the_lease_ends(world: W
 
 
 async def test_a_stream_goes_one_by_one_and_streams_go_side_by_side(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     one, other = uuid4(), uuid4()
     for stream, seq in ((one, 1), (one, 2), (one, 3), (other, 1)):
-        await tell.told(stream, seq)
+        await box.enqueue(stream, seq)
     first = await leased(world)
     assert [d.event.id for d in first] == [1, 4]
     assert not await leased(world)
@@ -101,24 +101,24 @@ async def test_a_stream_goes_one_by_one_and_streams_go_side_by_side(world: World
 
 
 async def test_a_dead_event_blocks_only_its_followers(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     stream = uuid4()
-    await tell.told(stream, 1)
-    await tell.told(stream, 2)
+    await box.enqueue(stream, 1)
+    await box.enqueue(stream, 2)
     for _ in range(MOST):
         (one,) = await leased(world)
         await settled(world, (one, FAILED))
         world.now = Instant(world.now + 3600 * SECOND)
-    assert await statuses(tell) == ["dead", "pending"]
-    await tell.told(stream, 3)
-    await tell.told(uuid4(), 1)
+    assert await statuses(box) == ["dead", "pending"]
+    await box.enqueue(stream, 3)
+    await box.enqueue(uuid4(), 1)
     (other,) = await leased(world)
     assert other.event.id == 4
-    assert (await tell.events())[0].last_error == "http_status 503"
+    assert (await box.events())[0].last_error == "http_status 503"
 
 
-async def outage_told(world: World, channel: int, monitor: UUID, outage: UUID) -> None:
+async def enqueue_outage(world: World, channel: int, monitor: UUID, outage: UUID) -> None:
     """Of a monitor without an incident: each outage is a thread of its own."""
     async with world.pool.transaction("page") as tx:
         await enqueue_pages(
@@ -136,15 +136,15 @@ async def died(world: World, one: LeasedDelivery) -> None:
 
 async def test_a_dead_page_of_one_outage_does_not_block_the_next_outage(world: World) -> None:
     """A later event of the same outage waits, and is sent after the dead one is replayed."""
-    tell = Telling(world)
-    channel = await tell.channel()
+    box = OutboxWorld(world)
+    channel = await box.channel()
     monitor, first, second = uuid4(), uuid4(), uuid4()
     for outage in (first, first, second, second):
-        await outage_told(world, channel.id, monitor, outage)
+        await enqueue_outage(world, channel.id, monitor, outage)
     (one,) = await leased(world)
     await died(world, one)
     # Of the first outage's, also what is written later.
-    await outage_told(world, channel.id, monitor, first)
+    await enqueue_outage(world, channel.id, monitor, first)
     for expected in (3, 4):
         (one,) = await leased(world)
         assert one.event.id == expected
@@ -157,15 +157,15 @@ async def test_a_dead_page_of_one_outage_does_not_block_the_next_outage(world: W
         (one,) = await leased(world)
         assert one.event.id == expected
         await settled(world, (one, DeliveryOutcome()))
-    assert await statuses(tell) == ["delivered"] * 5
+    assert await statuses(box) == ["delivered"] * 5
 
 
 async def test_a_lost_page_does_not_block_the_next_outage(world: World) -> None:
-    tell = Telling(world)
-    channel = await tell.channel()
+    box = OutboxWorld(world)
+    channel = await box.channel()
     monitor = uuid4()
     for _ in range(2):
-        await outage_told(world, channel.id, monitor, uuid4())
+        await enqueue_outage(world, channel.id, monitor, uuid4())
     for _ in range(MOST):
         assert [d.event.id for d in await leased(world)] == [1]
         world.now = Instant(world.now + LEASE_US)
@@ -177,43 +177,43 @@ async def test_an_event_written_while_a_page_dies_waits_only_in_its_own_outage(
     world: World,
 ) -> None:
     """It waits in the same outage and not in the next outage."""
-    tell = Telling(world)
-    channel = await tell.channel()
+    box = OutboxWorld(world)
+    channel = await box.channel()
     for is_same in (True, False):
         monitor, outage = uuid4(), uuid4()
-        await outage_told(world, channel.id, monitor, outage)
+        await enqueue_outage(world, channel.id, monitor, outage)
         (one,) = await leased(world)
         async with world.pool.transaction("wear") as tx:
             await tx.execute("update outbox set attempts = 99 where id = %(id)s", id=one.event.id)
         async with _settling(world, one, FAILED) as nursery:
             latter = outage if is_same else uuid4()
-            nursery.start_soon(outage_told, world, channel.id, monitor, latter)
-        assert (await tell.events())[-1].ready != is_same
+            nursery.start_soon(enqueue_outage, world, channel.id, monitor, latter)
+        assert (await box.events())[-1].ready != is_same
         world.now = Instant(world.now + 3600 * SECOND)
 
 
 async def test_an_attempt_without_an_outcome_counts_and_the_last_one_is_lost(
     world: World,
 ) -> None:
-    tell = Telling(world)
-    await tell.webhook()
-    await tell.told(uuid4(), 1)
+    box = OutboxWorld(world)
+    await box.webhook()
+    await box.enqueue(uuid4(), 1)
     for _ in range(MOST):
         assert len(await leased(world)) == 1
         world.now = Instant(world.now + LEASE_US)
     claim = await claimed(world)
     assert (len(claim.deliveries), claim.lost) == (0, 1)
-    (event,) = await tell.events()
+    (event,) = await box.events()
     assert (event.status, event.last_error, event.attempts) == ("dead", "lease_lost", MOST)
 
 
 async def test_leases_stay_within_the_limits_and_pages_come_first(world: World) -> None:
-    tell = Telling(world)
-    hooks = [await tell.webhook() for _ in range(8)]
-    channels = [await tell.channel() for _ in range(5)]
+    box = OutboxWorld(world)
+    hooks = [await box.webhook() for _ in range(8)]
+    channels = [await box.channel() for _ in range(5)]
     for _ in range(7):
-        await tell.told(uuid4(), 1)
-        await tell.paged(uuid4(), "down", *(row.id for row in channels))
+        await box.enqueue(uuid4(), 1)
+        await box.paged(uuid4(), "down", *(row.id for row in channels))
     first = await leased(world)
     pages = [d for d in first if d.channel is not None]
     assert len(first) == 50
@@ -239,13 +239,13 @@ async def test_leases_stay_within_the_limits_and_pages_come_first(world: World) 
 
 
 async def test_a_destination_without_an_answer_gets_no_further_events(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
-    await tell.told(uuid4(), 1)
+    box = OutboxWorld(world)
+    await box.webhook()
+    await box.enqueue(uuid4(), 1)
     (one,) = await leased(world)
     for wait, count in ((SLOW_AFTER_US - 1, 1), (SLOW_AFTER_US + SECOND, 0)):
         world.now = Instant(START + wait)
-        await tell.told(uuid4(), 1)
+        await box.enqueue(uuid4(), 1)
         found = await leased(world)
         assert len(found) == count
         await settled(world, *((d, DeliveryOutcome()) for d in found))
@@ -255,17 +255,17 @@ async def test_a_destination_without_an_answer_gets_no_further_events(world: Wor
 
 async def test_failing_destinations_do_not_delay_healthy_ones(world: World) -> None:
     """With more than 50 failing destinations, whose events have been due for longer."""
-    tell = Telling(world)
+    box = OutboxWorld(world)
     for _ in range(55):
-        row = await tell.channel()
-        await tell.paged(uuid4(), "down", row.id)
+        row = await box.channel()
+        await box.paged(uuid4(), "down", row.id)
     async with world.pool.transaction("fail") as tx:
         await tx.execute("update destinations set failures = 3")
     world.now = Instant(world.now + SECOND)
-    well = await tell.channel()
-    await tell.paged(uuid4(), "down", well.id)
-    await tell.webhook()
-    await tell.told(uuid4(), 1)
+    well = await box.channel()
+    await box.paged(uuid4(), "down", well.id)
+    await box.webhook()
+    await box.enqueue(uuid4(), 1)
     beside = [InFlight(is_page=True, is_failing=True, is_slow=True)] * 48
     found = await leased(world, beside)
     assert [d.is_failing for d in found] == [True, True, False, False]
@@ -277,9 +277,9 @@ async def test_a_claim_has_at_most_fifty_events(
 ) -> None:
     """200 destinations are due, and half of them failed before."""
     monkeypatch.setattr(edit_channels, "CHANNELS_OF_PROJECT_MOST", 200)
-    tell = Telling(world)
-    channels = [await tell.channel() for _ in range(200)]
-    await tell.paged(uuid4(), "down", *(row.id for row in channels))
+    box = OutboxWorld(world)
+    channels = [await box.channel() for _ in range(200)]
+    await box.paged(uuid4(), "down", *(row.id for row in channels))
     async with world.pool.transaction("fail") as tx:
         await tx.execute("update destinations set failures = 3 where id %% 2 = 0")
     held: list[InFlight] = []
@@ -291,10 +291,10 @@ async def test_a_claim_has_at_most_fifty_events(
 
 
 async def test_a_failing_destination_pauses_and_is_tried_with_one_event(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     for _ in range(8):
-        await tell.told(uuid4(), 1)
+        await box.enqueue(uuid4(), 1)
     first = await leased(world)
     assert len(first) == 5
     await settled(world, *((d, FAILED) for d in first[:3]))
@@ -316,10 +316,10 @@ async def test_a_failing_destination_pauses_and_is_tried_with_one_event(world: W
 
 
 async def test_a_retry_after_of_a_destination_is_respected(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
-    await tell.told(uuid4(), 1)
-    await tell.told(uuid4(), 1)
+    box = OutboxWorld(world)
+    await box.webhook()
+    await box.enqueue(uuid4(), 1)
+    await box.enqueue(uuid4(), 1)
     first = await leased(world)
     slow = DeliveryOutcome("http_status 429", retry_after_us=600 * SECOND)
     await settled(world, *((d, slow) for d in first))
@@ -330,35 +330,35 @@ async def test_a_retry_after_of_a_destination_is_respected(world: World) -> None
 
 
 async def test_our_own_fault_makes_no_destination_rest(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
-    await tell.told(uuid4(), 1)
-    await tell.told(uuid4(), 1)
+    box = OutboxWorld(world)
+    await box.webhook()
+    await box.enqueue(uuid4(), 1)
+    await box.enqueue(uuid4(), 1)
     first, second = await leased(world)
     await settled(
         world, (first, DeliveryOutcome("bad_payload", is_ours=True)), (second, DeliveryOutcome())
     )
     assert await world.rows("select failures from destinations") == [(0,)]
-    assert [e.last_error for e in await tell.events()] == ["bad_payload", ""]
+    assert [e.last_error for e in await box.events()] == ["bad_payload", ""]
 
 
 async def test_events_for_a_disabled_destination_wait_without_an_attempt(world: World) -> None:
-    tell = Telling(world)
-    hook = await tell.webhook()
-    await tell.told(uuid4(), 1)
+    box = OutboxWorld(world)
+    hook = await box.webhook()
+    await box.enqueue(uuid4(), 1)
     for enabled, count in ((False, 0), (True, 1)):
         async with world.pool.transaction("turn") as tx:
-            await enable_webhook(tx, tell.admin, hook.uid, enabled=enabled)
+            await enable_webhook(tx, box.admin, hook.uid, enabled=enabled)
         found = await leased(world)
         assert [d.event.attempts for d in found] == [1] * count
 
 
 async def test_the_first_thread_of_a_conversation_is_the_one_that_is_kept(world: World) -> None:
-    tell = Telling(world)
-    channel = await tell.channel()
+    box = OutboxWorld(world)
+    channel = await box.channel()
     stream = uuid4()
     for title in ("down", "still down", "up"):
-        await tell.paged(stream, title, channel.id)
+        await box.paged(stream, title, channel.id)
     threads = []
     for name in ("first", "second", ""):
         (one,) = await leased(world)
@@ -370,13 +370,13 @@ async def test_the_first_thread_of_a_conversation_is_the_one_that_is_kept(world:
 async def test_a_settlement_sees_a_follower_that_is_written_concurrently(world: World) -> None:
     """The writer locks the first event. The settlement skips it, tries again, and then sees the
     follower."""
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     stream = uuid4()
-    await tell.told(stream, 1)
+    await box.enqueue(stream, 1)
     (one,) = await leased(world)
     async with world.pool.transaction("tell") as tx:
-        await tell.tell(tx, stream, 2)
+        await box.enqueue_in(tx, stream, 2)
         tried: list[Settled] = []
 
         async def settle() -> None:
@@ -384,21 +384,21 @@ async def test_a_settlement_sees_a_follower_that_is_written_concurrently(world: 
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(settle)
-    assert tried == [Settled(busy={(one.event.org, one.event.id)})]
-    assert [e.ready for e in await tell.events()] == [True, False]
+    assert tried == [Settled(busy={one.event.key})]
+    assert [e.ready for e in await box.events()] == [True, False]
     await settled(world, (one, DeliveryOutcome()))
-    assert [e.ready for e in await tell.events()] == [True, True]
+    assert [e.ready for e in await box.events()] == [True, True]
 
 
 async def test_a_follower_written_while_the_first_event_is_settled_is_ready(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     stream = uuid4()
-    await tell.told(stream, 1)
+    await box.enqueue(stream, 1)
     (one,) = await leased(world)
     async with _settling(world, one) as nursery:
-        nursery.start_soon(tell.told, stream, 2)
-    assert [(e.status, e.ready) for e in await tell.events()] == [
+        nursery.start_soon(box.enqueue, stream, 2)
+    assert [(e.status, e.ready) for e in await box.events()] == [
         ("delivered", True),
         ("pending", True),
     ]
@@ -407,15 +407,15 @@ async def test_a_follower_written_while_the_first_event_is_settled_is_ready(worl
 async def test_a_follower_written_while_the_first_of_several_is_settled_waits(
     world: World,
 ) -> None:
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     stream = uuid4()
-    await tell.told(stream, 1)
-    await tell.told(stream, 2)
+    await box.enqueue(stream, 1)
+    await box.enqueue(stream, 2)
     (one,) = await leased(world)
     async with _settling(world, one) as nursery:
-        nursery.start_soon(tell.told, stream, 3)
-    assert [(e.status, e.ready) for e in await tell.events()] == [
+        nursery.start_soon(box.enqueue, stream, 3)
+    assert [(e.status, e.ready) for e in await box.events()] == [
         ("delivered", True),
         ("pending", True),
         ("pending", False),
@@ -423,20 +423,20 @@ async def test_a_follower_written_while_the_first_of_several_is_settled_waits(
 
 
 async def test_a_webhook_that_is_deleted_while_its_events_are_settled_waits(world: World) -> None:
-    tell = Telling(world)
-    hook = await tell.webhook()
+    box = OutboxWorld(world)
+    hook = await box.webhook()
     stream = uuid4()
     for seq in (1, 2, 3):
-        await tell.told(stream, seq)
+        await box.enqueue(stream, seq)
     (one,) = await leased(world)
 
     async def delete() -> None:
         async with world.pool.transaction("delete") as tx:
-            await delete_webhook(tx, tell.admin, hook.uid)
+            await delete_webhook(tx, box.admin, hook.uid)
 
     async with _settling(world, one) as nursery:
         nursery.start_soon(delete)
-    assert not await tell.events()
+    assert not await box.events()
     assert await settled(world, (one, DeliveryOutcome())) == Settled()
 
 
@@ -463,15 +463,15 @@ async def test_tellers_settlers_and_leasers_of_the_same_streams_never_deadlock(
     world: World,
 ) -> None:
     """Many tellers of few streams to many destinations, against batches that settle across them."""
-    tell = Telling(world)
+    box = OutboxWorld(world)
     for _ in range(6):
-        await tell.webhook()
+        await box.webhook()
     locks = {uuid4(): trio.Lock() for _ in range(3)}
 
-    async def teller(stream: UUID) -> None:
+    async def writer(stream: UUID) -> None:
         for seq in range(1, 13):
             async with locks[stream], world.pool.transaction("tell") as tx:
-                await tell.tell(tx, stream, seq)
+                await box.enqueue_in(tx, stream, seq)
 
     done: set[tuple[int, int]] = set()
 
@@ -488,21 +488,21 @@ async def test_tellers_settlers_and_leasers_of_the_same_streams_never_deadlock(
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for stream in locks:
-                nursery.start_soon(teller, stream)
+                nursery.start_soon(writer, stream)
             for _ in range(3):
                 nursery.start_soon(leaser)
     assert len(done) == 3 * 12 * 6
-    assert set(await statuses(tell)) == {"delivered"}
+    assert set(await statuses(box)) == {"delivered"}
     counted = "select deadlocks from pg_stat_database where datname = current_database()"
     assert await world.rows(counted) == [(0,)]
 
 
 async def test_the_limit_of_a_destination_holds_with_concurrent_leasers(world: World) -> None:
     """A leaser that finds the destination locked takes no event, and later sees the taken ones."""
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     for _ in range(9):
-        await tell.told(uuid4(), 1)
+        await box.enqueue(uuid4(), 1)
     found: list[Sequence[LeasedDelivery]] = []
 
     async def lease(tx: Tx) -> None:

@@ -11,7 +11,7 @@ from leadline.storage.notifications.queries.mail_settings import (
 )
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
-from tests.support.app.serving import told
+from tests.support.app.serving import call
 
 PATH = "/settings/mail"
 AT_FIRST: dict[str, Any] = {
@@ -36,7 +36,7 @@ WHOLE: dict[str, Any] = {
 
 
 async def put(api: Api, status: int = 200, **body: Any) -> Any:
-    return await told(api, "PUT", PATH, body, status, who="global_admin")
+    return await call(api, "PUT", PATH, body, status, who="global_admin")
 
 
 async def stored_password(api: Api) -> str:
@@ -47,12 +47,12 @@ async def stored_password(api: Api) -> str:
 
 
 async def test_the_settings_are_returned_without_the_password(api: Api) -> None:
-    found = await told(api, "GET", PATH, who="global_admin")
+    found = await call(api, "GET", PATH, who="global_admin")
     assert found == {"configured": False, **AT_FIRST}
     set_ = await put(api, **WHOLE)
     shown = {k: v for k, v in WHOLE.items() if k != "smtp_password"}
     assert set_ == {"configured": True, **shown, "smtp_password_set": True, "deliverable": False}
-    assert await told(api, "GET", PATH, who="global_admin") == set_
+    assert await call(api, "GET", PATH, who="global_admin") == set_
     assert await stored_password(api) == "very secret"
     (dump,) = await api.rows("select s::text from settings s")
     assert "very secret" not in dump[0]

@@ -17,8 +17,8 @@ from leadline.storage.notifications.transactions.lease_deliveries import (
 from leadline.storage.notifications.transactions.settle_deliveries import settle_deliveries
 from leadline.storage.status_pages.rules.subscription import SubscriberKind
 from tests.support.run import effort
+from tests.support.worlds.outbox_world import OutboxWorld
 from tests.support.worlds.subscribing import readers_of
-from tests.support.worlds.telling_world import Telling
 from tests.support.worlds.world import World
 
 CHANCE = 0.5
@@ -117,8 +117,8 @@ async def settle(
         await settle_deliveries(tx, ended, most, lambda: CHANCE)
 
 
-async def rows_of(tell: Telling) -> dict[int, Row]:
-    return {e.id: Row(e.stream, e.due_at, e.status, e.attempts) for e in await tell.events()}
+async def rows_of(box: OutboxWorld) -> dict[int, Row]:
+    return {e.id: Row(e.stream, e.due_at, e.status, e.attempts) for e in await box.events()}
 
 
 DESTINATIONS = ("webhook", "subscribed mail", "subscribed webhook")
@@ -153,10 +153,10 @@ async def notify(world: World, stream: UUID, destination: int) -> None:
 
 async def begin(
     world: World, random: Random, streams: int, to: str = "webhook"
-) -> tuple[Telling, Model, int]:
-    tell, most, destination = Telling(world), random.randint(2, 6), None
+) -> tuple[OutboxWorld, Model, int]:
+    box, most, destination = OutboxWorld(world), random.randint(2, 6), None
     if to == "webhook":
-        await tell.webhook()
+        await box.webhook()
     else:
         kind = SubscriberKind(to.removeprefix("subscribed "))
         destination = await subscriber(world, kind)
@@ -164,11 +164,11 @@ async def begin(
     for seq in range(random.randint(streams, 2 * streams)):
         stream = names[seq % streams] if seq < streams else random.choice(names)
         if destination is None:
-            await tell.told(stream, seq)
+            await box.enqueue(stream, seq)
         else:
             await notify(world, stream, destination)
     dropped = "delivered" if to == "subscribed webhook" else "dead"
-    return tell, Model(await rows_of(tell), most, dropped), most
+    return box, Model(await rows_of(box), most, dropped), most
 
 
 @pytest.mark.parametrize("to", DESTINATIONS)
@@ -177,7 +177,7 @@ async def test_every_event_becomes_what_the_rule_makes_of_it(
     world: World, seed: int, to: str
 ) -> None:
     random = Random(seed)
-    tell, model, most = await begin(world, random, random.randint(1, 9), to)
+    box, model, most = await begin(world, random, random.randint(1, 9), to)
     is_up = False
     for _ in range(60):
         if random.random() < 0.15:
@@ -193,7 +193,7 @@ async def test_every_event_becomes_what_the_rule_makes_of_it(
             failed = DeliveryOutcome("http_status 503")
             ended = [(one, DeliveryOutcome() if outcomes[one.event.id] else failed) for one in sent]
             await settle(world, ended, most)
-        assert await rows_of(tell) == model.rows
+        assert await rows_of(box) == model.rows
         if all(row.status != "pending" for row in model.rows.values()):
             return
         world.now = Instant(model.next_instant(world.now) + random.choice((0, 0, MINUTE)))
@@ -203,16 +203,16 @@ async def test_every_event_becomes_what_the_rule_makes_of_it(
 async def test_each_waiting_event_becomes_dead_after_24_attempts_in_seven_hours(
     world: World, waiting: int
 ) -> None:
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     for _ in range(waiting):
-        await tell.told(uuid4(), 1)
-    model, began = Model(await rows_of(tell), 24), world.now
+        await box.enqueue(uuid4(), 1)
+    model, began = Model(await rows_of(box), 24), world.now
     while sent := await lease(world, 24):
         await settle(world, [(one, DeliveryOutcome("timeout")) for one in sent], 24)
         model.settle({one.event.id: False for one in sent}, world.now)
         world.now = Instant(model.next_instant(world.now))
-    events = await tell.events()
+    events = await box.events()
     assert {(event.status, event.attempts) for event in events} == {("dead", 24)}
     hours = [(event.due_at - began) / HOUR for event in events]
     assert min(hours) > 6.5
@@ -220,11 +220,11 @@ async def test_each_waiting_event_becomes_dead_after_24_attempts_in_seven_hours(
 
 
 async def test_events_for_a_destination_that_recovers_are_due_immediately(world: World) -> None:
-    tell = Telling(world)
-    await tell.webhook()
+    box = OutboxWorld(world)
+    await box.webhook()
     for _ in range(20):
-        await tell.told(uuid4(), 1)
-    model = Model(await rows_of(tell), 24)
+        await box.enqueue(uuid4(), 1)
+    model = Model(await rows_of(box), 24)
     for _ in range(12):
         sent = await lease(world, 24)
         await settle(world, [(one, DeliveryOutcome("timeout")) for one in sent], 24)
@@ -239,16 +239,16 @@ async def test_events_for_a_destination_that_recovers_are_due_immediately(world:
 
 async def test_notices_that_a_visitors_webhook_refuses_are_dropped(world: World) -> None:
     """Two incidents wait for the webhook of a subscriber, which does not answer."""
-    tell, destination = Telling(world), await subscriber(world, SubscriberKind.WEBHOOK)
+    box, destination = OutboxWorld(world), await subscriber(world, SubscriberKind.WEBHOOK)
     for _ in range(2):
         await notify(world, uuid4(), destination)
-    model = Model(await rows_of(tell), 24, "delivered")
+    model = Model(await rows_of(box), 24, "delivered")
     while sent := await lease(world, 24):
         await settle(world, [(one, DeliveryOutcome("timeout")) for one in sent], 24)
         model.settle({one.event.id: False for one in sent}, world.now)
-        assert await rows_of(tell) == model.rows
+        assert await rows_of(box) == model.rows
         world.now = Instant(model.next_instant(world.now))
-    assert {(e.status, e.attempts) for e in await tell.events()} == {("delivered", 24)}
+    assert {(e.status, e.attempts) for e in await box.events()} == {("delivered", 24)}
 
 
 @pytest.mark.parametrize("kind", SubscriberKind)
@@ -256,14 +256,14 @@ async def test_a_lost_lease_drops_the_notice_to_a_visitors_webhook(
     world: World, kind: SubscriberKind
 ) -> None:
     """A dropped notice cannot be replayed, so the later events of the incident are sent."""
-    tell, destination, stream = Telling(world), await subscriber(world, kind), uuid4()
+    box, destination, stream = OutboxWorld(world), await subscriber(world, kind), uuid4()
     for _ in range(2):
         await notify(world, stream, destination)
     assert len(await lease(world, 1)) == 1
     world.now = Instant(world.now + HOUR)
     async with world.pool.transaction("lease_deliveries") as tx:
         lost = (await lease_deliveries(tx, rooms_beside(()), 1)).lost
-    first, second = await tell.events()
+    first, second = await box.events()
     assert (first.last_error, first.lease) == ("lease_lost", None)
     is_kept = kind is SubscriberKind.MAIL
     assert (first.status, second.ready, lost) == (

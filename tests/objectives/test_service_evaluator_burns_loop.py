@@ -29,7 +29,7 @@ from leadline.storage.objectives.transactions.set_service_objective import put_b
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.retirement.transactions.delete_service import delete_service
 
-from ..support.worlds.speaking import EVERY, Service, Speaking, speaking
+from ..support.worlds.paging_world import EVERY, PagingWorld, Service, paging_world
 
 OBJECTIVE = 990_000
 # No evaluated range is a complete hour of the clock, which would be read from its sum.
@@ -39,12 +39,12 @@ OF_MONITOR = BurnRule(10 * MINUTE, MINUTE, Fraction(10), BurnSeverity.TICKET)
 
 
 @pytest.fixture
-async def story(dsn: str) -> AsyncIterator[Speaking]:
-    async with speaking(dsn) as story:
+async def story(dsn: str) -> AsyncIterator[PagingWorld]:
+    async with paging_world(dsn) as story:
         yield story
 
 
-async def watch(story: Speaking, service: Service, *rules: BurnRule) -> None:
+async def watch(story: PagingWorld, service: Service, *rules: BurnRule) -> None:
     async with story.world.pool.transaction("watch") as tx:
         await targets.put_service_target(tx, service.key, "30d", OBJECTIVE)
         await targets.set_service_burn(tx, service.key, "30d", enabled=True)
@@ -52,7 +52,7 @@ async def watch(story: Speaking, service: Service, *rules: BurnRule) -> None:
         await burn_rules.replace_rules(tx, aim, list(rules))
 
 
-async def watch_monitor(story: Speaking, row: MonitorRow, *rules: BurnRule) -> None:
+async def watch_monitor(story: PagingWorld, row: MonitorRow, *rules: BurnRule) -> None:
     async with story.world.pool.transaction("watch") as tx:
         key = row.key
         await monitor_targets.put_monitor_target(tx, key, "30d", OBJECTIVE, burn_enabled=True)
@@ -60,7 +60,7 @@ async def watch_monitor(story: Speaking, row: MonitorRow, *rules: BurnRule) -> N
         await burn_rules.replace_rules(tx, aim, list(rules))
 
 
-async def seal(story: Speaking, service: Service, minutes: int, *, bad: bool) -> None:
+async def seal(story: PagingWorld, service: Service, minutes: int, *, bad: bool) -> None:
     """Seals `minutes` more minutes, up to now."""
     until = Instant(story.world.now - story.world.now % MINUTE)
     from_ = Instant(until - minutes * MINUTE)
@@ -86,7 +86,7 @@ async def seal(story: Speaking, service: Service, minutes: int, *, bad: bool) ->
     )
 
 
-async def on_sealed(story: Speaking, service: Service, minutes: int, *, bad: bool) -> None:
+async def on_sealed(story: PagingWorld, service: Service, minutes: int, *, bad: bool) -> None:
     """Advances the clock and seals each minute."""
     for _ in range(minutes):
         await story.step(EVERY)
@@ -95,7 +95,7 @@ async def on_sealed(story: Speaking, service: Service, minutes: int, *, bad: boo
     await story.step(EVERY)
 
 
-async def watched(story: Speaking, *, bad: bool, after_seconds: int = 0) -> Service:
+async def watched(story: PagingWorld, *, bad: bool, after_seconds: int = 0) -> Service:
     """A service that pages `ops`, two hours old, with a burn rule and one evaluation."""
     row, ops = await story.world.monitor(), await story.channel("ops")
     service = await story.service(row, policy=await story.policy((after_seconds, ops)))
@@ -106,25 +106,25 @@ async def watched(story: Speaking, *, bad: bool, after_seconds: int = 0) -> Serv
     return service
 
 
-async def verdicts(story: Speaking) -> list[tuple[bool, str]]:
+async def verdicts(story: PagingWorld) -> list[tuple[bool, str]]:
     return await story.world.rows("select firing, last_verdict from burn_rules order by id")
 
 
 async def test_a_rule_of_a_service_sends_one_alert_and_one_resolution(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     service = await watched(story, after_seconds=600, bad=False)
     assert await verdicts(story) == [(False, "clear")]
     await on_sealed(story, service, 8, bad=True)
     assert await verdicts(story) == [(True, "firing")]
-    assert await story.heard() == [("ops", "budget.burning")]
+    assert await story.notifications() == [("ops", "budget.burning")]
     await on_sealed(story, service, 6, bad=False)
     assert await verdicts(story) == [(False, "clear")]
-    assert await story.heard() == [("ops", "budget.burning"), ("ops", "budget.recovered")]
+    assert await story.notifications() == [("ops", "budget.burning"), ("ops", "budget.recovered")]
     assert await story.incidents() == [], "a budget opens no incident"
 
 
-async def test_a_firing_rule_is_renotified_if_configured(story: Speaking) -> None:
+async def test_a_firing_rule_is_renotified_if_configured(story: PagingWorld) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     schedule = await story.on_call(ops)
@@ -133,21 +133,24 @@ async def test_a_firing_rule_is_renotified_if_configured(story: Speaking) -> Non
     await seal(story, service, 120, bad=True)
     await watch(story, service, RULE)
     await on_sealed(story, service, 9, bad=True)
-    assert await story.heard() == [("ops", "budget.burning")] + [("ops", "budget.reminder")] * 2
+    assert (
+        await story.notifications()
+        == [("ops", "budget.burning")] + [("ops", "budget.reminder")] * 2
+    )
 
 
-async def test_an_unknown_burn_rate_neither_fires_nor_clears(story: Speaking) -> None:
+async def test_an_unknown_burn_rate_neither_fires_nor_clears(story: PagingWorld) -> None:
     service = await watched(story, bad=True)
     assert await verdicts(story) == [(True, "firing")]
     await story.steps(11 * MINUTE, EVERY)
     assert await verdicts(story) == [(True, "unevaluated")]
-    assert await story.heard() == [("ops", "budget.burning")]
+    assert await story.notifications() == [("ops", "budget.burning")]
     async with story.world.pool.transaction("state", read_only=True) as tx:
         state = await select_alerting_state(tx, service.key, story.world.now)
     assert (state.burn.armed, state.burn.reason) == (False, "rule_unevaluated")
 
 
-async def failing(story: Speaking, row: MonitorRow, us: int) -> None:
+async def failing(story: PagingWorld, row: MonitorRow, us: int) -> None:
     until = story.world.now + us
     while story.world.now < until:
         story.world.now = Instant(story.world.now + 20 * SECOND)
@@ -156,21 +159,21 @@ async def failing(story: Speaking, row: MonitorRow, us: int) -> None:
 
 
 async def test_a_monitor_without_a_service_sends_its_own_burn_alert(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor(auto_incident=False)
     await story.channel("own", row)
     await watch_monitor(story, row, OF_MONITOR)
     await failing(story, row, 15 * MINUTE)
-    await story.look()
+    await story.run_pass()
     await story.step(EVERY)
     assert await verdicts(story) == [(True, "firing")]
-    found = await story.heard()
+    found = await story.notifications()
     assert [event for _, event in found if event.startswith("budget")] == ["budget.burning"]
 
 
 async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor(auto_incident=False)
     await story.channel("own", row)
@@ -185,21 +188,21 @@ async def test_a_monitor_is_quiet_of_its_budget_while_a_service_watches_its_own(
     await story.set("delete from outbox")
     await story.step(EVERY)
     assert await verdicts(story) == [(True, "firing"), (False, "clear")]
-    assert [one for one in await story.heard() if one[1].startswith("budget")] == []
+    assert [one for one in await story.notifications() if one[1].startswith("budget")] == []
     async with story.world.pool.transaction("state", read_only=True) as tx:
         found = await select_delegations(tx, [row.key], story.world.now)
     assert [one.name for one in found[row.key].burn.owners] == ["Shop"]
     # The sealed time of the service does not advance, so its verdict is stale.
     await failing(story, row, 12 * MINUTE)
-    await story.look()
+    await story.run_pass()
     await story.step(EVERY)
-    assert [one for one in await story.heard() if one[1].startswith("budget")] == [
+    assert [one for one in await story.notifications() if one[1].startswith("budget")] == [
         ("own", "budget.burning")
     ]
 
 
 async def test_the_recipients_of_a_burn_alert_are_kept_until_it_clears(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     service = await watched(story, bad=True)
     await story.set("delete from outbox")
@@ -207,20 +210,20 @@ async def test_the_recipients_of_a_burn_alert_are_kept_until_it_clears(
     async with story.world.pool.transaction("purge_expired_rows") as tx:
         assert await purge_threads(tx, later) == 0
     await on_sealed(story, service, 6, bad=False)
-    assert await story.heard() == [("ops", "budget.recovered")]
+    assert await story.notifications() == [("ops", "budget.recovered")]
     await story.set("delete from outbox")
     async with story.world.pool.transaction("purge_expired_rows") as tx:
         assert await purge_threads(tx, later) == 1
 
 
-def admin_of(story: Speaking) -> Principal:
+def admin_of(story: PagingWorld) -> Principal:
     return Principal(
         CredentialKind.SESSION, (Membership(story.world.org, None, Role.ORG_ADMIN),), label="admin"
     )
 
 
 async def edit_rules(
-    story: Speaking, service: Service, *rules: BurnRule, enabled: bool = True
+    story: PagingWorld, service: Service, *rules: BurnRule, enabled: bool = True
 ) -> None:
     (project,) = (await story.world.rows("select uid from projects"))[0]
     async with story.world.pool.transaction("edit") as tx:
@@ -231,12 +234,12 @@ async def edit_rules(
 
 @pytest.mark.parametrize("change", ["edited", "switched off", "deleted"])
 async def test_the_recipients_of_a_removed_rule_of_a_service_are_notified_once(
-    story: Speaking, change: str
+    story: PagingWorld, change: str
 ) -> None:
     service = await watched(story, bad=True)
-    assert await story.heard() == [("ops", "budget.burning")]
+    assert await story.notifications() == [("ops", "budget.burning")]
     await edit_rules(story, service, RULE)
-    assert len(await story.heard()) == 1, "an equal rule sent a notification"
+    assert len(await story.notifications()) == 1, "an equal rule sent a notification"
     if change == "edited":
         await edit_rules(story, service, replace(RULE, threshold=Fraction(200)))
     elif change == "switched off":
@@ -246,24 +249,24 @@ async def test_the_recipients_of_a_removed_rule_of_a_service_are_notified_once(
         async with story.world.pool.transaction("delete") as tx:
             await delete_service(tx, admin_of(story), project, service.uid)
     told = [("ops", "budget.burning"), ("ops", "budget.recovered")]
-    assert await story.heard() == told
+    assert await story.notifications() == told
     await story.steps(2 * MINUTE, EVERY)
-    assert await story.heard() == told
+    assert await story.notifications() == told
     if change == "switched off":
         await edit_rules(story, service, RULE)
         await story.steps(2 * MINUTE, EVERY)
-        assert await story.heard() == [*told, ("ops", "budget.burning")]
+        assert await story.notifications() == [*told, ("ops", "budget.burning")]
 
 
 @pytest.mark.parametrize("change", ["edited", "switched off", "deleted", "aimed at"])
 async def test_the_recipients_of_a_removed_rule_of_a_monitor_are_notified_once(
-    story: Speaking, change: str
+    story: PagingWorld, change: str
 ) -> None:
     row = await story.world.monitor(auto_incident=False)
     await story.channel("own", row)
     await watch_monitor(story, row, OF_MONITOR)
     await failing(story, row, 15 * MINUTE)
-    await story.look()
+    await story.run_pass()
     await story.step(EVERY)
     admin = admin_of(story)
     rules: dict[str, list[BurnRule] | None] = {
@@ -280,12 +283,12 @@ async def test_the_recipients_of_a_removed_rule_of_a_monitor_are_notified_once(
             await set_monitor_objective(
                 tx, admin, row.uid, "30d", 99.0, given, burn_enabled=enabled
             )
-    told = [event for _, event in await story.heard() if event.startswith("budget")]
+    told = [event for _, event in await story.notifications() if event.startswith("budget")]
     gone = ["budget.recovered"] if change != "aimed at" else []
     assert told == ["budget.burning", *gone]
 
 
-async def test_a_threshold_that_is_met_exactly_is_reached(story: Speaking) -> None:
+async def test_a_threshold_that_is_met_exactly_is_reached(story: PagingWorld) -> None:
     """Half of the time bad, of which one per cent is allowed, is fifty times its pace."""
     row = await story.world.monitor()
     ops = await story.channel("ops")
@@ -304,7 +307,7 @@ async def test_a_threshold_that_is_met_exactly_is_reached(story: Speaking) -> No
     assert await verdicts(story) == [(True, "firing"), (False, "clear")]
 
 
-async def test_a_service_without_sealed_time_has_an_unknown_verdict(story: Speaking) -> None:
+async def test_a_service_without_sealed_time_has_an_unknown_verdict(story: PagingWorld) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
     service = await story.service(row, policy=await story.policy((0, ops)))
@@ -314,11 +317,11 @@ async def test_a_service_without_sealed_time_has_an_unknown_verdict(story: Speak
     async with story.world.pool.transaction("state", read_only=True) as tx:
         state = await select_alerting_state(tx, service.key, story.world.now)
     assert (state.burn.armed, state.burn.reason) == (False, "rule_unevaluated")
-    assert await story.heard() == []
+    assert await story.notifications() == []
 
 
 async def test_a_firing_rule_without_a_recipient_is_sent_when_there_is_one(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor()
     ops = await story.channel("ops")
@@ -327,8 +330,8 @@ async def test_a_firing_rule_without_a_recipient_is_sent_when_there_is_one(
     await seal(story, service, 120, bad=True)
     await watch(story, service, RULE)
     await story.steps(MINUTE, EVERY)
-    assert (await verdicts(story), await story.heard()) == ([(True, "firing")], [])
+    assert (await verdicts(story), await story.notifications()) == ([(True, "firing")], [])
     policy = await story.policy((0, ops))
     await story.set("update services set escalation_policy = %(policy)s", policy=policy)
     await story.steps(2 * MINUTE, EVERY)
-    assert await story.heard() == [("ops", "budget.burning")]
+    assert await story.notifications() == [("ops", "budget.burning")]

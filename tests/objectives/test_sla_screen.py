@@ -7,7 +7,7 @@ from leadline.http.objectives.console.sla_report import summary as report_first_
 from tests.support.app.cast import Api
 
 from ..oncall.test_oncall_screen import first_line, text_of
-from ..support.worlds.lived import GOOD, LOST, down, lived
+from ..support.worlds.service_history import GOOD, LOST, down, lived
 
 MONTH = 30 * 24
 
@@ -56,10 +56,10 @@ async def test_every_window_of_a_service_has_its_coverage_and_objective(api: Api
         objective=99.9,
     )
     text = plain(await seen(api))
-    assert "99.97\u202f%|coverage 99.8\u202f%|99.9\u202f% met|" in text
+    assert "99.97%|coverage 99.8%|99.9% met|" in text
     # A day supports one digit.
-    assert "|99.3\u202f%|coverage 100\u202f%|" in text
-    assert "33\u202fmin 8\u202fs|76.8\u202f% of 43\u202fmin 8\u202fs, 30 days" in text
+    assert "|99.3%|coverage 100%|" in text
+    assert "33\u202fmin 8\u202fs|76.8% of 43\u202fmin 8\u202fs, 30 days" in text
     assert "The objective is met" in text
 
 
@@ -69,8 +69,8 @@ async def test_a_withheld_figure_has_a_reason(api: Api) -> None:
     await lived(api, "Young", objective=99.0, window="7d")
     text = plain(await seen(api))
     assert first_line(await seen(api)) == "No objective has enough data yet"
-    assert "|—|No data: not measured|99.9\u202f% not enough data|" in text
-    assert "|—|No data: no SLI members|99\u202f% not enough data|" in text
+    assert "|—|No data: not measured|99.9% not enough data|" in text
+    assert "|—|No data: no SLI members|99% not enough data|" in text
 
 
 async def test_monitors_are_reported_too_and_together(api: Api) -> None:

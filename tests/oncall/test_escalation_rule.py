@@ -23,10 +23,10 @@ def ladder_of(seconds: list[int], *, repeats: bool = False) -> EscalationPolicy:
     return EscalationPolicy(tuple(EscalationStep(after * SECOND) for after in seconds), repeats)
 
 
-def look_at(ladder: EscalationPolicy, looks: list[int]) -> list[tuple[int, list[int]]]:
+def steps_taken(ladder: EscalationPolicy, offsets: list[int]) -> list[tuple[int, list[int]]]:
     """The steps that the rule takes at each of the given seconds after the beginning."""
     taken, last_at, found = 0, None, []
-    for look in looks:
+    for look in offsets:
         now = Instant(BEGAN + look * SECOND)
         expected = next_at(ladder, BEGAN, taken, last_at)
         steps, taken = due_steps(ladder, BEGAN, taken, last_at, now)
@@ -37,18 +37,18 @@ def look_at(ladder: EscalationPolicy, looks: list[int]) -> list[tuple[int, list[
     return found
 
 
-def walk(seconds: list[int], repeats: bool, looks: list[int]) -> list[tuple[int, list[int]]]:
+def walk(seconds: list[int], repeats: bool, offsets: list[int]) -> list[tuple[int, list[int]]]:
     """Advances second by second; a due step waits until the next evaluation."""
     gap = seconds[-1] - seconds[-2] if len(seconds) > 1 else seconds[0]
     gap = max(gap, 60)
     waiting: list[int] = []
     counted_from = None
     found = []
-    for second in range(max(looks) + 1):
+    for second in range(max(offsets) + 1):
         waiting += [number for number, after in enumerate(seconds, 1) if after == second]
         if repeats and counted_from is not None and second == counted_from + gap:
             waiting.append(len(seconds))
-        if second not in looks or not waiting:
+        if second not in offsets or not waiting:
             continue
         found.append((second, waiting))
         if waiting[-1] == len(seconds):
@@ -61,9 +61,11 @@ def walk(seconds: list[int], repeats: bool, looks: list[int]) -> list[tuple[int,
 @example([0, 0, 300], True, [0, 1_500])
 @example([0], True, list(range(200)))
 def test_an_evaluation_takes_the_steps_that_fell_due_since_the_last_one(
-    seconds: list[int], repeats: bool, looks: list[int]
+    seconds: list[int], repeats: bool, offsets: list[int]
 ) -> None:
-    assert look_at(ladder_of(seconds, repeats=repeats), looks) == walk(seconds, repeats, looks)
+    assert steps_taken(ladder_of(seconds, repeats=repeats), offsets) == walk(
+        seconds, repeats, offsets
+    )
 
 
 @given(afters, st.booleans())

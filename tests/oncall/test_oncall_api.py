@@ -32,7 +32,7 @@ NOT_OURS = "does not exist in this project"
 ANCHOR = to_text(FROZEN_NOW)
 
 
-async def told(
+async def call(
     api: Api, method: str, path: str, body: Any = None, status: int = 200, who: str = "editor"
 ) -> Any:
     answer = await api.ask(who, method, f"/api/v1{path}", body)
@@ -73,14 +73,14 @@ def schedules(api: Api) -> str:
 async def foreign_channel(api: Api) -> str:
     path = f"/projects/{api.projects['acme/mill'][1]}/notification-channels"
     body = {"type": "webhook", "name": "mill", "config": {"url": "http://127.0.0.1:1/"}}
-    return str((await told(api, "POST", path, body, 201))["id"])
+    return str((await call(api, "POST", path, body, 201))["id"])
 
 
 async def test_a_policy_is_created_read_replaced_and_deleted_as_a_whole(api: Api) -> None:
     one, two, three = [await api.new_channel() for _ in range(3)]
     roster = await api.new_schedule(three)
     body = ladder((0, [("channel", one), ("schedule", roster)]), (300, [("channel", two)]))
-    made = await told(api, "POST", policies(api), {**body, "repeat_last": True}, 201)
+    made = await call(api, "POST", policies(api), {**body, "repeat_last": True}, 201)
     assert made == {
         **body,
         "repeat_last": True,
@@ -89,14 +89,14 @@ async def test_a_policy_is_created_read_replaced_and_deleted_as_a_whole(api: Api
         "created_at": ANCHOR,
         "updated_at": ANCHOR,
     }
-    assert await told(api, "GET", policies(api), who="viewer") == [made]
+    assert await call(api, "GET", policies(api), who="viewer") == [made]
     path = f"/escalation-policies/{made['id']}"
-    after = await told(api, "PUT", path, ladder((60, [("channel", two)]), name="Day"))
+    after = await call(api, "PUT", path, ladder((60, [("channel", two)]), name="Day"))
     assert (after["name"], after["repeat_last"], len(after["steps"])) == ("Day", False, 1)
-    assert await told(api, "GET", policies(api)) == [after]
-    await told(api, "DELETE", path, status=204)
-    assert await told(api, "GET", policies(api)) == []
-    await told(api, "DELETE", path, status=404)
+    assert await call(api, "GET", policies(api)) == [after]
+    await call(api, "DELETE", path, status=204)
+    assert await call(api, "GET", policies(api)) == []
+    await call(api, "DELETE", path, status=404)
     actions = await api.rows("select action from audit_entries order by id")
     assert [a for (a,) in actions if a.startswith("escalation")] == [
         f"escalation_policy.{verb}" for verb in ("create", "update", "delete")
@@ -107,7 +107,7 @@ async def test_the_rule_reads_what_was_written(api: Api) -> None:
     one, two = await api.new_channel(), await api.new_channel()
     roster = await api.new_schedule(two)
     steps = [(0, [("schedule", roster), ("channel", one)]), (90, [("channel", one)])]
-    made = await told(api, "POST", policies(api), ladder(*steps, repeat_last=True), 201)
+    made = await call(api, "POST", policies(api), ladder(*steps, repeat_last=True), 201)
     keys = dict(await api.rows("select uid, id from notification_channels"))
     ((roster_key,),) = await api.rows("select id from oncall_schedules")
     ((policy, org),) = await api.rows(
@@ -128,17 +128,17 @@ async def test_missing_foreign_and_invalid_ids_are_refused_alike(api: Api) -> No
     roster = await api.new_schedule(ours)
     for bad in (foreign, str(uuid7()), "mara", "", str(roster)):
         body = ladder((0, [("channel", ours)]), (0, [("channel", ours), ("channel", bad)]))
-        refused = await told(api, "POST", policies(api), body, 400)
+        refused = await call(api, "POST", policies(api), body, 400)
         assert refused == {"error": f"steps[1].targets[1].id: {NOT_OURS}"}
-        refused = await told(api, "POST", schedules(api), schedule(ours, bad), 400)
+        refused = await call(api, "POST", schedules(api), schedule(ours, bad), 400)
         assert refused == {"error": f"participants[1]: {NOT_OURS}"}
         over = {"channel_id": bad, "starts_at": ANCHOR, "ends_at": "2026-02-01T00:00:00Z"}
-        refused = await told(api, "POST", f"/oncall-schedules/{roster}/overrides", over, 400)
+        refused = await call(api, "POST", f"/oncall-schedules/{roster}/overrides", over, 400)
         assert refused == {"error": f"channel_id: {NOT_OURS}"}
     for bad in (foreign, str(uuid7()), str(ours)):
-        refused = await told(api, "POST", policies(api), ladder((0, [("schedule", bad)])), 400)
+        refused = await call(api, "POST", policies(api), ladder((0, [("schedule", bad)])), 400)
         assert refused == {"error": f"steps[0].targets[0].id: {NOT_OURS}"}
-    assert await told(api, "GET", policies(api)) == []
+    assert await call(api, "GET", policies(api)) == []
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_an_error_of_a_policy_names_its_field(
     api: Api, given: dict[str, Any], field: str
 ) -> None:
     body = ladder((0, [("channel", await api.new_channel())]))
-    refused = await told(api, "POST", policies(api), {**body, **given}, 400)
+    refused = await call(api, "POST", policies(api), {**body, **given}, 400)
     assert refused["error"].startswith(field), refused
 
 
@@ -181,23 +181,23 @@ async def test_a_schedule_s_faults_name_their_field(
     api: Api, given: dict[str, Any], field: str
 ) -> None:
     body = schedule(await api.new_channel())
-    refused = await told(api, "POST", schedules(api), {**body, **given}, 400)
+    refused = await call(api, "POST", schedules(api), {**body, **given}, 400)
     assert refused["error"].startswith(f"{field}: "), refused
 
 
 async def test_a_schedule_is_made_read_replaced_and_removed_as_a_whole(api: Api) -> None:
     one, two = await api.new_channel(), await api.new_channel()
     body = schedule(one, two, one, timezone="Europe/Berlin")
-    made = await told(api, "POST", schedules(api), body, 201)
+    made = await call(api, "POST", schedules(api), body, 201)
     stamps = {"created_at": ANCHOR, "updated_at": ANCHOR}
     assert made == {**body, **stamps, "id": made["id"], "project_id": str(api.project)}
     path = f"/oncall-schedules/{made['id']}"
-    after = await told(api, "PUT", path, schedule(two, name="Second"))
+    after = await call(api, "PUT", path, schedule(two, name="Second"))
     assert "timezone" not in after
     assert (after["name"], after["participants"]) == ("Second", [str(two)])
-    assert await told(api, "GET", schedules(api), who="viewer") == [after]
-    await told(api, "DELETE", path, status=204)
-    assert await told(api, "GET", schedules(api)) == []
+    assert await call(api, "GET", schedules(api), who="viewer") == [after]
+    await call(api, "DELETE", path, status=204)
+    assert await call(api, "GET", schedules(api)) == []
     actions = await api.rows("select action from audit_entries order by id")
     assert [a for (a,) in actions if a.startswith("oncall")] == [
         f"oncall_schedule.{verb}" for verb in ("create", "update", "delete")
@@ -206,11 +206,11 @@ async def test_a_schedule_is_made_read_replaced_and_removed_as_a_whole(api: Api)
 
 async def test_the_person_on_call_is_returned_with_the_end_and_the_override(api: Api) -> None:
     one, two, three = [await api.new_channel(name=name) for name in ("A", "B", "C")]
-    made = await told(api, "POST", schedules(api), schedule(one, two), 201)
+    made = await call(api, "POST", schedules(api), schedule(one, two), 201)
     path = f"/oncall-schedules/{made['id']}"
     ends = to_text(Instant(FROZEN_NOW + HOUR))
     now = {"schedule_id": made["id"], "channel_id": str(one), "channel_name": "A", "until": ends}
-    assert await told(api, "GET", f"{path}/current", who="viewer") == now
+    assert await call(api, "GET", f"{path}/current", who="viewer") == now
     found = []
     for channel, starts, ends_ in ((two, -10, 600), (three, 1_800, 2_400), (three, -60, -30)):
         body = {
@@ -218,17 +218,17 @@ async def test_the_person_on_call_is_returned_with_the_end_and_the_override(api:
             "starts_at": to_text(Instant(FROZEN_NOW + starts * SECOND)),
             "ends_at": to_text(Instant(FROZEN_NOW + ends_ * SECOND)),
         }
-        found.append(await told(api, "POST", f"{path}/overrides", body, 201))
+        found.append(await call(api, "POST", f"{path}/overrides", body, 201))
         assert {name: found[-1][name] for name in body} == body
-    listed = await told(api, "GET", f"{path}/overrides", who="viewer")
+    listed = await call(api, "GET", f"{path}/overrides", who="viewer")
     assert listed == sorted(found, key=lambda one: one["starts_at"])
-    held = await told(api, "GET", f"{path}/current")
+    held = await call(api, "GET", f"{path}/current")
     assert held["channel_name"] == "B"
     assert held["override_id"] == found[0]["id"]
     assert held["until"] == found[0]["ends_at"]
-    await told(api, "DELETE", f"/oncall-overrides/{found[0]['id']}", status=204)
-    await told(api, "DELETE", f"/oncall-overrides/{found[0]['id']}", status=404)
-    assert await told(api, "GET", f"{path}/current") == {**now, "until": found[1]["starts_at"]}
+    await call(api, "DELETE", f"/oncall-overrides/{found[0]['id']}", status=204)
+    await call(api, "DELETE", f"/oncall-overrides/{found[0]['id']}", status=404)
+    assert await call(api, "GET", f"{path}/current") == {**now, "until": found[1]["starts_at"]}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ async def test_an_override_s_span_is_bounded(api: Api, starts: int, ends: int, f
         "ends_at": to_text(Instant(FROZEN_NOW + ends)),
     }
     path = f"/oncall-schedules/{await api.new_schedule(channel)}/overrides"
-    assert (await told(api, "POST", path, body, 400))["error"].startswith(field)
+    assert (await call(api, "POST", path, body, 400))["error"].startswith(field)
 
 
 async def test_a_used_channel_cannot_be_deleted_and_an_unused_one_can(api: Api) -> None:
@@ -260,36 +260,36 @@ async def test_a_used_channel_cannot_be_deleted_and_an_unused_one_can(api: Api) 
             "starts_at": to_text(Instant(FROZEN_NOW + starts * SECOND)),
             "ends_at": to_text(Instant(FROZEN_NOW + ends * SECOND)),
         }
-        await told(api, "POST", f"/oncall-schedules/{roster}/overrides", body, 201)
+        await call(api, "POST", f"/oncall-schedules/{roster}/overrides", body, 201)
     for channel in (in_ladder, takes_part, comes):
-        refused = await told(api, "DELETE", f"/notification-channels/{channel}", status=409)
+        refused = await call(api, "DELETE", f"/notification-channels/{channel}", status=409)
         assert refused == {"error": "in_use"}
     # A past override does not count as a use and is deleted with the channel.
-    await told(api, "DELETE", f"/notification-channels/{was}", status=204)
-    left = await told(api, "GET", f"/oncall-schedules/{roster}/overrides")
+    await call(api, "DELETE", f"/notification-channels/{was}", status=204)
+    left = await call(api, "GET", f"/oncall-schedules/{roster}/overrides")
     assert [one["channel_id"] for one in left] == [str(comes)]
     second = await api.new_policy(schedule=roster)
-    assert await told(api, "DELETE", f"/oncall-schedules/{roster}", status=409) == {
+    assert await call(api, "DELETE", f"/oncall-schedules/{roster}", status=409) == {
         "error": "in_use"
     }
     monitor = await api.new_monitor(escalation_policy_id=str(policy))
-    assert await told(api, "DELETE", f"/escalation-policies/{policy}", status=409) == {
+    assert await call(api, "DELETE", f"/escalation-policies/{policy}", status=409) == {
         "error": "in_use"
     }
-    await told(api, "PATCH", f"/monitors/{monitor.uid}", {"escalation_policy_id": None})
+    await call(api, "PATCH", f"/monitors/{monitor.uid}", {"escalation_policy_id": None})
     for path in (
         f"/escalation-policies/{policy}",
         f"/escalation-policies/{second}",
         f"/oncall-schedules/{roster}",
         *(f"/notification-channels/{uid}" for uid in (in_ladder, takes_part, comes)),
     ):
-        await told(api, "DELETE", path, status=204)
+        await call(api, "DELETE", path, status=204)
 
 
 async def test_a_project_is_deleted_with_its_on_call_objects(api: Api) -> None:
     await api.new_override()
     await api.new_policy(schedule=await api.new_schedule())
-    await told(api, "DELETE", f"/projects/{api.project}", status=204, who="org_admin")
+    await call(api, "DELETE", f"/projects/{api.project}", status=204, who="org_admin")
     for table in ("escalation_targets", "oncall_participants", "oncall_overrides"):
         assert await api.rows(f"select count(*) from {table}") == [(0,)]
 
@@ -298,27 +298,27 @@ async def test_a_monitor_with_a_policy_of_its_project_needs_incidents(api: Api) 
     policy = str(await api.new_policy())
     monitors = f"/projects/{api.project}/monitors"
     body = {"name": "m", "type": "push", "escalation_policy_id": policy}
-    made = await told(api, "POST", monitors, body, 201)
+    made = await call(api, "POST", monitors, body, 201)
     assert made["escalation_policy_id"] == policy
     path = f"/monitors/{made['id']}"
-    assert (await told(api, "PATCH", path, {"name": "n"}))["escalation_policy_id"] == policy
-    assert (await told(api, "GET", monitors, who="viewer"))[0]["escalation_policy_id"] == policy
+    assert (await call(api, "PATCH", path, {"name": "n"}))["escalation_policy_id"] == policy
+    assert (await call(api, "GET", monitors, who="viewer"))[0]["escalation_policy_id"] == policy
     for clears in (None, ""):
-        await told(api, "PATCH", path, {"escalation_policy_id": policy})
-        assert "escalation_policy_id" not in await told(
+        await call(api, "PATCH", path, {"escalation_policy_id": policy})
+        assert "escalation_policy_id" not in await call(
             api, "PATCH", path, {"escalation_policy_id": clears}
         )
     needs = "escalation_policy_id: needs auto_incident"
     lonely = {**body, "name": "k", "auto_incident": False}
-    assert (await told(api, "POST", monitors, lonely, 400))["error"].startswith(needs)
-    await told(api, "PATCH", path, {"escalation_policy_id": policy})
+    assert (await call(api, "POST", monitors, lonely, 400))["error"].startswith(needs)
+    await call(api, "PATCH", path, {"escalation_policy_id": policy})
     for change in (
         {"auto_incident": False},
         {"auto_incident": False, "escalation_policy_id": policy},
     ):
-        assert (await told(api, "PATCH", path, change, 400))["error"].startswith(needs)
+        assert (await call(api, "PATCH", path, change, 400))["error"].startswith(needs)
     cleared = {"auto_incident": False, "escalation_policy_id": ""}
-    assert (await told(api, "PATCH", path, cleared))["auto_incident"] is False
+    assert (await call(api, "PATCH", path, cleared))["auto_incident"] is False
 
 
 async def test_a_missing_and_a_foreign_policy_of_a_monitor_are_refused_alike(
@@ -327,7 +327,7 @@ async def test_a_missing_and_a_foreign_policy_of_a_monitor_are_refused_alike(
     monitor = await api.new_monitor("acme/mill")
     foreign = str(await api.new_policy())
     refusals = {
-        (await told(api, "PATCH", f"/monitors/{monitor.uid}", {"escalation_policy_id": bad}, 400))[
+        (await call(api, "PATCH", f"/monitors/{monitor.uid}", {"escalation_policy_id": bad}, 400))[
             "error"
         ]
         for bad in (foreign, str(uuid7()), "mara")
@@ -344,15 +344,15 @@ async def test_the_numbers_of_policies_schedules_and_overrides_are_limited(
     monkeypatch.setattr(edit_overrides, "PAST_KEPT", 2)
     channel = await api.new_channel()
     body = ladder((0, [("channel", channel)]))
-    await told(api, "POST", policies(api), body, 201)
-    assert await told(api, "POST", policies(api), body, 409) == {"error": "policy_quota"}
-    made = await told(api, "POST", schedules(api), schedule(channel), 201)
-    refused = await told(api, "POST", schedules(api), schedule(channel), 409)
+    await call(api, "POST", policies(api), body, 201)
+    assert await call(api, "POST", policies(api), body, 409) == {"error": "policy_quota"}
+    made = await call(api, "POST", schedules(api), schedule(channel), 201)
+    refused = await call(api, "POST", schedules(api), schedule(channel), 409)
     assert refused == {"error": "schedule_quota"}
     path = f"/oncall-schedules/{made['id']}/overrides"
     past = [await override(api, path, channel, -9 + number) for number in range(4)]
     coming = await override(api, path, channel, 1)
-    assert [one["id"] for one in await told(api, "GET", path)] == [past[3]["id"], coming["id"]]
+    assert [one["id"] for one in await call(api, "GET", path)] == [past[3]["id"], coming["id"]]
     assert (await override(api, path, channel, 2, 409)) == {"error": "override_quota"}
 
 
@@ -364,7 +364,7 @@ async def override(api: Api, path: str, channel: UUID, hour: int, status: int = 
         "starts_at": to_text(starts),
         "ends_at": to_text(Instant(starts + HOUR)),
     }
-    return await told(api, "POST", path, body, status)
+    return await call(api, "POST", path, body, status)
 
 
 async def test_a_step_pages_each_channel_and_person_on_call_once(api: Api) -> None:
@@ -413,11 +413,11 @@ async def test_a_changed_policy_is_evaluated_again_for_unacknowledged_incidents(
                 status=status,
                 acked=acked,
             )
-    await told(api, "PUT", f"/escalation-policies/{policy}", ladder((9, [("channel", channel)])))
+    await call(api, "PUT", f"/escalation-policies/{policy}", ladder((9, [("channel", channel)])))
     looked = await api.rows("select title from incidents where escalate_at is not null")
     assert looked == [("open",)]
     # A policy can be deleted although incidents use it; their escalation stops.
-    await told(api, "DELETE", f"/escalation-policies/{policy}", status=204)
+    await call(api, "DELETE", f"/escalation-policies/{policy}", status=204)
     assert await api.rows("select distinct escalation_policy from incidents") == [(None,)]
 
 
@@ -428,14 +428,14 @@ async def test_concurrent_edits_are_each_complete(api: Api) -> None:
 
     async def write(number: int) -> None:
         named = channels[: number + 1]
-        await told(api, "PUT", f"/oncall-schedules/{roster}", schedule(*named, name=f"{number}"))
+        await call(api, "PUT", f"/oncall-schedules/{roster}", schedule(*named, name=f"{number}"))
         steps = [(0, [("channel", uid)]) for uid in named]
-        await told(api, "PUT", f"/escalation-policies/{policy}", ladder(*steps, name=f"{number}"))
+        await call(api, "PUT", f"/escalation-policies/{policy}", ladder(*steps, name=f"{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(3):
             nursery.start_soon(write, number)
-    (one,) = await told(api, "GET", schedules(api))
+    (one,) = await call(api, "GET", schedules(api))
     assert len(one["participants"]) == int(one["name"]) + 1
-    (two,) = await told(api, "GET", policies(api))
+    (two,) = await call(api, "GET", policies(api))
     assert len(two["steps"]) == int(two["name"]) + 1

@@ -30,7 +30,7 @@ async def test_an_override_s_channel_that_is_off_is_not_called_fine(api: Api) ->
     assert (await api.ask("editor", "PATCH", path, off)).status_code == 200
     page = await seen(api)
     assert first_line(page) == "Tomás is on call until Tuesday 00:00, but the channel is disabled"
-    assert "No pages are sent." in page
+    assert "Pages to it are not sent." in page
 
 
 async def test_the_largest_policy_of_the_api_is_saved_by_its_form(api: Api) -> None:
@@ -91,7 +91,9 @@ async def test_hostile_names_are_text_on_every_page(api: Api) -> None:
 
 
 @pytest.mark.parametrize("text", ["%00", "%ED%A0%80", "%FF", "%C0%80"])
-@pytest.mark.parametrize("where", ["on-call", "incidents", "channels", "escalation-policies/new"])
+@pytest.mark.parametrize(
+    "where", ["on-call", "incidents/new", "channels", "escalation-policies/new"]
+)
 async def test_invalid_text_is_refused_without_an_internal_error(
     api: Api, text: str, where: str
 ) -> None:
@@ -123,7 +125,7 @@ async def test_the_overview_links_to_the_number_of_open_incidents(api: Api) -> N
 
 
 async def test_an_incident_that_is_opened_by_two_clicks_is_one(api: Api) -> None:
-    path = f"/projects/{api.project}/incidents"
+    path = f"/projects/{api.project}/incidents/new"
     form = {"title": "Payments fail", "impact": "minor", "status": "investigating", "body": "So."}
     first, second = await send(api, path, form), await send(api, path, form)
     assert (first.status_code, second.status_code) == (303, 303)
@@ -137,7 +139,7 @@ async def test_an_incident_that_is_opened_by_two_clicks_is_one(api: Api) -> None
 
 
 async def test_an_equal_incident_later_or_by_another_user_is_a_new_one(api: Api) -> None:
-    path = f"/projects/{api.project}/incidents"
+    path = f"/projects/{api.project}/incidents/new"
     form = {"title": "Payments fail", "impact": "minor", "status": "investigating", "body": ""}
     first = await send(api, path, form)
     other = await send(api, path, form, "org_admin")
@@ -180,12 +182,11 @@ async def test_the_page_shows_the_channel_health_of_every_participant(api: Api) 
         for row in table.partition("<tbody>")[2].split("<tr>")[1:]
     }
     assert list(rows) == ["Covers", "Fails", "Off", "Quiet", "Works"]
-    assert "3 failures consecutive failures" in rows["Fails"]
+    assert "3 consecutive failures" in rows["Fails"]
     assert "disabled" in rows["Off"]
     assert "delivered" in rows["Works"]
     for name in ("Covers", "Quiet"):
-        assert "never tested" in rows[name]
-        assert "no recent delivery" in rows[name]
+        assert rows[name].count("no recent delivery") == 2
     for name in ("Works", "Fails"):
         assert "<time" in rows[name]
 

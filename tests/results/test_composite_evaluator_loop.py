@@ -23,7 +23,7 @@ from leadline.storage.results.transactions.evaluate_composites import evaluate_c
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.scheduling.rules.run_schedule import windows
 from leadline.storage.scheduling.tables import shards as schedules
-from tests.support.worlds.trouble import FlakyPool
+from tests.support.worlds.local_failures import FlakyPool
 from tests.support.worlds.world import START, World
 
 

@@ -78,7 +78,7 @@ class Watch:
             await self.ticker.pass_once()
             await self.composer.pass_once()
 
-    async def said(self, row: MonitorRow) -> list[tuple[bool, str | None]]:
+    async def up_and_messages(self, row: MonitorRow) -> list[tuple[bool, str | None]]:
         return [(up, msg) for _, up, msg in await self.world.beats(row)]
 
     async def calls(self) -> list[tuple[Any, ...]]:
@@ -97,7 +97,7 @@ UP = (True, None)
 
 
 @pytest.mark.parametrize(
-    ("config", "states", "said"),
+    ("config", "states", "expected"),
     [
         ({}, [True, True, True], UP),
         ({"mode": "all"}, [True, False, None], DOWN),
@@ -111,7 +111,10 @@ UP = (True, None)
     ],
 )
 async def test_the_status_of_a_composite_follows_from_its_children(
-    watch: Watch, config: dict[str, Any], states: list[bool | None], said: tuple[bool, str] | None
+    watch: Watch,
+    config: dict[str, Any],
+    states: list[bool | None],
+    expected: tuple[bool, str] | None,
 ) -> None:
     members = [await watch.world.monitor() for _ in states]
     row = await watch.composite(members, config=config)
@@ -119,8 +122,8 @@ async def test_the_status_of_a_composite_follows_from_its_children(
         if up is not None:
             await watch.is_now(member, up)
     await watch.composer.pass_once()
-    assert await watch.said(row) == ([said] if said else [])
-    status = "pending" if said is None else ("up" if said[0] else "down")
+    assert await watch.up_and_messages(row) == ([expected] if expected else [])
+    status = "pending" if expected is None else ("up" if expected[0] else "down")
     assert (await watch.world.state(row))[0] == status
 
 
@@ -144,7 +147,7 @@ async def test_a_window_with_unknown_children_is_withheld_without_a_result(
     row = await watch.composite([member])
     await watch.go(START + 60 * SECOND)
     assert [r[1:] for r in await watch.world.ledger(row)] == [("withheld", "children_unknown")]
-    assert await watch.said(row) == []
+    assert await watch.up_and_messages(row) == []
 
 
 async def test_members_in_maintenance_leave_and_when_all_have_left_it_is_withheld(
@@ -156,11 +159,11 @@ async def test_members_in_maintenance_leave_and_when_all_have_left_it_is_withhel
     await watch.is_now(sick, False)
     await watch.maintain(sick, START, START + HOUR)
     await watch.composer.pass_once()
-    assert await watch.said(row) == [UP]
+    assert await watch.up_and_messages(row) == [UP]
     await watch.maintain(well, START, START + HOUR)
     await watch.go(START + 60 * SECOND)
     assert [r[1:] for r in await watch.world.ledger(row)] == [("withheld", "maintenance")]
-    assert await watch.said(row) == [UP]
+    assert await watch.up_and_messages(row) == [UP]
 
 
 async def test_a_result_from_before_a_maintenance_is_unknown_after_it(watch: Watch) -> None:
@@ -182,7 +185,7 @@ async def test_a_stale_or_paused_child_is_unknown(watch: Watch, why: str) -> Non
     else:
         watch.world.now = Instant(START + 91 * SECOND)
     await watch.composer.pass_once()
-    assert await watch.said(row) == []
+    assert await watch.up_and_messages(row) == []
 
 
 async def test_a_status_change_of_a_child_evaluates_the_composite_without_a_window(
@@ -251,10 +254,10 @@ async def test_a_paused_composite_is_not_evaluated_until_it_is_resumed(watch: Wa
     await watch.edit(row, enabled=False)
     await watch.is_now(member, True)
     await watch.go(START + 20 * SECOND)
-    assert await watch.said(row) == []
+    assert await watch.up_and_messages(row) == []
     await watch.edit(row, enabled=True)
     await watch.go(START + 23 * SECOND)
-    assert await watch.said(row) == [UP]
+    assert await watch.up_and_messages(row) == [UP]
 
 
 async def test_two_composers_store_one_answer(watch: Watch) -> None:
@@ -265,13 +268,13 @@ async def test_two_composers_store_one_answer(watch: Watch) -> None:
     async with trio.open_nursery() as nursery:
         for other in others:
             nursery.start_soon(other.evaluate_due, watch.world.now)
-    assert await watch.said(row) == [UP]
+    assert await watch.up_and_messages(row) == [UP]
     watch.world.now = Instant(START + 60 * SECOND)
     await watch.ticker.pass_once()
     async with trio.open_nursery() as nursery:
         for other in others:
             nursery.start_soon(other.evaluate_due, watch.world.now)
-    assert await watch.said(row) == [UP, UP]
+    assert await watch.up_and_messages(row) == [UP, UP]
     assert [r[1] for r in await watch.world.ledger(row)] == ["covered"]
 
 

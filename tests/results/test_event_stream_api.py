@@ -32,7 +32,7 @@ def event(row: MonitorRow, status: MonitorStatus, *, changed: bool = True) -> St
     )
 
 
-class Heard:
+class EventReader:
     """The chunks that the application sends on one connection. `chunk` returns "" after the end."""
 
     def __init__(self) -> None:
@@ -53,9 +53,9 @@ class Heard:
 
 
 @asynccontextmanager
-async def listening(api: Api, who: str, query: str = "") -> AsyncIterator[Heard]:
+async def listening(api: Api, who: str, query: str = "") -> AsyncIterator[EventReader]:
     """Opens the stream as a client of the bare application; on exit the client disconnects."""
-    heard, gone = Heard(), trio.Event()
+    heard, gone = EventReader(), trio.Event()
     asked = False
 
     async def receive() -> dict[str, Any]:

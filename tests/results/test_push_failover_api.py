@@ -16,8 +16,8 @@ from leadline.storage.engine.pools import Pool, open_pool
 from leadline.storage.results.event_bus import Bus
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
+from tests.support.worlds.local_failures import FlakyPool
 from tests.support.worlds.outage import Outage, outage_of
-from tests.support.worlds.trouble import FlakyPool
 
 _ROOM = """
 create table heartbeats_day partition of heartbeats for values from ('2026-01-04') to ('2026-01-07')

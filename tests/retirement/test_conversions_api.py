@@ -16,19 +16,19 @@ from tests.status_pages.test_components_api import (
 )
 from tests.support.app.cast import Api
 from tests.support.app.paging import stands
-from tests.support.app.serving import NOWHERE, told
+from tests.support.app.serving import NOWHERE, call
 
 STALE = {"error": "page_configuration_stale"}
 
 
 async def preview(api: Api, component: Any, status: int = 200, /, **target: Any) -> Any:
     path = f"/components/{component['id']}/conversion/preview"
-    return await told(api, "POST", path, target, status, who=OWNER)
+    return await call(api, "POST", path, target, status, who=OWNER)
 
 
 async def convert(api: Api, component: Any, status: int = 200, /, **target: Any) -> Any:
     path = f"/components/{component['id']}/conversion"
-    return await told(api, "POST", path, target, status, who=OWNER)
+    return await call(api, "POST", path, target, status, who=OWNER)
 
 
 def seen(preview: Any) -> dict[str, int]:
@@ -92,7 +92,7 @@ async def test_a_component_of_a_deleted_source_is_bound_again(api: Api) -> None:
     page = await api.new_status_page()
     monitor, other = (await api.new_monitor()).uid, (await api.new_monitor()).uid
     made = await make(api, page, monitor_id=str(monitor))
-    await told(api, "DELETE", f"/monitors/{monitor}", status=204)
+    await call(api, "DELETE", f"/monitors/{monitor}", status=204)
     target = {"source": "monitor", "monitor_id": str(other)}
     found = await preview(api, made, **target)
     assert (found["component"]["reason"], found["component"]["unavailable"]) == ("not_bound", True)
@@ -114,7 +114,7 @@ async def test_an_edit_after_the_preview_prevents_the_conversion(api: Api) -> No
         ("DELETE", path, None, 204),
     ):
         found = await preview(api, made, **target)
-        await told(api, *change, who=OWNER)
+        await call(api, *change, who=OWNER)
         before = await stored(api)
         assert await convert(api, made, 409, **target, **seen(found)) == STALE
         assert await stored(api) == before

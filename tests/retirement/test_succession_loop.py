@@ -16,27 +16,27 @@ from leadline.storage.retirement.transactions.convert_composite import convert_c
 from leadline.storage.retirement.transactions.set_successor import reactivate, retire, set_successor
 from tests.support.worlds.world import REGIONS
 
-from ..support.worlds.speaking import Speaking, speaking
+from ..support.worlds.paging_world import PagingWorld, paging_world
 
 
 @pytest.fixture
-async def story(dsn: str) -> AsyncIterator[Speaking]:
-    async with speaking(dsn) as story:
+async def story(dsn: str) -> AsyncIterator[PagingWorld]:
+    async with paging_world(dsn) as story:
         yield story
 
 
-async def retired(story: Speaking, row: MonitorRow) -> None:
+async def retired(story: PagingWorld, row: MonitorRow) -> None:
     async with story.world.pool.transaction("retire") as tx:
         await retire(tx, story.world.editor, row.uid)
 
 
-async def reactivated(story: Speaking, row: MonitorRow) -> None:
+async def reactivated(story: PagingWorld, row: MonitorRow) -> None:
     world = story.world
     async with world.pool.transaction("reactivate") as tx:
         await reactivate(tx, world.editor, row.uid, world.keyring, REGIONS)
 
 
-async def superseded(story: Speaking, row: MonitorRow) -> UUID:
+async def superseded(story: PagingWorld, row: MonitorRow) -> UUID:
     service = await story.service(name=f"Instead of {row.slug}", owns_paging=False)
     async with story.world.pool.transaction("supersede") as tx:
         await set_successor(tx, story.world.editor, row.uid, service.uid)
@@ -44,21 +44,21 @@ async def superseded(story: Speaking, row: MonitorRow) -> UUID:
 
 
 async def test_recipients_of_an_outage_get_its_end_and_no_more(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor(renotify_seconds=60)
     await story.channel("ops", row)
     await superseded(story, row)
     await story.is_now(row, False)
     await story.steps(20 * SECOND)
-    assert await story.heard() == [("ops", "incident.opened")]
+    assert await story.notifications() == [("ops", "incident.opened")]
     await retired(story, row)
     await story.steps(5 * MINUTE)
-    assert await story.heard() == [("ops", "incident.opened"), ("ops", "incident.resolved")]
+    assert await story.notifications() == [("ops", "incident.opened"), ("ops", "incident.resolved")]
     assert [status for _, status, _ in await story.incidents()] == ["resolved"]
 
 
-async def test_a_reactivated_monitor_sends_notifications_again(story: Speaking) -> None:
+async def test_a_reactivated_monitor_sends_notifications_again(story: PagingWorld) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
     await superseded(story, row)
@@ -68,14 +68,16 @@ async def test_a_reactivated_monitor_sends_notifications_again(story: Speaking) 
     await story.steps(MINUTE)
     await reactivated(story, row)
     await story.steps(3 * MINUTE)
-    assert len(await story.heard()) == 2, "a result from before the retirement was announced"
+    assert len(await story.notifications()) == 2, (
+        "a result from before the retirement was announced"
+    )
     await story.is_now(row, False)
     await story.steps(20 * SECOND)
-    assert (await story.heard())[2:] == [("ops", "incident.opened")]
+    assert (await story.notifications())[2:] == [("ops", "incident.opened")]
 
 
 async def test_the_channels_of_a_monitor_without_incidents_get_its_retirement(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor(auto_incident=False)
     await story.channel("ops", row)
@@ -84,11 +86,11 @@ async def test_the_channels_of_a_monitor_without_incidents_get_its_retirement(
     await story.steps(20 * SECOND)
     await retired(story, row)
     await story.steps(MINUTE)
-    assert await story.heard() == [("ops", "monitor.down"), ("ops", "monitor.recovered")]
+    assert await story.notifications() == [("ops", "monitor.down"), ("ops", "monitor.recovered")]
 
 
 async def test_a_result_of_a_running_check_does_not_change_a_retired_monitor(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     row = await story.world.monitor()
     await story.channel("ops", row)
@@ -96,11 +98,11 @@ async def test_a_result_of_a_running_check_does_not_change_a_retired_monitor(
     await retired(story, row)
     await story.is_now(row, False)
     await story.steps(3 * MINUTE)
-    assert await story.heard() == []
+    assert await story.notifications() == []
 
 
 async def test_a_composite_is_converted_and_retired_during_its_evaluation(
-    story: Speaking,
+    story: PagingWorld,
 ) -> None:
     world = story.world
     child = await world.monitor()
@@ -125,7 +127,7 @@ async def test_a_composite_is_converted_and_retired_during_its_evaluation(
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_retired_and_brought_back_while_everyone_works(story: Speaking, seed: int) -> None:
+async def test_retired_and_brought_back_while_everyone_works(story: PagingWorld, seed: int) -> None:
     """Results, outages and evaluations run concurrently: there is no deadlock, and each
     announcement is followed by a resolution."""
     chance = random.Random(seed)
@@ -147,7 +149,7 @@ async def test_retired_and_brought_back_while_everyone_works(story: Speaking, se
 
     async def watch() -> None:
         for _ in range(25):
-            await story.look()
+            await story.run_pass()
 
     async with trio.open_nursery() as nursery:
         for work in (come_and_go, come_and_go, tell, tell, watch):

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from tests.support.app.cast import Api
-from tests.support.app.serving import told
+from tests.support.app.serving import call
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -26,7 +26,7 @@ async def sent(api: Api, monitor: UUID, *fields: tuple[str, object]) -> tuple[in
 
 
 async def monitor_of(api: Api, uid: UUID) -> Any:
-    return await told(api, "GET", f"/monitors/{uid}")
+    return await call(api, "GET", f"/monitors/{uid}")
 
 
 async def test_from_a_successor_to_retirement_and_back(api: Api) -> None:

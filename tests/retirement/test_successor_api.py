@@ -11,19 +11,19 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.monitors.rows import MonitorRow
 from tests.support.app.cast import Api
-from tests.support.app.serving import told
+from tests.support.app.serving import call
 
 
 async def successor(api: Api, monitor: UUID, service: object, status: int = 200) -> Any:
-    return await told(api, "PUT", f"/monitors/{monitor}/successor", {"service_id": service}, status)
+    return await call(api, "PUT", f"/monitors/{monitor}/successor", {"service_id": service}, status)
 
 
 async def act(api: Api, monitor: UUID, what: str, status: int = 200) -> Any:
-    return await told(api, "POST", f"/monitors/{monitor}/{what}", None, status)
+    return await call(api, "POST", f"/monitors/{monitor}/{what}", None, status)
 
 
 async def supersedes(api: Api, service: UUID) -> list[Any]:
-    found = await told(api, "GET", f"/projects/{api.project}/services/{service}")
+    found = await call(api, "GET", f"/projects/{api.project}/services/{service}")
     listed: list[Any] = found["supersedes"]
     return listed
 
@@ -36,7 +36,7 @@ async def composite(api: Api, *children: MonitorRow, **given: Any) -> MonitorRow
 
 async def convert(api: Api, monitor: MonitorRow, status: int, *sli: UUID) -> Any:
     path = f"/monitors/{monitor.uid}/convert-to-service"
-    return await told(api, "POST", path, {"sli": [str(uid) for uid in sli]}, status)
+    return await call(api, "POST", path, {"sli": [str(uid) for uid in sli]}, status)
 
 
 async def test_a_service_supersedes_a_monitor_until_it_is_removed(api: Api) -> None:
@@ -64,7 +64,7 @@ async def test_a_service_supersedes_a_monitor_until_it_is_removed(api: Api) -> N
 async def test_only_a_service_of_the_project_can_supersede(api: Api) -> None:
     row = await api.new_monitor("acme/mill")
     for service in (await api.new_service(), uuid7()):
-        refused = await told(
+        refused = await call(
             api,
             "PUT",
             f"/monitors/{row.uid}/successor",
@@ -91,11 +91,11 @@ async def test_a_retired_monitor_does_not_run_until_it_is_reactivated(api: Api) 
     (listed,) = await supersedes(api, service)
     assert listed["retired_at"] == found["retired_at"]
     path = f"/monitors/{row.uid}"
-    refused = await told(api, "PATCH", path, {"enabled": True}, 409)
+    refused = await call(api, "PATCH", path, {"enabled": True}, 409)
     assert refused == {"error": "retired"}
     assert await successor(api, row.uid, None, 409) == {"error": "retired"}
     # The name of a retired monitor can change.
-    assert (await told(api, "PATCH", path, {"name": "As it was"}))["name"] == "As it was"
+    assert (await call(api, "PATCH", path, {"name": "As it was"}))["name"] == "As it was"
     terms = await api.rows(
         "select enabled from monitor_terms where monitor = %(id)s order by from_at desc limit 1",
         id=row.id,
@@ -120,7 +120,7 @@ async def test_a_used_monitor_cannot_be_retired(api: Api) -> None:
         "policies": {},
     }
     path = f"/projects/{api.project}/services/{service}/declaration"
-    await told(api, "PUT", path, declared)
+    await call(api, "PUT", path, declared)
     for row in (child, above, member):
         await successor(api, row.uid, str(service))
         assert await act(api, row.uid, "retire", 409) == {"error": "in_use"}
@@ -130,8 +130,8 @@ async def test_a_service_that_goes_leaves_what_is_retired_to_be_reactivated(api:
     row, service = await api.new_monitor(), await api.new_service()
     await successor(api, row.uid, str(service))
     await act(api, row.uid, "retire")
-    await told(api, "DELETE", f"/projects/{api.project}/services/{service}", None, 204)
-    found = await told(api, "GET", f"/monitors/{row.uid}")
+    await call(api, "DELETE", f"/projects/{api.project}/services/{service}", None, 204)
+    found = await call(api, "GET", f"/monitors/{row.uid}")
     assert "superseded_by_service_id" not in found
     assert "retired_at" in found
     assert (await act(api, row.uid, "reactivate"))["enabled"] is True
@@ -169,7 +169,7 @@ async def test_a_composite_becomes_a_service_with_the_same_status(
     assert made["already_converted"] is False
     assert made["monitor"]["superseded_by_service_id"] == service["id"]
     assert made["monitor"]["enabled"] is True, "the conversion disabled the composite"
-    found = await told(api, "GET", f"/projects/{api.project}/services/{service['id']}")
+    found = await call(api, "GET", f"/projects/{api.project}/services/{service['id']}")
     declaration = found["declaration"]
     assert declaration["monitors"] == [str(r.uid) for r in (one, other, third)]
     assert declaration["sli"] == [str(one.uid), str(other.uid)]
@@ -209,10 +209,10 @@ async def test_a_refused_conversion_has_a_reason_and_creates_no_service(api: Api
     assert await refused(400, row) == "sli: must name which of its 2 children count"
     said = await refused(400, row, one.uid, foreign.uid)
     assert said == "sli[1]: is not a child of the composite"
-    await told(api, "PATCH", f"/monitors/{other.uid}", {"enabled": False})
+    await call(api, "PATCH", f"/monitors/{other.uid}", {"enabled": False})
     said = await refused(400, row, one.uid)
     assert said == f"children: {other.slug} is not live: it is paused or retired"
-    await told(api, "PATCH", f"/monitors/{other.uid}", {"enabled": True})
+    await call(api, "PATCH", f"/monitors/{other.uid}", {"enabled": True})
     await api.new_service(slug=row.slug, name="in the way")
     before = await api.rows("select count(*) from services")
     assert await refused(409, row, one.uid) == f"slug: {row.slug} is taken by a service"

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from leadline.daemon.loops.operation_runner import OperationRunner
 from leadline.http.accounts.routes import tenant_deletion
-from leadline.storage.core.instant import MINUTE, Instant
+from leadline.storage.accounts.tables.tenant_deletion import count_contents
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.engine.partitions import make_partitions
 from tests.support.app.cast import Api
+from tests.support.worlds.background import operation_runner
 
 KEPT = {
     "audit_entries",
@@ -42,6 +43,7 @@ async def filled_shop(api: Api) -> None:
     page = await api.new_status_page()
     await api.new_component(page, monitor=monitors[0].uid)
     await api.new_incident(explained=True)
+    await api.new_incident_template()
     await api.new_maintenance()
     await api.new_secret()
 
@@ -66,7 +68,7 @@ async def write(api: Api, query: str, **given: Any) -> None:
 async def runs(api: Api) -> None:
     """Runs the background process until it has no work."""
     later = api.context.clock() + MINUTE
-    runner = OperationRunner(api.pool, lambda: Instant(later))
+    runner = operation_runner(api.pool, api.context.keyring, lambda: Instant(later))
     while await runner.pass_once():
         pass
 
@@ -102,6 +104,55 @@ async def test_a_dry_run_counts_and_deletes_no_row(api: Api) -> None:
     assert await api.rows("select from audit_entries where action like '%%.delete'") == []
 
 
+async def test_results_are_counted_from_days_hours_and_the_rest(api: Api) -> None:
+    """Each figure that counts is a power of ten, so that a double count is seen."""
+    row = await api.new_monitor(name="Old")
+    now = api.context.clock()
+    kept_from = Instant(now - now % DAY - 3 * DAY - 4 * HOUR)
+    rolled = Instant(now - now % DAY + 5 * HOUR)
+    await make_partitions(api.pool, "heartbeats", "ts", from_=rolled, through=Instant(now + DAY))
+    await write(api, "update shards set rolled_up_through = at(%(at)s)", at=rolled)
+    given = {"org": row.org, "id": row.id}
+    put = (
+        "insert into monitor_{0}s (org, monitor, {0}, good_us, bad_us, unknown_us, excluded_us,"
+        " up, total) values (%(org)s, %(id)s, at(%(at)s), 0, 0, 0, 0, 0, %(total)s)"
+    )
+    today = Instant(rolled - rolled % DAY)
+    first_day = kept_from + (-kept_from) % DAY
+    days = [(first_day, 1), (today - DAY, 10), (first_day - DAY, 900), (today, 900)]
+    hours = [
+        (today, 100),
+        (rolled - HOUR, 1_000),
+        (rolled, 900),
+        (today - HOUR, 900),
+        (first_day - HOUR, 10_000),
+        (kept_from - HOUR, 900),
+    ]
+    for at, total in days:
+        await write(api, put.format("day"), at=at, total=total, **given)
+    for at, total in hours:
+        await write(api, put.format("hour"), at=at, total=total, **given)
+    for ts in (rolled, rolled + HOUR):
+        await write(
+            api,
+            "insert into heartbeats (org, monitor, ts, latency_ms, up)"
+            " values (%(org)s, %(id)s, at(%(ts)s), 1, true)",
+            ts=ts,
+            **given,
+        )
+
+    async def results() -> int:
+        async with api.pool.transaction("count", read_only=True) as tx:
+            project = [api.projects["acme/shop"][0]]
+            counts = await count_contents(tx, row.org, project, whole=False, kept_from=kept_from)
+        return counts.results
+
+    assert await results() == 11_113
+    # A region that has rolled up no hour since the start of the stored results.
+    await write(api, "update shards set rolled_up_through = at(%(at)s)", at=kept_from - DAY)
+    assert await results() == 2
+
+
 async def test_a_project_is_deleted_with_its_contents_and_one_audit_entry(api: Api) -> None:
     await filled_shop(api)
     response = await api.ask("org_admin", "DELETE", project_path(api))
@@ -126,6 +177,18 @@ async def test_a_project_is_deleted_with_its_contents_and_one_audit_entry(api: A
     )
     assert [action for action, _ in entries] == ["project.delete"]
     assert f"project:{api.project} slug=shop projects=1 monitors=5 services=1" in entries[0][1]
+
+
+async def test_a_deletion_during_a_long_change_of_the_project_is_refused(api: Api) -> None:
+    await filled_shop(api)
+    async with api.pool.transaction("long_change") as tx:
+        await tx.execute("select from projects where uid = %(uid)s for update", uid=api.project)
+        response = await api.ask("org_admin", "DELETE", project_path(api))
+        assert await refusal(response) == (
+            409,
+            "the project is locked by another change: try again later",
+        )
+    assert (await api.ask("org_admin", "DELETE", project_path(api))).status_code == 204
 
 
 @pytest.mark.parametrize("kind", ["monitors", "services"])

@@ -249,10 +249,10 @@ async def test_an_agent_of_another_version_is_not_a_runner(
 ) -> None:
     row = await canary(world)
     scheduler = await fleet.member(probes=False)
-    await heard(world, [kind], carrier)
+    await register_agent(world, [kind], carrier)
     await fleet.forward(61)
     await past_claiming(fleet, row)
-    await heard(world, [kind], carrier)
+    await register_agent(world, [kind], carrier)
     await scheduler.pass_once()
     assert await refusals(world, row) == [reason]
 
@@ -330,7 +330,7 @@ async def test_canaries_that_cannot_be_claimed_do_not_block_a_free_slot(
         if await world.rows(f"{dues} and claim_until > at(%(now)s)", m=last.id, now=world.now):
             break
         await fleet.forward(1)
-    agent = await heard(world, CAPABLE)
+    agent = await register_agent(world, CAPABLE)
     runs = await claim(world, agent, CAPABLE)
     assert [run.definition.uid for run in runs] == [last.uid]
 
@@ -349,7 +349,7 @@ async def test_a_place_of_the_dead_is_free_again(world: World, fleet: Fleet) -> 
     await under_way(fleet, 2)
 
 
-async def heard(world: World, kinds: list[str], carrier: int = 4) -> AgentRow:
+async def register_agent(world: World, kinds: list[str], carrier: int = 4) -> AgentRow:
     async with world.pool.transaction("hear") as tx:
         row = await agents.hear(tx, "agent:edge", "core", UUID(int=0), "edge")
         await agents.record_heartbeat(tx, row.holder, "1", kinds, carrier)
@@ -364,7 +364,7 @@ async def claim(world: World, agent: AgentRow, kinds: list[str]) -> list[Claimed
 
 async def test_an_agent_claims_slots_only_with_the_capability(world: World, fleet: Fleet) -> None:
     rows = [await canary(world, interval_seconds=120) for _ in range(6)]
-    agent = await heard(world, CAPABLE)
+    agent = await register_agent(world, CAPABLE)
     await fleet.forward(121)
     assert await claim(world, agent, []) == []
     runs = await claim(world, agent, CAPABLE)

@@ -253,7 +253,7 @@ async def test_a_run_with_an_outdated_check_is_repeated(
     row = await world.monitor(target="http://broken/", interval_seconds=60, timeout_seconds=5)
     async with probing(world, uuid7()) as prober:
         await prober._catalogue.find([row.key])
-        monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
+        monkeypatch.setattr(prober._catalogue, "refresh", no_edits)
         await world.forget_jobs()
         # So that exactly one window is reserved, wherever the anchor lies.
         world.now = Instant(START + 60 * SECOND - AHEAD_US)
@@ -273,7 +273,7 @@ async def test_a_run_with_an_outdated_check_is_repeated(
     assert len(await world.ledger(row)) == windowed
 
 
-async def nothing_heard(_shards: object) -> int:
+async def no_edits(_shards: object) -> int:
     return 0
 
 
@@ -290,7 +290,7 @@ async def test_a_prober_with_an_outdated_pause_runs_the_job_of_a_resume(
                 await edit_monitor(tx, world.editor, row.uid, given, world.keyring, REGIONS)
             if not enabled:
                 await prober.pass_once()
-        monkeypatch.setattr(prober._catalogue, "refresh", nothing_heard)
+        monkeypatch.setattr(prober._catalogue, "refresh", no_edits)
         await prober.pass_once()
         await settled(world, "select status from monitor_states", [("up",)])
 

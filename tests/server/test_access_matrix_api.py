@@ -9,17 +9,20 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from uuid_utils.compat import uuid7
 
 from leadline.http.server.route_table import ROUTES
-from leadline.http.wire.route import Route
+from leadline.http.wire.route import NoQuery, Route
 from tests.support.app.cast import PEOPLE, TOKENS, Api
 
 # The letters of the interface. The routes below /auth and /public need no credential.
 STATED = """
 * GET /me
 * GET /version
+S GET /me/preferences
+S PUT /me/preferences
 S POST /me/password
 * GET /openapi.json
 S GET /me/sessions
@@ -34,6 +37,9 @@ O POST /organizations/{orgID}/projects
 O GET /organizations/{orgID}/members
 O POST /organizations/{orgID}/members
 O GET /organizations/{orgID}/audit
+O GET /organizations/{orgID}/invitations
+O POST /invitations/{invitationID}/resend
+O DELETE /invitations/{invitationID}
 O PATCH /organizations/{orgID}/members/{membershipID}
 O DELETE /organizations/{orgID}/members/{membershipID}
 V GET /projects/{projectID}
@@ -42,6 +48,8 @@ O DELETE /projects/{projectID}
 O GET /organizations/{orgID}/tokens
 O POST /organizations/{orgID}/tokens
 O DELETE /tokens/{tokenID}
+O PATCH /tokens/{tokenID}
+O POST /tokens/{tokenID}/rotate
 G GET /agent-tokens
 G POST /agent-tokens
 G DELETE /agent-tokens/{tokenID}
@@ -51,6 +59,7 @@ V GET /projects/{projectID}/monitors
 E POST /projects/{projectID}/monitors
 A POST /projects/{projectID}/bundle/plan
 A POST /projects/{projectID}/bundle/apply
+A POST /projects/{projectID}/bundle/release
 E GET /projects/{projectID}/bundle
 G GET /admin/file-providers
 O GET /organizations/{orgID}/file-providers
@@ -82,6 +91,10 @@ E POST /projects/{projectID}/notification-channels
 E PATCH /notification-channels/{channelID}
 E DELETE /notification-channels/{channelID}
 E POST /notification-channels/{channelID}/test
+V GET /projects/{projectID}/incident-templates
+E POST /projects/{projectID}/incident-templates
+E PATCH /incident-templates/{templateID}
+E DELETE /incident-templates/{templateID}
 V GET /projects/{projectID}/escalation-policies
 E POST /projects/{projectID}/escalation-policies
 E PUT /escalation-policies/{policyID}
@@ -173,6 +186,7 @@ E POST /projects/{projectID}/alerts/alertmanager
 V GET /incidents/{incidentID}
 V GET /incidents/{incidentID}/updates
 E POST /incidents/{incidentID}/updates
+E POST /incidents/{incidentID}/updates/{updateID}/undo
 V GET /incidents/{incidentID}/postmortem
 E PUT /incidents/{incidentID}/postmortem
 E POST /incidents/{incidentID}/acknowledge
@@ -182,6 +196,7 @@ T GET /agent/jobs
 T POST /agent/heartbeat
 T POST /agent/results
 T POST /agent/backfill
+T POST /agent/tests
 S POST /me/totp/enroll
 S POST /me/totp/enable
 S POST /me/totp/disable
@@ -226,6 +241,8 @@ FOR_GATE_TOKENS = {
 FOR_CHANGE_TOKENS = {(method, path) for method, path in LETTERS if "/changes" in path}
 MAKES_TOKENS = (
     ("POST", "/api/v1/organizations/{orgID}/tokens"),
+    ("POST", "/api/v1/tokens/{tokenID}/rotate"),
+    ("PATCH", "/api/v1/tokens/{tokenID}"),
     ("POST", "/api/v1/agent-tokens"),
 )
 # The console has its own matrix, because it answers with HTML and redirects to the sign-in.
@@ -276,9 +293,12 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/organizations/{orgID}/members"): {"email": "someone-{n}@x", "role": "viewer"},
     ("PATCH", "/organizations/{orgID}/members/{membershipID}"): {"role": "editor"},
     ("POST", "/organizations/{orgID}/tokens"): {"name": "ci", "role": "viewer"},
+    ("PATCH", "/tokens/{tokenID}"): {"name": "renamed {n}"},
+    ("POST", "/tokens/{tokenID}/rotate"): {"overlap_seconds": 3600},
     ("POST", "/agent-tokens"): {"name": "attic {n}", "region": "eu"},
     ("POST", "/admin/users"): {"email": "new-{n}@example.com"},
     ("PATCH", "/admin/users/{userID}"): {"is_global_admin": True},
+    ("PUT", "/me/preferences"): {"time_zone": "Europe/Berlin", "hour_clock": 12},
     ("POST", "/me/password"): {"current_password": "x" * 12, "new_password": "y" * 12},
     ("POST", "/me/totp/enable"): {"code": "000000"},
     ("POST", "/me/totp/disable"): {"password": "x" * 12},
@@ -299,6 +319,8 @@ BODIES: dict[tuple[str, str], Any] = {
         "config": {"url": "https://hook.example.com/"},
     },
     ("PATCH", "/notification-channels/{channelID}"): {"name": "renamed"},
+    ("POST", "/projects/{projectID}/incident-templates"): {"name": "new {n}", "title": "New"},
+    ("PATCH", "/incident-templates/{templateID}"): {"name": "renamed {n}"},
     ("POST", "/projects/{projectID}/incidents"): {"title": "new {n}"},
     ("POST", "/projects/{projectID}/alerts/alertmanager"): {
         "version": "4",
@@ -340,6 +362,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects/{projectID}/services"): {"slug": "new-{n}"},
     ("POST", "/projects/{projectID}/bundle/plan"): BUNDLE_GIVEN,
     ("POST", "/projects/{projectID}/bundle/apply"): BUNDLE_GIVEN,
+    ("POST", "/projects/{projectID}/bundle/release"): {},
     ("PUT", f"{SERVICE}/declaration"): {
         "expected_revision": 0,
         "monitors": ["{monitorID}"],
@@ -408,6 +431,8 @@ REFUSED_LATER = {
     ("POST", "/monitors/{monitorID}/retire"): 409,
     ("POST", "/monitors/{monitorID}/reactivate"): 409,
     ("POST", "/monitors/{monitorID}/convert-to-service"): 400,
+    # An address that belongs to no member is invited.
+    ("POST", "/organizations/{orgID}/members"): 202,
     # Dry runs.
     ("DELETE", "/organizations/{orgID}"): 200,
     ("DELETE", "/projects/{projectID}"): 200,
@@ -459,6 +484,7 @@ OF_THE_SHOP = (
     "monitorID",
     "channelID",
     "incidentID",
+    "templateID",
     "policyID",
     "scheduleID",
     "overrideID",
@@ -475,7 +501,7 @@ def _scope(path: str) -> str:
     """Returns the scope of the ids in the path. All objects belong to Acme and its shop."""
     if path.endswith("/agent-tokens/{tokenID}"):
         return ""
-    if any(name in path for name in ("{orgID}", "{tokenID}", "{webhookID}")):
+    if any(name in path for name in ("{orgID}", "{tokenID}", "{webhookID}", "{invitationID}")):
         return "organization"
     return "shop" if any(f"{{{name}}}" in path for name in OF_THE_SHOP) else ""
 
@@ -527,12 +553,16 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
         made["sessionID"] = (await api.new_session(owner))[0]
     if "incidentID" in named:
         made["incidentID"] = await api.new_incident(explained=path.endswith("/postmortem"))
+    if "updateID" in named:
+        made["updateID"] = await api.new_public_update(UUID(str(made["incidentID"])))
     makers: dict[str, Callable[[], Awaitable[UUID | str]]] = {
         "membershipID": api.new_membership,
         "tokenID": api.new_agent_token if "/agent-tokens/" in path else api.new_token,
         "userID": api.new_user,
+        "invitationID": api.new_invitation,
         "webhookID": api.new_webhook,
         "name": api.new_secret,
+        "templateID": api.new_incident_template,
         "eventID": api.new_dead_letter,
         "pageID": api.new_status_page,
         "componentID": api.new_component,
@@ -608,8 +638,6 @@ async def _call(api: Api, who: str, route: Route, ids: Mapping[str, UUID | str])
         path = path.replace(f"{{{name}}}", str(uid))
     short = route.path.removeprefix("/api/v1")
     body = _filled(BODIES.get((route.method, short)), {**ids, "n": number})
-    if short == "/organizations/{orgID}/members" and route.method == "POST":
-        await api.new_user(f"someone-{number}@x")
     # A stream does not end; HEAD runs the same handler without it.
     method = "HEAD" if short == "/events" else route.method
     return await api.ask(who, method, path, body, query=QUERIES.get(short))
@@ -687,6 +715,23 @@ async def test_a_monitor_is_not_found_under_another_project(api: Api) -> None:
     for place in ("acme/mill", "other/shop"):
         path = f"/api/v1/projects/{api.projects[place][1]}/monitors/{monitor}/expected-runs"
         assert (await api.ask("org_admin", "GET", path)).status_code == 404, place
+
+
+ASKED_WITH_QUERY = [
+    route for route in ASKED if route.method == "GET" and route.query is not NoQuery
+]
+
+
+@pytest.mark.parametrize("route", ASKED_WITH_QUERY, ids=lambda route: route.path)
+async def test_a_nul_in_a_query_is_no_internal_error(api: Api, route: Route) -> None:
+    ids = await _ids(api, "org_admin", route.path)
+    path = re.sub(r"\{(\w+)\}", lambda found: str(ids[found[1]]), route.path)
+    # A stream does not end; HEAD runs the same handler without it.
+    method = "HEAD" if path.endswith("/events") else "GET"
+    for field in msgspec.structs.fields(route.query):
+        for who in ("org_admin", "global_admin"):
+            answer = await api.ask(who, method, f"{path}?{field.encode_name}=a%00b")
+            assert answer.status_code < 500, field.encode_name
 
 
 # A new value of a secret sets rotated_at, even if it is equal to the former one: the holder states

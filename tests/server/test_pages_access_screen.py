@@ -9,10 +9,14 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
+from leadline.http.home.console import monitor_list
 from leadline.http.server.route_table import ROUTES
+from leadline.http.ui.shell import error_pages
+from leadline.http.ui.shell.page_layout import outer_frame
 from leadline.http.wire.route import Route
 from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
 from leadline.storage.changes.transactions import record_change
+from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.engine.pools import Isolation
 from leadline.storage.gate.rules.gate import GateClause, GateClauseAssignment, UnknownBehavior
@@ -35,10 +39,14 @@ STATED = """
 - POST /reset
 - GET /reset/{token}
 - POST /reset/{token}
+- GET /invitations/{token}
+- POST /invitations/{token}
 - GET /static/{file}
+- POST /preferences
 - GET /theme/{color}
 - GET /status/{slug}
 - GET /status/{slug}/history
+- GET /status/{slug}/incidents/{incidentID}
 - GET /status/{slug}/widget
 - GET /status/{slug}/subscribe
 - POST /status/{slug}/subscribe
@@ -47,11 +55,17 @@ STATED = """
 - GET /status/unsubscribe/{token}
 - POST /status/unsubscribe/{token}
 * GET /
+* GET /help
 V GET /projects/{projectID}
 E POST /projects/{projectID}
 V GET /projects/{projectID}/rows
+V GET /projects/{projectID}/monitors
+E POST /projects/{projectID}/monitors
+V GET /projects/{projectID}/search
+V GET /projects/{projectID}/settings
 V GET /monitors/{monitorID}
 E POST /monitors/{monitorID}
+E GET /monitors/{monitorID}/copy
 E GET /monitors/{monitorID}/delete
 E POST /monitors/{monitorID}/delete
 E GET /projects/{projectID}/monitors/new
@@ -60,14 +74,21 @@ V GET /projects/{projectID}/secrets
 E POST /projects/{projectID}/secrets
 E GET /projects/{projectID}/bundle
 A POST /projects/{projectID}/bundle
+A GET /projects/{projectID}/import
+A POST /projects/{projectID}/import
 V GET /projects/{projectID}/channels
 E POST /projects/{projectID}/channels
+V GET /projects/{projectID}/incident-templates
+E POST /projects/{projectID}/incident-templates
 V GET /projects/{projectID}/incidents
-E POST /projects/{projectID}/incidents
+E GET /projects/{projectID}/incidents/new
+E POST /projects/{projectID}/incidents/new
+V GET /projects/{projectID}/pick
 V GET /incidents/{incidentID}
 E POST /incidents/{incidentID}
 V GET /projects/{projectID}/services
 V GET /services/{serviceID}
+V GET /projects/{projectID}/changes
 V GET /services/{serviceID}/changes
 V GET /services/{serviceID}/changes/{changeID}
 V GET /services/{serviceID}/gate
@@ -83,6 +104,7 @@ E GET /projects/{projectID}/services/new
 E POST /projects/{projectID}/services/new
 E GET /services/{serviceID}/declaration
 E POST /services/{serviceID}/declaration
+E GET /services/{serviceID}/copy
 E GET /services/{serviceID}/dependencies
 E POST /services/{serviceID}/dependencies
 E GET /services/{serviceID}/objective
@@ -118,9 +140,22 @@ E POST /monitors/{monitorID}/successor
 E GET /monitors/{monitorID}/edit
 E POST /monitors/{monitorID}/edit
 O GET /organizations/{orgID}/people
+O GET /organizations/{orgID}/tokens
+O POST /organizations/{orgID}/tokens
+O GET /organizations/{orgID}/webhooks
+O POST /organizations/{orgID}/webhooks
+O GET /organizations/{orgID}/projects
+O POST /organizations/{orgID}/projects
+O GET /projects/{projectID}/settings/general
+O POST /projects/{projectID}/settings/general
+O GET /projects/{projectID}/settings/delete
+O POST /projects/{projectID}/settings/delete
+A GET /operations/{operationID}
 O POST /organizations/{orgID}/people
 O GET /organizations/{orgID}/audit
+O GET /organizations/{orgID}/audit.csv
 G GET /admin/audit
+G GET /admin/audit.csv
 G GET /admin/people
 G POST /admin/people
 G GET /admin/branding
@@ -176,11 +211,14 @@ FORMS = {
     "/admin/fleet": "act=make&name=attic&region=eu",
     "/projects/{projectID}": "target=http://127.0.0.1:1/",
     "/monitors/{monitorID}": "act=pause",
-    "/monitors/{monitorID}/delete": "",
+    "/monitors/{monitorID}/delete": "act=pause",
     "/projects/{projectID}/monitors/new": "type=push&fields=push&act=save&name=New&"
     "interval_seconds=60&grace_seconds=60&failure_threshold=1",
     "/projects/{projectID}/channels": "act=add&type=ntfy&name=New&config.topic=ops",
-    "/projects/{projectID}/incidents": "title=New&impact=minor&status=investigating",
+    "/projects/{projectID}/incidents/new": (
+        "about=components&title=New&impact=minor&status=investigating"
+    ),
+    "/projects/{projectID}/incident-templates": "act=add&name=new-{n}&title=New&impact=minor",
     "/incidents/{incidentID}": "act=note&body=New",
     "/projects/{projectID}/maintenance": "act=plan&starts=2026-01-06T00:00&ends=2026-01-06T01:00",
     "/projects/{projectID}/status-pages/new": "title=New&slug=new-{n}&visibility=listed&"
@@ -189,8 +227,16 @@ FORMS = {
     "/projects/{projectID}/status-pages/{pageID}/delete": "",
     "/projects/{projectID}/status-pages/{pageID}/subscribers": "remove={subscriber}",
     "/projects/{projectID}/secrets": "act=add&name=new-{n}&value=x",
-    "/organizations/{orgID}/people": "act=token&name=t-{n}&role=viewer",
+    "/projects/{projectID}/monitors": "act=clear",
+    "/organizations/{orgID}/projects": "name=Further&slug=further-{n}",
+    "/projects/{projectID}/settings/general": "name=Shop",
+    "/projects/{projectID}/settings/delete": "name=another+name",
+    "/organizations/{orgID}/people": "act=add&email=new-{n}@example.com&role=viewer",
+    "/organizations/{orgID}/tokens": "act=create&name=t-{n}&role=viewer",
+    "/organizations/{orgID}/webhooks": "act=add&url=https://hook.example.com/{n}",
     "/admin/people": "act=create&email=new-{n}@example.com",
+    "/projects/{projectID}/import": 'tool=healthchecks&text={"checks": [{"name": "Job", '
+    '"timeout": 3600, "grace": 60}]}',
     "/projects/{projectID}/bundle": "act=plan&bundle={format: 1, organization: acme, "
     "project: shop, monitors: {}}",
     "/projects/{projectID}/on-call": "act=calendar&schedule={schedule}",
@@ -235,6 +281,19 @@ async def decided(api: Api, service: UUID) -> UUID:
         return (await evaluate_gate(tx, api.editor, api.project, service)).row.uid
 
 
+async def started(api: Api) -> UUID:
+    """Returns an operation of the project that somebody else started."""
+    async with api.pool.transaction("start") as tx:
+        uid: UUID = await tx.value(
+            "insert into operations (uid, kind, org, project, total, created_at)"
+            " select %(uid)s, 'bundle_apply', org, id, 10, now() from projects"
+            " where uid = %(project)s returning uid",
+            uid=uuid7(),
+            project=api.project,
+        )
+        return uid
+
+
 async def changed(api: Api, service: UUID) -> UUID:
     """Records a deployment."""
     record = Record(
@@ -244,7 +303,19 @@ async def changed(api: Api, service: UUID) -> UUID:
         return (await record_change(tx, api.editor, api.project, service, record)).phase.uid
 
 
-NAMED = ("channel", "schedule", "policy", "service", "decision", "change", "page", "subscriber")
+NAMED = (
+    "channel",
+    "schedule",
+    "policy",
+    "service",
+    "decision",
+    "change",
+    "page",
+    "subscriber",
+    "operation",
+)
+# Forms that are refused because the confirmation differs from the name of the object.
+NOT_CONFIRMED = {"/projects/{projectID}/settings/delete"}
 
 
 async def named_by(api: Api, route: Route) -> dict[str, str]:
@@ -264,6 +335,8 @@ async def named_by(api: Api, route: Route) -> dict[str, str]:
     if needed & {"page", "subscriber"}:
         named["page"] = await api.new_status_page()
         named["subscriber"] = await api.new_subscriber(named["page"])
+    if "operation" in needed:
+        named["operation"] = await started(api)
     return {name: str(uid) for name, uid in named.items()}
 
 
@@ -317,7 +390,8 @@ async def test_each_user_gets_the_stated_answer(api: Api, route: Route) -> None:
         elif who not in MAY.get(letter, PEOPLE):
             assert answer.status_code == 403, who
         else:
-            assert answer.status_code in (200, 303), (who, body[-600:])
+            expected = (400,) if route.form and route.path in NOT_CONFIRMED else (200, 303)
+            assert answer.status_code in expected, (who, body[-600:])
         if answer.status_code >= 400 or who == "nobody":
             assert await api.rows("select count(*) from audit_entries") == audited
         elif route.form:
@@ -341,9 +415,10 @@ async def test_existing_and_missing_objects_look_equal_to_a_stranger(
     path = path.replace("{incidentID}", str(uuid7())).replace("{policyID}", str(uuid7()))
     path = path.replace("{scheduleID}", str(uuid7())).replace("{serviceID}", str(uuid7()))
     path = path.replace("{pageID}", str(uuid7())).replace("{orgID}", str(uuid7()))
+    path = path.replace("{operationID}", str(uuid7()))
     form = FORMS[route.path].encode() if route.form else None
     nowhere = await api.ask(
-        "org_admin", route.method, path, data=form, headers=FORM if route.form else None
+        "stranger", route.method, path, data=form, headers=FORM if route.form else None
     )
     assert (there.status_code, await there.get_data()) == (404, await nowhere.get_data())
 
@@ -402,12 +477,17 @@ async def test_names_are_escaped(api: Api) -> None:
     channel = await api.new_channel(name=nasty)
     schedule = await api.new_schedule(channel, name=nasty)
     policy = await api.new_policy(channel)
+    template = await api.new_incident_template(name=nasty, title=nasty, body=nasty)
     for path in (
         f"/projects/{api.project}",
         f"/monitors/{made.uid}",
         f"/monitors/{made.uid}/edit",
         f"/projects/{api.project}/incidents",
         f"/incidents/{incident}",
+        f"/projects/{api.project}/incidents/new?template={template}",
+        f"/projects/{api.project}/incident-templates",
+        f"/projects/{api.project}/incident-templates?show=edit&uid={template}",
+        f"/projects/{api.project}/incident-templates?show=delete&uid={template}",
         f"/projects/{api.project}/on-call",
         f"/oncall-schedules/{schedule}/edit",
         f"/escalation-policies/{policy}/edit",
@@ -435,3 +515,24 @@ async def test_no_screen_has_inline_code_that_its_policy_forbids(api: Api) -> No
         assert "<style" not in page
         assert " onclick" not in page
         assert page.count("<script") == page.count('<script type="module" src="/static/')
+
+
+@pytest.mark.parametrize(("error", "asks"), [(Unavailable("away"), 0), (RuntimeError("bug"), 1)])
+async def test_the_page_of_a_database_failure_does_not_ask_the_database(
+    api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception, asks: int
+) -> None:
+    frames: list[str] = []
+
+    async def counted(*given: Any) -> Any:
+        frames.append("asked")
+        return await outer_frame(*given)
+
+    async def failing(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(error_pages, "outer_frame", counted)
+    monkeypatch.setattr(monitor_list, "select_statuses", failing)
+    answer = await api.ask("viewer", "GET", f"/projects/{api.project}/monitors")
+    text = await answer.get_data(as_text=True)
+    assert (answer.status_code, len(frames)) == (500, asks)
+    assert ("Internal error" in text, "acme shop" in text) == (True, bool(asks))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from leadline.http.ui.plots.expected_runs_strip import RunSlot, ledger, worst
-from leadline.http.ui.plots.heartbeat_strip import SLOT, HeartbeatSlot, strip
+from leadline.http.ui.plots.heartbeat_strip import EARLY, SLOT, HeartbeatSlot, strip
 from leadline.http.ui.plots.latency import LatencyStep, LatencyValue, Tick, ceiling, latency
 from leadline.http.ui.plots.oncall_calendar import ROW as CALENDAR_ROW
 from leadline.http.ui.plots.oncall_calendar import TINTS, OnCallSpan, OnCallWeek, calendar
@@ -35,7 +35,8 @@ def parsed(markup: Markup) -> ElementTree.Element:
 
 
 def is_inline_free(markup: Markup) -> bool:
-    return "style=" not in markup and "<script" not in markup and " on" not in markup
+    has_handler = re.search(r"\son[a-z]+=", markup) is not None
+    return "style=" not in markup and "<script" not in markup and not has_handler
 
 
 def slots_of_path(path: ElementTree.Element) -> list[int]:
@@ -52,7 +53,7 @@ def percent(text: str) -> float:
 
 
 def slots_of_rect(rect: ElementTree.Element, many: int) -> list[int]:
-    first = round(percent(rect.attrib["x"]) * many / 100)
+    first = round(percent(rect.attrib.get("x", "0%")) * many / 100)
     return list(range(first, first + round(percent(rect.attrib["width"]) * many / 100)))
 
 
@@ -65,11 +66,12 @@ def test_a_strip_draws_every_slot_once_in_its_state(beats: list[HeartbeatSlot]) 
         for slot in slots_of_path(path):
             assert slot not in drawn
             drawn[slot] = path.attrib["class"]
-    for rect in root.iter("rect"):
-        assert rect.attrib["fill"] == HATCH
-        for slot in slots_of_rect(rect, len(beats)):
+    for gap in (*root.iter("rect"), *root.iter("use")):
+        is_low = gap.tag == "use"
+        assert gap.attrib["href" if is_low else "fill"] == (EARLY if is_low else HATCH)
+        for slot in slots_of_rect(gap, len(beats)):
             assert slot not in drawn
-            drawn[slot] = HeartbeatSlot.NONE.value
+            drawn[slot] = (HeartbeatSlot.BEFORE if is_low else HeartbeatSlot.NONE).value
     expected = {at: beat.value for at, beat in enumerate(beats) if beat is not HeartbeatSlot.AWAY}
     assert drawn == expected
     assert is_inline_free(markup)
@@ -85,6 +87,7 @@ def test_the_label_of_a_strip_counts_its_states(beats: list[HeartbeatSlot]) -> N
         (HeartbeatSlot.UP, "up"),
         (HeartbeatSlot.FAILED, "failed"),
         (HeartbeatSlot.NONE, "no result"),
+        (HeartbeatSlot.BEFORE, "no data yet"),
     ):
         many = sum(b is beat for b in beats)
         assert (f"{many} {word}" in said.removeprefix("Heartbeats: ").split(", ")) == bool(many)
@@ -188,11 +191,14 @@ def test_lines_and_bands_do_not_cross_steps_without_a_point(
 @given(POINTS)
 def test_exactly_the_gaps_are_hatched(points: list[LatencyValue]) -> None:
     root = parsed(latency(points, [], "Latency."))
-    hatched: set[int] = set()
+    hatched: dict[int, LatencyStep] = {}
     for rect in root.iter("rect"):
         if rect.attrib.get("fill") == HATCH:
-            hatched |= set(slots_of_rect(rect, len(points)))
-    assert hatched == {at for at, point in enumerate(points) if point.kind is LatencyStep.GAP}
+            is_low = int(rect.attrib["height"]) < 10
+            kind = LatencyStep.BEFORE if is_low else LatencyStep.GAP
+            hatched |= dict.fromkeys(slots_of_rect(rect, len(points)), kind)
+    kinds = (LatencyStep.GAP, LatencyStep.BEFORE)
+    assert hatched == {at: p.kind for at, p in enumerate(points) if p.kind in kinds}
 
 
 @given(POINTS)

@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 import trio
 
-from leadline.http.server import asgi_middleware as front
+from leadline.http.server import request_body as front
 from tests.support.app.cast import Api
-from tests.support.app.sockets import Told, answer_of, served
+from tests.support.app.sockets import HttpAnswer, answer_of, served
 
 TYPED = "Content-Type: application/json"
 
@@ -26,7 +26,7 @@ def head(method: str, path: str, *lines: str) -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", *lines, "", ""]).encode()
 
 
-async def answer(stream: trio.SocketStream) -> Told:
+async def answer(stream: trio.SocketStream) -> HttpAnswer:
     with trio.fail_after(30):
         return await answer_of(stream)
 
@@ -70,14 +70,14 @@ async def test_the_next_request_of_the_connection_is_answered(
         body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
     refusals: trio.MemorySendChannel[None]
     refusals, refusal = trio.open_memory_channel(100)
-    came = front._Body.came
+    came = front.RequestBody.came
 
-    async def noted(self: front._Body) -> bool:
+    async def noted(self: front.RequestBody) -> bool:
         """Reports that the application has refused, before it waits for the body."""
         refusals.send_nowait(None)
         return await came(self)
 
-    monkeypatch.setattr(front._Body, "came", noted)
+    monkeypatch.setattr(front.RequestBody, "came", noted)
     # Long enough for a busy machine to send the body.
     monkeypatch.setattr(front, "LINGER_SECONDS", 60)
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.support.app.cast import Api
-from tests.support.app.serving import told
+from tests.support.app.serving import call
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 DEFAULTS = {
@@ -56,13 +56,13 @@ async def test_monitor_defaults_are_shown_and_set(api: Api) -> None:
         "renotify_seconds": 600,
         "auto_incident": True,
     }
-    assert await told(api, "GET", "/settings/monitor-defaults", who="global_admin") == set_
+    assert await call(api, "GET", "/settings/monitor-defaults", who="global_admin") == set_
     page = await shown(api, path)
     assert 'name="interval_seconds" type="number" inputmode="numeric" required value="30"' in page
     assert 'type="checkbox" value="on" checked' in page
     without = {name: value for name, value in DEFAULTS.items() if name != "auto_incident"}
     assert (await typed(api, path, **without))[0] == 303
-    found = await told(api, "GET", "/settings/monitor-defaults", who="global_admin")
+    found = await call(api, "GET", "/settings/monitor-defaults", who="global_admin")
     assert found == {**set_, "auto_incident": False}
 
 
@@ -85,7 +85,7 @@ async def test_refused_monitor_defaults_stay_in_the_form(
     assert said in page
     assert f'id="wrong-{field}"' in page
     assert f'value="{value}"' in page
-    found = await told(api, "GET", "/settings/monitor-defaults", who="global_admin")
+    found = await call(api, "GET", "/settings/monitor-defaults", who="global_admin")
     assert found["configured"] is False
 
 
@@ -93,7 +93,7 @@ async def test_branding_is_shown_and_set(api: Api) -> None:
     path = "/admin/branding"
     assert "Product name: Leadline." in await shown(api, path)
     assert (await typed(api, path, **BRANDING))[0] == 303
-    found = await told(api, "GET", "/settings/branding", who="global_admin")
+    found = await call(api, "GET", "/settings/branding", who="global_admin")
     assert found == {
         "configured": True,
         "product_name": "Acme status",
@@ -115,7 +115,7 @@ async def test_branding_is_shown_and_set(api: Api) -> None:
         status, page = await typed(api, path, **{**BRANDING, field: value})
         assert status == 400
         assert said in page
-    assert await told(api, "GET", "/settings/branding", who="global_admin") == found
+    assert await call(api, "GET", "/settings/branding", who="global_admin") == found
 
 
 async def test_refused_input_is_escaped(api: Api) -> None:

@@ -88,14 +88,19 @@ def test_a_pause_is_its_own_state_and_ends_earlier_results() -> None:
     ]
 
 
-def test_slots_before_the_monitor_and_in_the_future_are_empty() -> None:
+def test_slots_before_the_monitor_have_no_data_yet_and_future_ones_are_empty() -> None:
     young = ScheduleTerm(at(4), START, MINUTE, MINUTE // 6)
     found = beats(ResultTimeline((), None, [young]), AXIS, at(6.5), held_us=0)
     assert found == [
-        *4 * [HeartbeatSlot.AWAY],
+        *4 * [HeartbeatSlot.BEFORE],
         *3 * [HeartbeatSlot.NONE],
         *3 * [HeartbeatSlot.AWAY],
     ]
+
+
+def test_a_monitor_without_a_schedule_has_no_time_before_its_start() -> None:
+    found = beats(ResultTimeline((), None, []), AXIS, NOW, held_us=0)
+    assert set(found) == {HeartbeatSlot.AWAY}
 
 
 def test_a_slot_that_awaits_its_result_is_not_missing() -> None:

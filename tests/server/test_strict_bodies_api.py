@@ -28,6 +28,8 @@ async def path_of(api: Api, route: Route) -> str:
     path = route.path
     if "{channelID}" in path:
         path = path.replace("{channelID}", str(await api.new_channel()))
+    if "{templateID}" in path:
+        path = path.replace("{templateID}", str(await api.new_incident_template()))
     if "{webhookID}" in path:
         path = path.replace("{webhookID}", str(await api.new_webhook()))
     if "{monitorID}" in path:
@@ -50,6 +52,8 @@ async def path_of(api: Api, route: Route) -> str:
         path = path.replace("{componentID}", str(await api.new_component()))
     if "{membershipID}" in path:
         path = path.replace("{membershipID}", str(await api.new_membership()))
+    if "{tokenID}" in path:
+        path = path.replace("{tokenID}", str(await api.new_token()))
     if "{userID}" in path:
         path = path.replace("{userID}", str(api.users["viewer"][1]))
     return path.replace("{orgID}", str(api.org)).replace("{projectID}", str(api.project))

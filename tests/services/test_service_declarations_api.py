@@ -12,11 +12,11 @@ from tests.support.app.cast import Api
 from tests.support.app.serving import (
     NOWHERE,
     audited,
+    call,
     declared,
     document,
     new,
     refused,
-    told,
     uid_of,
 )
 
@@ -31,7 +31,7 @@ USUAL = {
 
 
 async def put(api: Api, path: str, body: Any) -> Any:
-    return await told(api, "PUT", f"{path}/declaration", body)
+    return await call(api, "PUT", f"{path}/declaration", body)
 
 
 async def revisions(api: Api) -> list[tuple[Any, ...]]:
@@ -54,7 +54,7 @@ async def test_a_declaration_governs_from_the_next_minute(api: Api) -> None:
     }
     epoch = said["epoch"]
     assert (epoch["seq"], epoch["effective_at"], epoch["members"]) == (1, EFFECTIVE, 1)
-    detail = await told(api, "GET", path, who="viewer")
+    detail = await call(api, "GET", path, who="viewer")
     assert (detail["declaration"], detail["epoch"]) == (said["declaration"], epoch)
     # A watermark at the start means that no time is sealed.
     assert detail["materialization"] == {"materialization_start": EFFECTIVE, "repairing": []}
@@ -193,7 +193,7 @@ async def test_the_first_declaration_can_backfill(api: Api) -> None:
         (3, FROZEN_NOW + MINUTE),
     ]
     assert said["epoch"]["seq"] == 3
-    (repair,) = (await told(api, "GET", path))["materialization"]["repairing"]
+    (repair,) = (await call(api, "GET", path))["materialization"]["repairing"]
     assert (repair["from"], repair["to"]) == (to_text(floored), EFFECTIVE)
 
 
@@ -234,10 +234,10 @@ async def test_a_declared_member_cannot_be_deleted(api: Api) -> None:
     for uid in (one, two):
         assert await refused(api, "DELETE", f"/monitors/{uid}", None, 409) == "in_use"
     await put(api, path, document(two, revision=1))
-    await told(api, "DELETE", f"/monitors/{one}", status=204)
+    await call(api, "DELETE", f"/monitors/{one}", status=204)
     assert await refused(api, "DELETE", f"/monitors/{two}", None, 409) == "in_use"
-    await told(api, "DELETE", path, status=204)
-    await told(api, "DELETE", f"/monitors/{two}", status=204)
+    await call(api, "DELETE", path, status=204)
+    await call(api, "DELETE", f"/monitors/{two}", status=204)
 
 
 async def test_of_two_concurrent_declarations_one_succeeds(api: Api) -> None:

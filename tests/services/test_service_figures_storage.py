@@ -68,7 +68,7 @@ from leadline.storage.services.tables import (
 from leadline.storage.services.transactions import seal_services as seal_services_module
 from leadline.storage.services.transactions.seal_services import seal_services
 from tests.support.run.effort import varied
-from tests.support.worlds.lives import (
+from tests.support.worlds.random_histories import (
     BAD,
     EXCLUDED,
     GOOD,

@@ -2,7 +2,9 @@
 forms that keep their input.
 """
 
+import re
 from fractions import Fraction
+from html import unescape
 from typing import Any
 
 from leadline.storage.core.key import ServiceKey
@@ -13,7 +15,7 @@ from tests.support.app.cast import Api
 
 from ..oncall.test_oncall_screen import first_line, send, text_of
 from ..server.test_pages_access_screen import POLICIES
-from ..support.worlds.lived import lived
+from ..support.worlds.service_history import lived
 
 FIELDS = dict(pair.split("=") for pair in POLICIES.split("&"))
 
@@ -33,7 +35,7 @@ async def test_a_service_is_created_with_declaration_and_objective(api: Api) -> 
     till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
     new = f"/projects/{api.project}/services/new"
     page = await text_of(await api.ask("editor", "GET", new))
-    assert "Till is a member" in page
+    assert '<option value="Till"' in page
     form = {
         **FIELDS,
         "act": "save",
@@ -54,6 +56,7 @@ async def test_a_service_is_created_with_declaration_and_objective(api: Api) -> 
     assert await api.rows('select "window", objective from service_targets') == [("7d", 999_000)]
     page = await text_of(await api.ask("viewer", "GET", answer.headers["Location"]))
     assert first_line(page) == "Checkout starts at the next minute"
+    assert "Its members are measured from then on." in page
 
 
 async def test_a_refused_form_stores_nothing_and_keeps_its_input(api: Api) -> None:
@@ -76,7 +79,9 @@ async def test_a_refused_form_stores_nothing_and_keeps_its_input(api: Api) -> No
         page = await text_of(answer)
         assert told in page, wrong
         assert "Your input is kept below" in page
-        assert f'value="{till.uid}" aria-label="Till counts toward the SLI" checked' in page
+        shown = f'value="{till.uid}" aria-label="Till counts toward the SLI" checked'
+        kept = f'name="sli" value="{till.uid}"'
+        assert (kept if "objective" in wrong else shown) in page
     assert await services(api) == 0
     stranger = (await api.new_monitor("acme/mill")).uid
     answer = await send(api, new, {**form, "member": [stranger]})
@@ -84,15 +89,46 @@ async def test_a_refused_form_stores_nothing_and_keeps_its_input(api: Api) -> No
     assert await services(api) == 0
 
 
-async def test_filtering_monitors_keeps_selections(api: Api) -> None:
+async def test_the_steps_keep_all_input_and_store_nothing_before_the_last(api: Api) -> None:
     till, bank = await api.new_monitor(name="Till"), await api.new_monitor(name="Bank")
+    policy = await api.new_policy()
     new = f"/projects/{api.project}/services/new"
-    form = {**FIELDS, "act": "find", "wanted": "nobody", "name": "Kept", "sli": [till.uid]}
-    page = await text_of(await send(api, new, form))
-    assert f'value="{till.uid}" aria-label="Till is a member" checked' in page
-    assert str(bank.uid) not in page
-    assert 'value="Kept"' in page
+    form: dict[str, Any] = {**FIELDS, "name": "Checkout", "sli": [till.uid], "member": [bank.uid]}
+    answer = await send(api, f"{new}?step=2", {**form, "name": "", "act": "step.2"})
+    assert answer.status_code == 400
+    assert "Name: must not be empty." in await text_of(answer)
+    page = await text_of(await send(api, f"{new}?step=2", {**form, "act": "step.2"}))
+    assert "Continue to paging" in page
+    form = {**hidden(page), "objective": "99.95", "window": "7d"}
+    assert form["member"] == [str(bank.uid)]
+    page = await text_of(await send(api, f"{new}?step=3", {**form, "act": "step.3"}))
+    assert "Page from the service" in page
+    assert "99.95% over 7 days" in re.sub(r"<[^>]+>", "", page)
+    form = {**hidden(page), "policy": policy, "paging": "service", "page_when": "both"}
+    page = await text_of(await send(api, f"{new}?step=1", {**form, "act": "step.1"}))
+    assert 'value="Checkout"' in page
+    assert hidden(page)["paging"] == ["service"]
     assert await services(api) == 0
+    answer = await send(api, f"{new}?step=3", {**form, "renotify": "x", "act": "save"})
+    assert answer.status_code == 400
+    assert await services(api) == 0
+    answer = await send(api, f"{new}?step=3", {**form, "renotify": "900", "act": "save"})
+    assert answer.status_code == 303
+    (revision,) = await revisions(api)
+    assert revision.sli == (till.id,)
+    assert await api.rows('select "window", objective from service_targets') == [("7d", 999_500)]
+    (row,) = await api.rows(
+        "select owns_paging, page_on, renotify_seconds from service_alerting where owns_paging"
+    )
+    assert row == (True, ["down", "degraded"], 900)
+
+
+def hidden(page: str) -> dict[str, Any]:
+    """Returns the values of the hidden fields of the form."""
+    found: dict[str, Any] = {}
+    for name, value in re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page):
+        found.setdefault(name, []).append(unescape(value))
+    return found
 
 
 async def test_a_declaration_form_replaces_only_the_revision_it_showed(api: Api) -> None:
@@ -192,8 +228,10 @@ async def test_deleting_a_service_needs_a_confirmation(api: Api) -> None:
 async def test_members_and_policies_in_use_cannot_be_deleted(api: Api) -> None:
     till, ladder = await api.new_monitor(name="Till"), await api.new_policy()
     await lived(api, "Checkout", till.uid, escalation_policy=str(ladder))
-    answer = await send(api, f"/monitors/{till.uid}/delete", {})
+    answer = await send(api, f"/monitors/{till.uid}/delete", {"name": "Till"})
     assert answer.status_code == 409
-    assert "In use as a dependency" in await text_of(answer)
+    page = await text_of(answer)
+    assert "In use as a dependency" in page
+    assert "the service Checkout" in page
     answer = await send(api, f"/escalation-policies/{ladder}/edit", {"act": "delete"})
     assert "In use; remove it from" in await text_of(answer)

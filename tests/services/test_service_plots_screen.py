@@ -5,12 +5,15 @@ position.
 import re
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import cast
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.http.services.console import state_history as states
 from leadline.http.ui.plots.burn_gauge import gauge, place, spelt_rate
 from leadline.http.ui.plots.burndown import HEIGHT as DOWN_HEIGHT
 from leadline.http.ui.plots.burndown import (
@@ -30,6 +33,7 @@ from leadline.http.ui.plots.maintenance_calendar import (
 )
 from leadline.http.ui.plots.svg import HATCH
 from leadline.http.ui.plots.timeline_lanes import (
+    BEFORE_HIGH,
     Band,
     ChangeOutcomeClass,
     Divider,
@@ -41,6 +45,8 @@ from leadline.http.ui.plots.timeline_lanes import (
     worst,
 )
 from leadline.http.ui.plots.timeline_lanes import ChangeSymbolKind as ChangeKind
+from leadline.storage.core.instant import DAY, MINUTE, Instant
+from leadline.storage.services.rows import ServiceRow
 
 from ..server.test_plots_screen import NASTY, is_inline_free, parsed, percent
 
@@ -134,10 +140,10 @@ def test_the_text_of_a_budget_plot(steps: list[BudgetStep]) -> None:
 
 
 def test_the_remaining_budget_is_rounded_down() -> None:
-    assert whole_percent(0.999) == "99\u202f%"
-    assert whole_percent(1.0) == "100\u202f%"
-    assert whole_percent(0.005) == "0\u202f%"
-    assert whole_percent(-0.001) == "-1\u202f%"
+    assert whole_percent(0.999) == "99%"
+    assert whole_percent(1.0) == "100%"
+    assert whole_percent(0.005) == "0%"
+    assert whole_percent(-0.001) == "-1%"
 
 
 @given(RATES, RATES)
@@ -216,7 +222,9 @@ def test_lanes_draw_every_item_once(edges: list[int], data: st.DataObject) -> No
     rects = list(image.iter("rect"))
     assert sum(r.attrib.get("class") == "f-ink" for r in rects) == len(bands)
     hatched = [r for r in rects if r.attrib.get("fill") == HATCH]
-    assert len(hatched) == sum(state.was is ServiceState.UNKNOWN for state in states)
+    low = [r for r in hatched if int(r.attrib["height"]) == BEFORE_HIGH]
+    assert len(low) == sum(state.was is ServiceState.BEFORE for state in states)
+    assert len(hatched) - len(low) == sum(state.was is ServiceState.UNKNOWN for state in states)
     assert sum(r.attrib.get("class") == "f-down" for r in rects) == sum(
         state.was is ServiceState.DOWN for state in states
     )
@@ -259,6 +267,40 @@ def test_the_worst_of_merged_states_is_shown() -> None:
     assert worst([ServiceState.UNKNOWN, ServiceState.DOWN]) is ServiceState.DOWN
     assert worst([ServiceState.MAINTENANCE, ServiceState.HEALTHY]) is ServiceState.MAINTENANCE
     assert worst([]) is None
+
+
+NOW = Instant(1_000 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("start", "sealed", "expected"),
+    [
+        # No declaration yet: the whole lane.
+        (None, None, [("before", -10 * DAY, 0)]),
+        (MINUTE, None, [("before", -10 * DAY, 0)]),
+        # Declared some minutes ago: nothing is sealed, within the normal lag.
+        (-5 * MINUTE, None, [("before", -10 * DAY, -5 * MINUTE)]),
+        (-5 * MINUTE, -5 * MINUTE, [("before", -10 * DAY, -5 * MINUTE)]),
+        # Nothing was sealed for two days: unknown, not before.
+        (-2 * DAY, None, [("before", -10 * DAY, -2 * DAY), ("unknown", -2 * DAY, 0)]),
+        # A gap after the start is unknown.
+        (-DAY, -MINUTE, [("before", -10 * DAY, -DAY), ("unknown", -DAY, -MINUTE)]),
+        # A service that is older than the axis has no such time.
+        (-20 * DAY, -MINUTE, [("unknown", -10 * DAY, -MINUTE)]),
+    ],
+)
+def test_time_before_the_start_of_a_service_is_neither_blank_nor_unknown(
+    start: int | None, sealed: int | None, expected: list[tuple[str, int, int]]
+) -> None:
+    row = SimpleNamespace(
+        materialization_start=None if start is None else Instant(NOW + start),
+        sealed_through=None if sealed is None else Instant(NOW + sealed),
+    )
+    found = states.slots(cast("ServiceRow", row), [], Instant(NOW - 10 * DAY), NOW, DAY)
+    runs = [(run[0].was.value, run[0].from_ - NOW, run[-1].to - NOW) for run in states.runs(found)]
+    assert runs == expected
+    if expected[0][0] == "before":
+        assert states.plot_text(found)[0][1] == "No data yet"
 
 
 SPANS = st.lists(

@@ -6,20 +6,28 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_text
+from leadline.storage.core.sli import SliCondition
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.services.rules.service_health import (
+    MemberTimeline,
+    MissingData,
+    Policies,
+    state_line,
+)
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.serving import (
     DOWN,
     UNKNOWN,
     UP,
+    call,
     declared,
     document,
     new,
     refused,
     sealed,
-    told,
     uid_of,
 )
 
@@ -47,12 +55,12 @@ async def seen(api: Api, row: MonitorRow, *, up: bool) -> None:
 
 async def report(api: Api, path: str, window: str | None = None) -> Any:
     query = None if window is None else {"window": window}
-    return await told(api, "GET", f"{path}/reliability", query=query, who="viewer")
+    return await call(api, "GET", f"{path}/reliability", query=query, who="viewer")
 
 
 async def test_figures_without_declaration_or_sealed_time_are_withheld(api: Api) -> None:
     path = await new(api, "checkout")
-    await told(api, "PUT", f"{path}/sla-target", {"objective": 99.9})
+    await call(api, "PUT", f"{path}/sla-target", {"objective": 99.9})
     said = await report(api, path)
     assert (said["status"], said["reason"]) == ("unavailable", "no_sli")
     assert said["sealed_through"] is None
@@ -61,7 +69,7 @@ async def test_figures_without_declaration_or_sealed_time_are_withheld(api: Api)
     for figure in ("availability", "budget"):
         assert figure not in said
     monitor = (await api.new_monitor()).uid
-    await told(api, "PUT", f"{path}/declaration", document(monitor))
+    await call(api, "PUT", f"{path}/declaration", document(monitor))
     said = await report(api, path)
     assert (said["status"], said["reason"]) == ("unavailable", "nothing_sealed")
     assert said["sealed_through"] is None
@@ -73,7 +81,7 @@ async def test_figures_without_declaration_or_sealed_time_are_withheld(api: Api)
 
 async def test_a_window_has_its_figures_and_segments(api: Api) -> None:
     path = await declared(api)
-    await told(api, "PUT", f"{path}/sla-target", {"objective": 99, "window": "24h"})
+    await call(api, "PUT", f"{path}/sla-target", {"objective": 99, "window": "24h"})
     start = await sealed(api, path, (1_440 - 36, UP), (36, DOWN))
     said = await report(api, path, "24h")
     whole = {"good_us": 1_404 * MINUTE, "bad_us": 36 * MINUTE, "unknown_us": 0, "excluded_us": 0}
@@ -123,10 +131,10 @@ async def test_burn_windows_follow_the_burn_rules(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (600, UP))
     assert "burn" not in await report(api, path)
-    await told(api, "PUT", f"{path}/sla-target", {"objective": 99})
+    await call(api, "PUT", f"{path}/sla-target", {"objective": 99})
     rule = {"long_window_seconds": 86_400, "short_window_seconds": 600, "threshold": 1}
     body = {"burn_alert_enabled": False, "burn_rules": [{**rule, "severity": "page"}]}
-    await told(api, "PUT", f"{path}/sla-target/burn-alerting", body)
+    await call(api, "PUT", f"{path}/sla-target/burn-alerting", body)
     burn = (await report(api, path))["burn"]
     assert [each["window"] for each in burn] == ["10m", "1d"]
     assert [each["status"] for each in burn] == ["ok", "insufficient_history"]
@@ -137,11 +145,11 @@ async def test_burn_windows_follow_the_burn_rules(api: Api) -> None:
 async def test_a_burn_window_uses_whole_minutes(api: Api, odd: int) -> None:
     path = await declared(api)
     await sealed(api, path, (54, UP), (1, DOWN), (5, UP))
-    await told(api, "PUT", f"{path}/sla-target", {"objective": 99})
+    await call(api, "PUT", f"{path}/sla-target", {"objective": 99})
     rule = {"short_window_seconds": 300 + odd, "threshold": 1, "severity": "page"}
     rules = [{**rule, "long_window_seconds": 360 + odd}]
     body = {"burn_alert_enabled": True, "burn_rules": rules}
-    await told(api, "PUT", f"{path}/sla-target/burn-alerting", body)
+    await call(api, "PUT", f"{path}/sla-target/burn-alerting", body)
     burn = (await report(api, path))["burn"]
     assert [(b["status"], b["sealed_buckets"]) for b in burn] == [("ok", 5), ("ok", 6)]
     assert [b["rate"] for b in burn] == [0, pytest.approx(100 / 6)]
@@ -159,7 +167,7 @@ async def test_a_window_longer_than_the_history_is_marked(api: Api) -> None:
 
 async def test_low_coverage_gives_availability_without_a_budget(api: Api) -> None:
     path = await declared(api)
-    await told(api, "PUT", f"{path}/sla-target", {"objective": 99, "window": "24h"})
+    await call(api, "PUT", f"{path}/sla-target", {"objective": 99, "window": "24h"})
     await sealed(api, path, (1_000, UNKNOWN), (440, UP))
     said = await report(api, path, "24h")
     assert (said["status"], said["reason"]) == (
@@ -191,7 +199,7 @@ async def test_a_series_has_each_hour_or_day(api: Api) -> None:
     path = await declared(api)
     await sealed(api, path, (1_440, UP), (60, DOWN), (60, UP))
     query = {"from": to_text(Instant(FROZEN_NOW - 3 * HOUR)), "to": NOW, "step": "hour"}
-    said = await told(api, "GET", f"{path}/reliability/series", query=query, who="viewer")
+    said = await call(api, "GET", f"{path}/reliability/series", query=query, who="viewer")
     points = said.pop("points")
     assert said == query
     assert [(p["start"], p["buckets"], p["durations"]["bad_us"]) for p in points] == [
@@ -200,9 +208,9 @@ async def test_a_series_has_each_hour_or_day(api: Api) -> None:
     ]
     assert not any(point["provisional"] for point in points)
     query = {"from": to_text(Instant(FROZEN_NOW - 2 * DAY)), "to": NOW, "step": "day"}
-    points = (await told(api, "GET", f"{path}/reliability/series", query=query))["points"]
+    points = (await call(api, "GET", f"{path}/reliability/series", query=query))["points"]
     assert [p["buckets"] for p in points] == [120, 1_440]
-    assert {p["epoch_id"] for p in points} == {(await told(api, "GET", path))["epoch"]["id"]}
+    assert {p["epoch_id"] for p in points} == {(await call(api, "GET", path))["epoch"]["id"]}
 
 
 @pytest.mark.parametrize(
@@ -240,9 +248,9 @@ async def test_health_follows_the_current_member_states(api: Api) -> None:
     body = document(up.uid, down.uid, context.uid)
     body["sli"] = [str(up.uid), str(down.uid)]
     body["policies"] = {"aggregation": {"mode": "any"}}
-    await told(api, "PUT", f"{path}/declaration", body)
+    await call(api, "PUT", f"{path}/declaration", body)
     # A declaration governs from the next minute.
-    said = await told(api, "GET", f"{path}/health", who="viewer")
+    said = await call(api, "GET", f"{path}/health", who="viewer")
     assert said == {"unstable": False, "as_of": NOW, "sli": "unknown", "diagnostics": "unknown"}
     async with api.pool.transaction("governs") as tx:
         await tx.execute("update service_revisions set governs_from = at(%(now)s)", now=tx.now)
@@ -252,11 +260,11 @@ async def test_health_follows_the_current_member_states(api: Api) -> None:
         )
     for monitor, is_up in ((up, True), (down, False), (context, False)):
         await seen(api, monitor, up=is_up)
-    said = await told(api, "GET", f"{path}/health")
+    said = await call(api, "GET", f"{path}/health")
     assert (said["sli"], said["diagnostics"]) == ("degraded", "failing")
     assert sorted(said["failing_monitors"]) == sorted([str(down.uid), str(context.uid)])
     other = await new(api, "shop", depends_on=[uid_of(path)])
-    (edge,) = (await told(api, "GET", f"{other}/dependencies"))["depends_on"]
+    (edge,) = (await call(api, "GET", f"{other}/dependencies"))["depends_on"]
     assert edge["health"] == said
 
 
@@ -268,3 +276,53 @@ async def test_figures_need_access_to_the_project(api: Api) -> None:
             answer = await api.ask(who, "GET", f"/api/v1{path}/{read}")
             assert answer.status_code == 404
     assert await refused(api, "DELETE", f"{path}x", None, 404) == "not_found"
+
+
+@pytest.mark.parametrize("missing", list(MissingData))
+@pytest.mark.parametrize(
+    ("begun_us", "enabled", "maintained"),
+    [
+        (SECOND, True, False),
+        (SECOND, False, False),
+        (SECOND, True, True),
+        (0, True, False),
+        (0, False, False),
+        (0, True, True),
+    ],
+)
+async def test_present_health_agrees_with_the_measured_rule_before_the_first_term(
+    api: Api, missing: MissingData, begun_us: int, enabled: bool, maintained: bool
+) -> None:
+    """A member without a result, beside one that is up: before, in a pause, in maintenance."""
+    path = await new(api, "checkout")
+    up, fresh = [await api.new_monitor(enabled=how) for how in (True, enabled)]
+    body = document(up.uid, fresh.uid, policies={"missing_data": missing})
+    await call(api, "PUT", f"{path}/declaration", body)
+    begun = Instant(FROZEN_NOW + begun_us)
+    async with api.pool.transaction("governs") as tx:
+        await tx.execute("update service_revisions set governs_from = at(%(now)s)", now=tx.now)
+        await tx.execute(
+            "create table heartbeats_all partition of heartbeats"
+            " for values from ('2025-12-01') to ('2026-03-01')"
+        )
+        for monitor, at in ((up.id, FROZEN_NOW - DAY), (fresh.id, begun)):
+            await tx.execute(
+                "update monitor_terms set from_at = at(%(at)s) where monitor = %(m)s",
+                at=at,
+                m=monitor,
+            )
+    await seen(api, up, up=True)
+    if maintained:
+        span = {"starts_at": NOW, "ends_at": to_text(Instant(FROZEN_NOW + HOUR))}
+        where = f"/projects/{api.project}/maintenance"
+        await call(api, "POST", where, {**span, "monitor_id": str(fresh.uid)}, status=201)
+    within = TimeSpan(FROZEN_NOW, Instant(FROZEN_NOW + 1))
+    condition = SliCondition.EXCLUDED if maintained else SliCondition.UNKNOWN
+    members = [
+        MemberTimeline("core", [(within, SliCondition.GOOD)]),
+        MemberTimeline("core", [(within, condition)], () if enabled else (within,), begun),
+    ]
+    ((_, measured),) = state_line(Policies(missing_data=missing), members, within)
+    said = await call(api, "GET", f"{path}/health")
+    assert measured.health is not None
+    assert said["sli"] == measured.health.value, said

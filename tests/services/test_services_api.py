@@ -11,13 +11,13 @@ from tests.support.app.cast import Api
 from tests.support.app.serving import (
     NOWHERE,
     audited,
+    call,
     declared,
     document,
     managed,
     new,
     refused,
     services_of,
-    told,
     uid_of,
 )
 
@@ -25,7 +25,7 @@ NOW = to_text(FROZEN_NOW)
 
 
 async def generation(api: Api, path: str) -> int:
-    graph = await told(api, "GET", f"{path}/dependencies", who="viewer")
+    graph = await call(api, "GET", f"{path}/dependencies", who="viewer")
     return int(graph["graph_generation"])
 
 
@@ -36,14 +36,14 @@ async def depend(
         "depends_on": [uid_of(upstream) for upstream in upstreams],
         "graph_generation": await generation(api, path) if seen is None else seen,
     }
-    return await told(api, "PUT", f"{path}/dependencies", body, status)
+    return await call(api, "PUT", f"{path}/dependencies", body, status)
 
 
 async def test_a_service_is_created_listed_read_and_deleted(api: Api) -> None:
     body = {"slug": "checkout", "name": "Checkout", "description": "Money\ncomes in here."}
-    made = await told(api, "POST", services_of(api), body, 201)
+    made = await call(api, "POST", services_of(api), body, 201)
     assert made == {**body, "id": made["id"], "created_at": NOW, "updated_at": NOW}
-    assert await told(api, "GET", services_of(api), who="viewer") == [
+    assert await call(api, "GET", services_of(api), who="viewer") == [
         {
             "service": made,
             "revision": 0,
@@ -54,7 +54,7 @@ async def test_a_service_is_created_listed_read_and_deleted(api: Api) -> None:
         }
     ]
     path = f"{services_of(api)}/{made['id']}"
-    assert await told(api, "GET", path, who="viewer") == {
+    assert await call(api, "GET", path, who="viewer") == {
         "service": made,
         "declaration": None,
         "epoch": None,
@@ -74,10 +74,10 @@ async def test_a_service_is_created_listed_read_and_deleted(api: Api) -> None:
         "supersedes": [],
         "sla_targets": [],
     }
-    await told(api, "DELETE", path, status=204)
-    assert await told(api, "GET", services_of(api)) == []
+    await call(api, "DELETE", path, status=204)
+    assert await call(api, "GET", services_of(api)) == []
     for method in ("GET", "DELETE"):
-        assert await told(api, method, path, status=404) == {"error": "not_found"}
+        assert await call(api, method, path, status=404) == {"error": "not_found"}
     target = f"service:{made['id']} project:{api.project} slug=checkout"
     assert await audited(api) == [("service.create", target), ("service.delete", target)]
 
@@ -85,11 +85,11 @@ async def test_a_service_is_created_listed_read_and_deleted(api: Api) -> None:
 async def test_name_and_slug_are_derived_from_each_other(
     api: Api,
 ) -> None:
-    made = await told(api, "POST", services_of(api), {"slug": "pay"}, 201)
+    made = await call(api, "POST", services_of(api), {"slug": "pay"}, 201)
     assert made["name"] == "pay"
     slugs = []
     for _ in range(2):
-        made = await told(api, "POST", services_of(api), {"name": "Größe & Co"}, 201)
+        made = await call(api, "POST", services_of(api), {"name": "Größe & Co"}, 201)
         slugs.append(made["slug"])
     assert slugs == ["grosse-co", "grosse-co-2"]
     assert await refused(api, "POST", services_of(api), {}, 400) == "slug: is required"
@@ -116,7 +116,7 @@ async def test_name_and_slug_are_derived_from_each_other(
 async def test_an_invalid_service_is_refused(api: Api, body: dict[str, Any], field: str) -> None:
     said = await refused(api, "POST", services_of(api), body, 400)
     assert said.startswith(field)
-    assert await told(api, "GET", services_of(api)) == []
+    assert await call(api, "GET", services_of(api)) == []
     assert await audited(api) == []
 
 
@@ -125,7 +125,7 @@ async def test_a_slug_is_unique_in_its_project(api: Api) -> None:
     said = await refused(api, "POST", services_of(api), {"slug": "checkout"}, 409)
     assert said == "slug_taken"
     other = services_of(api, "acme/mill")
-    await told(api, "POST", other, {"slug": "checkout"}, 201)
+    await call(api, "POST", other, {"slug": "checkout"}, 201)
 
 
 async def test_a_service_is_found_only_in_its_own_project(api: Api) -> None:
@@ -135,7 +135,7 @@ async def test_a_service_is_found_only_in_its_own_project(api: Api) -> None:
     for place in ("acme/mill", "other/shop"):
         elsewhere = f"{services_of(api, place)}/{uid}"
         for read in reads:
-            await told(api, "GET", f"{elsewhere}{read}", status=404, who="org_admin")
+            await call(api, "GET", f"{elsewhere}{read}", status=404, who="org_admin")
         writes: list[tuple[str, str, Any]] = [
             ("DELETE", "", None),
             ("PUT", "/declaration", document()),
@@ -148,7 +148,7 @@ async def test_a_service_is_found_only_in_its_own_project(api: Api) -> None:
         for method, write, body in writes:
             said = await refused(api, method, f"{elsewhere}{write}", body, 404)
             assert said == "not_found", write
-    assert (await told(api, "GET", path))["declaration"]["revision"] == 1
+    assert (await call(api, "GET", path))["declaration"]["revision"] == 1
 
 
 async def test_dependencies_are_listed_from_both_ends_with_health(api: Api) -> None:
@@ -165,11 +165,11 @@ async def test_dependencies_are_listed_from_both_ends_with_health(api: Api) -> N
         "name": "cache",
         "health": health,
     }
-    below = await told(api, "GET", f"{database}/dependencies", who="viewer")
+    below = await call(api, "GET", f"{database}/dependencies", who="viewer")
     assert [edge["slug"] for edge in below["depended_on_by"]] == ["shop"]
-    assert (await told(api, "GET", shop))["dependencies"] == graph
+    assert (await call(api, "GET", shop))["dependencies"] == graph
     assert (await depend(api, shop))["depends_on"] == []
-    assert (await told(api, "GET", f"{cache}/dependencies"))["depended_on_by"] == []
+    assert (await call(api, "GET", f"{cache}/dependencies"))["depended_on_by"] == []
 
 
 async def test_the_same_dependencies_again_change_nothing(api: Api) -> None:
@@ -188,7 +188,7 @@ async def test_a_stale_graph_generation_is_refused(api: Api) -> None:
     assert stale == {"error": "graph_generation_stale"}
     await depend(api, three, two)
     seen = await generation(api, one)
-    await told(api, "DELETE", two, status=204)
+    await call(api, "DELETE", two, status=204)
     stale = await depend(api, one, three, status=409, seen=seen)
     assert stale == {"error": "graph_generation_stale"}
     graph = await depend(api, one, three)
@@ -203,7 +203,7 @@ async def test_a_dependency_cycle_is_refused_and_named_by_slugs(api: Api) -> Non
     assert said == {"error": "dependency_cycle: three -> one -> two -> three"}
     said = await depend(api, one, one, status=400)
     assert said == {"error": "dependency_cycle: one -> one"}
-    graph = await told(api, "GET", f"{three}/dependencies")
+    graph = await call(api, "GET", f"{three}/dependencies")
     assert graph["depends_on"] == []
 
 
@@ -223,7 +223,7 @@ async def test_a_service_has_at_most_twenty_dependencies_of_its_project(api: Api
     said = await depend(api, one, *upstreams, status=400)
     assert said == {"error": "too_many_dependencies"}
     assert len((await depend(api, one, *upstreams[:20]))["depends_on"]) == 20
-    mill = await told(api, "POST", services_of(api, "acme/mill"), {"slug": "mill"}, 201)
+    mill = await call(api, "POST", services_of(api, "acme/mill"), {"slug": "mill"}, 201)
     for foreign in (mill["id"], NOWHERE):
         said = await depend(api, one, foreign, status=400)
         assert said == {"error": "dependency_not_in_project"}
@@ -244,7 +244,7 @@ async def test_an_invalid_dependency_document_is_refused(api: Api, body: Any, er
 
 async def test_a_file_managed_service_is_read_only(api: Api) -> None:
     one, other = await declared(api, "one"), await new(api, "other")
-    await told(api, "PUT", f"{one}/sla-target", {"objective": 99})
+    await call(api, "PUT", f"{one}/sla-target", {"objective": 99})
     await depend(api, one, other)
     await managed(api, one)
     seen = await generation(api, one)
@@ -258,13 +258,13 @@ async def test_a_file_managed_service_is_read_only(api: Api) -> None:
         ("PUT", "/escalation-policy", {"escalation_policy_id": ""}),
         ("PUT", "/sla-target/burn-alerting", {"burn_alert_enabled": True}),
     ]
-    before = await told(api, "GET", one)
+    before = await call(api, "GET", one)
     assert before["service"]["managed_by"] == "files"
     for method, write, body in writes:
         assert await refused(api, method, f"{one}{write}", body, 409) == "managed_by_file", write
     # The file declares a dependency on the other service.
     assert await refused(api, "DELETE", other, None, 409) == "managed_by_file"
-    assert await told(api, "GET", one) == before
+    assert await call(api, "GET", one) == before
 
 
 async def test_the_paging_target_belongs_to_the_project_and_stays(api: Api) -> None:
@@ -275,28 +275,28 @@ async def test_the_paging_target_belongs_to_the_project_and_stays(api: Api) -> N
         body = {"escalation_policy_id": bad}
         assert await refused(api, "PUT", owner, body, 400) == "owner_not_in_project"
     body = {"escalation_policy_id": str(policy)}
-    assert await told(api, "PUT", owner, body) == body
-    shown = (await told(api, "GET", path))["service"]
+    assert await call(api, "PUT", owner, body) == body
+    shown = (await call(api, "GET", path))["service"]
     assert shown["escalation_policy_id"] == str(policy)
     assert shown["oncall_schedule_id"] == str(schedule)
     for counted_on in (f"/escalation-policies/{policy}", f"/oncall-schedules/{schedule}"):
         assert await refused(api, "DELETE", counted_on, None, 409) == "in_use"
     empty = {"escalation_policy_id": ""}
-    assert await told(api, "PUT", owner, empty) == empty
-    assert "escalation_policy_id" not in (await told(api, "GET", path))["service"]
-    await told(api, "DELETE", f"/escalation-policies/{policy}", status=204)
-    await told(api, "DELETE", path, status=204)
-    await told(api, "DELETE", f"/oncall-schedules/{schedule}", status=204)
+    assert await call(api, "PUT", owner, empty) == empty
+    assert "escalation_policy_id" not in (await call(api, "GET", path))["service"]
+    await call(api, "DELETE", f"/escalation-policies/{policy}", status=204)
+    await call(api, "DELETE", path, status=204)
+    await call(api, "DELETE", f"/oncall-schedules/{schedule}", status=204)
 
 
 async def test_a_list_shows_declarations_and_watermarks(api: Api) -> None:
     context = (await api.new_monitor()).uid
     path = await declared(api, "one", members=2)
-    detail = await told(api, "GET", path)
+    detail = await call(api, "GET", path)
     members = [UUID(uid) for uid in detail["declaration"]["monitors"]]
     body = {**document(*members, context, revision=1), "sli": [str(uid) for uid in members]}
-    await told(api, "PUT", f"{path}/declaration", body)
-    (shown,) = await told(api, "GET", services_of(api))
+    await call(api, "PUT", f"{path}/declaration", body)
+    (shown,) = await call(api, "GET", services_of(api))
     assert shown["revision"] == 2
     assert (shown["context_members"], shown["sli_members"]) == (3, 2)
     assert shown["epoch_seq"] == 1

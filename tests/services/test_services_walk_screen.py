@@ -1,5 +1,6 @@
 """A user creates a service in the browser, with the keyboard, and sees it go down and recover."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -22,10 +23,20 @@ def test_a_service_is_created_and_its_screen_stays_live(
     expect(page.get_by_role("heading", level=1)).to_have_text("No services yet")
     page.get_by_role("link", name="Add service").first.click()
     page.get_by_label("Name").fill("Checkout")
-    page.get_by_label("Objective", exact=True).fill("99.9")
-    page.get_by_label("Till counts toward the SLI").check()
+    page.get_by_role("combobox", name="Add a monitor").fill("til")
+    expect(page.get_by_role("option", name="Till")).to_be_visible()
+    page.get_by_role("combobox", name="Add a monitor").press("Enter")
+    expect(page.get_by_label("Till counts toward the SLI")).to_be_checked()
     past = datetime.now(UTC) - timedelta(minutes=5)
     page.get_by_label("Backfill history from").fill(f"{past:%Y-%m-%dT%H:%M}")
+    page.get_by_role("button", name="Continue to objective").last.click()
+    expect(page).to_have_url(re.compile(r"services/new\?step=2$"))
+    page.get_by_label("Availability").fill("99.9")
+    page.get_by_role("button", name="Continue to paging").click()
+    expect(page).to_have_url(re.compile(r"services/new\?step=3$"))
+    page.get_by_role("button", name="Back").click()
+    expect(page.get_by_label("Availability")).to_have_value("99.9")
+    page.get_by_role("button", name="Continue to paging").click()
     page.get_by_role("button", name="Add service").click()
     first = page.get_by_role("heading", level=1)
     expect(first).to_have_text("Checkout is healthy")
@@ -42,10 +53,12 @@ def test_maintenance_is_scheduled_and_ended_without_scripts(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:
     page = open_page(f"/projects/{project}/maintenance", scripts=False)
+    page.get_by_role("link", name="Schedule maintenance").first.click()
     page.get_by_label("End").fill(f"{datetime.now(UTC) + timedelta(hours=2):%Y-%m-%dT%H:%M}")
     page.get_by_label("Reason").fill("New cables")
     page.get_by_role("button", name="Schedule maintenance").click()
     first = page.get_by_role("heading", level=1)
     expect(first).to_contain_text("The whole project is in maintenance until")
+    page.locator("td.act summary").click()
     page.get_by_role("button", name="End now").click()
     expect(first).to_have_text("No active maintenance")

@@ -40,6 +40,13 @@ def test_empty_branding_is_valid() -> None:
         ("logo_url", Branding(logo_url="https://a.example; script-src *")),
         ("logo_url", Branding(logo_url="https://user:secret@a.example/")),
         ("logo_url", Branding(logo_url="https://a.example:port/")),
+        ("logo_url", Branding(logo_url="https://a\x01.example/logo.svg")),
+        ("logo_url", Branding(logo_url="https://a.example/\0")),
+        ("logo_url", Branding(logo_url="https://a.example/\x7f")),
+        ("logo_url", Branding(logo_url="https://*/logo.svg")),
+        ("logo_url", Branding(logo_url="https://*.a.example/logo.svg")),
+        ("logo_url", Branding(logo_url="https://(a)/logo.svg")),
+        ("logo_url", Branding(logo_url="https://a.example:/logo.svg")),
         ("logo_url", Branding(logo_url=LONG_URL)),
         ("support_url", Branding(support_url="mailto:help@a.example")),
         ("announcement.text", Branding(announcement=Announcement(enabled=True, text=" "))),
@@ -69,4 +76,5 @@ def test_the_origin_of_a_valid_url_has_no_policy_characters(text: str) -> None:
     if branding_fault(Branding(logo_url=url)) is None:
         origin = origin_of(url)
         assert origin.isascii()
-        assert not set(origin) & set(" \t\r\n;,'\"<>\\@")
+        assert origin.isprintable()
+        assert not set(origin) & set(" ;,'\"<>\\@")

@@ -11,7 +11,7 @@ from leadline.storage.status_pages.rules.status_page import COMPONENTS_MOST
 from leadline.storage.status_pages.transactions import edit_components
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
-from tests.support.app.serving import NOWHERE, told
+from tests.support.app.serving import NOWHERE, call
 
 OWNER = "org_admin"
 BY_HAND = {"manual_status": "operational"}
@@ -19,16 +19,16 @@ BY_HAND = {"manual_status": "operational"}
 
 async def make(api: Api, page: UUID, status: int = 201, /, **given: Any) -> Any:
     path = f"/status-pages/{page}/components"
-    return await told(api, "POST", path, {"name": "Checkout", **given}, status, who=OWNER)
+    return await call(api, "POST", path, {"name": "Checkout", **given}, status, who=OWNER)
 
 
 async def edit(api: Api, component: Any, status: int = 200, /, **given: Any) -> Any:
     body = {"name": component["name"], **given}
-    return await told(api, "PATCH", f"/components/{component['id']}", body, status, who=OWNER)
+    return await call(api, "PATCH", f"/components/{component['id']}", body, status, who=OWNER)
 
 
 async def listed(api: Api, page: UUID, who: str = OWNER) -> Any:
-    return await told(api, "GET", f"/status-pages/{page}/components", who=who)
+    return await call(api, "GET", f"/status-pages/{page}/components", who=who)
 
 
 async def stored(api: Api) -> list[tuple[Any, ...]]:
@@ -68,6 +68,7 @@ async def test_a_component_is_created_listed_edited_and_deleted(api: Api) -> Non
         "org_id": str(api.org),
         "source": "manual",
         "manual_status": "operational",
+        "show_latency": False,
         "revision": 1,
         "created_at": to_text(FROZEN_NOW),
         "updated_at": to_text(FROZEN_NOW),
@@ -82,8 +83,8 @@ async def test_a_component_is_created_listed_edited_and_deleted(api: Api) -> Non
         "revision": 2,
     }
     path = f"/components/{made['id']}"
-    await told(api, "DELETE", path, status=204, who=OWNER)
-    await told(api, "DELETE", path, status=404, who=OWNER)
+    await call(api, "DELETE", path, status=204, who=OWNER)
+    await call(api, "DELETE", path, status=404, who=OWNER)
     assert await listed(api, page) == []
 
 
@@ -200,7 +201,7 @@ async def test_the_component_quota_of_a_page(api: Api, monkeypatch: pytest.Monke
     await make(api, page, **BY_HAND)
     assert await make(api, page, 409, **BY_HAND) == {"error": "component_quota"}
     await make(api, await api.new_status_page(), **BY_HAND)
-    await told(api, "DELETE", f"/components/{first['id']}", status=204, who=OWNER)
+    await call(api, "DELETE", f"/components/{first['id']}", status=204, who=OWNER)
     await make(api, page, **BY_HAND)
 
 
@@ -253,7 +254,7 @@ async def test_an_edit_raises_the_revision_and_an_empty_edit_does_not(
     before, log = await stored(api), await audited(api)
     assert (await edit(api, made, name="New", **BY_HAND))["revision"] == 2
     assert (await stored(api), await audited(api)) == (before, log)
-    await told(api, "DELETE", f"/components/{other['id']}", status=204, who=OWNER)
+    await call(api, "DELETE", f"/components/{other['id']}", status=204, who=OWNER)
     assert await generation(api) == 5
 
 
@@ -262,8 +263,8 @@ async def test_a_component_outlives_its_monitor_or_service(api: Api) -> None:
     monitor, service = (await api.new_monitor()).uid, await api.new_service()
     await make(api, page, monitor_id=str(monitor))
     await make(api, page, service_id=str(service))
-    await told(api, "DELETE", f"/monitors/{monitor}", status=204)
-    await told(api, "DELETE", f"/projects/{api.project}/services/{service}", status=204)
+    await call(api, "DELETE", f"/monitors/{monitor}", status=204)
+    await call(api, "DELETE", f"/projects/{api.project}/services/{service}", status=204)
     found = await listed(api, page)
     assert [one["source"] for one in found] == ["monitor", "service"]
     for one in found:
@@ -290,7 +291,7 @@ async def test_every_write_has_one_audit_entry_with_ids(api: Api) -> None:
     named = f"status_component:{made['id']} status_page:{page}"
     await edit(api, made, name="Hidden name")
     await edit(api, made, name="Hidden name", manual_status="no_data")
-    await told(api, "DELETE", f"/components/{made['id']}", status=204, who=OWNER)
+    await call(api, "DELETE", f"/components/{made['id']}", status=204, who=OWNER)
     assert await audited(api) == [
         ("status_component.create", named),
         ("status_component.update", named),

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from lxml import etree
 
 from leadline.http.status_pages.public.feeds import feed_text
+from leadline.http.status_pages.public.urls import Addresses
 from leadline.storage.core.instant import HOUR, Instant, from_datetime, from_text, to_datetime
 from leadline.storage.incidents.rules.incident import IncidentSource
 from leadline.storage.status_pages.rules.status_page import (
@@ -31,7 +32,7 @@ from tests.support.worlds import page_world
 from tests.support.worlds.page_world import HOSTILE, SECRET
 
 PAGE_URL = "https://status.example/status/shop?token=leadline_page_x"
-FEED_URL = "https://status.example/api/v1/public/status-pages/shop/feed?format=%s&token=x&y=<z>"
+PLACES = Addresses("https://status.example", "shop", "leadline_page_x")
 FORMS = ("rss", "atom", "json")
 SCHEMAS = {
     form: etree.RelaxNG(etree.parse(Path(__file__).parent / f"{form}.rng"))
@@ -62,7 +63,7 @@ class FeedEntry:
 
 
 def texts(page: Page) -> dict[str, str]:
-    return {form: feed_text(form, page, PAGE_URL, FEED_URL % form) for form in FORMS}
+    return {form: feed_text(form, page, PLACES) for form in FORMS}
 
 
 def text_of(element: ElementTree.Element, tag: str) -> str:
@@ -78,7 +79,7 @@ def of_rss(text: str) -> tuple[str, list[FeedEntry]]:
     assert [channel.tag, text_of(channel, "link")] == ["channel", PAGE_URL]
     assert text_of(channel, "description")
     parsedate_to_datetime(text_of(channel, "lastBuildDate"))
-    its_own = {"rel": "self", "type": "application/rss+xml", "href": FEED_URL % "rss"}
+    its_own = {"rel": "self", "type": "application/rss+xml", "href": PLACES.feed("rss")}
     assert [link.attrib for link in channel.findall(f"{ATOM}link")] == [its_own]
     entries = []
     for item in channel.findall("item"):
@@ -109,7 +110,7 @@ def of_atom(text: str) -> tuple[str, list[FeedEntry]]:
     assert author is not None
     assert text_of(author, f"{ATOM}name") == text_of(root, f"{ATOM}title")
     links = {link.get("rel"): link.get("href") for link in root.findall(f"{ATOM}link")}
-    assert links == {"alternate": PAGE_URL, "self": FEED_URL % "atom"}
+    assert links == {"alternate": PAGE_URL, "self": PLACES.feed("atom")}
     entries = []
     for entry in root.findall(f"{ATOM}entry"):
         content = entry.find(f"{ATOM}content")
@@ -137,7 +138,7 @@ def of_json(text: str) -> tuple[str, list[FeedEntry]]:
     document = json.loads(text)
     assert json_feed_faults(document) == []
     assert document["home_page_url"] == PAGE_URL
-    assert document["feed_url"] == FEED_URL % "json"
+    assert document["feed_url"] == PLACES.feed("json")
     return document["title"], [
         FeedEntry(
             id=item["id"],
@@ -258,7 +259,7 @@ def test_all_feeds_have_the_entries_of_the_page(page: Page) -> None:
         )
         for incident in shown(page)
     ]
-    assert all(one.link == PAGE_URL for one in atom[1])
+    assert all(one.link == PLACES.incident(UUID(one.id)) for one in atom[1])
 
 
 @given(pages)

@@ -91,10 +91,11 @@ def test_the_page_shows_all_public_texts_and_nothing_private(page: Page) -> None
     found = page_html(page, NO_BRANDING, PLACES)
     reader = Reader(found)
     assert reader.open == []
-    assert (reader.scripts, reader.inline) == (0, 0)
+    assert (reader.scripts, reader.inline) == (1, 0)
     text = found.decode()
     assert SECRET not in text
-    assert _UIDS.findall(text) == [], "internal ids do not appear in the text"
+    shown = {str(one.uid) for one in (*page.active, *page.recent)}
+    assert set(_UIDS.findall(text)) == shown, "only the ids of incidents appear in the text"
     (head,) = reader.texts["h1"]
     assert plain(head) == plain(words.status_line(page).text)
     states = [plain(said) for said in reader.texts.get("span", [])]
@@ -152,13 +153,13 @@ def shop(*statuses: ComponentStatus, days: int = 90) -> PageFacts:
 
 def test_fifty_components_stay_within_the_size_limit() -> None:
     page = render(shop(*[ComponentStatus.OPERATIONAL] * 50), Audience.PUBLIC)
-    assert len(page_html(page, NO_BRANDING, PLACES, can_mail=True)) < PAGE_BYTES_MOST
+    assert len(page_html(page, NO_BRANDING, PLACES)) < PAGE_BYTES_MOST
 
 
 def test_each_bad_day_has_a_title_and_a_table_row() -> None:
     page = render(shop(ComponentStatus.MAJOR_OUTAGE), Audience.PUBLIC)
     reader = read(page)
-    assert reader.texts["h1"] == ["Part number 0 has a major outage"]
+    assert reader.texts["h1"] == ["Major outage"]
     titles = [text for text in reader.texts["title"] if "down" in text and ":" in text]
     assert len(titles) == 3
     rows = [plain(text) for text in reader.texts["tr"][1:]]
@@ -179,7 +180,7 @@ def test_branding_and_announcement_are_escaped() -> None:
         announcement=Announcement(enabled=True, text=hostile, level=Level.CRITICAL),
     )
     reader = read(render(shop(ComponentStatus.OPERATIONAL), Audience.PUBLIC), branding)
-    assert reader.scripts == 0
+    assert reader.scripts == 1
     assert sum(hostile in text for text in [*reader.texts["p"], *reader.texts["span"]]) == 3
     assert "https://cdn.example" in policy(branding)
     assert "cdn.example" not in policy(NO_BRANDING)
@@ -223,3 +224,11 @@ def test_a_month_shows_its_incidents_and_links_to_other_months() -> None:
     found = history_html("Shop", NO_BRANDING, PLACES, last, [], None, NOW).decode()
     assert "No incidents" in found
     assert f"month={known[-2]}" in found
+
+
+def test_a_listed_page_has_a_preview_for_other_sites() -> None:
+    page = render(shop(ComponentStatus.MAJOR_OUTAGE), Audience.PUBLIC)
+    text = page_html(page, NO_BRANDING, PLACES).decode()
+    assert 'property="og:title" content="Major outage' in text
+    hidden = replace(page, visibility=Visibility.UNLISTED)
+    assert "og:" not in page_html(hidden, NO_BRANDING, PLACES).decode()

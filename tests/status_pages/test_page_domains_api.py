@@ -14,8 +14,8 @@ from leadline.storage.status_pages.rules.status_page_edit import domain_fault
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.paging import new_component, new_page
-from tests.support.app.serving import told
-from tests.support.app.sockets import Told, asked, request, served
+from tests.support.app.serving import call
+from tests.support.app.sockets import HttpAnswer, asked, request, served
 from tests.support.worlds.outage import outage_of
 
 NAME = "status.example.com"
@@ -23,13 +23,13 @@ NAME = "status.example.com"
 
 async def named(api: Api, page: dict[str, str], domain: str, status: int = 200) -> dict[str, str]:
     path = f"/status-pages/{page['id']}/domain"
-    found: dict[str, str] = await told(
+    found: dict[str, str] = await call(
         api, "PUT", path, {"domain": domain}, status, who="org_admin"
     )
     return found
 
 
-async def ask_at(port: int, host: str, path: str) -> Told:
+async def ask_at(port: int, host: str, path: str) -> HttpAnswer:
     return await asked(port, request("GET", path, {}, host=host))
 
 
@@ -75,7 +75,7 @@ async def test_an_unlisted_or_internal_page_has_no_domain(api: Api) -> None:
     await named(api, page, NAME)
     for visibility in ("unlisted", "internal"):
         path = f"/status-pages/{page['id']}"
-        await told(api, "PATCH", path, {"visibility": visibility}, who="org_admin")
+        await call(api, "PATCH", path, {"visibility": visibility}, who="org_admin")
         api.context.domains.forget()
         assert await api.context.domains.slug_of(NAME) is None
 
@@ -88,7 +88,7 @@ async def test_a_domain_belongs_to_one_page_until_it_is_released(api: Api) -> No
     assert again["domain"] == NAME
     assert "domain" not in await named(api, page, "")
     assert (await named(api, other, NAME))["domain"] == NAME
-    await told(api, "DELETE", f"/status-pages/{other['id']}", status=204, who="org_admin")
+    await call(api, "DELETE", f"/status-pages/{other['id']}", status=204, who="org_admin")
     assert (await named(api, page, NAME))["domain"] == NAME
 
 

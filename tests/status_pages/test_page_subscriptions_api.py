@@ -21,7 +21,7 @@ from leadline.storage.engine.pools import Pool
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
 from tests.support.app.paging import new_component, new_page
-from tests.support.app.serving import told
+from tests.support.app.serving import call
 
 ADA = "ada@example.com"
 UNKNOWN = token_from(TokenKind.SUBSCRIPTION, b"\7" * RANDOM_BYTES)
@@ -94,7 +94,7 @@ async def test_owners_list_and_remove_subscribers(api: Api) -> None:
     await ask(api, page, {"email": ADA})
     await ask(api, page, {"url": "https://example.com/hook"})
     path = f"/status-pages/{page['id']}/subscribers"
-    mail, hook = await told(api, "GET", path, who="org_admin")
+    mail, hook = await call(api, "GET", path, who="org_admin")
     assert mail["email"] == ADA
     assert hook["url"] == "https://example.com/hook"
     assert "confirmed_at" not in mail
@@ -102,13 +102,13 @@ async def test_owners_list_and_remove_subscribers(api: Api) -> None:
     assert not {"token", "token_ciphertext", "token_hash"} & set(mail)
     (token, _) = await tokens(api)
     assert await public(api, "POST", f"{token}/confirm") == 200
-    assert (await told(api, "GET", path, who="org_admin"))[0]["confirmed_at"]
-    await told(api, "DELETE", f"{path}/{mail['id']}", status=204, who="org_admin")
-    await told(api, "DELETE", f"{path}/{mail['id']}", status=404, who="org_admin")
-    assert [one["url"] for one in await told(api, "GET", path, who="org_admin")] == [hook["url"]]
+    assert (await call(api, "GET", path, who="org_admin"))[0]["confirmed_at"]
+    await call(api, "DELETE", f"{path}/{mail['id']}", status=204, who="org_admin")
+    await call(api, "DELETE", f"{path}/{mail['id']}", status=404, who="org_admin")
+    assert [one["url"] for one in await call(api, "GET", path, who="org_admin")] == [hook["url"]]
     other = await new_page(api, "other")
     elsewhere = f"/status-pages/{other['id']}/subscribers/{hook['id']}"
-    await told(api, "DELETE", elsewhere, status=404, who="org_admin")
+    await call(api, "DELETE", elsewhere, status=404, who="org_admin")
     (audited,) = await rows(
         api, "select target from audit_entries where action = 'status_page.remove_subscriber'"
     )

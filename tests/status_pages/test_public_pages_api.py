@@ -14,14 +14,14 @@ from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 from tests.support.app.paging import measured, new_component, new_page, read, rendered, stands
-from tests.support.app.serving import DOWN, UP, declared, sealed, told, uid_of
+from tests.support.app.serving import DOWN, UP, call, declared, sealed, uid_of
 
 INCIDENTS = "/projects/{}/incidents"
 
 
 async def incident(api: Api, **given: Any) -> Any:
     body = {"title": "Payments fail", "body": "We look into it.", **given}
-    return await told(api, "POST", INCIDENTS.format(api.project), body, 201)
+    return await call(api, "POST", INCIDENTS.format(api.project), body, 201)
 
 
 def texts(found: Any) -> list[str]:
@@ -90,14 +90,14 @@ async def test_paused_and_maintained_monitors_have_their_own_status(api: Api) ->
     await new_component(api, page, "Worked on", monitor_id=str(worked_on.uid))
     await stands(api, paused, "up")
     await stands(api, worked_on, "down")
-    await told(api, "PATCH", f"/monitors/{paused.uid}", {"enabled": False})
+    await call(api, "PATCH", f"/monitors/{paused.uid}", {"enabled": False})
     window = {
         "monitor_id": str(worked_on.uid),
         "starts_at": to_text(FROZEN_NOW),
         "ends_at": to_text(Instant(FROZEN_NOW + HOUR)),
         "reason": "A new index.",
     }
-    await told(api, "POST", f"/projects/{api.project}/maintenance", window, 201)
+    await call(api, "POST", f"/projects/{api.project}/maintenance", window, 201)
     found = await read(api, page)
     first, second = found["components"]
     assert (first["status"], first["reason"]) == ("no_data", "paused")
@@ -152,7 +152,7 @@ async def test_a_component_of_a_deleted_monitor_is_unavailable(api: Api) -> None
     row = await api.new_monitor()
     await new_component(api, page, monitor_id=str(row.uid))
     await stands(api, row, "up")
-    await told(api, "DELETE", f"/monitors/{row.uid}", status=204)
+    await call(api, "DELETE", f"/monitors/{row.uid}", status=204)
     found = await read(api, page)
     (component,) = found["components"]
     assert (component["status"], component["reason"]) == ("no_data", "not_bound")
@@ -174,10 +174,10 @@ async def test_access_to_internal_and_unlisted_pages(api: Api) -> None:
     await read(api, unlisted, what="/history", token=token)
     assert (await rendered(api, internal))["visibility"] == "internal"
     again = {"visibility": "listed"}
-    await told(api, "PATCH", f"/status-pages/{unlisted['id']}", again, who="org_admin")
+    await call(api, "PATCH", f"/status-pages/{unlisted['id']}", again, who="org_admin")
     await read(api, unlisted)
     again = {"visibility": "unlisted"}
-    renewed = await told(api, "PATCH", f"/status-pages/{unlisted['id']}", again, who="org_admin")
+    renewed = await call(api, "PATCH", f"/status-pages/{unlisted['id']}", again, who="org_admin")
     await read(api, unlisted, 404, token=token)
     await read(api, unlisted, token=renewed["unlisted_token"])
 
@@ -204,9 +204,9 @@ async def test_the_public_sees_no_internal_id_name_or_note(api: Api) -> None:
     await new_component(api, page, monitor_id=str(row.uid))
     made = await incident(api, monitor_id=str(row.uid))
     path = f"/incidents/{made['id']}"
-    await told(api, "POST", f"{path}/updates", {"body": "A secret note."}, 201)
-    await told(api, "POST", f"{path}/updates", {"status": "identified", "body": "A disk."}, 201)
-    await told(api, "POST", f"{path}/acknowledge")
+    await call(api, "POST", f"{path}/updates", {"body": "A secret note."}, 201)
+    await call(api, "POST", f"{path}/updates", {"status": "identified", "body": "A disk."}, 201)
+    await call(api, "POST", f"{path}/acknowledge")
     found = await read(api, page)
     (shown,) = found["active_incidents"]
     assert [update["body"] for update in shown["updates"]] == ["We look into it.", "A disk."]
@@ -228,25 +228,25 @@ async def test_a_member_of_one_project_sees_the_public_view_of_other_projects(
     row = await api.new_monitor(name="shipyard.internal")
     await new_component(api, page, monitor_id=str(row.uid))
     made = await incident(api, monitor_id=str(row.uid))
-    await told(api, "POST", f"/incidents/{made['id']}/updates", {"body": "A secret note."}, 201)
+    await call(api, "POST", f"/incidents/{made['id']}/updates", {"body": "A secret note."}, 201)
     for who, seen in (("neighbour", 1), ("shopkeeper", 1), ("viewer", 2), ("global_admin", 2)):
         (shown,) = (await rendered(api, page, who))["active_incidents"]
         assert len(shown["updates"]) == seen, who
         assert ("monitor_id" in shown) == (seen == 2), who
         path = f"/status-pages/{page['id']}/history"
-        (shown,) = (await told(api, "GET", path, who=who))["incidents"]
+        (shown,) = (await call(api, "GET", path, who=who))["incidents"]
         assert len(shown["updates"]) == seen, who
     own = await new_page(api, "of-shop", project_id=str(api.project))
     await new_component(api, own, monitor_id=str(row.uid))
     (shown,) = (await rendered(api, own, "shopkeeper"))["active_incidents"]
     assert len(shown["updates"]) == 2
-    await told(api, "GET", f"/status-pages/{own['id']}/render", status=404, who="neighbour")
+    await call(api, "GET", f"/status-pages/{own['id']}/render", status=404, who="neighbour")
 
 
 async def test_a_long_incident_is_recent_by_its_end(api: Api) -> None:
     page = await new_page(api, project_id=str(api.project))
     made = await incident(api)
-    await told(api, "POST", f"/incidents/{made['id']}/updates", {"status": "resolved"}, 201)
+    await call(api, "POST", f"/incidents/{made['id']}/updates", {"status": "resolved"}, 201)
     async with api.pool.transaction("long") as tx:
         await tx.execute("update incidents set started_at = started_at - interval '95 days'")
     (shown,) = (await read(api, page))["recent_incidents"]
@@ -284,11 +284,11 @@ async def test_ten_resolved_incidents_are_shown_with_a_flag_for_more(
         made = await incident(api, title=f"Number {n}")
         if n < 10:
             path = f"/incidents/{made['id']}/updates"
-            await told(api, "POST", path, {"status": "resolved"}, 201)
+            await call(api, "POST", path, {"status": "resolved"}, 201)
     found = await read(api, page)
     assert (len(found["recent_incidents"]), found["recent_incidents_more"]) == (10, False)
     path = f"/incidents/{found['active_incidents'][0]['id']}/updates"
-    await told(api, "POST", path, {"status": "resolved"}, 201)
+    await call(api, "POST", path, {"status": "resolved"}, 201)
     found = await read(api, page)
     assert (len(found["recent_incidents"]), found["recent_incidents_more"]) == (10, True)
     assert found["active_incidents"] == []
@@ -306,7 +306,7 @@ async def test_history_is_paged_by_month_and_cursor(api: Api) -> None:
     assert titles == [f"Number {n}" for n in reversed(range(53))]
     before = await read(api, page, what="/history", month="2025-12")
     assert before == {"month": "2025-12", "incidents": [], "next_cursor": None}
-    own = await told(api, "GET", f"/status-pages/{page['id']}/history", who="viewer")
+    own = await call(api, "GET", f"/status-pages/{page['id']}/history", who="viewer")
     assert len(own["incidents"]) == 50
 
 
@@ -334,7 +334,7 @@ async def test_a_cursor_is_bound_to_page_month_and_audience(api: Api) -> None:
     await read(api, other, 400, "/history", cursor=cursor)
     await read(api, page, 400, "/history", cursor=cursor, month="2025-12")
     own = f"/status-pages/{page['id']}/history"
-    await told(api, "GET", own, status=400, who="viewer", query={"cursor": cursor})
+    await call(api, "GET", own, status=400, who="viewer", query={"cursor": cursor})
 
 
 async def test_at_most_eight_histories_are_read_concurrently(api: Api) -> None:
@@ -355,7 +355,7 @@ async def test_at_most_eight_histories_are_read_concurrently(api: Api) -> None:
         assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
         assert await answer.get_json() == {"error": "history_busy"}
         own = f"/status-pages/{page['id']}/history"
-        await told(api, "GET", own, who="viewer")
+        await call(api, "GET", own, who="viewer")
         done.set()
     await read(api, page, what="/history")
 
@@ -402,7 +402,7 @@ async def test_external_alerts_are_public_after_a_person_posts_an_update(
     assert (await read(api, page))["active_incidents"] == []
     assert len((await rendered(api, page))["active_incidents"]) == 1
     path = f"/incidents/{made['id']}/updates"
-    await told(api, "POST", path, {"status": "identified", "body": "A disk is full."}, 201)
+    await call(api, "POST", path, {"status": "identified", "body": "A disk is full."}, 201)
     (shown,) = (await read(api, page))["active_incidents"]
     assert [update["body"] for update in shown["updates"]] == ["A disk is full."]
 
@@ -470,7 +470,7 @@ async def test_an_edit_is_visible_immediately_and_reads_are_cached(
         await api.ask("nobody", "GET", path)
     assert kept.reads == reads
     body = {"title": "Harbour, renamed"}
-    await told(api, "PATCH", f"/status-pages/{page['id']}", body, who="org_admin")
+    await call(api, "PATCH", f"/status-pages/{page['id']}", body, who="org_admin")
     answer = await api.ask("nobody", "GET", path)
     assert (await answer.get_json())["title"] == "Harbour, renamed"
 
@@ -540,3 +540,41 @@ async def test_only_the_widget_can_be_framed(api: Api) -> None:
     assert "No components yet" in await answer.get_data(as_text=True)
     answer = await api.ask("nobody", "GET", f"/status/{page['slug']}")
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+
+
+async def test_an_incident_has_a_permanent_page(api: Api) -> None:
+    shown = await api.new_status_page(slug="lasting")
+    await api.new_component(shown, name="Payments")
+    uid = await api.new_incident(title="Payments fail", body="We are investigating.")
+    answer = await api.ask("nobody", "GET", "/status/lasting")
+    assert answer.headers["Refresh"] == "60"
+    text = str(await answer.get_data(as_text=True))
+    assert f'/status/lasting/incidents/{uid}"' in text
+    answer = await api.ask("nobody", "GET", f"/status/lasting/incidents/{uid}")
+    assert (answer.status_code, answer.headers["Refresh"]) == (200, "60")
+    text = str(await answer.get_data(as_text=True))
+    for said in ("Payments fail", "Investigating", "We are investigating."):
+        assert said in text
+    await api.new_status_page(slug="elsewhere", project=api.projects["acme/mill"][1])
+    for path in ("/status/elsewhere", "/status/nowhere"):
+        assert (await api.ask("nobody", "GET", f"{path}/incidents/{uid}")).status_code == 404
+    hidden = await api.new_incident(title="Quiet", public=False)
+    answer = await api.ask("nobody", "GET", f"/status/lasting/incidents/{hidden}")
+    assert answer.status_code == 404
+
+
+async def test_the_first_public_text_names_the_component(api: Api) -> None:
+    monitor = await api.new_monitor(name="inner-name-1")
+    shown = await api.new_status_page(slug="plain")
+    await api.new_component(shown, name="Payments", monitor=monitor.uid)
+    await api.new_incident(
+        title="inner-name-1 is down",
+        monitor=monitor.uid,
+        body="Our monitoring detected a problem. We are investigating.",
+    )
+    async with api.pool.transaction("opened by itself") as tx:
+        await tx.execute("update incidents set source = 'auto'")
+    answer = await api.ask("nobody", "GET", "/status/plain")
+    text = str(await answer.get_data(as_text=True))
+    assert "Our monitoring shows a problem with Payments. We are investigating." in text
+    assert "inner-name-1" not in text

@@ -13,7 +13,7 @@ from leadline.storage.status_pages.rules.status_page_edit import PAGES_OF_ORGANI
 from leadline.storage.status_pages.transactions import edit_pages
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
-from tests.support.app.serving import NOWHERE, told
+from tests.support.app.serving import NOWHERE, call
 
 OWNER = "org_admin"
 
@@ -24,19 +24,19 @@ def all_of(api: Api, tenant: str = "acme") -> str:
 
 async def make(api: Api, slug: str = "shop", status: int = 201, /, **given: Any) -> Any:
     body = {"slug": slug, "title": "The shop", **given}
-    return await told(api, "POST", all_of(api), body, status, who=OWNER)
+    return await call(api, "POST", all_of(api), body, status, who=OWNER)
 
 
 async def edit(api: Api, page: Any, status: int = 200, /, **body: Any) -> Any:
-    return await told(api, "PATCH", f"/status-pages/{page['id']}", body, status, who=OWNER)
+    return await call(api, "PATCH", f"/status-pages/{page['id']}", body, status, who=OWNER)
 
 
 async def read(api: Api, page: Any, who: str = OWNER) -> Any:
-    return await told(api, "GET", f"/status-pages/{page['id']}", who=who)
+    return await call(api, "GET", f"/status-pages/{page['id']}", who=who)
 
 
 async def listed(api: Api, who: str = OWNER) -> list[str]:
-    return [page["slug"] for page in await told(api, "GET", all_of(api), who=who)]
+    return [page["slug"] for page in await call(api, "GET", all_of(api), who=who)]
 
 
 async def stored(api: Api) -> list[tuple[Any, ...]]:
@@ -61,16 +61,17 @@ async def test_a_page_is_created_listed_read_edited_and_deleted(api: Api) -> Non
         "slug": "shop",
         "title": "The shop",
         "visibility": "listed",
+        "branding": {"accent_color": "", "logo_url": "", "footer_text": "", "support_url": ""},
         "created_at": to_text(FROZEN_NOW),
         "updated_at": to_text(FROZEN_NOW),
     }
     assert set(made) <= set(StatusPage.__struct_fields__)
-    assert await told(api, "GET", all_of(api), who="viewer") == [made]
+    assert await call(api, "GET", all_of(api), who="viewer") == [made]
     assert await read(api, made, "viewer") == made
     assert (await edit(api, made, title="Shopping"))["title"] == "Shopping"
     page = f"/status-pages/{made['id']}"
-    assert await told(api, "DELETE", page, status=204, who=OWNER) is None
-    await told(api, "GET", page, status=404, who=OWNER)
+    assert await call(api, "DELETE", page, status=204, who=OWNER) is None
+    await call(api, "GET", page, status=404, who=OWNER)
     assert await listed(api) == []
 
 
@@ -111,9 +112,9 @@ async def test_a_slug_is_unique_in_the_installation(api: Api) -> None:
     await make(api)
     assert await make(api, "shop", 409) == {"error": "slug_taken"}
     body = {"slug": "shop", "title": "Theirs"}
-    taken = await told(api, "POST", all_of(api, "other"), body, 409, who="stranger")
+    taken = await call(api, "POST", all_of(api, "other"), body, 409, who="stranger")
     assert taken == {"error": "slug_taken"}
-    await told(api, "POST", all_of(api, "other"), {**body, "slug": "theirs"}, 201, who="stranger")
+    await call(api, "POST", all_of(api, "other"), {**body, "slug": "theirs"}, 201, who="stranger")
     assert await listed(api) == ["shop"]
 
 
@@ -144,7 +145,7 @@ async def test_a_project_member_sees_pages_of_the_project_and_organization(
         assert await listed(api, who) == expected, who
         for slug, page in pages.items():
             status = 200 if slug in expected else 404
-            await told(api, "GET", f"/status-pages/{page['id']}", status=status, who=who)
+            await call(api, "GET", f"/status-pages/{page['id']}", status=status, who=who)
 
 
 async def test_only_editors_of_a_page_see_its_unlisted_token(api: Api) -> None:
@@ -153,11 +154,11 @@ async def test_only_editors_of_a_page_see_its_unlisted_token(api: Api) -> None:
     assert kind_of(token) is TokenKind.PAGE
     for who in ("org_admin", "global_admin", "token"):
         assert (await read(api, page, who))["unlisted_token"] == token
-        (found,) = await told(api, "GET", all_of(api), who=who)
+        (found,) = await call(api, "GET", all_of(api), who=who)
         assert found["unlisted_token"] == token
     for who in ("viewer", "editor", "project_admin", "shopkeeper", "viewer_token", "shop_token"):
         assert "unlisted_token" not in await read(api, page, who)
-        (found,) = await told(api, "GET", all_of(api), who=who)
+        (found,) = await call(api, "GET", all_of(api), who=who)
         assert "unlisted_token" not in found
     ((hashed, sealed),) = await api.rows("select token_hash, token_ciphertext from status_pages")
     assert hashed == digest(token)
@@ -250,7 +251,7 @@ async def test_every_write_has_one_audit_entry_with_ids(api: Api) -> None:
     named = f"status_page:{page['id']} project:{api.project}"
     await edit(api, page, title="Hidden words")
     await edit(api, page, visibility="unlisted")
-    await told(api, "DELETE", f"/status-pages/{page['id']}", status=204, who=OWNER)
+    await call(api, "DELETE", f"/status-pages/{page['id']}", status=204, who=OWNER)
     assert await audited(api) == [
         ("status_page.create", named),
         ("status_page.update", named),
@@ -261,18 +262,18 @@ async def test_every_write_has_one_audit_entry_with_ids(api: Api) -> None:
 
 async def test_pages_are_deleted_with_their_project_and_organization(api: Api) -> None:
     body = {"slug": "new", "name": "New"}
-    org = await told(api, "POST", "/organizations", body, 201, who="global_admin")
+    org = await call(api, "POST", "/organizations", body, 201, who="global_admin")
     path = f"/organizations/{org['id']}"
-    project = await told(api, "POST", f"{path}/projects", body, 201, who="global_admin")
+    project = await call(api, "POST", f"{path}/projects", body, 201, who="global_admin")
     for slug, given in {"of-all": {}, "of-one": {"project_id": project["id"]}}.items():
         body = {"slug": slug, "title": slug, **given}
-        page = await told(api, "POST", f"{path}/status-pages", body, 201, who="global_admin")
+        page = await call(api, "POST", f"{path}/status-pages", body, 201, who="global_admin")
         by_hand = {"name": "By hand", "manual_status": "operational"}
         components = f"/status-pages/{page['id']}/components"
-        await told(api, "POST", components, by_hand, 201, who="global_admin")
+        await call(api, "POST", components, by_hand, 201, who="global_admin")
     count = "select count(*) from status_pages", "select count(*) from status_components"
     assert [(await api.rows(query))[0][0] for query in count] == [2, 2]
-    await told(api, "DELETE", f"/projects/{project['id']}", status=204, who="global_admin")
+    await call(api, "DELETE", f"/projects/{project['id']}", status=204, who="global_admin")
     assert [(await api.rows(query))[0][0] for query in count] == [1, 1]
-    await told(api, "DELETE", path, status=204, who="global_admin")
+    await call(api, "DELETE", path, status=204, who="global_admin")
     assert [(await api.rows(query))[0][0] for query in count] == [0, 0]

@@ -42,7 +42,7 @@ async def seen(api: Api, path: str, who: str = "org_admin", status: int = 200) -
 
 
 def first_line(page: str) -> str:
-    found = re.search(r"<h1>(.*?)</h1>", page, re.DOTALL)
+    found = re.search(r"<h1[^>]*>(.*?)</h1>", page, re.DOTALL)
     assert found is not None
     return html.unescape(re.sub(r"<[^>]*>", "", found[1])).strip()
 
@@ -154,7 +154,7 @@ async def test_a_full_page_is_split_into_pages_of_fifty_components(api: Api) -> 
     for place in range(1, 51):
         answer = await send(api, one, **form)
         page = await seen(api, answer.headers["Location"].partition("#")[0])
-        assert f'id="c-{first}"><span>{place + 1}</span>' in page
+        assert f'id="c-{first}"><td class="num muted">{place + 1}</td>' in page
     assert "Page 2 of 4" in page
     ((other,),) = await api.rows("select uid from status_components where position = 60")
     answer = await send(api, one, act=f"remove:{other}", page="2")
@@ -183,6 +183,18 @@ async def test_a_page_is_created_for_a_project_or_the_organization(api: Api) -> 
 
 
 @pytest.mark.parametrize(
+    ("title", "slug"), [("Shop & Søn", "shop-son"), ("2. Seite", "page-2-seite"), ("店", "page")]
+)
+async def test_an_empty_slug_is_made_from_the_title(api: Api, title: str, slug: str) -> None:
+    form = {"title": title, "slug": " ", "visibility": "internal", "scope": "project"}
+    assert (await send(api, f"{all_of(api)}/new", **form)).status_code == 303
+    assert await api.rows("select slug from status_pages where title = %(t)s", t=title) == [(slug,)]
+    again = await send(api, f"{all_of(api)}/new", **form)
+    assert again.status_code == 400
+    assert "Slug is already in use." in await text_of(again)
+
+
+@pytest.mark.parametrize(
     ("field", "given", "said"),
     [
         ("title", " ", "Title must not be blank."),
@@ -203,8 +215,9 @@ async def test_a_refused_page_form_keeps_its_input(
     assert re.search(rf'<input id="{field}"[^>]*aria-invalid="true"', page)
     assert value_of(page, "title") == ({**form, field: given})["title"]
     assert value_of(page, "slug") == ({**form, field: given})["slug"]
-    assert '<option value="unlisted" selected>' in page
-    assert '<option value="organization" selected>' in page
+    assert 'value="unlisted" checked>' in page
+    assert 'value="organization" checked>' in page
+    assert re.search(rf'class="errbox" role="alert">Fix 1 error below: <a href="#{field}">', page)
     assert "<img" not in page
 
 
@@ -264,6 +277,8 @@ async def test_an_invalid_name_is_reported_at_its_match_and_kept(api: Api) -> No
     page = await text_of(answer)
     assert answer.status_code == 400
     assert f'id="wrong-{monitor.uid}" role="alert">Name must be at most 100 characters.' in page
+    assert f'Fix 1 error below: <a href="#name-{monitor.uid}">' in page
+    assert f'<input id="name-{monitor.uid}"' in page
     assert "x" * 101 in page
 
 
@@ -275,6 +290,7 @@ async def test_a_manual_component_is_added_edited_and_removed(api: Api) -> None:
     page = await text_of(refused)
     assert refused.status_code == 400
     assert 'id="wrong-new-name" role="alert">Name must not be blank.' in page
+    assert 'Fix 1 error below: <a href="#new-name">' in page
     assert value_of(page, "new-group") == "Desk"
     assert '<option value="degraded" selected>' in page
     assert (await send(api, one, **form)).status_code == 303
@@ -297,11 +313,42 @@ async def test_a_manual_component_is_added_edited_and_removed(api: Api) -> None:
     columns = "name, group_name, description, manual_status"
     rows = await api.rows(f"select {columns} from status_components")
     assert rows == [("Telephone", "", "Weekdays", "major_outage")]
-    assert (
-        first_line(await seen(api, "/status/by-hand", "nobody")) == "Telephone has a major outage"
-    )
+    assert first_line(await seen(api, "/status/by-hand", "nobody")) == "Major outage"
     assert (await send(api, one, act=f"remove:{component}")).status_code == 303
     assert await names(api) == []
+
+
+async def test_latency_is_a_checkbox_or_a_reason(api: Api) -> None:
+    uid = await api.new_status_page(slug="timed")
+    one = f"{all_of(api)}/{uid}"
+    push = await api.new_monitor(type="push", target="")
+    for source, why in (
+        ({"monitor": push.uid}, "this type of monitor does not measure latency"),
+        ({"service": await api.new_service()}, "a service combines the checks of several monitors"),
+        ({"manual_status": PageStatus.OPERATIONAL}, "the status is set by hand"),
+    ):
+        component = await api.new_component(uid, **source)
+        page = await seen(api, f"{one}?edit={component}")
+        assert f"Not available: {why}." in page
+        assert re.search(r'<input id="show_latency"[^>]* disabled', page)
+        form = {"act": f"component:{component}", "name": "Till", "show_latency": "on"}
+        form |= {"manual_status": "operational"} if "manual_status" in source else {}
+        assert (await send(api, one, **form)).status_code == 303
+    assert await api.rows("select count(*) from status_components where show_latency") == [(0,)]
+    component = await api.new_component(uid, monitor=(await api.new_monitor()).uid)
+    form = {"act": f"component:{component}", "name": "Till"}
+    for ticked in (True, False):
+        given = form | ({"show_latency": "on"} if ticked else {})
+        assert (await send(api, one, **given)).status_code == 303
+        page = await seen(api, f"{one}?edit={component}")
+        found = re.search(r'<input id="show_latency"[^>]*>', page)
+        assert found is not None
+        assert (" checked" in found[0], " disabled" in found[0]) == (ticked, False)
+        assert ("No latency" in await seen(api, f"{one}/preview")) is ticked
+    refused = await text_of(await send(api, one, **form, show_latency="on", group="g" * 101))
+    found = re.search(r'<input id="show_latency"[^>]*>', refused)
+    assert found is not None
+    assert " checked" in found[0]
 
 
 async def test_a_repeated_submission_adds_one_component(api: Api) -> None:
@@ -361,7 +408,8 @@ async def test_title_and_visibility_are_edited_and_a_refused_title_is_kept(
     page = await text_of(refused)
     assert refused.status_code == 400
     assert 'id="wrong-title" role="alert">Title must not be blank.' in page
-    assert '<option value="internal" selected>' in page
+    assert 'value="internal" checked>' in page
+    assert 'class="errbox" role="alert">Fix 1 error below: <a href="#title">' in page
     assert "Before" in page
     answer = await send(api, one, act="page", title="After", visibility="unlisted")
     assert answer.status_code == 303
@@ -396,9 +444,7 @@ async def test_the_preview_matches_the_public_page(api: Api) -> None:
     assert framed in preview
 
 
-async def test_the_preview_offers_e_mail_if_a_mail_server_is_set(
-    pool: Pool, passwords: Passwords
-) -> None:
+async def test_the_preview_equals_the_public_page(pool: Pool, passwords: Passwords) -> None:
     reach = make_reach(notify_policy(), nameservers=())
     mail = OutgoingMail(host="mail.example.com", port=25, sender="status@example.com", reach=reach)
     means = SendContext(reach=reach, now=lambda: FROZEN_NOW, mail=mail)
@@ -407,14 +453,14 @@ async def test_the_preview_offers_e_mail_if_a_mail_server_is_set(
         uid = await api.new_status_page(slug="mailing")
         preview = await seen(api, f"{all_of(api)}/{uid}/preview")
         public = await seen(api, "/status/mailing", "nobody")
-    assert 'type="email"' in public
+    assert "/status/mailing/subscribe" in public
     assert preview.replace('<base target="_blank">\n', "") == public
 
 
 async def test_an_internal_page_has_a_public_preview(api: Api) -> None:
     uid = await api.new_status_page(visibility=Visibility.INTERNAL, title="Inside")
     await api.new_component(uid, manual_status=PageStatus.MAJOR_OUTAGE, name="Phone")
-    assert first_line(await seen(api, f"{all_of(api)}/{uid}/preview")) == "Phone has a major outage"
+    assert first_line(await seen(api, f"{all_of(api)}/{uid}/preview")) == "Major outage"
 
 
 async def test_only_the_editor_can_frame_and_only_the_preview_is_framed(api: Api) -> None:
@@ -470,6 +516,43 @@ async def test_a_domain_is_set_validated_and_removed(api: Api) -> None:
     assert await api.rows("select domain from status_page_domains") == []
 
 
+async def test_branding_is_edited_validated_and_kept(api: Api) -> None:
+    uid = await api.new_status_page(slug="branded")
+    one = f"{all_of(api)}/{uid}"
+    body = {"accent_color": "#17559c", "logo_url": "https://cdn.example/logo.svg"}
+    await api.ask("global_admin", "PUT", "/api/v1/settings/branding", body)
+    page = await seen(api, one)
+    assert re.search(r'<input id="accent_color"[^>]* placeholder="#17559c" value=""', page)
+    given = {
+        "act": "branding",
+        "accent_color": "#AB1234",
+        "logo_url": "https://own.example/logo.svg",
+        "support_url": "",
+        "footer_text": "Mill Ltd\r\nQuay 2",
+    }
+    for field, wrong, said in (
+        ("accent_color", "red", "Accent must be a colour as #rrggbb."),
+        ("logo_url", "http://own.example/", "Logo must be an https URL."),
+        ("support_url", NASTY, "Support must be an https URL."),
+        ("footer_text", "x" * 501, "Footer must be at most 500 characters."),
+    ):
+        answer = await send(api, one, **given | {field: wrong})
+        page = await text_of(answer)
+        assert answer.status_code == 400
+        assert f'id="wrong-{field}" role="alert">{said}' in page
+        assert f'Fix 1 error below: <a href="#{field}">' in page
+        assert "<img" not in page
+        assert "https://own.example/logo.svg" in page or field == "logo_url"
+    answer = await send(api, one, **given)
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"{one}#branding")
+    page = await seen(api, one)
+    assert value_of(page, "accent_color") == "#AB1234"
+    assert "\nMill Ltd\nQuay 2</textarea>" in page
+    answer = await api.ask("org_admin", "GET", f"{one}/preview")
+    assert "https://own.example" in answer.headers["Content-Security-Policy"]
+    assert "/theme/ab1234" in await text_of(answer)
+
+
 async def test_subscribers_are_filtered_by_address_and_removed(api: Api) -> None:
     uid = await api.new_status_page(title="Harbour")
     here = f"{all_of(api)}/{uid}/subscribers"
@@ -494,3 +577,12 @@ async def test_subscribers_are_filtered_by_address_and_removed(api: Api) -> None
     kept = await api.new_subscriber(other)
     assert (await send(api, here, remove=str(kept))).status_code == 303
     assert await api.rows("select uid from subscribers") == [(kept,)]
+
+
+async def test_a_listed_page_offers_its_badge_and_widget(api: Api) -> None:
+    uid = await api.new_status_page(slug="shown")
+    text = await seen(api, f"{all_of(api)}/{uid}")
+    assert "/status/shown/badge.svg" in text
+    assert "/status/shown/widget" in text
+    hidden = await api.new_status_page(visibility=Visibility.INTERNAL)
+    assert "badge.svg" not in await seen(api, f"{all_of(api)}/{hidden}")

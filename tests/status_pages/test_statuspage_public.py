@@ -114,5 +114,5 @@ def test_each_component_status_has_its_statuspage_value() -> None:
         "degraded_performance",
         "under_maintenance",
     ]
-    assert found["status"] == {"indicator": "minor", "description": "Part number 1 is degraded"}
+    assert found["status"] == {"indicator": "minor", "description": "Degraded performance"}
     assert found["page"]["url"] == "https://status.example/status/shop"

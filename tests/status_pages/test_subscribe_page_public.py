@@ -51,6 +51,8 @@ async def test_subscribe_confirm_and_unsubscribe(api: Api) -> None:
     page = await new_page(api)
     where = f"/status/{page['slug']}"
     _, shown, _ = await get(api, where)
+    assert f'href="{where}/subscribe"' in shown
+    _, shown, _ = await get(api, f"{where}/subscribe")
     assert f'action="{where}/subscribe"' in shown
     status, said, _ = await post(api, f"{where}/subscribe", ("email", ADA))
     assert status == 200
@@ -138,6 +140,8 @@ async def test_the_form_of_an_unlisted_page_carries_its_token(api: Api) -> None:
     opens = urlencode({"token": page["unlisted_token"]})
     where = f"/status/{page['slug']}"
     _, shown, _ = await get(api, f"{where}?{opens}")
+    assert f'href="{where}/subscribe?{opens}"' in shown
+    _, shown, _ = await get(api, f"{where}/subscribe?{opens}")
     assert f'action="{where}/subscribe?{opens}"' in shown
     assert (await get(api, f"{where}/subscribe"))[0] == 404
     assert (await post(api, f"{where}/subscribe", ("email", ADA)))[0] == 404
@@ -198,9 +202,9 @@ async def test_without_a_mail_server_there_is_no_address_field(
 ) -> None:
     async with open_api(pool, FROZEN_NOW, passwords) as api:
         page = await new_page(api)
-        _, shown, _ = await get(api, f"/status/{page['slug']}")
+        _, shown, _ = await get(api, f"/status/{page['slug']}/subscribe")
         assert 'name="email"' not in shown
-        assert "Follow the incidents as a feed" in shown
+        assert "format=rss" in shown
 
 
 @pytest.mark.parametrize("slug", ["confirm", "unsubscribe"])

@@ -166,7 +166,7 @@ def inside(document: dict[str, Any], place: str) -> Any:
     ("place", "value", "said"),
     [
         ("kind", "async_transaction_v2", "kind is not a known value"),
-        ("submit.url", "http://jobs.example/", "submit.url begins with https://"),
+        ("submit.url", "http://jobs.example/", "submit.url must begin with https://"),
         ("submit.url", "https://u:p@jobs.example/", "submit.url must not carry"),
         ("submit.url", f"https://jobs.example/{CORRELATION}", "submit.url must not contain"),
         ("submit.submit_timeout", 61, "submit.submit_timeout"),
@@ -178,7 +178,7 @@ def inside(document: dict[str, Any], place: str) -> Any:
         ("submit.headers.1.name", "Idempotency-Key", "must not set idempotency-key"),
         ("submit.headers.1.name", "authorization", "names a header twice"),
         ("submit.headers.1.value", "a\nb", "control character"),
-        ("submit.headers.1", {"name": "X-A"}, "must give value or secret_ref"),
+        ("submit.headers.1", {"name": "X-A"}, "must give either value or secret_ref"),
         ("submit.headers.1.value", "{{ x }}", "no placeholder"),
         ("submit.body", {"a": CORRELATION}, "submit.body must not contain a placeholder"),
         ("submit.body", {str(n): n for n in range(65)}, "more than 64 keys"),

@@ -169,7 +169,9 @@ def test_condition_faults_have_numbers_and_check_the_type() -> None:
     faults = validate("tcp", "a:1", None, {}, ["[CONNECTED] == true", "[STATUS] == 200", "x"])
     assert faults == [
         SpecFault("conditions", "condition 2: [STATUS] is never known for tcp"),
-        SpecFault("conditions", "condition 3, at 1: begins with a placeholder, such as [STATUS]"),
+        SpecFault(
+            "conditions", "condition 3, at 1: must begin with a placeholder, such as [STATUS]"
+        ),
     ]
     assert fields("http", URL, *["[STATUS] == 200"] * 21) == ["conditions"]
     assert fields("http", URL, *["[BODY] matches \\pL+ \\pL+"] * 3) == ["conditions"]

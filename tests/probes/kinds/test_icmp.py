@@ -1,10 +1,13 @@
 """ICMP checks of this host, and of a simulated far host that loses, forges and refuses packets."""
 
+import errno
 import os
 import socket
+import struct
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -12,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.probes.check.check import validate
+from leadline.probes.check.failure import LocalFailure
 from leadline.probes.check.result import (
     FailureClass,
     ProbePhase,
@@ -21,7 +25,7 @@ from leadline.probes.check.result import (
 )
 from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import canary_policy, probe_policy
-from leadline.probes.net.icmp_echo import TOKEN_BYTES, answered, checksum, request
+from leadline.probes.net.icmp_echo import TOKEN_BYTES, Echo, answered, checksum, request
 from tests.support.peers.far_host import V4, V6, FarHost, Ping, far_host
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import Prober, not_hanging
@@ -320,6 +324,50 @@ async def test_a_flood_is_a_timeout_within_the_deadline(net: Net) -> None:
 async def test_a_missing_route_is_a_local_failure(net: Net) -> None:
     result = await net.prober.check("icmp", "203.0.113.9")
     assert (result.outcome, result.unknown_reason) == (RunOutcome.UNKNOWN, UnknownReason.NO_ROUTE)
+
+
+class _ErrorsOfEarlierEchoes:
+    """A socket whose system calls return errors of earlier echoes, `errors` times."""
+
+    family = socket.AF_INET
+
+    def __init__(self, errors: int) -> None:
+        self.errors = errors
+        self.sent = 0
+        self._is_queued = False
+
+    def setsockopt(self, *_: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def send(self, packet: bytes) -> int:
+        if self.errors:
+            self.errors -= 1
+            self._is_queued = True
+            raise OSError(errno.EHOSTUNREACH, "of an earlier echo")
+        self.sent += 1
+        return len(packet)
+
+    def recvmsg(self, *_: Any) -> Any:
+        if not self._is_queued:
+            raise BlockingIOError
+        self._is_queued = False
+        origin = bytes([0, 0, 0, 0, 2])
+        return struct.pack("!BBHHH", 8, 0, 0, 1, 0), [(socket.IPPROTO_IP, 11, origin)], 0, None
+
+
+def test_an_echo_that_cannot_be_sent_is_a_local_failure() -> None:
+    """The kernel returns the errors of earlier echoes on a send, and queues more of them."""
+    often: Any = _ErrorsOfEarlierEchoes(4)
+    with Echo(often, "192.0.2.1", raw=False) as echo, pytest.raises(LocalFailure) as caught:
+        echo.send(1)
+    assert caught.value.reason is UnknownReason.LOCAL_RESOURCES
+    thrice: Any = _ErrorsOfEarlierEchoes(3)
+    with Echo(thrice, "192.0.2.1", raw=False) as echo:
+        echo.send(1)
+        assert thrice.sent == 1
 
 
 def test_invalid_definitions_are_refused() -> None:

@@ -355,7 +355,7 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
             await stream.send_all(bytes([byte]))
             await trio.sleep(0.05)
 
-    async def speaking_otherwise(stream: trio.SocketStream) -> None:
+    async def unexpected_reply(stream: trio.SocketStream) -> None:
         await stream.send_all(b"SSH-2.0-OpenSSH_9.2p1\r\n")
         await stream.receive_some(1)
 
@@ -363,7 +363,7 @@ async def test_abrupt_ends_get_their_failure_class(prober: Prober) -> None:
         (resetting, FailureClass.CONNECT_ERROR),
         (silent, FailureClass.TIMEOUT),
         (dripping, FailureClass.TIMEOUT),
-        (speaking_otherwise, FailureClass.PROTOCOL_ERROR),
+        (unexpected_reply, FailureClass.PROTOCOL_ERROR),
     ]
     for handler, failure in handlers:
         async with serving(handler) as port:

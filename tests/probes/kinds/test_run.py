@@ -21,7 +21,13 @@ from leadline.probes.check.loop_lag import LoopLag
 from leadline.probes.check.monitor_spec import Spec
 from leadline.probes.check.observation import Observation
 from leadline.probes.check.phase_timer import Stopwatch
-from leadline.probes.check.result import FailureClass, ProbePhase, RunOutcome, UnknownReason
+from leadline.probes.check.result import (
+    FailedCondition,
+    FailureClass,
+    ProbePhase,
+    RunOutcome,
+    UnknownReason,
+)
 from leadline.probes.net.connectivity import Connectivity
 from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import probe_policy
@@ -272,6 +278,23 @@ async def test_a_network_failure_without_connectivity_is_unknown(prober: Prober)
     )
 
 
+async def test_an_expected_connection_failure_without_connectivity_is_unknown(
+    prober: Prober,
+) -> None:
+    policy, resolver = prober.reach.policy, prober.reach.resolver
+    condition = "[CONNECTED] == false"
+    async with serving(answering(answer())) as port:
+        online = prober.with_(connectivity=Connectivity("127.0.0.1", port, resolver, policy))
+        closed = await online.check("tcp", "127.0.0.1:1", condition)
+    offline = prober.with_(connectivity=Connectivity("nowhere.example", 1, resolver, policy))
+    unknown = await offline.check("tcp", "127.0.0.1:1", condition)
+    assert closed.outcome is RunOutcome.UP
+    assert (unknown.outcome, unknown.unknown_reason) == (
+        RunOutcome.UNKNOWN,
+        UnknownReason.PROBER_OFFLINE,
+    )
+
+
 async def test_one_connectivity_check_serves_all_earlier_failures(
     prober: Prober,
 ) -> None:
@@ -333,3 +356,35 @@ async def test_cancellations_leave_nothing_open(prober: Prober, names: object) -
             await cancelled_often(
                 lambda: prober.check("http", rng.choice(targets), "[BODY] exists", retries=1)
             )
+
+
+async def test_a_failed_condition_is_named_with_its_value(prober: Prober) -> None:
+    body = b'{"state": "DOWN", "key": "s3cret"}'
+    async with serving(answering(answer(body, "503 Down"))) as port:
+        url = f"http://127.0.0.1:{port}/"
+        status = await prober.check("http", url, "[CONNECTED] == true", "[STATUS]==200")
+        good = await prober.check("http", url, "[STATUS] == 503")
+        hidden = await prober.check("http", url, "[BODY].state == UP")
+        content = await prober.check("http", url, "[BODY].state == UP", show_values=True)
+        secret = await prober.check(
+            "http", url, "[BODY].key == x", show_values=True, secrets={"token": "s3cret"}
+        )
+        plain = await prober.check("http", url)
+    assert status.msg == "condition_failed 127.0.0.1"
+    # The condition as it is stored, and the first that is false.
+    assert status.failed == FailedCondition("[STATUS]==200", "503")
+    assert good.failed is None
+    assert plain.msg == "http_status 127.0.0.1"
+    assert plain.failed is None
+    assert hidden.failed == FailedCondition("[BODY].state == UP")
+    assert content.failed == FailedCondition("[BODY].state == UP", '"DOWN"')
+    assert secret.failed == FailedCondition("[BODY].key == x", "hidden: contains a secret")
+    assert '"DOWN"' not in repr(content)
+
+
+async def test_a_value_of_a_long_document_is_read_beside_the_loop(prober: Prober) -> None:
+    body = b'{"pad": "' + b"x" * 200_000 + b'", "state": "DOWN"}'
+    async with serving(answering(answer(body))) as port:
+        url = f"http://127.0.0.1:{port}/"
+        result = await prober.check("http", url, "[BODY].state == UP", show_values=True)
+    assert result.failed == FailedCondition("[BODY].state == UP", '"DOWN"')

@@ -82,7 +82,7 @@ def test_a_complete_scenario_is_read() -> None:
         (one(url=3), "steps[0].url expected `str`"),
         (one(method="TRACE"), "steps[0].method is not a known value"),
         (one(name="x" * 101), "step 1 name"),
-        (one(url="ftp://x.example/"), "step 1 url begins with"),
+        (one(url="ftp://x.example/"), "step 1 url must begin with"),
         (one(url="/relative"), "step 1 url must begin"),
         (one(url="https://{{host}}/"), "step 1 url must begin"),
         (one(url="https://x.example:{{port}}/"), "step 1 url must begin"),

@@ -54,15 +54,15 @@ class Echo:
     async def _echo(self, socket: WebSocketConnection, headers: dict[str, str]) -> None:
         with suppress(ConnectionClosed):
             while True:
-                heard = await socket.get_message()
-                if heard == "binary":
+                message = await socket.get_message()
+                if message == "binary":
                     await socket.send_message(b"\xffbytes")
-                elif heard == "user-agent":
+                elif message == "user-agent":
                     await socket.send_message(headers["user-agent"])
-                elif heard == "long":
+                elif message == "long":
                     await socket.send_message("x" * 200_000)
                 else:
-                    await socket.send_message(f"you said {heard!s}")
+                    await socket.send_message(f"you said {message!s}")
         assert socket.closed is not None
         await self._ending.send(socket.closed.code)
 
@@ -207,7 +207,7 @@ def raw(
             b"Sec-WebSocket-Accept: " + accept + b"\r\n" + extra + b"\r\n"
         )
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(heard, stream)
+            nursery.start_soon(read_frames, stream)
             for piece in said:
                 await stream.send_all(piece)
             if reset:
@@ -217,7 +217,7 @@ def raw(
             elif not said or said[-1] != MUTE:
                 await stream.send_eof()
 
-    async def heard(stream: trio.SocketStream) -> None:
+    async def read_frames(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while data := await stream.receive_some():
                 if data[:1] == b"\x88" and goodbyes_ns is not None:

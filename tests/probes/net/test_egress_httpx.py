@@ -61,7 +61,7 @@ async def failure_of(egress: Egress, url: str, seconds: float = HANGS_SECONDS) -
 
 
 @asynccontextmanager
-async def heard_by(reply: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
+async def recording_server(reply: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
     """Yields the port of a server with one fixed reply, and the request heads that it received."""
     heads: list[bytes] = []
 
@@ -79,7 +79,7 @@ async def test_a_name_with_a_forbidden_address_is_blocked(
 ) -> None:
     names.records[("inside.example", "A")] = [[address]]
     egress = replace(prober.reach, policy=notify_policy())
-    async with heard_by(answer()) as (port, heads):
+    async with recording_server(answer()) as (port, heads):
         assert await failure_of(egress, f"http://inside.example:{port}/") == "target_blocked"
     assert heads == []
 
@@ -89,7 +89,7 @@ async def test_the_address_is_checked_for_each_request_of_a_client(
 ) -> None:
     names.ttl = 0
     names.records[("turning.example", "A")] = [["127.0.0.1"], ["169.254.169.254"]]
-    async with heard_by(answer()) as (port, heads):
+    async with recording_server(answer()) as (port, heads):
         url = f"http://turning.example:{port}/"
         async with make_client(prober.reach, seconds=HANGS_SECONDS, bytes_most=BOUND) as client:
             assert (await client.get(url)).status_code == 200
@@ -105,7 +105,7 @@ async def test_the_address_is_checked_for_each_request_of_a_client(
 )
 async def test_redirects_are_not_followed(prober: Prober, place: str) -> None:
     head = f"HTTP/1.1 302 Found\r\ncontent-length: 0\r\nLocation: {place}\r\n\r\n"
-    async with heard_by(head.encode("latin-1")) as (port, heads):
+    async with recording_server(head.encode("latin-1")) as (port, heads):
         response = await get(prober.reach, f"http://127.0.0.1:{port}/")
     assert (response.status_code, location_of(response)) == (302, place)
     assert "location" not in response.headers
@@ -267,7 +267,7 @@ async def test_no_proxy_netrc_or_cookie_of_the_environment_is_used(
     netrc.write_text("default login a password b\n")
     monkeypatch.setenv("NETRC", str(netrc))
     reply = answer(b"", "200 OK", "Set-Cookie: kept=1; Path=/")
-    async with heard_by(reply) as (port, heads):
+    async with recording_server(reply) as (port, heads):
         async with make_client(prober.reach, seconds=HANGS_SECONDS, bytes_most=BOUND) as client:
             for _ in range(2):
                 assert (await client.get(f"http://127.0.0.1:{port}/")).status_code == 200
@@ -279,7 +279,7 @@ async def test_no_proxy_netrc_or_cookie_of_the_environment_is_used(
 
 
 async def test_a_request_is_sent_unchanged(prober: Prober) -> None:
-    async with heard_by(answer()) as (port, heads):
+    async with recording_server(answer()) as (port, heads):
         url = f"http://127.0.0.1:{port}/a/../b%2F?q=[1]&r='%zz"
         await get(prober.reach, url, headers={"x-text": "grün"}, body=b"said")
     (head,) = heads
@@ -314,7 +314,7 @@ async def test_a_cancelled_tls_request_leaves_nothing_open(
 async def test_an_invalid_header_gets_a_failure_class(
     prober: Prober, headers: dict[str, str]
 ) -> None:
-    async with heard_by(answer()) as (port, _):
+    async with recording_server(answer()) as (port, _):
         with pytest.raises(TargetFailure) as caught:
             await send_request(
                 prober.reach,

@@ -15,7 +15,7 @@ from leadline.probes.check.target import Url
 from leadline.probes.net.egress_policy import notify_policy
 from leadline.probes.senders import apprise, deliver
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
-from tests.support.peers.fake_services import CANARY, means_of, told
+from tests.support.peers.fake_services import CANARY, a_message, means_of
 from tests.support.peers.servers import HANGS_SECONDS, Names, Prober
 
 HEX = "0123456789abcdef" * 2
@@ -67,7 +67,7 @@ def test_every_service_has_an_example() -> None:
 async def test_a_service_is_called_only_at_its_own_hosts(
     prober: Prober, asked: list[Any], scheme: str
 ) -> None:
-    await deliver("apprise", told(), {"url": EXAMPLES[scheme]}, means_of(prober.reach))
+    await deliver("apprise", a_message(), {"url": EXAMPLES[scheme]}, means_of(prober.reach))
     assert len(asked) == 1
     url, _ = asked[0]
     assert url.host in apprise.SERVICES[scheme]
@@ -78,7 +78,7 @@ async def test_url_options_change_neither_host_nor_verification(
     prober: Prober, asked: list[Any]
 ) -> None:
     url = EXAMPLES["pover"] + "?verify=no&host=127.0.0.1&template=/etc/passwd&store=yes"
-    await deliver("apprise", told(), {"url": url}, means_of(prober.reach))
+    await deliver("apprise", a_message(), {"url": url}, means_of(prober.reach))
     sent_to, body = asked[0]
     assert sent_to.origin == ("https", "api.pushover.net", 443)
     assert b"root:" not in body
@@ -89,7 +89,7 @@ async def test_another_host_is_blocked(
 ) -> None:
     monkeypatch.setitem(apprise.SERVICES, "pover", frozenset({"other.example.com"}))
     with pytest.raises(NotDelivered) as caught:
-        await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
+        await deliver("apprise", a_message(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
     assert (caught.value.verdict, asked) == (SendFailure.BLOCKED, [])
 
 
@@ -97,7 +97,7 @@ async def test_a_private_address_of_a_service_name_is_blocked(prober: Prober, na
     names.records[("api.pushover.net", "A")] = [["10.0.0.1"]]
     reach = replace(prober.reach, policy=notify_policy())
     with pytest.raises(NotDelivered) as caught:
-        await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(reach))
+        await deliver("apprise", a_message(), {"url": EXAMPLES["pover"]}, means_of(reach))
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.BLOCKED, "target_blocked")
 
 
@@ -125,7 +125,7 @@ async def test_a_failure_has_a_reason_code_and_no_log(
     monkeypatch.setattr(apprise, "send_request", send_request)
     with caplog.at_level(0), pytest.raises(NotDelivered) as caught:
         await deliver(
-            "apprise", told(title=CANARY), {"url": EXAMPLES["pover"]}, means_of(prober.reach)
+            "apprise", a_message(title=CANARY), {"url": EXAMPLES["pover"]}, means_of(prober.reach)
         )
     assert (caught.value.verdict, caught.value.reason) == (verdict, reason)
     assert CANARY not in caplog.text
@@ -134,7 +134,7 @@ async def test_a_failure_has_a_reason_code_and_no_log(
 
 async def test_an_invalid_apprise_url_is_refused(prober: Prober) -> None:
     with pytest.raises(NotDelivered) as caught:
-        await deliver("apprise", told(), {"url": "pover://only"}, means_of(prober.reach))
+        await deliver("apprise", a_message(), {"url": "pover://only"}, means_of(prober.reach))
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.REFUSED, "bad_definition")
 
 
@@ -150,5 +150,5 @@ async def test_a_silent_service_ends_at_the_delivery_timeout(
     apprise._library()
     monkeypatch.setattr("leadline.probes.senders.SEND_SECONDS", 0.5)
     with trio.fail_after(HANGS_SECONDS), pytest.raises(NotDelivered) as caught:
-        await deliver("apprise", told(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
+        await deliver("apprise", a_message(), {"url": EXAMPLES["pover"]}, means_of(prober.reach))
     assert caught.value.reason == "timeout"

@@ -19,7 +19,7 @@ from leadline.probes.senders import deliver
 from leadline.probes.senders.email import letter
 from leadline.probes.senders.message import NotificationStatus
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
-from tests.support.peers.fake_services import CANARY, KEY, NOW_US, means_of, told
+from tests.support.peers.fake_services import CANARY, KEY, NOW_US, a_message, means_of
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.mail_server import FROM, Box, Server, mail_of, serving_mail
 from tests.support.peers.real_servers import HOST, write_certificate
@@ -50,7 +50,7 @@ def start(tmp_path: Path, authority: trustme.CA) -> Iterator[Callable[..., Serve
 
 
 async def mail_it(prober: Prober, port: int, to: str = "ops@example.com", **given: Any) -> Any:
-    message = given.pop("message", told())
+    message = given.pop("message", a_message())
     # The egress policy of channels must not apply to the operator's mail server.
     guarded = replace(prober.reach, policy=notify_policy())
     means = means_of(guarded, mail=mail_of(prober.reach, port, **given))
@@ -87,7 +87,7 @@ async def test_a_recovery_is_in_the_thread_of_its_outage(
 ) -> None:
     server = start(tls=False)
     first = await mail_it(prober, server.port)
-    recovered = told(NotificationStatus.RECOVERED, thread=first.thread)
+    recovered = a_message(NotificationStatus.RECOVERED, thread=first.thread)
     second = await mail_it(prober, server.port, message=recovered)
     down, up = server.box.letters
     root = f"<{KEY}@leadline.example.com>"
@@ -156,13 +156,13 @@ async def test_the_repr_of_the_server_has_no_password(prober: Prober) -> None:
 
 async def test_without_a_mail_server_the_delivery_is_retried(prober: Prober) -> None:
     with pytest.raises(NotDelivered) as caught:
-        await deliver("email", told(), {"to": "a@x.test"}, means_of(prober.reach))
+        await deliver("email", a_message(), {"to": "a@x.test"}, means_of(prober.reach))
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.RETRY, "mail_unavailable")
 
 
 async def test_a_message_adds_no_header_and_no_markup(prober: Prober) -> None:
     hostile = "x\r\nBcc: evil@x.test\r\n\r\n<script>"
-    message = told(title=hostile, lines=(hostile,), thread="<a@b>\r\nBcc: c@d")
+    message = a_message(title=hostile, lines=(hostile,), thread="<a@b>\r\nBcc: c@d")
     whole = letter(message, ["a@x.test"], mail_of(prober.reach, 25), NOW_US)
     parsed = email.message_from_bytes(bytes(whole), policy=email.policy.default)
     assert parsed["Bcc"] is None

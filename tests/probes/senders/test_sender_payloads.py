@@ -30,7 +30,7 @@ from leadline.probes.senders.message import (
     plain_text,
     title_line,
 )
-from tests.support.peers.fake_services import CANARY, KEY, told
+from tests.support.peers.fake_services import CANARY, KEY, a_message
 
 # The import of jsonschema takes 3 s of CPU in a test process: one process runs the tests with it.
 pytestmark = pytest.mark.xdist_group("jsonschema")
@@ -235,7 +235,7 @@ HOSTILE = "<!channel> @everyone <b>x</b> [a](http://e) *b* & `c`"
 
 
 def test_no_text_is_a_mention_or_markup() -> None:
-    message = told(title=HOSTILE, lines=(HOSTILE,), why="")
+    message = a_message(title=HOSTILE, lines=(HOSTILE,), why="")
     fallback = slack.document(message)["text"]
     assert "<" not in fallback.replace("&lt;", "")
     (block,) = slack.document(message)["blocks"]
@@ -254,10 +254,11 @@ def test_no_text_is_a_mention_or_markup() -> None:
 
 
 def test_a_recovery_refers_to_its_outage() -> None:
-    recovery = told(NotificationStatus.RECOVERED, thread="77")
+    recovery = a_message(NotificationStatus.RECOVERED, thread="77")
     assert telegram.document(recovery, "1")["reply_parameters"]["message_id"] == 77
     assert (
-        pagerduty.resolve(recovery, "k")["dedup_key"] == pagerduty.trigger(told(), "k")["dedup_key"]
+        pagerduty.resolve(recovery, "k")["dedup_key"]
+        == pagerduty.trigger(a_message(), "k")["dedup_key"]
     )
 
 

@@ -17,7 +17,15 @@ from leadline.probes.senders import send_result as delivery
 from leadline.probes.senders import webhook as webhook_sender
 from leadline.probes.senders.message import NotificationStatus
 from leadline.probes.senders.send_result import NotDelivered, SendFailure
-from tests.support.peers.fake_services import CANARY, KEY, NOW_US, Service, means_of, service, told
+from tests.support.peers.fake_services import (
+    CANARY,
+    KEY,
+    NOW_US,
+    Service,
+    a_message,
+    means_of,
+    service,
+)
 from tests.support.peers.leaks import leaves_nothing
 from tests.support.peers.servers import HANGS_SECONDS, Prober, answer, serving
 
@@ -57,7 +65,7 @@ async def test_each_service_gets_one_post(
 ) -> None:
     async with service(TAKEN.get(kind, answer(b"ok"))) as peer:
         at(peer.url)
-        await deliver(kind, told(), config_of(kind, peer.url), means_of(prober.reach))
+        await deliver(kind, a_message(), config_of(kind, peer.url), means_of(prober.reach))
     (got,) = peer.got
     assert got.method == "POST"
     assert got.headers["content-type"] == "application/json"
@@ -70,7 +78,7 @@ async def test_paths_and_credentials_of_each_service(
     async with service(TAKEN["telegram"]) as peer:
         at(peer.url)
         for kind in ("telegram", "ntfy", "pagerduty", "opsgenie"):
-            await deliver(kind, told(), config_of(kind, peer.url), means_of(prober.reach))
+            await deliver(kind, a_message(), config_of(kind, peer.url), means_of(prober.reach))
     telegram_got, ntfy_got, pagerduty_got, opsgenie_got = peer.got
     assert telegram_got.path == f"/bot1:{CANARY}{'x' * 20}/sendMessage"
     assert (ntfy_got.path, ntfy_got.headers["authorization"]) == ("/", f"Bearer {CANARY}")
@@ -83,8 +91,8 @@ async def test_a_recovery_closes_its_alert(prober: Prober, at: Callable[[str], N
     async with service(TAKEN["telegram"]) as peer:
         at(peer.url)
         means = means_of(prober.reach)
-        opened = await deliver("telegram", told(), config_of("telegram", ""), means)
-        recovery = told(NotificationStatus.RECOVERED, thread=opened.thread)
+        opened = await deliver("telegram", a_message(), config_of("telegram", ""), means)
+        recovery = a_message(NotificationStatus.RECOVERED, thread=opened.thread)
         for kind in ("telegram", "pagerduty", "opsgenie"):
             await deliver(kind, recovery, config_of(kind, peer.url), means)
     _, reply, resolved, closed = peer.got
@@ -97,7 +105,7 @@ async def test_a_recovery_closes_its_alert(prober: Prober, at: Callable[[str], N
 async def test_a_test_message_opens_and_closes_an_alert(prober: Prober, kind: str) -> None:
     async with service(answer(b"{}", "202 Accepted")) as peer:
         means = means_of(prober.reach)
-        await deliver(kind, told(NotificationStatus.TEST), config_of(kind, peer.url), means)
+        await deliver(kind, a_message(NotificationStatus.TEST), config_of(kind, peer.url), means)
     opened, closed = peer.got
     assert "trigger" in str(opened.json) or opened.path == "/v2/alerts"
     assert "resolve" in str(closed.json) or closed.path.endswith("/close?identifierType=alias")
@@ -106,7 +114,7 @@ async def test_a_test_message_opens_and_closes_an_alert(prober: Prober, kind: st
 async def hooked(prober: Prober, **config: str) -> Service:
     async with service() as peer:
         given = {**config_of("webhook", peer.url), **config}
-        await deliver("webhook", told(), given, means_of(prober.reach))
+        await deliver("webhook", a_message(), given, means_of(prober.reach))
     return peer
 
 
@@ -174,7 +182,9 @@ async def test_the_answer_decides_if_a_delivery_is_retried(
 ) -> None:
     async with service(answer(CANARY.encode(), status, *headers)) as peer:
         with pytest.raises(NotDelivered) as caught:
-            await deliver("slack", told(), config_of("slack", peer.url), means_of(prober.reach))
+            await deliver(
+                "slack", a_message(), config_of("slack", peer.url), means_of(prober.reach)
+            )
     assert len(peer.got) == 1, "redirects are not followed"
     assert caught.value.verdict is verdict
     assert caught.value.retry_after == after
@@ -231,7 +241,7 @@ async def test_a_hostile_receiver_ends_in_time(
     async with serving(handler) as port:
         config = config_of("webhook", f"http://127.0.0.1:{port}")
         with trio.fail_after(HANGS_SECONDS), pytest.raises(NotDelivered) as caught:
-            await deliver("webhook", told(), config, means_of(prober.reach))
+            await deliver("webhook", a_message(), config, means_of(prober.reach))
     assert caught.value.verdict is SendFailure.RETRY
     assert caught.value.reason in (reason, "connect_error", "response_too_large")
 
@@ -242,7 +252,7 @@ async def test_an_endless_answer_is_read_to_a_limit(
     async with serving(endless) as port:
         config = config_of("slack", f"http://127.0.0.1:{port}")
         with trio.fail_after(30):
-            await deliver("slack", told(), config, means_of(prober.reach))
+            await deliver("slack", a_message(), config, means_of(prober.reach))
     assert delivery.ANSWER_BYTES_MOST <= 65_536
 
 
@@ -253,7 +263,9 @@ async def test_an_invalid_answer_of_telegram_is_retried(
     async with service(answer(body)) as peer:
         at(peer.url)
         with pytest.raises(NotDelivered) as caught:
-            await deliver("telegram", told(), config_of("telegram", ""), means_of(prober.reach))
+            await deliver(
+                "telegram", a_message(), config_of("telegram", ""), means_of(prober.reach)
+            )
     assert caught.value.verdict is SendFailure.RETRY
 
 
@@ -261,14 +273,14 @@ async def test_an_invalid_answer_of_telegram_is_retried(
 async def test_private_addresses_are_refused_before_a_connection(prober: Prober, host: str) -> None:
     reach = replace(prober.reach, policy=notify_policy())
     with pytest.raises(NotDelivered) as caught:
-        await deliver("webhook", told(), {"url": f"http://{host}:1/"}, means_of(reach))
+        await deliver("webhook", a_message(), {"url": f"http://{host}:1/"}, means_of(reach))
     assert (caught.value.verdict, caught.value.reason) == (SendFailure.BLOCKED, "target_blocked")
 
 
 async def test_metadata_addresses_are_refused_if_private_ones_are_allowed(prober: Prober) -> None:
     reach = replace(prober.reach, policy=notify_policy(allow_private=True))
     with pytest.raises(NotDelivered) as caught:
-        await deliver("webhook", told(), {"url": "http://169.254.169.254/"}, means_of(reach))
+        await deliver("webhook", a_message(), {"url": "http://169.254.169.254/"}, means_of(reach))
     assert caught.value.verdict is SendFailure.BLOCKED
 
 
@@ -280,7 +292,7 @@ async def test_no_reason_contains_configuration_or_message(
         at(peer.url)
         with pytest.raises(NotDelivered) as caught:
             await deliver(
-                kind, told(title=CANARY), config_of(kind, peer.url), means_of(prober.reach)
+                kind, a_message(title=CANARY), config_of(kind, peer.url), means_of(prober.reach)
             )
     assert CANARY not in repr(caught.value)
     assert CANARY not in caplog.text
@@ -289,4 +301,6 @@ async def test_no_reason_contains_configuration_or_message(
 async def test_a_cancelled_delivery_leaves_nothing_open(prober: Prober) -> None:
     async with service() as peer:
         config = config_of("webhook", peer.url)
-        await leaves_nothing(lambda: deliver("webhook", told(), config, means_of(prober.reach)))
+        await leaves_nothing(
+            lambda: deliver("webhook", a_message(), config, means_of(prober.reach))
+        )

@@ -7,6 +7,8 @@ from playwright.sync_api import Page, ViewportSize
 from tests.support.processes.daemon_process import Daemon
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
+TABLET: ViewportSize = {"width": 1024, "height": 800}
+WIDE: ViewportSize = {"width": 1440, "height": 900}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 
 

@@ -34,6 +34,7 @@ from leadline.probes.senders.webhook import secret_from
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.accounts.tables import api_tokens as tokens
 from leadline.storage.accounts.tables import projects, sessions, users
+from leadline.storage.accounts.tables.invitations import put_invitation
 from leadline.storage.accounts.tables.operations import PROJECT_DELETE, insert_operation
 from leadline.storage.agents.tables.agent_tokens import insert_agent_token
 from leadline.storage.changes.rules.change import ChangeKind, ChangePhaseName, Record
@@ -53,8 +54,11 @@ from leadline.storage.gate.transactions.edit_gate_overrides import (
 from leadline.storage.gate.transactions.edit_policy import put_policy
 from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
 from leadline.storage.incidents.rules.incident import IncidentStatus
+from leadline.storage.incidents.rules.incident_template import TemplateDraft
+from leadline.storage.incidents.transactions.edit_incident_templates import create_template
 from leadline.storage.incidents.transactions.edit_incidents import (
     IncidentDraft,
+    add_update,
     create_incident,
     put_postmortem,
 )
@@ -195,6 +199,12 @@ class Api:
             email = name or f"someone{next(self.numbers)}@example.com"
             await users.insert_user(tx, uid, email, "Someone", password, admin=False)
         return uid
+
+    async def new_invitation(self) -> UUID:
+        async with self.pool.transaction("new_invitation") as tx:
+            org, email = self.orgs["acme"][0], f"invited{next(self.numbers)}@example.com"
+            hashed = secrets.token_bytes(32)
+            return await put_invitation(tx, org, uuid7(), None, email, Role.VIEWER, None, hashed)
 
     async def new_membership(self, role: Role = Role.VIEWER) -> UUID:
         person, uid = await self.new_user(), uuid7()
@@ -480,6 +490,24 @@ class Api:
                 await put_postmortem(tx, editor, row.uid, "It was DNS.", None)
         return row.uid
 
+    async def new_incident_template(self, **given: Any) -> UUID:
+        """Creates an incident template in the shop."""
+        draft = TemplateDraft(
+            **{"name": f"template {next(self.numbers)}", "title": "It fails", **given}
+        )
+        async with self.pool.transaction("new_incident_template") as tx:
+            return (await create_template(tx, self.editor, self.project, draft)).uid
+
+    async def new_public_update(self, incident: UUID) -> UUID:
+        editor = Principal(
+            CredentialKind.SESSION,
+            (Membership(self.orgs["acme"][0], None, Role.EDITOR),),
+            label="editor",
+        )
+        async with self.pool.transaction("new_update") as tx:
+            _, row = await add_update(tx, editor, incident, None, "A message.", True)
+        return row.uid
+
     async def attach(self, monitor: UUID, channel: UUID) -> None:
         org = self.orgs["acme"][0]
         editor = Principal(
@@ -542,6 +570,7 @@ async def open_api(
             has_agents=True,
         ),
         requests=limits.serving(),
+        large_requests=limits.receiving_large(),
         test_permits=trio.CapacityLimiter(4),
         readers=trio.CapacityLimiter(1),
     )
@@ -630,5 +659,7 @@ async def insert_token(
     tx: Tx, org: int, project: int | None, role: Role, actions: list[str] | None
 ) -> tuple[UUID, str]:
     uid, token = uuid7(), token_from(TokenKind.API, secrets.token_bytes(RANDOM_BYTES))
-    await tokens.insert_token(tx, org, uid, project, "t", role, actions, digest(token), None)
+    await tokens.insert_token(
+        tx, org, uid, project, "t", role, actions, digest(token), None, token[:13], None
+    )
     return uid, token

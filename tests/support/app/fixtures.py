@@ -118,11 +118,12 @@ def project(leadline: "Daemon") -> str:
 def viewer(leadline: "Daemon") -> str:
     """Returns the cookie of a viewer of the organization."""
     (organization,) = leadline.api("GET", "/organizations")
-    leadline.api("POST", "/admin/users", {"email": "viewer@example.com", "password": PASSWORD})
+    account = {"email": "viewer@example.com", "password": PASSWORD}
+    made = leadline.api("POST", "/admin/users", account)
     leadline.api(
         "POST",
         f"/organizations/{organization['id']}/members",
-        {"email": "viewer@example.com", "role": "viewer"},
+        {"user_id": made["id"], "role": "viewer"},
     )
     mine, password = leadline.cookie, leadline.password
     leadline.password = PASSWORD

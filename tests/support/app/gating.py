@@ -19,7 +19,7 @@ from leadline.storage.services.rules.service_health import Durations
 from tests.conftest import FROZEN_NOW
 from tests.incidents.test_service_incidents_api import govern
 from tests.support.app.cast import Api, open_api
-from tests.support.app.serving import UP, declared, sealed, told, uid_of
+from tests.support.app.serving import UP, call, declared, sealed, uid_of
 
 CLAUSES = (
     "budget_exhausted",
@@ -55,7 +55,7 @@ class Gated:
     clock: Clock
 
     async def ask(self, path: str, who: str = "viewer") -> Any:
-        return await told(self.api, "POST", f"{path}/gate", who=who)
+        return await call(self.api, "POST", f"{path}/gate", who=who)
 
     async def service(
         self, slug: str = "checkout", *lengths: tuple[int, Durations], window: str = "24h"
@@ -73,12 +73,12 @@ class Gated:
 
     async def aim(self, path: str, window: str) -> None:
         target = {"window": window, "objective": 99}
-        await told(self.api, "PUT", f"{path}/sla-target", target)
+        await call(self.api, "PUT", f"{path}/sla-target", target)
         body = {"window": window, "burn_alert_enabled": True}
-        await told(self.api, "PUT", f"{path}/sla-target/burn-alerting", body)
-        await self.look(path)
+        await call(self.api, "PUT", f"{path}/sla-target/burn-alerting", body)
+        await self.evaluate_burn_rules(path)
 
-    async def look(self, path: str, firing: str = "") -> None:
+    async def evaluate_burn_rules(self, path: str, firing: str = "") -> None:
         """Sets the burn rules as if evaluated now: those of the severity `firing` fire."""
         async with self.api.pool.transaction("look") as tx:
             await tx.execute(
@@ -95,14 +95,14 @@ class Gated:
         self, path: str, expected: int | None = None, status: int = 200, **of: Any
     ) -> Any:
         """Puts the policy of a service or a project."""
-        return await told(self.api, "PUT", f"{path}/gate/policy", policy(expected, **of), status)
+        return await call(self.api, "PUT", f"{path}/gate/policy", policy(expected, **of), status)
 
     async def let_through(
         self, path: str, revision: int, status: int = 201, *, seconds: int = 3_600, **of: Any
     ) -> Any:
         until = to_text(Instant(self.clock.now + seconds * SECOND))
         body = {"policy_revision": revision, "reason": "It mends it.", "expires_at": until, **of}
-        return await told(
+        return await call(
             self.api, "POST", f"{path}/gate/override", body, status, who="project_admin"
         )
 

@@ -6,32 +6,32 @@ from leadline.storage.core.instant import DAY, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
-from tests.support.app.serving import told
+from tests.support.app.serving import call
 
 TODAY = Instant(FROZEN_NOW - FROZEN_NOW % DAY)
 
 
 async def new_page(api: Api, slug: str = "harbour", **given: Any) -> Any:
     body = {"slug": slug, "title": "Harbour Goods", **given}
-    return await told(
+    return await call(
         api, "POST", f"/organizations/{api.org}/status-pages", body, 201, who="org_admin"
     )
 
 
 async def new_component(api: Api, page: Any, name: str = "Checkout", **given: Any) -> Any:
     path = f"/status-pages/{page['id']}/components"
-    return await told(api, "POST", path, {"name": name, **given}, 201, who="org_admin")
+    return await call(api, "POST", path, {"name": name, **given}, 201, who="org_admin")
 
 
 async def read(api: Api, page: Any, status: int = 200, what: str = "", **query: str) -> Any:
     """Reads the public page, without cached answers."""
     api.context.kept.forget()
     path = f"/public/status-pages/{page['slug']}{what}"
-    return await told(api, "GET", path, status=status, who="nobody", query=query)
+    return await call(api, "GET", path, status=status, who="nobody", query=query)
 
 
 async def rendered(api: Api, page: Any, who: str = "viewer") -> Any:
-    return await told(api, "GET", f"/status-pages/{page['id']}/render", who=who)
+    return await call(api, "GET", f"/status-pages/{page['id']}/render", who=who)
 
 
 async def stands(api: Api, row: MonitorRow, status: str, at: Instant = FROZEN_NOW) -> None:

@@ -20,7 +20,7 @@ DOWN = Durations(bad_us=MINUTE, down_us=MINUTE)
 UNKNOWN = Durations(unknown_us=MINUTE, health_unknown_us=MINUTE)
 
 
-async def told(
+async def call(
     api: Api,
     method: str,
     path: str,
@@ -38,7 +38,7 @@ async def told(
 
 
 async def refused(api: Api, method: str, path: str, body: Any, status: int) -> str:
-    found = await told(api, method, path, body, status)
+    found = await call(api, method, path, body, status)
     assert list(found) == ["error"]
     return str(found["error"])
 
@@ -49,7 +49,7 @@ def services_of(api: Api, place: str = "acme/shop") -> str:
 
 async def new(api: Api, slug: str, **given: Any) -> str:
     """Creates a service and returns its path."""
-    made = await told(api, "POST", services_of(api), {"slug": slug, **given}, 201)
+    made = await call(api, "POST", services_of(api), {"slug": slug, **given}, 201)
     return f"{services_of(api)}/{made['id']}"
 
 
@@ -67,7 +67,7 @@ async def declared(api: Api, slug: str = "checkout", members: int = 1) -> str:
     """Creates a service with new monitors as members, and returns its path."""
     path = await new(api, slug)
     monitors = [(await api.new_monitor()).uid for _ in range(members)]
-    await told(api, "PUT", f"{path}/declaration", document(*monitors))
+    await call(api, "PUT", f"{path}/declaration", document(*monitors))
     return path
 
 

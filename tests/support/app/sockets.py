@@ -13,7 +13,7 @@ from leadline.http.wire.app_context import AppContext
 from leadline.storage.engine.pools import Pool, open_pool
 
 
-class Told(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: Any
@@ -41,7 +41,7 @@ def request(
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode() + body
 
 
-async def asked(port: int, *sent: bytes) -> Told:
+async def asked(port: int, *sent: bytes) -> HttpAnswer:
     """Sends each piece after the server has read the previous one."""
     with trio.fail_after(30):
         stream = await trio.open_tcp_stream("127.0.0.1", port)
@@ -52,7 +52,7 @@ async def asked(port: int, *sent: bytes) -> Told:
             return await answer_of(stream)
 
 
-async def asked_during_sending(port: int, sent: bytes) -> Told:
+async def asked_during_sending(port: int, sent: bytes) -> HttpAnswer:
     """Reads the answer while it sends, since the server can answer before the end of a body."""
     with trio.fail_after(30):
         stream = await trio.open_tcp_stream("127.0.0.1", port)
@@ -68,7 +68,7 @@ async def _send(stream: trio.SocketStream, sent: bytes) -> None:
         await stream.send_all(sent)
 
 
-async def answer_of(stream: trio.SocketStream) -> Told:
+async def answer_of(stream: trio.SocketStream) -> HttpAnswer:
     data = b""
     while b"\r\n\r\n" not in data:
         data += await _some(stream)
@@ -81,8 +81,8 @@ async def answer_of(stream: trio.SocketStream) -> Told:
     while len(body) < int(headers["content-length"]):
         body += await _some(stream)
     is_json = headers.get("content-type", "").startswith("application/json")
-    said = json.loads(body) if is_json and body else body.decode() or None
-    return Told(int(status.split()[1]), headers, said)
+    content = json.loads(body) if is_json and body else body.decode() or None
+    return HttpAnswer(int(status.split()[1]), headers, content)
 
 
 async def _some(stream: trio.SocketStream) -> bytes:

@@ -18,7 +18,7 @@ NOW_US = 1_767_571_200_000_000
 KEY = "0195e3a0-0000-7000-8000-000000000001"
 
 
-def told(status: NotificationStatus = NotificationStatus.DOWN, **given: Any) -> Message:
+def a_message(status: NotificationStatus = NotificationStatus.DOWN, **given: Any) -> Message:
     values: dict[str, Any] = {
         "id": f"0195e3a0-0000-7000-8000-0000000000{len(status):02}",
         "key": KEY,

@@ -168,7 +168,7 @@ class Prober:
     reach: Egress
 
     async def check(self, kind: str, target: str, *conditions: str, **settings: object) -> Result:
-        known = ("retries", "timeout_seconds", "secrets", "method")
+        known = ("retries", "timeout_seconds", "secrets", "method", "show_values")
         given = {k: settings.pop(k) for k in known if k in settings}
         method = str(given.pop("method", "GET"))
         check = make_check(kind, target, method, settings, conditions, **given)  # type: ignore[arg-type]

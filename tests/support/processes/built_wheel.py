@@ -9,7 +9,15 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[3]
 # The layers, and the files that `leadline install` reads.
 FOLDERS: Final = ("daemon", "http", "storage", "probes", "systemd")
-FILES: Final = ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "py.typed", "__init__.py")
+FILES: Final = (
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "MANIFEST.in",
+    "py.typed",
+    "__init__.py",
+    "docs/glossary.md",
+)
 
 
 def build_wheel(folder: Path) -> Path:
@@ -17,6 +25,7 @@ def build_wheel(folder: Path) -> Path:
     tree = folder / "tree"
     tree.mkdir()
     for name in FILES:
+        (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)
     for name in FOLDERS:
         shutil.copytree(

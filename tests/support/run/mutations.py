@@ -368,7 +368,7 @@ def run(given: argparse.Namespace) -> None:
                 result = checkout.result(drawn, batches) if batches else "no test"
             finally:
                 free.put(checkout)
-            results.append(_told(drawn, source, batches, result))
+            results.append(_report(drawn, source, batches, result))
             report.write_text(json.dumps(results, indent=1))
             print(result, *_line(results[-1]), flush=True)
 
@@ -377,7 +377,7 @@ def run(given: argparse.Namespace) -> None:
     _print(results)
 
 
-def _told(drawn: Drawn, source: bytes, batches: list[list[str]], result: str) -> dict[str, Any]:
+def _report(drawn: Drawn, source: bytes, batches: list[list[str]], result: str) -> dict[str, Any]:
     place = drawn.place
     return {
         "area": drawn.area.name,

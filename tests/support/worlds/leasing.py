@@ -20,7 +20,7 @@ from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool
 from leadline.storage.notifications.rules.delivery_retry import ROOMS
 from tests.support.peers.servers import answer, read_head, serving
-from tests.support.worlds.telling_world import Telling
+from tests.support.worlds.outbox_world import OutboxWorld
 
 PASS_SECONDS = 0.02
 OK = answer(b"ok")
@@ -127,18 +127,18 @@ async def lease_on(leaser: OutboxLeaser) -> None:
 
 
 @asynccontextmanager
-async def leasing(tell: Telling, **given: Any) -> AsyncIterator[OutboxLeaser]:
-    leaser = leaser_of(tell.world.pool, tell.world.keyring, **given)
+async def leasing(box: OutboxWorld, **given: Any) -> AsyncIterator[OutboxLeaser]:
+    leaser = leaser_of(box.world.pool, box.world.keyring, **given)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lease_on, leaser)
         yield leaser
         nursery.cancel_scope.cancel()
 
 
-async def until_settled(tell: Telling, *statuses: str, seconds: float = 20) -> None:
+async def until_settled(box: OutboxWorld, *statuses: str, seconds: float = 20) -> None:
     """Waits until every event has one of the statuses."""
     with trio.fail_after(seconds):
         while True:
-            if {event.status for event in await tell.events()} <= set(statuses):
+            if {event.status for event in await box.events()} <= set(statuses):
                 return
             await trio.sleep(0.01)

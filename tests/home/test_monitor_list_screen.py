@@ -1,0 +1,430 @@
+"""The list of monitors: filter, order and pages in the URL, and actions on a selection."""
+
+import html
+import json
+import re
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.http.home.console.monitor_filter import (
+    SORTS,
+    MonitorFilter,
+    MonitorListQuery,
+    Ordering,
+    facets,
+    filter_of,
+)
+from leadline.http.monitors.routes import monitors as monitors_api
+from leadline.http.ui.monitor_status import MonitorStatusText
+from leadline.storage.engine.pools import LockTimeout
+from tests.support.app.cast import Api
+
+from ..incidents.test_incidents_screen import seen, send
+
+TAGS = ("shop", "checkout", "edge")
+ITEMS = st.lists(
+    st.builds(
+        lambda number, name, state, type_, tags, region, latency: SimpleNamespace(
+            state=state,
+            key=(1, number),
+            standing=SimpleNamespace(latency_ms=latency, last_up=state is MonitorStatusText.UP),
+            row=SimpleNamespace(
+                id=number,
+                uid=UUID(int=number),
+                name=name,
+                slug=name.lower(),
+                target=f"https://{name}.example",
+                type=type_,
+                tags=tags,
+                region=region,
+            ),
+        ),
+        st.integers(1, 10_000),
+        st.sampled_from(("Basket", "Tax", "Search", "basket")),
+        st.sampled_from(list(MonitorStatusText)),
+        st.sampled_from(("http", "push", "grpc")),
+        st.lists(st.sampled_from(TAGS), unique=True),
+        st.sampled_from(("core", "eu-west")),
+        st.none() | st.integers(0, 5_000),
+    ),
+    max_size=12,
+    unique_by=lambda item: item.row.id,
+)
+FILTERS = st.builds(
+    MonitorFilter,
+    status=st.frozensets(st.sampled_from([state.value for state in MonitorStatusText])),
+    type=st.frozensets(st.sampled_from(("http", "push", "grpc", "unused"))),
+    tag=st.frozensets(st.sampled_from((*TAGS, "unused"))),
+    region=st.frozensets(st.sampled_from(("core", "eu-west"))),
+    q=st.sampled_from(("", "bask", "EXAMPLE", "shop", "nothing")),
+    sort=st.sampled_from(list(SORTS)),
+)
+
+
+@pytest.mark.rule
+@given(ITEMS, FILTERS)
+def test_a_filter_keeps_what_each_of_its_facets_keeps(items: list[Any], chosen: Any) -> None:
+    for item in items:
+        row = item.row
+        expected = True
+        for values, own in (
+            (chosen.status, {item.state.value}),
+            (chosen.type, {row.type}),
+            (chosen.tag, set(row.tags)),
+            (chosen.region, {row.region}),
+        ):
+            if values and not values & own:
+                expected = False
+        text = " ".join((row.name, row.target, row.slug, *row.tags)).lower()
+        if chosen.q.lower() not in text:
+            expected = False
+        assert chosen.matches(item) == expected
+
+
+@pytest.mark.rule
+@given(FILTERS)
+def test_the_query_string_restores_the_filter(chosen: Any) -> None:
+    parts = parse_qs(chosen.query())
+    single = {name: values[0] for name, values in parts.items() if name in ("q", "sort")}
+    query = msgspec.convert({**parts, **single}, MonitorListQuery)
+    assert filter_of(query) == chosen
+
+
+@pytest.mark.rule
+@given(ITEMS, st.sampled_from(list(SORTS)))
+def test_an_order_keeps_every_monitor_and_ends_with_missing_values(
+    items: list[Any], sort: str
+) -> None:
+    uptime = {item.key: item.row.id / 10_000 for item in items if item.row.id % 2}
+    found: list[Any] = list(Ordering(sort, uptime).ordered(items))
+    assert sorted(item.row.id for item in found) == sorted(item.row.id for item in items)
+    match sort:
+        case "uptime":
+            known = [uptime[item.key] for item in found if item.key in uptime]
+            assert known == sorted(known)
+            assert all(item.key in uptime for item in found[: len(known)])
+        case "name":
+            names = [item.row.name.lower() for item in found]
+            assert names == sorted(names)
+        case "-created":
+            assert [item.row.id for item in found] == sorted(
+                (item.row.id for item in items), reverse=True
+            )
+        case "-latency":
+            shown = [
+                item.standing.latency_ms
+                for item in found
+                if item.state is MonitorStatusText.UP and item.standing.latency_ms is not None
+            ]
+            assert shown == sorted(shown, reverse=True)
+        case "":
+            first = found[0].state if found else None
+            down = [item for item in items if item.state is MonitorStatusText.DOWN]
+            assert first is MonitorStatusText.DOWN or not down
+
+
+@pytest.mark.rule
+@given(ITEMS, FILTERS)
+def test_the_counts_of_a_facet_are_those_of_the_project(items: list[Any], chosen: Any) -> None:
+    for facet in facets(items, chosen):
+        for one in facet.choices:
+            values: dict[str, Any] = {facet.name: frozenset({one.value})}
+            alone = MonitorFilter(**values)
+            assert one.many == sum(alone.matches(item) for item in items), (facet.name, one)
+
+
+def shown(page: str) -> list[str]:
+    """The names of the monitors of the page, in order."""
+    return re.findall(r'<th scope="row">.*?title="([^"]*)">', page)
+
+
+def toast(page: str) -> str:
+    return page.partition('class="toast"><span>')[2].partition("</span>")[0]
+
+
+def undo_of(page: str) -> dict[str, str]:
+    """The fields of the undo form."""
+    form = page.partition('class="toast"')[2].partition("</form>")[0]
+    fields = dict(re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form))
+    return {**fields, "act": form.partition('name="act" value="')[2].partition('"')[0]}
+
+
+async def many(api: Api, count: int, **given_: Any) -> list[str]:
+    return [
+        str((await api.new_monitor(name=f"Monitor {n:03}", **given_)).uid) for n in range(count)
+    ]
+
+
+async def acted(api: Api, path: str, **form: Any) -> str:
+    answer = await send(api, path, **form)
+    assert answer.status_code == 200, await answer.get_data(as_text=True)
+    return str(await answer.get_data(as_text=True))
+
+
+async def test_pages_and_filter_are_in_the_url(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 101)
+    await api.new_monitor(name="Tagged", tags=["edge"])
+    pages = [shown(await seen(api, f"{path}?sort=name&page={n}")) for n in (1, 2, 3)]
+    assert [len(names) for names in pages] == [50, 50, 2]
+    assert len({name for names in pages for name in names}) == 102
+    assert shown(await seen(api, f"{path}?tag=edge")) == ["Tagged"]
+    page = await seen(api, f"{path}?tag=unused")
+    assert "No monitors match" in page
+    assert shown(await seen(api, f"{path}?page=99&sort=name")) == pages[2]
+
+
+@pytest.mark.parametrize("rest", ["page=0", "page=-4", "sort=unknown", "status=unknown-status"])
+async def test_odd_queries_show_the_list(api: Api, rest: str) -> None:
+    await many(api, 2)
+    assert len(shown(await seen(api, f"/projects/{api.project}/monitors?{rest}"))) == 2
+
+
+async def test_pause_and_its_undo_change_only_what_they_name(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 3)
+    await api.new_monitor(name="Paused before", enabled=False)
+    page = await acted(api, path, act="pause", all="on", filter="")
+    assert toast(page) == "3 monitors paused."
+    states = "select name, enabled from monitors order by name"
+    assert all(not enabled for _, enabled in await api.rows(states))
+    page = await acted(api, path, **undo_of(page))
+    assert toast(page) == "3 monitors resumed."
+    assert dict(await api.rows(states)) == {
+        **{f"Monitor {n:03}": True for n in range(3)},
+        "Paused before": False,
+    }
+    page = await acted(api, path, act="pause", ids=",".join(uids[:1]))
+    assert toast(page) == "1 monitor paused."
+
+
+async def test_a_tag_and_a_channel_are_added_and_taken_back(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 2, tags=["shop"])
+    channel = await api.new_channel()
+    page = await acted(api, path, act="tag", tag="edge", ids=",".join(uids))
+    assert toast(page) == "2 monitors tagged."
+    assert {tuple(tags) for (tags,) in await api.rows("select tags from monitors")} == {
+        ("shop", "edge")
+    }
+    await acted(api, path, **undo_of(page))
+    assert {tuple(tags) for (tags,) in await api.rows("select tags from monitors")} == {("shop",)}
+    page = await acted(api, path, act="attach", channel=str(channel), ids=uids[0])
+    again = await acted(api, path, act="attach", channel=str(channel), ids=",".join(uids))
+    assert toast(again) == "1 monitor changed: channel added."
+    undone = await acted(api, path, **undo_of(again))
+    assert toast(undone) == "1 monitor changed: channel removed."
+    assert await api.rows("select count(*) from monitor_channels") == [(1,)], page
+
+
+async def test_maintenance_begins_and_is_ended_by_its_undo(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 2)
+    page = await acted(api, path, act="maintain", minutes="60", reason="Move", ids=",".join(uids))
+    assert toast(page) == "2 monitors in maintenance."
+    assert await api.rows("select count(*), min(reason) from maintenances") == [(2, "Move")]
+    undo = undo_of(page)
+    page = await acted(api, path, **undo)
+    assert toast(page) == "2 maintenance windows ended."
+    # Windows that are over have nothing to end.
+    assert toast(await acted(api, path, **undo)) == "0 maintenance windows ended."
+    page = await acted(api, path, act="maintain", minutes="60", ids=",".join(uids))
+    undo = undo_of(page)
+    over = "update maintenances set starts_at = now() - interval '9 years', ends_at = now() - "
+    async with api.pool.transaction("over") as tx:
+        await tx.execute(f"{over} interval '8 years' where uid = %(uid)s", uid=undo["ids"][:36])
+    assert toast(await acted(api, path, **undo)) == "1 maintenance window ended."
+
+
+async def test_an_action_that_the_database_interrupts_states_what_it_did(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 4)
+    update = monitors_api.update
+
+    async def interrupted(ask: Any) -> Any:
+        if str(ask.ids["monitorID"]) == uids[1]:
+            raise LockTimeout("lock")
+        return await update(ask)
+
+    monkeypatch.setattr(monitors_api, "update", interrupted)
+    page = await acted(api, path, act="pause", ids=",".join(uids))
+    assert toast(page) == "1 monitor paused. Stopped: 2 monitors were not tried."
+    assert "Monitor 001: the database did not answer in time." in page
+    states = await api.rows("select enabled from monitors order by name")
+    assert states == [(False,), (True,), (True,), (True,)]
+
+
+def next_step(page: str) -> dict[str, str]:
+    """The fields of the form that a browser with scripts sends next; empty after the last step."""
+    form = page.partition("data-continues")[2].partition("</form>")[0]
+    fields = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
+    act = form.partition('name="act" value="')[2].partition('"')[0]
+    return {**{name: html.unescape(value) for name, value in fields}, "act": act} if form else {}
+
+
+async def in_steps(api: Api, path: str, **form: Any) -> tuple[list[str], str]:
+    """The first lines of the progress, and the page of the result."""
+    lines = []
+    page = await acted(api, path, steps="yes", **form)
+    while fields := next_step(page):
+        lines.append(re.sub("<[^>]+>", "", page.partition("<h1>")[2].partition("</h1>")[0]))
+        page = await acted(api, path, **fields)
+    return lines, page
+
+
+async def test_an_action_on_many_monitors_shows_its_progress(api: Api) -> None:
+    """The result and the undo cover all steps. Monitors that need no change count too."""
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 119)
+    await api.new_monitor(name="Monitor 050b", enabled=False)
+    lines, page = await in_steps(api, path, act="pause", all="on", filter="q=Monitor")
+    assert lines == ["Pausing monitors: 50 of 120", "Pausing monitors: 100 of 120"]
+    assert toast(page) == "119 monitors paused."
+    assert "?q=Monitor" in page
+    paused = "select count(*) from monitors where not enabled"
+    assert await api.rows(paused) == [(120,)]
+    lines, page = await in_steps(api, path, **undo_of(page))
+    assert lines == ["Resuming monitors: 50 of 119", "Resuming monitors: 100 of 119"]
+    assert toast(page) == "119 monitors resumed."
+    assert await api.rows(paused) == [(1,)]
+
+
+async def test_few_monitors_and_a_browser_without_scripts_need_one_step(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 60)
+    lines, page = await in_steps(api, path, act="pause", ids=",".join(uids[:20]))
+    assert (lines, toast(page)) == ([], "20 monitors paused.")
+    assert toast(await acted(api, path, act="pause", all="on", filter="")) == "40 monitors paused."
+
+
+async def test_every_failure_of_every_step_is_counted(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 110)
+    async with api.pool.transaction("manage") as tx:
+        await tx.execute(
+            "update monitors set managed_by = 'files', bundle_uid = uid"
+            " where name between 'Monitor 030' and 'Monitor 079'"
+        )
+    lines, page = await in_steps(api, path, act="tag", tag="edge", all="on", filter="")
+    assert lines == ["Adding the tag: 50 of 110", "Adding the tag: 100 of 110"]
+    assert toast(page) == "60 monitors tagged."
+    assert page.count(": managed by a bundle.</li>") == 20
+    assert "30 more." in page
+    tagged = "select count(*) from monitors where tags = '{edge}'"
+    assert await api.rows(tagged) == [(60,)]
+
+
+async def test_a_stopped_action_states_what_was_not_tried(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 110)
+    first = await acted(api, path, steps="yes", act="pause", all="on", filter="")
+    fields = next_step(first)
+    page = await acted(api, path, **{**fields, "act": "", "stop": "pause"})
+    assert toast(page) == "50 monitors paused. Stopped: 60 monitors were not tried."
+    assert await api.rows("select count(*) from monitors where not enabled") == [(50,)]
+    assert toast(await acted(api, path, **undo_of(page))) == "50 monitors resumed."
+
+
+async def test_a_step_continues_without_monitors_that_are_deleted_meanwhile(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 60)
+    fields = next_step(await acted(api, path, steps="yes", act="pause", all="on", filter=""))
+    async with api.pool.transaction("delete") as tx:
+        await tx.execute("delete from monitors where enabled")
+    assert toast(await acted(api, path, **fields)) == "50 monitors paused."
+
+
+async def test_a_deletion_in_steps_asks_for_the_number_once(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 60)
+    given_ = {"act": "delete", "ids": ",".join(uids)}
+    answer = await send(api, path, steps="yes", count="59", **given_)
+    assert answer.status_code == 400
+    lines, page = await in_steps(api, path, count="60", **given_)
+    assert lines == ["Deleting monitors: 50 of 60"]
+    assert toast(page) == "60 monitors deleted."
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"did": "x"},
+        {"failed": "x"},
+        {"failed": '[["a"]]'},
+        {"same": "-1"},
+        {"began": "x"},
+        {"failed": json.dumps([["a", "b"]] * 21)},
+    ],
+)
+async def test_a_changed_progress_is_refused(api: Api, changed: dict[str, str]) -> None:
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 60)
+    fields = next_step(await acted(api, path, steps="yes", act="pause", all="on", filter=""))
+    answer = await send(api, path, **{**fields, **changed})
+    assert answer.status_code == 400
+    assert await api.rows("select count(*) from monitors where not enabled") == [(50,)]
+
+
+async def test_the_list_states_the_time_of_its_figures(api: Api) -> None:
+    await many(api, 1)
+    page = await seen(api, f"/projects/{api.project}/monitors")
+    assert re.search(r'As of <time datetime="[^"]+">', page)
+
+
+async def test_a_deletion_needs_the_number_and_reports_what_it_could_not_delete(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 2)
+    needed = await api.new_monitor(name="Needed")
+    await api.new_monitor(name="Dependent", depends_on=[needed.uid])
+    chosen = ",".join([*uids, str(needed.uid)])
+    page = await acted(api, path, act="confirm_delete", ids=chosen)
+    assert "Delete 3 monitors?" in page
+    answer = await send(api, path, act="delete", ids=chosen, count="2")
+    assert answer.status_code == 400
+    assert await api.rows("select count(*) from monitors") == [(4,)]
+    page = await acted(api, path, act="delete", ids=chosen, count="3")
+    assert toast(page) == "2 monitors deleted."
+    assert "Needed: in use by a composite, a monitor or a service." in page
+    assert await api.rows("select count(*) from monitors") == [(2,)]
+
+
+async def test_ids_of_another_project_are_ignored(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    (uid,) = await many(api, 1)
+    foreign = "01a20031-f412-7194-981b-2db4350507bf"
+    assert toast(await acted(api, path, act="pause", ids=f"{uid},{foreign}")) == "1 monitor paused."
+    answer = await send(api, path, act="pause", ids=foreign)
+    assert answer.status_code == 400
+    assert (await send(api, path, act="pause", ids="zz")).status_code == 400
+    assert (await send(api, path, act="unknown", ids=uid)).status_code == 400
+    assert (await send(api, path, who="viewer", act="pause", ids=uid)).status_code == 403
+
+
+async def test_a_live_client_gets_304_until_something_that_it_shows_changes(api: Api) -> None:
+    uids = await many(api, 2)
+    path = f"/projects/{api.project}/monitors?sort=name&shown={uids[0]}&shown={uids[1]}"
+    first = await api.ask("viewer", "GET", path, headers={"If-None-Match": "-"})
+    tag = {"If-None-Match": first.headers["ETag"]}
+    assert (await api.ask("viewer", "GET", path, headers=tag)).status_code == 304
+    await acted(api, f"/projects/{api.project}/monitors", act="pause", ids=uids[0])
+    changed = await api.ask("viewer", "GET", path, headers=tag)
+    assert changed.status_code == 200
+    assert changed.headers["ETag"] != first.headers["ETag"]
+
+
+async def test_a_shown_monitor_of_another_page_is_answered_apart(api: Api) -> None:
+    uids = await many(api, 51)
+    path = f"/projects/{api.project}/monitors?sort=name&shown={uids[50]}"
+    page = await seen(api, path)
+    list_, _, away = page.partition('id="elsewhere"')
+    assert "Monitor 050" not in shown(list_)
+    assert shown(away) == ["Monitor 050"]

@@ -1,0 +1,20 @@
+"""The runner of operations, which performs deletions and applications of bundles."""
+
+from collections.abc import Callable
+
+import trio
+
+from leadline.daemon.loops.bundle_applier import BundleApplier
+from leadline.daemon.loops.operation_runner import OperationRunner
+from leadline.storage.bundles.transactions.bundle_context import ApplyContext
+from leadline.storage.core.instant import Instant
+from leadline.storage.engine.keyring import Keyring
+from leadline.storage.engine.pools import Pool
+
+
+def operation_runner(pool: Pool, keyring: Keyring, clock: Callable[[], Instant]) -> OperationRunner:
+    ground = ApplyContext(
+        keyring=keyring, regions=frozenset({"core", "eu"}), reserved={}, raw_days=30
+    )
+    applier = BundleApplier(pool, ground, trio.CapacityLimiter(1), lambda: None)
+    return OperationRunner(pool, clock, applier)
