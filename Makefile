@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC100,ASYNC124,ASYNC127,ASYNC128,ASYNC300,ASYNC9 \
   --startable-in-context-manager=watch,run,_run,_serve,serve,serve_not_ready
 
-.PHONY: run test check check-style check-async check-types check-structure check-site site bench soak flaky coverage mutations lock format clean
+.PHONY: run test check check-style check-async check-types check-structure check-site site bench soak flaky coverage mutations shots lock format clean
 
 run: $(STAMP)
 	@LEADLINE_DATA_DIR="$${LEADLINE_DATA_DIR:-$(CURDIR)/data}" $(BIN)/leadline run $(ARGS)
@@ -73,6 +73,10 @@ coverage: $(STAMP)
 	LEADLINE_TEST_FORK=0 $(BIN)/python -m coverage run -m pytest $(PYTEST_ARGS) $(TESTS) $(ARGS); \
 	  status=$$?; \
 	  $(BIN)/python -m coverage combine -q && $(BIN)/python -m tests.support.run.coverage_of_layers && exit $$status
+
+# Writes pictures of all screens to docs/shots, from an example shop on a real daemon.
+shots: $(STAMP)
+	$(BIN)/python -m tests.support.run.shots
 
 # Changes HEAD in 130 places, one at a time, and lists those that no test detects: an hour.
 mutations: $(STAMP)

@@ -34,6 +34,7 @@ _NAVIGATION = {
             "upgrade",
             "troubleshoot",
             "agents",
+            "console",
             "bundles",
             "pipelines",
         )
