@@ -28,6 +28,17 @@ class ProbeKind(Protocol):
 _kinds: dict[str, ProbeKind] = {}
 
 
+async def prepare(kind: ProbeKind, check: Check) -> None:
+    """Loads what the check needs, before its deadline begins.
+
+    The `prepare` function of a module, if it has one, loads a library once per process. Otherwise
+    its first run on a busy host could end in a timeout that is not one of the target.
+    """
+    load = getattr(kind, "prepare", None)
+    if load is not None:
+        await load(check)
+
+
 def kind_of(kind: str) -> ProbeKind | None:
     """Returns the probe of a type, or None if the type is unknown or not probed."""
     found = _kinds.get(kind)

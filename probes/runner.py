@@ -14,6 +14,7 @@ import trio
 from .check.check import Check
 from .check.condition import unparse
 from .check.condition_evaluation import ProbeValues
+from .check.cpu_meter import CpuMeter, metered
 from .check.failure import LocalFailure, TargetFailure
 from .check.loop_lag import LoopLag
 from .check.observation import Observation
@@ -30,7 +31,7 @@ from .check.result import (
 )
 from .kinds.condition_worker import first_false, hold, measure
 from .net.egress import Egress
-from .probe_kind import ProbeKind, kind_of
+from .probe_kind import ProbeKind, kind_of, prepare
 
 # If the event loop stalled for longer, the result is unknown.
 STALL_US_MOST = 1_000_000
@@ -69,23 +70,32 @@ class _End:
         return self.failure is None and self.unknown is None
 
 
-async def run(check: Check, reach: Egress, now: Callable[[], int]) -> Result:
-    """Runs a check once, with its retries, within its timeout.
+async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0) -> Result:
+    """Runs a check once, with its retries, within its timeout and its CPU budget.
 
-    `now` returns µs since the epoch. `reach.lag.watch` must be running.
+    `now` returns µs since the epoch. `org` is the organization that the CPU is charged to.
+    `reach.lag.watch` must be running.
     Raises: only cancellation.
     """
+    kind = kind_of(check.type)
+    if kind is not None:
+        await prepare(kind, check)
     started_at = now()
     began_us = LoopLag.now_us()
-    kind = kind_of(check.type)
+    waited_us = 0
     if kind is None:
         end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
     else:
-        end = await _attempts(kind, check, reach, now)
+        meter = CpuMeter(reach.cpu, org)
+        end = await metered(_attempts(kind, check, reach, now, meter), meter)
+        waited_us = meter.waited_us
     # If a cancellation moved the deadline, the timeout is not a result of the target.
     await trio.lowlevel.checkpoint_if_cancelled()
-    stalled_us = reach.lag.stalled_since(began_us)
-    if stalled_us > STALL_US_MOST:
+    stalled_us = max(reach.lag.stalled_since(began_us), waited_us)
+    if end.failure is FailureClass.RESPONSE_TOO_EXPENSIVE:
+        # The budget counts CPU time, so delays of this process did not use it up.
+        pass
+    elif stalled_us > STALL_US_MOST:
         end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
     elif (end.failure or end.expected) in NETWORK_CLASSES and await _offline(reach):
         end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
@@ -98,15 +108,19 @@ async def _offline(reach: Egress) -> bool:
     return not await reach.connectivity.online(since=monotonic())
 
 
-async def _attempts(kind: ProbeKind, check: Check, reach: Egress, now: Callable[[], int]) -> _End:
+async def _attempts(
+    kind: ProbeKind, check: Check, reach: Egress, now: Callable[[], int], meter: CpuMeter
+) -> _End:
     """Repeats attempts until one is up or the egress policy blocks it. The last one counts.
 
-    A deadline between two attempts ends the run with the result of the previous attempt.
+    The deadline or the end of the CPU budget between two attempts ends the run with the result of
+    the previous attempt.
     """
     end: _End | None = None
     watch = Stopwatch()
     deadline = trio.current_time() + check.timeout_seconds
-    with trio.CancelScope(deadline=deadline):
+    with trio.CancelScope(deadline=deadline) as scope:
+        meter.scope = scope
         for left in range(check.retries, -1, -1):
             end, watch = None, Stopwatch()
             end = await _attempt(kind, check, reach, watch, now)
@@ -114,7 +128,9 @@ async def _attempts(kind: ProbeKind, check: Check, reach: Egress, now: Callable[
                 break
             pause = (deadline - trio.current_time()) / (2 * left)
             await trio.sleep(max(0.0, min(PAUSE_SECONDS_MOST, pause)))
-    if end is None:
+    if end is None and meter.is_exhausted:
+        end = _End(watch.read(), failure=FailureClass.RESPONSE_TOO_EXPENSIVE)
+    elif end is None:
         end = _timed_out(check, watch)
     end.place = watch.place
     return end

@@ -135,7 +135,8 @@ class CanaryDispatcher:
         assert entry.check is not None
         due = item.due if item.due is not None else self.clock()
         check = replace(entry.check, run_key=run_key(entry.uid, entry.revision, due))
-        result = await run(check, replace(self.reach, stages=self._count), self.clock)
+        reach = replace(self.reach, stages=self._count)
+        result = await run(check, reach, self.clock, item.key[0])
         if result.outcome is RunOutcome.UNKNOWN:
             await self._record_unready(item, entry, str(result.unknown_reason))
             return

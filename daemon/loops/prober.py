@@ -266,10 +266,10 @@ class Prober:
         stored = False
         try:
             self.counts.late_start_us = max(self.counts.late_start_us, self._clock() - due)
-            result = await self._probe(entry)
+            result = await self._probe(key, entry)
             if _stalled(result) and self._clock() < claimable_until(due, entry.interval_us):
                 # The window can be claimed again, and a run that starts now still counts for it.
-                result = await self._probe(entry)
+                result = await self._probe(key, entry)
         finally:
             self._permits.release_on_behalf_of(permit)
         if result.outcome is RunOutcome.UNKNOWN:
@@ -289,10 +289,10 @@ class Prober:
 
         await self._recorder.hand_over(arrival, answered)
 
-    async def _probe(self, entry: CachedCheck) -> Result:
+    async def _probe(self, key: MonitorKey, entry: CachedCheck) -> Result:
         self.counts.started += 1
         assert entry.check is not None, "entries without a check are not started"
-        return await run(entry.check, self._reach, self._clock)
+        return await run(entry.check, self._reach, self._clock, key[0])
 
     async def _lease_jobs(self) -> None:
         if not self._shards or self._running is None or self._is_closed:
@@ -335,14 +335,15 @@ class Prober:
         # Acquired in this task, so that the pass can refresh checks while no permit is free.
         permit = object()
         await self._permits.acquire_on_behalf_of(permit)
+        key = MonitorKey((job.org, job.monitor))
         try:
-            result = await self._probe(entry)
+            result = await self._probe(key, entry)
         finally:
             self._permits.release_on_behalf_of(permit)
         if result.outcome is RunOutcome.UNKNOWN:
-            self._record_unknown(MonitorKey((job.org, job.monitor)), entry, result)
+            self._record_unknown(key, entry, result)
             return True
-        arrival = arrival_of(MonitorKey((job.org, job.monitor)), job.shard, entry, result, None)
+        arrival = arrival_of(key, job.shard, entry, result, None)
         recorded = await self._recorder.record(arrival)
         if recorded.fate is not StoreOutcome.OUTDATED:
             self._record_stored(entry, recorded)

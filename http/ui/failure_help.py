@@ -26,6 +26,8 @@ FAILURES: Final[dict[str, str]] = {
     FailureClass.TARGET_BLOCKED: "The egress policy blocks the address: a metadata address or"
     " an entry of deny_networks.",
     FailureClass.RESPONSE_TOO_LARGE: "The response exceeds the size limit.",
+    FailureClass.RESPONSE_TOO_EXPENSIVE: "Reading the response took more CPU time than a check may"
+    " use: it consists of too many small parts.",
     FailureClass.PUSH_MISSED: "No heartbeat arrived in time.",
 }
 # Reasons for which a canary was not run. Each counts as a failure, although the target was not

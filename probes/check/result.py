@@ -24,6 +24,7 @@ class FailureClass(StrEnum):
     AUTH_FAILED = "auth_failed"
     TARGET_BLOCKED = "target_blocked"
     RESPONSE_TOO_LARGE = "response_too_large"
+    RESPONSE_TOO_EXPENSIVE = "response_too_expensive"
     PUSH_MISSED = "push_missed"
     PROBE_ERROR = "probe_error"
 

@@ -23,6 +23,7 @@ from wsproto.utilities import LocalProtocolError
 
 from ..check.check import Check
 from ..check.condition_evaluation import MISSING, ProbeValues
+from ..check.cpu_meter import metered_child
 from ..check.failure import TargetFailure
 from ..check.monitor_spec import (
     BODY_LONGEST,
@@ -219,7 +220,7 @@ class _Starter:
         # of the peer.
         try:
             with suppress(TargetFailure, ConnectionRejected, *_STUMBLES):
-                await read()
+                await metered_child(read)
         finally:
             self._opening.cancel()
 

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import thread_time_ns
 from typing import TypeVar
 
 import trio
 
 from ..check.canary_stages import Stages
+from ..check.cpu_meter import current_meter
+from ..check.cpu_share import CpuShare
 from ..check.failure import LocalFailure
 from ..check.loop_lag import LoopLag
 from ..check.phase_timer import Stopwatch
@@ -35,9 +38,9 @@ T = TypeVar("T")
 class Egress:
     """Egress of one policy.
 
-    `lag.watch` must run in a nursery for as long as runs use this value. `threads` bounds the
-    threads that checks use concurrently; None uses the limiter of Trio. `stages` receives every
-    ended stage of a transaction.
+    `lag.watch` must run in a nursery for as long as runs use this value. `cpu` divides the event
+    loop between organizations. `threads` bounds the threads that checks use concurrently; None uses
+    the limiter of Trio. `stages` receives every ended stage of a transaction.
     """
 
     policy: EgressPolicy
@@ -48,6 +51,7 @@ class Egress:
     user_agent: str = USER_AGENT
     threads: trio.CapacityLimiter | None = None
     stages: Stages | None = field(default=None, compare=False)
+    cpu: CpuShare = field(default_factory=CpuShare, compare=False)
     # Serializes threads whose work does not release the interpreter lock.
     alone: trio.Lock = field(default_factory=trio.Lock, compare=False)
 
@@ -68,7 +72,14 @@ class Egress:
         """
         if self.threads is not None and self.threads.available_tokens < 1:
             raise LocalFailure(UnknownReason.LOCAL_RESOURCES)
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.threads)
+        meter = current_meter()
+        if meter is None:
+            return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.threads)
+        done, spent_ns = await trio.to_thread.run_sync(
+            _measured, work, abandon_on_cancel=True, limiter=self.threads
+        )
+        meter.spend(spent_ns)
+        return done
 
     async def dial(
         self, host: str, port: int, watch: Stopwatch, family: Family = Family.ANY
@@ -109,6 +120,12 @@ class Egress:
         return context
 
 
+def _measured(work: Callable[[], T]) -> tuple[T, int]:
+    """Returns the result of `work`, and the CPU time of this thread that it used, in ns."""
+    began_ns = thread_time_ns()
+    return work(), thread_time_ns() - began_ns
+
+
 def make_reach(
     policy: EgressPolicy,
     *,
@@ -121,10 +138,11 @@ def make_reach(
     user_agent: str = USER_AGENT,
     threads: trio.CapacityLimiter | None = None,
     stages: Stages | None = None,
+    cpu: CpuShare | None = None,
 ) -> Egress:
     """Returns an `Egress` with its caches.
 
-    Share `lag`, `resolver` and `contexts` between the policies of one process.
+    Share `lag`, `cpu`, `resolver` and `contexts` between the policies of one process.
     """
     resolver = resolver or Resolver(HostFiles(nameservers=nameservers))
     connectivity = None
@@ -140,4 +158,5 @@ def make_reach(
         user_agent=user_agent,
         threads=threads,
         stages=stages,
+        cpu=cpu or CpuShare(),
     )

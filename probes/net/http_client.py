@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import trio
 
+from ..check.cpu_meter import current_meter
 from ..check.failure import TargetFailure
 from ..check.phase_timer import Stopwatch
 from ..check.result import FailureClass
@@ -31,6 +32,9 @@ async def fetch(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpRe
     A redirect more than `redirects` is the failure `http_status` with its code. If `redirects` is
     0, the response of the first hop is returned, also a redirect.
     """
+    meter = current_meter()
+    if meter is not None:
+        meter.allow_request()
     for hops_left in range(request.redirects, -1, -1):
         response = await _hop(reach, request, watch)
         location = leads_to(request, response.status, response.headers)

@@ -4,10 +4,12 @@ It prints their ports as JSON and serves until its input is closed. FOLDER conta
 key.pem."""
 
 import gzip
+import hashlib
 import json
 import ssl
 import struct
 import sys
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -59,7 +61,53 @@ def hostile() -> dict[str, bytes]:
         "samples": _whole(_samples(500), "content-type: application/json"),
         "too many samples": _whole(_samples(9_000), "content-type: application/json"),
         "long line": b"SSH-2.0-" + b"a" * 16_000 + b"\r\n",
+        "frames": _frames(30_000),
+        "notices": b"R\x00\x00\x00\x08\x00\x00\x00\x00" + b"N\x00\x00\x00\x05\x00" * 150_000,
+        "heartbeats": b"\x08\x00\x00\x00\x00\x00\x00\xce" * 100_000,
+        "greeting": b"220-x\r\n" * 150_000,
     }
+
+
+def _frames(count: int) -> bytes:
+    """HTTP/2 in clear: a head, and a body in frames of one byte."""
+    settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+    head = b"\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88"
+    return settings + head + b"\x00\x00\x01\x00\x00\x00\x00\x00\x01x" * count
+
+
+async def records(stream: trio.abc.Stream) -> None:
+    """Sends a body of 1 MiB in TLS records of one byte each, as fast as they are read."""
+    assert isinstance(stream, trio.SSLStream)
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError):
+        await stream.receive_some(65_536)
+        await stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+        for _ in range(1_000_000):
+            await stream.send_all(b"x")
+
+
+async def pings(stream: trio.abc.Stream) -> None:
+    """Accepts a WebSocket and sends pings, which the client has to answer."""
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        head = bytes(await stream.receive_some(65_536)).decode("latin-1")
+        lines = (line.split(":", 1) for line in head.split("\r\n") if ":" in line)
+        key = {name.lower(): value.strip() for name, value in lines}["sec-websocket-key"]
+        digest = hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()
+        accept = b64encode(digest).decode()
+        await stream.send_all(
+            b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+            + f"sec-websocket-accept: {accept}\r\n\r\n".encode()
+        )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_discard, stream)
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await stream.send_all(b"\x89\x00" * 500_000)
+        nursery.cancel_scope.cancel()
+
+
+async def _discard(stream: trio.abc.Stream) -> None:
+    with suppress(trio.BrokenResourceError):
+        while await stream.receive_some(65_536):
+            pass
 
 
 async def answer_with(data: bytes, stream: trio.abc.Stream) -> None:
@@ -123,6 +171,8 @@ async def main(folder: Path) -> None:
     context.load_cert_chain(folder / "long.pem", folder / "key.pem")
     handlers: dict[str, Handler] = {n: partial(answer_with, data) for n, data in hostile().items()}
     handlers["chain"] = secured(context, partial(answer_with, _whole(b"ok")))
+    handlers["records"] = secured(context, records)
+    handlers["pings"] = pings
     async with trio.open_nursery() as nursery:
         ports = {}
         for name, handler in handlers.items():

@@ -36,6 +36,7 @@ _ANSWERED = frozenset(
         FailureClass.AUTH_FAILED,
         FailureClass.TLS_EXPIRING,
         FailureClass.RESPONSE_TOO_LARGE,
+        FailureClass.RESPONSE_TOO_EXPENSIVE,
         FailureClass.PROTOCOL_ERROR,
     }
 )

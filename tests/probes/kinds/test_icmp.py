@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -207,6 +208,36 @@ async def test_silence_is_a_timeout_before_the_deadline(net: Net, host: str) -> 
         nursery.start_soon(one, silence, "[RESPONSE_TIME] > 1")
     # A busy machine does not send all twenty before the deadline.
     assert 5 <= len(net.far.heard) <= 24
+
+
+@root
+@pytest.mark.parametrize(
+    ("conditions", "msg"),
+    [
+        (("[CONNECTED] == false",), ""),
+        (("[RESULT] == 100",), ""),
+        ((), down(FailureClass.TIMEOUT, V4)),
+    ],
+)
+async def test_a_late_event_loop_does_not_change_the_verdict(
+    net: Net, conditions: tuple[str, ...], msg: str
+) -> None:
+    """The loop is blocked from the echo until after the deadline of the run."""
+
+    def block(ping: Ping) -> None:
+        echoed.set()
+
+    echoed = trio.Event()
+    net.far.script = block
+
+    async def late() -> None:
+        await echoed.wait()
+        time.sleep(0.4)  # noqa: ASYNC251
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(late)
+        result = await net.prober.check("icmp", V4, *conditions, timeout_seconds=0.3)
+    assert (result.unknown_reason, result.msg) == (None, msg)
 
 
 @root

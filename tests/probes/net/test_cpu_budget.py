@@ -1,0 +1,119 @@
+"""A target that is costly to read ends its own run, and no run of another organization.
+
+The budget is lowered, so that a flood of small parts exceeds it soon on every machine.
+"""
+
+import ssl
+
+import pytest
+import trio
+import trustme
+
+from leadline.probes import runner
+from leadline.probes.check import cpu_meter
+from leadline.probes.check.check import make_check
+from leadline.probes.check.cpu_share import SLICE_NS, CpuShare
+from leadline.probes.check.result import FailureClass, RunOutcome, UnknownReason, message
+from tests.support.peers.servers import Handler, Prober, answer, answering, now, read_head, serving
+
+HOST = "127.0.0.1"
+HEAD = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+EXPENSIVE = message(FailureClass.RESPONSE_TOO_EXPENSIVE, HOST)
+
+
+@pytest.fixture
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_meter, "RUN_NS_MOST", 20_000_000)
+    monkeypatch.setattr(cpu_meter, "REQUEST_NS_MOST", 1_000_000)
+
+
+def flooding(head: bytes, part: bytes) -> Handler:
+    """Sends `part` until the client disconnects."""
+
+    async def handle(stream: trio.SocketStream) -> None:
+        await read_head(stream)
+        await stream.send_all(head)
+        while True:
+            await stream.send_all(part * 1_000)
+
+    return handle
+
+
+@pytest.mark.usefixtures("small_budget")
+@pytest.mark.parametrize("conditions", [(), ("[BODY] contains y",)])
+async def test_a_flood_of_chunks_is_too_expensive(
+    prober: Prober, conditions: tuple[str, ...]
+) -> None:
+    async with serving(flooding(CHUNKED, b"1\r\nx\r\n")) as port:
+        result = await prober.check("http", f"http://{HOST}:{port}/", *conditions)
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, EXPENSIVE)
+
+
+@pytest.mark.usefixtures("small_budget")
+async def test_a_flood_of_tls_records_is_too_expensive(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(HOST).configure_cert(context)
+
+    async def handle(stream: trio.SocketStream) -> None:
+        secure = trio.SSLStream(stream, context, server_side=True)
+        await read_head(secure)
+        await secure.send_all(HEAD + b"content-length: 1000000\r\n\r\n")
+        while True:
+            await secure.send_all(b"x")
+
+    async with serving(handle) as port:
+        result = await prober.check("http", f"https://{HOST}:{port}/")
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, EXPENSIVE)
+
+
+@pytest.mark.usefixtures("small_budget")
+async def test_an_expensive_step_of_a_scenario_is_named(prober: Prober) -> None:
+    async with serving(flooding(CHUNKED, b"1\r\nx\r\n")) as port:
+        steps = [{"url": f"http://{HOST}:{port}/"}]
+        result = await prober.check("synthetic", "", scenario={"steps": steps})
+    assert result.outcome is RunOutcome.DOWN
+    assert result.msg.startswith("response_too_expensive step 1")
+
+
+async def test_the_budget_holds_for_a_large_ordinary_body(prober: Prober) -> None:
+    body = b'{"many": [' + b"1," * 400_000 + b'1], "last": 1}'
+    async with serving(answering(answer(body))) as port:
+        result = await prober.check("http", f"http://{HOST}:{port}/", "[BODY].last == 1")
+    assert result.outcome is RunOutcome.UP, result
+
+
+async def test_a_run_that_waits_for_its_share_is_unknown(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target answered, but its latency would be that of this process."""
+    share = CpuShare()
+    share.join()
+
+    async def of_the_same_organization() -> None:
+        while True:
+            await share.turn(7, SLICE_NS)
+
+    async with serving(answering(answer())) as port, trio.open_nursery() as nursery:
+        check = make_check("http", f"http://{HOST}:{port}/", "GET", {}, ())
+        for _ in range(20):
+            nursery.start_soon(of_the_same_organization)
+        await trio.lowlevel.checkpoint()
+        waiting = await runner.run(check, prober.with_(cpu=share).reach, now, 7)
+        monkeypatch.setattr(runner, "STALL_US_MOST", -1)
+        stalled = await runner.run(check, prober.with_(cpu=share).reach, now, 7)
+        nursery.cancel_scope.cancel()
+    assert waiting.outcome is not RunOutcome.DOWN
+    assert stalled.unknown_reason is UnknownReason.LOOP_STALLED
+
+
+@pytest.mark.usefixtures("small_budget")
+async def test_an_expensive_target_is_down_although_the_run_waited(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "STALL_US_MOST", -1)
+    async with serving(flooding(CHUNKED, b"1\r\nx\r\n")) as port:
+        result = await prober.check("http", f"http://{HOST}:{port}/")
+    assert (result.outcome, result.msg) == (RunOutcome.DOWN, EXPENSIVE)
