@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 import trio
 
 # CPU of all probes in one pass, ns. If the rest of the pass takes longer, probes get as much.
-SLICE_NS: Final = 5_000_000
+SLICE_NS: Final = 3_000_000
 # Assumed cost of a step whose run has made none, ns.
 STEP_NS: Final = 200_000
 

@@ -12,6 +12,7 @@ from .checks import at_rate
 from .console import console
 from .edits import edits
 from .gate import gate_90_days, gate_refused
+from .hostile import hostile
 from .kinds import kinds
 from .loop import loop
 from .outbox import outbox
@@ -27,6 +28,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "idle": starts.idle,
     "kinds": kinds,
     "loop": loop,
+    "hostile": hostile,
     "checks-50": at_rate(1_500, 40),
     "checks-333": at_rate(10_000, 60),
     "checks-1000": at_rate(30_000, 60),
