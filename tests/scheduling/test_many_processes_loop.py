@@ -64,7 +64,9 @@ class Processes:
             self.world.now = Instant(start + int((trio.current_time() - began) * SPEED * SECOND))
             await trio.sleep(0.005)
 
-    async def probe(self, check: Check, _reach: Egress, clock: Callable[[], Instant]) -> Result:
+    async def probe(
+        self, check: Check, _reach: Egress, clock: Callable[[], Instant], _org: int
+    ) -> Result:
         started = clock()
         self.probed[check.host] += 1
         await trio.sleep(self.chance.random() * 0.05)

@@ -30,7 +30,7 @@ Says = Callable[[Check], bool | None]
 
 
 def fake_run(says: Says) -> Callable[..., Any]:
-    async def run(check: Check, _reach: Egress, clock: Callable[[], Instant]) -> Result:
+    async def run(check: Check, _reach: Egress, clock: Callable[[], Instant], _org: int) -> Result:
         await trio.lowlevel.checkpoint()
         outcome = RunOutcome.DOWN if says(check) is False else RunOutcome.UP
         return Result(clock(), outcome, 1, None, "", Phases())
