@@ -272,7 +272,7 @@ TEXT = b"\x81\x02ok"
             FailureClass.RESPONSE_TOO_LARGE,
             None,
         ),
-        (raw(b"\x89\x04ping" * 40_000), FailureClass.RESPONSE_TOO_LARGE, None),
+        (raw((b"\x89\x7d" + b"p" * 125) * 2_000), FailureClass.RESPONSE_TOO_LARGE, None),
         (raw(b"\x81\x05on", reset=True), FailureClass.CONNECT_ERROR, None),
     ],
 )
