@@ -20,6 +20,8 @@ from .libpq_connect import connecting
 from .trio_postgres import STATEMENT_SECONDS, Connection, drive_elsewhere
 
 CONNECT_SECONDS: Final = 10
+# Bound of one host of several: a host that is frozen accepts a connection and never answers.
+HOST_SECONDS: Final = 3
 OLDEST_SERVER: Final = 150000
 LOCK_SECONDS: Final = 5
 IDLE_IN_TRANSACTION_SECONDS: Final = 20
@@ -31,6 +33,7 @@ _NETWORK: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
+_Place = tuple[str, ...]
 # Set by statement and not in the start-up packet, which pgbouncer refuses.
 _SETTINGS: Final = (
     # Without it the query of a client that was killed runs on.
@@ -48,26 +51,44 @@ async def connect(
     """Returns a new connection with its settings.
 
     Raises Unavailable with the cause, UnusableDatabase if the same attempt would fail again.
-    `name` is the application_name that the server shows.
+    `name` is the application_name that the server shows. The host that answered last is asked
+    first.
     """
     with trio.move_on_after(seconds):
         try:
             attempts = await _attempts(dsn, name)
         except psycopg.Error as error:
             raise UnusableDatabase(f"database.dsn: {str(error).strip()}") from error
-        return await _connect(attempts)
+        attempts.sort(key=lambda attempt: _place(attempt) != _answered.get(dsn))
+        # Within half of the time, so that a frozen host never uses up the time of the next one.
+        bound = seconds if len(attempts) == 1 else min(HOST_SECONDS, seconds / 2 / len(attempts))
+        connection, place = await _connect(attempts, bound)
+        _answered[dsn] = place
+        return connection
     raise Unavailable(f"cannot connect: no answer within {seconds:g} s")
 
 
-async def _connect(attempts: Sequence[ConnDict]) -> Connection:
-    """Returns the first connection that succeeds, over all hosts.
+# Host of each DSN that answered last in this process. Processes have one DSN, backups a second one.
+_answered: dict[str, _Place] = {}
 
-    Raises the last error that waiting can repair, or else the last one. It is UnusableDatabase only
-    if all hosts would refuse again."""
+
+def _place(attempt: ConnDict) -> _Place:
+    return tuple(str(attempt.get(name, "")) for name in ("host", "hostaddr", "port"))
+
+
+async def _connect(attempts: Sequence[ConnDict], bound: float) -> tuple[Connection, _Place]:
+    """Returns the first connection that succeeds, over all hosts, and its host.
+
+    Each attempt takes at most `bound` seconds. Raises the last error that waiting can repair, or
+    else the last one. It is UnusableDatabase only if all hosts would refuse again.
+    """
     failures: list[Unavailable] = []
     for attempt in attempts:
         try:
-            return await _open(make_conninfo("", **attempt))
+            with trio.move_on_after(bound):
+                return await _open(make_conninfo("", **attempt)), _place(attempt)
+            host = attempt.get("host") or "the host"
+            failures.append(Unavailable(f"cannot connect: {host}: no answer within {bound:g} s"))
         except psycopg.Error as error:
             failures.append(connect_error(error))
         except UnusableDatabase as error:

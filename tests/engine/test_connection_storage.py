@@ -489,6 +489,35 @@ async def test_one_missing_host_of_several_is_unavailable(guarded: str) -> None:
     assert not isinstance(caught.value, UnusableDatabase)
 
 
+async def test_a_frozen_host_does_not_block_the_next_one(empty_dsn: str) -> None:
+    """It accepts a connection and never answers, as after SIGSTOP. Afterwards it is asked last."""
+    frozen = trio.socket.socket()
+    await frozen.bind(("127.0.0.1", 0))
+    frozen.listen(5)
+    parameters = conninfo_to_dict(empty_dsn)
+    ports = f"{frozen.getsockname()[1]},{parameters.get('port', 5432)}"
+    dsn = make_conninfo(empty_dsn, host=f"127.0.0.1,{parameters['host']}", port=ports)
+    with frozen:
+        for _ in range(3):
+            connection = await connect(dsn, seconds=4)
+            connection.discard()
+        asked = 0
+        with trio.move_on_after(0.05):
+            while True:
+                (await frozen.accept())[0].close()
+                asked += 1
+    assert asked == 1
+
+
+async def test_every_frozen_host_is_named() -> None:
+    frozen = trio.socket.socket()
+    await frozen.bind(("127.0.0.1", 0))
+    frozen.listen(5)
+    port = frozen.getsockname()[1]
+    with frozen, pytest.raises(Unavailable, match=r"127\.0\.0\.1: no answer within 0\.1 s"):
+        await connect(f"host=127.0.0.1,127.0.0.1 port={port},{port} user=x", seconds=0.4)
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
