@@ -125,7 +125,7 @@ class Prober:
         started = 0
         while not self._is_closed:
             now = self._clock()
-            for late in self._queue.drop_expired(now):
+            for late in self._queue.remove_expired(now):
                 # Another process can run it, or the sealer settles it.
                 self._settle(late.batch, stored=False)
             window = self._queue.start(now, int(self._permits.available_tokens))

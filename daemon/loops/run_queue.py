@@ -102,7 +102,7 @@ class RunQueue:
         if left:
             self._running[org] = left
 
-    def drop_expired(self, now: Instant) -> list[QueuedRun]:
+    def remove_expired(self, now: Instant) -> list[QueuedRun]:
         """Removes and returns the due windows that wait for a permit and can start no more."""
         expired = []
         for org, due in list(self._due.items()):

@@ -84,7 +84,7 @@ def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permi
         elif step == "later":
             now += amount
         elif step == "expire":
-            for item in queue.drop_expired(Instant(now)):
+            for item in queue.remove_expired(Instant(now)):
                 assert item.claim_until <= now
                 model.waiting.remove(item)
         assert len(queue) == len(model.waiting)
