@@ -10,11 +10,11 @@ from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.organization_limits import (
     limits_in_force,
     select_default_limits,
+    select_own_limits,
     select_use,
 )
 from ....storage.monitors.rules.organization_limits import OrganizationLimits as Limits
 from ....storage.monitors.rules.organization_limits import OwnLimits as Own
-from ....storage.monitors.tables.organization_limits import select_own_limits
 from ....storage.monitors.transactions.put_organization_limits import (
     EDIT,
     put_limits_of_organization,

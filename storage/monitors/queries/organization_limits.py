@@ -12,10 +12,14 @@ from ..rules.organization_limits import (
     RUN_LOAD,
     OrganizationLimits,
     OrganizationUse,
+    OwnLimits,
 )
-from ..tables.organization_limits import select_own_limits
 
 NAME: Final = "organization_limits"
+_OWN = """
+select monitors, shortest_interval_seconds, runs_per_minute from organization_limits
+where org = %(org)s
+"""
 # The rule of `load_of`.
 _USE = f"""
 select count(*), coalesce(sum({RUN_LOAD * 60}::bigint * (1 + confirming) / interval_seconds)
@@ -33,6 +37,14 @@ async def select_default_limits(tx: Tx) -> OrganizationLimits | None:
     """Returns the limits of the installation, None if they were not set."""
     found = await select_setting(tx, NAME)
     return None if found is None else msgspec.json.decode(found, type=OrganizationLimits)
+
+
+async def select_own_limits(tx: Tx, org: int) -> OwnLimits:
+    row = await tx.row(_OWN, org=org)
+    if row is None:
+        return OwnLimits()
+    monitors, shortest, runs = row
+    return OwnLimits(monitors=monitors, shortest_interval_seconds=shortest, runs_per_minute=runs)
 
 
 async def limits_in_force(tx: Tx, org: int) -> OrganizationLimits:

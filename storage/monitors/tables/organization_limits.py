@@ -9,10 +9,6 @@ from ..rules.organization_limits import OwnLimits
 LOCK_CLASS: Final = 1_279_610_182
 
 _LOCK = f"select pg_advisory_xact_lock({LOCK_CLASS}, %(org)s::int)"
-_SELECT = """
-select monitors, shortest_interval_seconds, runs_per_minute from organization_limits
-where org = %(org)s
-"""
 _PUT = """
 insert into organization_limits
   (org, monitors, shortest_interval_seconds, runs_per_minute, updated_at)
@@ -30,14 +26,6 @@ async def lock_use(tx: Tx, org: int) -> None:
     """
     tx.lock_rank(LockRank.USE, "the use of an organization")
     await tx.rows(_LOCK, org=org)
-
-
-async def select_own_limits(tx: Tx, org: int) -> OwnLimits:
-    row = await tx.row(_SELECT, org=org)
-    if row is None:
-        return OwnLimits()
-    monitors, shortest, runs = row
-    return OwnLimits(monitors=monitors, shortest_interval_seconds=shortest, runs_per_minute=runs)
 
 
 async def put_own_limits(tx: Tx, org: int, limits: OwnLimits) -> None:

@@ -15,9 +15,9 @@ from ...accounts.transactions.authorize import audit, demand
 from ...accounts.transactions.authorize_tenant_write import demand_organization
 from ...core.refusal import Refused
 from ...engine.pools import Tx
-from ..queries.organization_limits import NAME
+from ..queries.organization_limits import NAME, select_own_limits
 from ..rules.organization_limits import OrganizationLimits, OwnLimits, limits_fault
-from ..tables.organization_limits import put_own_limits, select_own_limits
+from ..tables.organization_limits import put_own_limits
 
 EDIT: Final = Permission(Need.GLOBAL_ADMIN)
 
