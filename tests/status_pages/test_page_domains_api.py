@@ -2,18 +2,29 @@
 domain serves the page after its proof only.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Any, cast
 
+import dns.rrset
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.http.server.hypercorn_server import listen, serve
 from leadline.http.wire.app_context import AppContext
 from leadline.http.wire.custom_domains import Domains, PageDomains, host_of, path_below
-from leadline.probes.check.domain_evidence import DomainEvidence
+from leadline.probes.check.domain_evidence import FILE_PATH, TEXT_PREFIX, DomainEvidence
+from leadline.probes.domain_proof import look_at_domain
+from leadline.probes.net.egress import make_reach
+from leadline.probes.net.egress_policy import probe_policy
+from leadline.probes.net.resolver import Resolver
+from leadline.probes.net.resolver_files import HostFiles
 from leadline.storage.engine.pools import Pool, open_pool
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
@@ -26,7 +37,9 @@ from tests.support.app.paging import (
     token_of,
 )
 from tests.support.app.serving import call
-from tests.support.app.sockets import HttpAnswer, asked, request, served
+from tests.support.app.sockets import HttpAnswer, answer_of, asked, request, served
+from tests.support.peers.own_network import own_network
+from tests.support.peers.servers import Names, answer, answering, open_names, read_head
 from tests.support.worlds.outage import outage_of
 
 NAME = "status.example.com"
@@ -287,3 +300,126 @@ def test_paths_map_only_to_public_routes(path: str, slug: str) -> None:
 )
 def test_the_port_is_not_part_of_the_domain(header: bytes, host: str) -> None:
     assert host_of({"headers": [(b"host", header)]}) == host
+
+
+# A tenant tries to take names that it does not control, with a real name server, the real server of
+# Leadline on port 80, and a real web server, in a network of the test.
+# Leadline, and the web server of a tenant.
+HERE, THERE = "198.51.100.7", "198.51.100.8"
+WEB_PORT = 80
+ALIAS, DOMAIN, INSTALLATION = "leadline.corp.test", "status.acme.test", "up.leadline.test"
+
+
+@asynccontextmanager
+async def network(api: Api, nursery: trio.Nursery) -> AsyncIterator[Names]:
+    """Runs Leadline on port 80 of HERE, and resolves names with the yielded name server."""
+    with own_network(HERE, THERE):
+        names = await open_names(nursery)
+        files = HostFiles(hosts=Path("/nonexistent"), nameservers=(names.server,))
+        reach = make_reach(probe_policy(), resolver=Resolver(files))
+        object.__setattr__(api.context, "look_at_domain", partial(look_at_domain, reach=reach))
+        async with trio.open_nursery() as server:
+            await server.start(serve, api.context, listen((HERE, WEB_PORT)), True)
+            yield names
+            api.context.stopping.set()
+
+
+async def ask_here(host: str, path: str) -> HttpAnswer:
+    with trio.fail_after(30):
+        stream = await trio.open_tcp_stream(HERE, WEB_PORT)
+        async with stream:
+            await stream.send_all(request("GET", path, {}, host=host))
+            return await answer_of(stream)
+
+
+async def page_of_the_stranger(api: Api) -> Any:
+    path = f"/organizations/{api.orgs['other'][1]}/status-pages"
+    body = {"slug": "evil", "title": "Evil"}
+    return await call(api, "POST", path, body, 201, who="stranger")
+
+
+@pytest.mark.needs("root", "ip")
+async def test_an_alias_of_leadline_stays_with_leadline(api: Api, nursery: trio.Nursery) -> None:
+    """Such as the name that a load balancer checks."""
+    evil = await page_of_the_stranger(api)
+    async with network(api, nursery) as names:
+        names.records[(ALIAS, "A")] = [[HERE]]
+        for _ in range(2):
+            said = await put_domain(api, evil, ALIAS, who="stranger")
+            assert "domain" not in said
+        assert said["domain_proof"]["reason"] == "not_found"
+        for path in ("/healthz", "/readyz", "/metrics", "/sign-in"):
+            assert (await ask_here(ALIAS, path)).status == 200, path
+        assert (await ask_here(ALIAS, "/api/v1/me")).status == 401
+
+
+@pytest.mark.needs("root", "ip")
+async def test_a_domain_that_points_to_leadline_is_proved_by_its_owner_only(
+    api: Api, nursery: trio.Nursery
+) -> None:
+    """Before its proof and after it. The CNAME to the installation proves nothing."""
+    page, evil = await new_page(api), await page_of_the_stranger(api)
+    async with network(api, nursery) as names:
+        chain = [
+            dns.rrset.from_text(f"{DOMAIN}.", 60, "IN", "CNAME", f"{INSTALLATION}."),
+            dns.rrset.from_text(f"{INSTALLATION}.", 60, "IN", "A", HERE),
+        ]
+        names.records[(DOMAIN, "A")] = [chain]
+        names.records[(DOMAIN, "CNAME")] = [chain[:1]]
+        await put_domain(api, evil, DOMAIN, who="stranger")
+        # Leadline answers at the domain, and has no file for anybody.
+        assert (await ask_here(DOMAIN, FILE_PATH)).status == 404
+        said = await put_domain(api, evil, DOMAIN, who="stranger")
+        assert said["domain_proof"]["reason"] == "not_found"
+
+        text = (await put_domain(api, page, DOMAIN))["domain_proof"]["txt"]["value"]
+        names.records[(f"_leadline.{DOMAIN}", "TXT")] = [[f'"{text}"']]
+        # The record of the owner does not help the other page, which checks first.
+        said = await put_domain(api, evil, DOMAIN, who="stranger")
+        assert said["domain_proof"]["reason"] == "other_token"
+        assert (await put_domain(api, page, DOMAIN))["domain"] == DOMAIN
+        assert "Harbour Goods" in str((await ask_here(DOMAIN, "/")).body)
+        # The owner can remove the record afterwards: the page stays, and nobody else can take it.
+        del names.records[(f"_leadline.{DOMAIN}", "TXT")]
+        assert (await put_domain(api, page, DOMAIN))["domain"] == DOMAIN
+        said = await put_domain(api, evil, DOMAIN, who="stranger")
+        assert said["domain_proof"]["reason"] == "not_found"
+        assert (await ask_here(DOMAIN, FILE_PATH)).status == 404
+        assert "Harbour Goods" in str((await ask_here(DOMAIN, "/")).body)
+
+
+@pytest.mark.needs("root", "ip")
+async def test_a_file_of_the_web_server_proves_its_domain(api: Api, nursery: trio.Nursery) -> None:
+    page = await new_page(api)
+    async with network(api, nursery) as names:
+        names.records[(DOMAIN, "A")] = [[THERE]]
+        token = token_of(await put_domain(api, page, DOMAIN))
+
+        async def repeat(stream: trio.SocketStream) -> None:
+            """Answers with all that the request contains, as a page for every path does."""
+            await stream.send_all(answer(await read_head(stream)))
+
+        for handler, is_proof in (
+            (repeat, False),
+            (answering(answer(f"{TEXT_PREFIX}{token}\n".encode())), True),
+        ):
+            async with trio.open_nursery() as web:
+                listeners = await trio.open_tcp_listeners(WEB_PORT, host=THERE)
+                web.start_soon(trio.serve_listeners, handler, listeners)
+                said = await put_domain(api, page, DOMAIN)
+                web.cancel_scope.cancel()
+            assert (said.get("domain") == DOMAIN) is is_proof
+        # The domain now leads to Leadline, which serves the page there.
+        assert "Harbour Goods" in str((await ask_here(DOMAIN, "/")).body)
+
+
+@pytest.mark.needs("root", "ip")
+async def test_a_name_that_leads_to_this_host_is_refused(api: Api, nursery: trio.Nursery) -> None:
+    """Any process of this host could have a file there, and the owner of a DNS any record."""
+    page = await new_page(api)
+    async with network(api, nursery) as names:
+        names.records[(DOMAIN, "A")] = [["127.0.0.1"]]
+        text = (await put_domain(api, page, DOMAIN))["domain_proof"]["txt"]["value"]
+        names.records[(f"_leadline.{DOMAIN}", "TXT")] = [[f'"{text}"']]
+        said = await put_domain(api, page, DOMAIN, 400)
+        assert said["error"] == "domain: resolves to a loopback address"

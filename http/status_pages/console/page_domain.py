@@ -43,12 +43,12 @@ def domain_proof_item(row: PageRow, options: HttpOptions, now: Instant) -> Domai
     if claim is None:
         return None
     proof = missing_proof(claim, options)
-    parts = [ProofPart("TXT record", (("Name", proof.txt.name), ("Value", proof.txt.value)))]
+    parts = [ProofPart("TXT record", (("name", proof.txt.name), ("value", proof.txt.value)))]
     if proof.cname:
         parts.append(
-            ProofPart("CNAME record", (("Name", proof.cname.name), ("Target", proof.cname.value)))
+            ProofPart("CNAME record", (("name", proof.cname.name), ("target", proof.cname.value)))
         )
-    file = ProofPart("File", (("URL", proof.file.url), ("Content", proof.file.content)))
+    file = ProofPart("File", (("URL", proof.file.url), ("content", proof.file.content)))
     return DomainProofItem(
         claim.domain,
         (*parts, file),
