@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 from psycopg.conninfo import make_conninfo
 
 from leadline.storage.core.instant import Instant
+from leadline.storage.engine.embedded_access import write_access_files
 from leadline.storage.engine.embedded_layout import EmbeddedLayout, environment, make_place
 from leadline.storage.engine.migrate import migrate
 from leadline.storage.engine.pools import Pool, open_pool
@@ -197,6 +198,7 @@ def server_dsn() -> Iterator[str]:
     subprocess.run(
         place.initdb(place.cluster, durable=False), check=True, capture_output=True, cwd="/"
     )
+    write_access_files(place)
     process = subprocess.Popen(
         [*place.server(durable=False), "-c", "max_connections=200"],
         stderr=(folder / "postgres.log").open("wb"),

@@ -47,7 +47,8 @@ async def serve(
     """Serves until `context.stopping` is set. Starts with the address of `listening`."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
     app = cast("Any", make_app(context, routes))
-    domains = PageDomains(app, context.domains) if with_api else app
+    own_hosts = context.options.own_hosts
+    domains = PageDomains(app, context.domains, own_hosts) if with_api else app
     front = RequestMiddleware(
         domains,
         context.requests,

@@ -1,11 +1,14 @@
 """Context of every route: the components that HTTP uses, built once at the start."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import trio
 
+from ...probes.check.domain_evidence import DomainEvidence
+from ...probes.domain_proof import look_at_domain
 from ...probes.net.egress import Egress
 from ...probes.senders import SendContext
 from ...storage.core.instant import Instant
@@ -35,6 +38,10 @@ CHANGE_RECORDS: Final = RateLimits(
 SUBSCRIBE_PER_MINUTE: Final = 5
 SUBSCRIBE_PER_HOUR: Final = 20
 CHANGE_READS: Final = RateLimits(inflight_process=64)
+# Each check of a domain takes up to 10 s of the name servers and of a web server.
+DOMAIN_CHECKS: Final = RateLimits(
+    inflight_process=4, inflight_principal=1, principal_per_minute=10, process_per_minute=60
+)
 # Public histories of status pages that are computed concurrently.
 HISTORIES: Final = RateLimits(inflight_process=8, busy="history_busy")
 
@@ -97,8 +104,10 @@ class AppContext:
     kept: ResponseCache = field(default_factory=ResponseCache)
     # Statuses of the monitors of a project, see monitors/console/project_statuses.py.
     statuses: ProjectCache[Any] = field(default_factory=ProjectCache)
-    # Host names of status pages.
+    # Host names of status pages, and the checks of their proofs.
     domains: Domains = field(init=False)
+    domain_checks: AdmissionControl = field(default_factory=lambda: AdmissionControl(DOMAIN_CHECKS))
+    look_at_domain: Callable[[str], Awaitable[DomainEvidence]] = field(init=False)
     change_counts: ChangeCounts = field(default_factory=ChangeCounts)
     on_edit: Callable[[], None] = lambda: None
     # Called after a commit that wrote a notification: wakes the sender.
@@ -122,6 +131,8 @@ class AppContext:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lookout", LongPoll(self.stopping))
         object.__setattr__(self, "domains", Domains(self.pool))
+        look = partial(look_at_domain, reach=self.reach)
+        object.__setattr__(self, "look_at_domain", look)
         object.__setattr__(self, "providers", ProviderCache(self.to_providers or self.reach))
 
     def forget(self) -> None:

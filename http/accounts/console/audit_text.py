@@ -86,6 +86,8 @@ _ACTIONS: Final = {
     "settings.oidc": "Changed single sign-on",
     "settings.organization_limits": "Changed the limits of organizations",
     "status_component.convert": "Converted",
+    "status_page.claim_domain": "Claimed a domain for",
+    "status_page.lose_domain": "Moved away the domain of",
     "status_page.remove_subscriber": "Removed a subscriber of",
     "status_page.set_domain": "Changed the domain of",
     "token.rotate": "Rotated",

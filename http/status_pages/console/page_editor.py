@@ -29,11 +29,11 @@ from ....storage.status_pages.queries.status_page_sources import (
 from ....storage.status_pages.rows import ComponentRow
 from ....storage.status_pages.rules.branding import FOOTER_LONGEST, Branding
 from ....storage.status_pages.rules.component_latency import PLOTS_MOST, measures_latency
+from ....storage.status_pages.rules.page_domain import DOMAIN_LONGEST
 from ....storage.status_pages.rules.status_page import COMPONENTS_MOST, ComponentStatus, Visibility
 from ....storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
-    DOMAIN_LONGEST,
 )
 from ....storage.status_pages.transactions.edit_components import move_component
 from ...ui.form_values import stripped, uuid_in
@@ -53,6 +53,7 @@ from ..schemas.status_pages import (
 )
 from .form_errors import NOTHING_TYPED, PageInput, typed_of
 from .page_access import ONE, VIEW, PageAccess, reached, route
+from .page_domain import domain_proof_item
 from .page_list import WHO
 
 # The editor frames the preview, which has the same origin.
@@ -146,7 +147,7 @@ async def _apply(ask: Request, form: str, name: str) -> str:
             return "branding"
         case "domain":
             await api.name(replace(ask, body=PageDomain(domain=stripped(ask, "domain"))))
-            return "domain"
+            return "own-host"
         case "add-monitor" | "add-service" | "add-manual":
             body = _new(ask, form, name)
             there = await _added_already(ask, body)
@@ -293,6 +294,7 @@ async def _render(ask: Request, query: EditorQuery, typed: PageInput = NOTHING_T
         name_longest=COMPONENT_NAME_LONGEST,
         description_longest=DESCRIPTION_LONGEST,
         domain_longest=DOMAIN_LONGEST,
+        proof=domain_proof_item(found.row, ask.context.options, ask.context.clock()),
         snippets=_snippets(found.address),
     )
     return replace(reply, headers={**reply.headers, "Content-Security-Policy": FRAMES})

@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from functools import partial
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -39,7 +38,6 @@ from ....storage.status_pages.transactions.edit_pages import (
     page_token,
     update_page,
 )
-from ....storage.status_pages.transactions.set_domain import set_domain
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.schema import given, known
@@ -55,6 +53,7 @@ from ..schemas.status_pages import (
     UpdateComponent,
     UpdateStatusPage,
 )
+from .page_domains import apply_domain, missing_proof
 from .status_page_json import component_json, summary_json
 
 _ALL: Final = "/api/v1/organizations/{orgID}/status-pages"
@@ -63,8 +62,9 @@ _COMPONENT: Final = "/api/v1/components/{componentID}"
 
 
 def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
-    """Returns the page. Only editors get the token of an unlisted page."""
+    """Returns the page. Only editors get the token of an unlisted page and the missing proof."""
     may_edit = may(ask.who, EDIT, Scope(row.org, row.project)) is AccessDecision.ALLOWED
+    claim = row.claim if may_edit else None
     return StatusPage(
         id=row.uid,
         org_id=row.org_uid,
@@ -73,6 +73,7 @@ def _status_page_json(ask: Request, row: PageRow) -> StatusPage:
         title=row.title,
         visibility=Visibility(row.visibility),
         domain=known(row.domain),
+        domain_proof=known(None if claim is None else missing_proof(claim, ask.context.options)),
         unlisted_token=known(page_token(row, ask.context.keyring) if may_edit else None),
         branding=schemas.PageBranding(**asdict(row.branding)),
         created_at=to_text(row.created_at),
@@ -157,10 +158,7 @@ def _branding(body: UpdateStatusPage) -> PageBranding | None:
 
 
 async def name(ask: Request) -> StatusPage:
-    own_host = urlsplit(ask.context.options.public_base_url).hostname or ""
-    async with ask.context.pool.transaction("set_domain") as tx:
-        row = await set_domain(tx, ask.who, ask.ids["pageID"], ask.body.domain, own_host)
-    return _status_page_json(ask, row)
+    return _status_page_json(ask, await apply_domain(ask, ask.body.domain))
 
 
 async def delete(ask: Request) -> None:
@@ -311,11 +309,11 @@ ROUTES: Final = (
         action=EDIT,
         scope=_IN_PAGE,
         handler=name,
-        summary="Set or remove the host name of a status page.",
+        summary="Claim the host name of a status page, check its proof, or remove it.",
         tag="status_pages",
         body=PageDomain,
         answer=StatusPage,
-        also=(409,),
+        also=(409, 429),
     ),
     _one(
         method="DELETE",

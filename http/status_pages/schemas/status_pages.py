@@ -17,6 +17,7 @@ from ....storage.incidents.rules.incident import (
     IncidentStatus,
 )
 from ....storage.status_pages.rules.component_latency import LatencyWithheld
+from ....storage.status_pages.rules.page_domain import DOMAIN_LONGEST, MissingProof
 from ....storage.status_pages.rules.status_page import (
     ComponentSource,
     ComponentStatus,
@@ -27,7 +28,6 @@ from ....storage.status_pages.rules.status_page import (
 from ....storage.status_pages.rules.status_page_edit import (
     COMPONENT_NAME_LONGEST,
     DESCRIPTION_LONGEST,
-    DOMAIN_LONGEST,
     GROUP_LONGEST,
     POSITION_MOST,
 )
@@ -59,11 +59,40 @@ class PageBrandingRequest(RequestSchema, frozen=True, kw_only=True):
     support_url: str = ""
 
 
+class DomainRecord(Schema, frozen=True, kw_only=True):
+    """DNS record that proves a domain."""
+
+    name: str
+    value: str
+
+
+class DomainFile(Schema, frozen=True, kw_only=True):
+    """File of a web server that proves a domain which no other page has."""
+
+    url: str
+    content: str
+
+
+class DomainProof(Schema, frozen=True, kw_only=True):
+    """Missing proof of a domain: one of its parts is enough.
+
+    `cname` is present if the installation has a host name. `reason` is that of the last check.
+    """
+
+    domain: str
+    txt: DomainRecord
+    cname: DomainRecord | UnsetType = UNSET
+    file: DomainFile
+    checked_at: InstantText | UnsetType = UNSET
+    reason: MissingProof | UnsetType = UNSET
+
+
 class StatusPage(Schema, frozen=True, kw_only=True):
     """Status page.
 
     Without a project it belongs to the organization. `unlisted_token` opens an unlisted page and is
-    present for editors. At its `domain` the page is the root.
+    present for editors. At its `domain` the page is the root. `domain_proof` is present for editors
+    while the proof of another domain is missing.
     """
 
     id: UUID
@@ -73,6 +102,7 @@ class StatusPage(Schema, frozen=True, kw_only=True):
     title: str
     visibility: Visibility
     domain: str | UnsetType = UNSET
+    domain_proof: DomainProof | UnsetType = UNSET
     unlisted_token: str | UnsetType = UNSET
     branding: PageBranding
     created_at: InstantText
@@ -93,7 +123,7 @@ class UpdateStatusPage(RequestSchema, frozen=True, kw_only=True):
 
 
 class PageDomain(RequestSchema, frozen=True, kw_only=True):
-    """`domain` is empty for no domain."""
+    """`domain` is empty for no domain. The same domain again checks its proof."""
 
     domain: Annotated[str, Meta(max_length=DOMAIN_LONGEST)]
 

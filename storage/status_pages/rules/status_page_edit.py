@@ -21,8 +21,6 @@ POSITION_MOST: Final = 1_000_000
 PAGES_OF_ORGANIZATION_MOST: Final = 200
 # Paths below /status/ that are not pages.
 SLUGS_RESERVED: Final = frozenset({"confirm", "unsubscribe"})
-DOMAIN_LONGEST: Final = 253
-LABEL_LONGEST: Final = 63
 
 Fault = tuple[str, str]
 
@@ -77,7 +75,6 @@ class ComponentEdit:
     show_latency: bool | None = None
 
 
-_LABEL: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _FIELD_OF: Final = {
     ComponentSource.MONITOR: "monitor_id",
     ComponentSource.SERVICE: "service_id",
@@ -94,21 +91,6 @@ def page_faults(draft: PageDraft) -> Iterator[Fault]:
     title = title_fault(draft.title)
     if title is not None:
         yield "title", title
-
-
-def domain_fault(domain: str, own_host: str) -> str | None:
-    """Returns the fault of a lower-case host name. `own_host` is that of the console."""
-    labels = domain.split(".")
-    is_name = (
-        len(domain) <= DOMAIN_LONGEST
-        and len(labels) >= 2
-        and all(0 < len(label) <= LABEL_LONGEST for label in labels)
-        and all(set(label) <= _LABEL and label.strip("-") == label for label in labels)
-        and not labels[-1].isdigit()
-    )
-    if not is_name:
-        return "must be a host name, such as status.example.com"
-    return "is an address of the console" if domain == own_host.lower() else None
 
 
 def component_faults(edit: ComponentEdit | ComponentDraft) -> Iterator[Fault]:

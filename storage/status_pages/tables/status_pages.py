@@ -16,12 +16,14 @@ from ..rules.branding import PageBranding
 _COLUMNS = """
 g.accent_color, g.logo_url, g.footer_text, g.support_url,
 g.org, g.id, g.uid, o.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain,
-g.token_ciphertext, g.generation, g.created_at, g.updated_at
+g.token_ciphertext, g.generation, g.created_at, g.updated_at,
+c.domain, c.token, c.checked_at, c.reason
 """
 _FROM = """
 from status_pages g join organizations o on o.id = g.org
   left join projects p on p.org = g.org and p.id = g.project
   left join status_page_domains n on n.org = g.org and n.page = g.id
+  left join status_page_domain_claims c on c.org = g.org and c.page = g.id
 """
 _BY_UID = f"select {_COLUMNS} {_FROM} where g.uid = %(uid)s"
 # Edits of a page and of its components are serialized.

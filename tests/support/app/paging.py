@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from leadline.probes.check.domain_evidence import TEXT_PREFIX, DomainEvidence
 from leadline.storage.core.instant import DAY, Instant
 from leadline.storage.monitors.rows import MonitorRow
 from tests.conftest import FROZEN_NOW
@@ -85,3 +86,30 @@ async def measured(api: Api, row: MonitorRow, days_ago: int, good: int, bad: int
             " reserved_through = at(%(now)s), settled_through = at(%(now)s)",
             now=TODAY,
         )
+
+
+async def put_domain(api: Api, page: Any, domain: str, status: int = 200, **given: Any) -> Any:
+    path = f"/status-pages/{page['id']}/domain"
+    who = given.pop("who", "org_admin")
+    return await call(api, "PUT", path, {"domain": domain, **given}, status, who=who)
+
+
+def see(api: Api, **evidence: Any) -> None:
+    """Sets the evidence of every domain, in place of name servers."""
+
+    async def look(_domain: str) -> DomainEvidence:
+        return DomainEvidence(**{"is_answered": True, **evidence})
+
+    object.__setattr__(api.context, "look_at_domain", look)
+
+
+def token_of(page: Any) -> str:
+    """Returns the token of the missing proof."""
+    return str(page["domain_proof"]["txt"]["value"].removeprefix(TEXT_PREFIX))
+
+
+async def prove_domain(api: Api, page: Any, domain: str, who: str = "org_admin") -> Any:
+    """Claims a domain and proves it with a record."""
+    claimed = await put_domain(api, page, domain, who=who)
+    see(api, records=frozenset({token_of(claimed)}))
+    return await put_domain(api, page, domain, who=who)

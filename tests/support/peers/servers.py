@@ -149,6 +149,38 @@ class Names:
         return said.pop(0) if len(said) > 1 else said[0]
 
 
+async def open_names(nursery: trio.Nursery) -> Names:
+    """Starts a nameserver on its own port, over UDP and TCP."""
+    names = Names()
+    while True:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        names.port = listeners[0].socket.getsockname()[1]
+        sock = trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM)
+        try:
+            await sock.bind(("127.0.0.1", names.port))
+            break
+        except OSError:
+            # Another test has this port for UDP.
+            sock.close()
+            await listeners[0].aclose()
+
+    async def by_udp() -> None:
+        with sock:
+            while True:
+                wire, peer = await sock.recvfrom(4_096)
+                reply = names.reply(wire)
+                if reply is not None:
+                    await sock.sendto(reply, peer)
+
+    async def by_tcp(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            await names.converse(stream)
+
+    nursery.start_soon(by_udp)
+    nursery.start_soon(trio.serve_listeners, by_tcp, listeners)
+    return names
+
+
 def gzip_bomb(mebibytes: int = 64) -> bytes:
     """Returns a gzip stream of zeros without its trailer; a client stops before that.
 
