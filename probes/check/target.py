@@ -18,7 +18,9 @@ DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _LABELS = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_IPV4 = re.compile(r"(25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}")
+# As `ipaddress` reads it. Some parsers read a leading zero as octal, others as decimal.
+_OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_IPV4 = re.compile(rf"{_OCTET}(\.{_OCTET}){{3}}")
 _ZONE = re.compile(r"[a-z0-9_.-]{1,15}")
 _PATH_SAFE = "/?:@!$&'()*+,;=-._~%[]"
 

@@ -5,6 +5,7 @@ one row is requested. No environment variable and no file of libpq is read.
 """
 
 import math
+from dataclasses import replace
 
 import trio
 
@@ -66,7 +67,10 @@ SPEC = Spec(
             default="prefer",
             choices=("disable", "prefer", "require", "verify-full"),
         ),
-        TLS_SKIP_VERIFY,
+        replace(
+            TLS_SKIP_VERIFY,
+            help="No effect: only sslmode verify-full verifies the server, and it excludes this.",
+        ),
         Field(
             name="query",
             type=FieldType.TEXT,

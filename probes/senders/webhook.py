@@ -15,7 +15,7 @@ import msgspec
 
 from .channel_spec import ChannelSetting, ChannelSpec, Config, SettingFault, ValueForm
 from .message import Message, body_lines, instant_text, title_line
-from .send_result import Delivered, SendContext, post
+from .send_result import Delivered, NotDelivered, SendContext, SendFailure, post
 
 SECRET_PREFIX: Final = "whsec_"
 # Key size limits of the Standard Webhooks specification.
@@ -63,13 +63,22 @@ async def send_signed(
     body: bytes,
     means: SendContext,
 ) -> Delivered:
-    """Posts a body, signed if `secret` is valid. An empty one is not."""
-    headers = {"Content-Type": "application/json", "X-Leadline-Event": event}
+    """Posts a signed body.
+
+    Raises: `NotDelivered` invalid_secret, because a receiver could not know the sender of the body.
+    """
     key = key_of(secret)
-    if key is not None:
-        headers |= signed(body, key, uid, means.now() // 1_000_000)
-    await post(means, url, body, headers)
+    if key is None:
+        raise NotDelivered(SendFailure.REFUSED, "invalid_secret")
+    await _post(url, event, body, means, signed(body, key, uid, means.now() // 1_000_000))
     return Delivered()
+
+
+async def _post(
+    url: str, event: str, body: bytes, means: SendContext, signature: dict[str, str]
+) -> None:
+    headers = {"Content-Type": "application/json", "X-Leadline-Event": event, **signature}
+    await post(means, url, body, headers)
 
 
 def _rule(config: Config) -> list[SettingFault]:
@@ -112,6 +121,8 @@ def document(message: Message) -> dict[str, object]:
 
 async def send(message: Message, config: Config, means: SendContext) -> Delivered:
     body = msgspec.json.encode(document(message))
-    return await send_signed(
-        config["url"], config["secret"], message.event, message.id, body, means
-    )
+    url, secret = config["url"], config["secret"]
+    if secret:
+        return await send_signed(url, secret, message.event, message.id, body, means)
+    await _post(url, message.event, body, means, {})
+    return Delivered()

@@ -154,6 +154,29 @@ async def test_the_form_shows_the_refusal_at_its_field(api: Api) -> None:
     assert status == 303
 
 
+async def test_the_buttons_to_resume_show_the_refusal(api: Api) -> None:
+    await new(api)
+    paused = await new(api, name="Paused", enabled=False)
+    await set_limits(api, runs_per_minute=1)
+    said = "would make 2 runs per minute in the organization"
+    status, page = await typed(api, f"/monitors/{paused['id']}", {"act": "resume"})
+    assert status == 400
+    assert said in page
+    bulk = {"act": "resume", "id": paused["id"]}
+    _, page = await typed(api, f"/projects/{api.project}/monitors", bulk)
+    assert said in page
+    assert (await call(api, "GET", f"/monitors/{paused['id']}"))["enabled"] is False
+
+
+async def test_an_organization_with_own_limits_is_deleted(api: Api) -> None:
+    given = {"slug": "fourth", "name": "Fourth"}
+    made = await call(api, "POST", "/organizations", given, 201, who="global_admin")
+    path = f"/organizations/{made['id']}"
+    await call(api, "PUT", f"{path}/limits", {"monitors": 1}, who="global_admin")
+    await call(api, "DELETE", path, None, 204, who="global_admin")
+    assert await api.rows("select from organization_limits") == []
+
+
 async def test_bundles_and_imports_are_refused(api: Api) -> None:
     await set_limits(api, monitors=1, shortest_interval_seconds=60)
     two = bundle({"web": WEB, "till": WEB})

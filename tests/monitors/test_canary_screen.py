@@ -57,6 +57,8 @@ async def test_the_form_offers_an_hour_and_only_fields_of_a_canary(api: Api) -> 
     assert "1 to 3,600" in page
     assert "Total of all stages" in page
     assert 'name="confirm_interval_seconds"' not in page
+    assert "Must be 0: a run makes one transaction." in page
+    assert "0 to 10" not in page
     assert "Insert example" in page
     other = await shown(api, f"/projects/{api.project}/monitors/new?type=synthetic")
     assert 'name="confirm_interval_seconds"' in other

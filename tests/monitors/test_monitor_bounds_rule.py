@@ -103,6 +103,12 @@ def test_all_faults_are_reported_together() -> None:
     assert sorted(fields(bad)) == ["depends_on", "method", "name", "retries", "slug"]
 
 
+def test_a_canary_has_no_retries() -> None:
+    canary = changed(type="async_canary", retries=1)
+    assert [str(fault) for fault in faults(canary)] == ["retries: must be 0"]
+    assert faults(changed(type="async_canary", retries=0)) == []
+
+
 def test_each_type_has_its_manner() -> None:
     manners = {kind: manner_of(kind) for kind in MonitorType}
     assert manners.pop(MonitorType.PUSH) is ResultMode.PUSH

@@ -25,6 +25,7 @@ from leadline.storage.engine.keyring import Keyring
 from leadline.storage.engine.pools import Pool, Tx
 from leadline.storage.notifications.rules.delivery_retry import DeliveryOutcome
 from leadline.storage.notifications.transactions.edit_channels import create_channel
+from leadline.storage.notifications.transactions.edit_webhooks import place_of
 from leadline.storage.notifications.transactions.settle_deliveries import (
     Settled,
     settle_deliveries,
@@ -193,6 +194,26 @@ async def test_pages_wait_for_no_channels_that_hang(world: World) -> None:
                 for count in range(1, 4):
                     await box.paged(uuid4(), "down", well.id)
                     await receiver.until(count, "/page")
+
+
+async def test_an_invalid_secret_sends_no_unsigned_event(world: World) -> None:
+    box = OutboxWorld(world)
+    async with receiving() as receiver:
+        hook = await box.webhook(receiver.url("/unsigned"))
+        sealed = world.keyring.seal(b"whsec_broken", place_of(hook.uid))
+        async with world.pool.transaction("break") as tx:
+            await tx.execute("update webhooks set secret_ciphertext = %(sealed)s", sealed=sealed)
+        await box.webhook(receiver.url("/signed"))
+        await box.enqueue(uuid4(), 1)
+        async with leasing(box):
+            await receiver.until(1, "/signed")
+            await _until_tried(box, 1)
+    events = await box.events()
+    assert [(e.status, e.last_error) for e in events] == [
+        ("pending", "invalid_secret"),
+        ("delivered", ""),
+    ]
+    assert not receiver.at("/unsigned")
 
 
 async def test_an_undecryptable_secret_fails_only_its_own_delivery(world: World) -> None:

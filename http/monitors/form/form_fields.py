@@ -229,15 +229,18 @@ def _common(
         label="Expected interval" if expected else known.label,
         control="number" if name in NUMBERS else "input",
         value=form_value(typed, name),
-        hint=" ".join(filter(None, (f"{_bounds(bounds)}, default {default}.", hint))),
+        hint=" ".join(filter(None, (_range(bounds, default), hint))),
         unit="s" if bounds.unit == "seconds" else "",
         error=errors.get(name, ""),
     )
 
 
-def _bounds(bound: FieldBounds) -> str:
+def _range(bound: FieldBounds, default: object) -> str:
+    """Returns bounds and default, empty if the hint of the field names its only value."""
+    if bound.least == bound.most:
+        return ""
     zero = "0 or " if bound.or_zero else ""
-    return f"{zero}{number(bound.least)} to {number(bound.most)}"
+    return f"{zero}{number(bound.least)} to {number(bound.most)}, default {default}."
 
 
 def _conditions(spec: Spec, typed: Typed, errors: Mapping[str, str]) -> FormField:

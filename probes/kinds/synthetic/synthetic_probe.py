@@ -5,12 +5,14 @@ be session tokens. Therefore they are dropped, like secrets, when a redirect cha
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
 from ...check.check import Check
 from ...check.condition_evaluation import MISSING, ProbeValues
 from ...check.failure import LocalFailure, TargetFailure
+from ...check.json_document import WHOLE_CHARACTERS_MOST
 from ...check.monitor_spec import (
     CREDENTIAL_HEADERS,
     Config,
@@ -148,10 +150,11 @@ async def _take_step(step: ScenarioStep, run: _Run, reach: Egress, watch: Stopwa
     if facts.exhausted:
         raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)
     for extract in step.extracts:
-        value = _extracted(extract, facts, response)
+        value = await _extracted(extract, facts, response, reach)
         if value is None:
             watch.place = f"step {step.number} extract {step.host}"
-            raise TargetFailure(FailureClass.CONDITION_FAILED, response.status)
+            too_large, missing = FailureClass.RESPONSE_TOO_LARGE, FailureClass.CONDITION_FAILED
+            raise TargetFailure(too_large if facts.exhausted else missing, response.status)
         run.variables[extract.var] = value
     return response.status
 
@@ -169,8 +172,13 @@ async def _holds(
     return held is not assertion.negated
 
 
-def _extracted(extract: Extract, facts: ProbeValues, response: HttpResponse) -> str | None:
-    """Returns the extracted value, or None if it is missing, null or too large for a variable."""
+async def _extracted(
+    extract: Extract, facts: ProbeValues, response: HttpResponse, reach: Egress
+) -> str | None:
+    """Returns the extracted value, or None if it is missing, null or too large for a variable.
+
+    None also if the value would take too long to read, after which `facts` are exhausted.
+    """
     match extract.source:
         case Source.STATUS:
             return str(response.status)
@@ -178,6 +186,8 @@ def _extracted(extract: Extract, facts: ProbeValues, response: HttpResponse) -> 
             found: object = response.headers.get(extract.header)
         case Source.BODY:
             found = facts.body
+        case _ if len(facts.body or "") > WHOLE_CHARACTERS_MOST:
+            found = await reach.in_thread_alone(partial(facts.in_body, extract.path))
         case _:
             found = facts.in_body(extract.path)
     if found is None or found is MISSING:

@@ -37,6 +37,8 @@ class FieldBounds:
     def fault(self, value: int) -> str | None:
         if self.least <= value <= self.most or (self.or_zero and value == 0):
             return None
+        if self.least == self.most:
+            return f"must be {self.least}"
         zero = "0 or " if self.or_zero else ""
         unit = f" {self.unit}" if self.unit else ""
         return f"must be {zero}{self.least} to {self.most}{unit}"

@@ -36,6 +36,8 @@ def manner_of(kind: MonitorType) -> ResultMode:
 
 
 CANARY_TIMEOUT = FieldBounds(1, 3_600, "seconds")
+# A transaction that was submitted is never repeated in its run.
+CANARY_RETRIES = FieldBounds(0, 0)
 DEPENDS_ON = FieldBounds(0, 50)
 METHODS: Final = get_args(Method)
 # Types without a target: they receive results, use children, or have addresses in a document.
@@ -79,8 +81,10 @@ class MonitorFault:
 
 def bounds_of(field: str, kind: str) -> FieldBounds:
     """Returns the bounds of a field of a monitor of this type."""
-    is_of_canary = field == "timeout_seconds" and kind == MonitorType.ASYNC_CANARY
-    return CANARY_TIMEOUT if is_of_canary else BOUNDS[field]
+    if kind == MonitorType.ASYNC_CANARY:
+        own = {"timeout_seconds": CANARY_TIMEOUT, "retries": CANARY_RETRIES}
+        return own.get(field, BOUNDS[field])
+    return BOUNDS[field]
 
 
 def faults(draft: MonitorDraft) -> list[MonitorFault]:

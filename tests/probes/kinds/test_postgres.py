@@ -304,8 +304,11 @@ async def test_the_tls_guarantees_of_each_sslmode(
                 place.mkdir(mode=0o755)
                 peer.present(*write_certificate(issuer, place, name, expired=expired))
             for mode, failure in modes.items():
-                result = await prober.check("postgres", peer.target, sslmode=mode, **WATCHER)
-                assert result.msg == (down(failure) if failure else ""), (name, mode)
+                # Verification is not skipped where an older version stored that it is.
+                for skip in (False, True):
+                    given = {"sslmode": mode, "tls_skip_verify": skip, **WATCHER}
+                    result = await prober.check("postgres", peer.target, **given)
+                    assert result.msg == (down(failure) if failure else ""), (name, mode, skip)
     stopped = await prober.check("postgres", peer.target, **WATCHER)
     assert stopped.msg == down(FailureClass.CONNECT_REFUSED)
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trio
 
+from leadline.probes.check.json_document import WHOLE_CHARACTERS_MOST
 from leadline.probes.check.result import Result, RunOutcome, UnknownReason
 from leadline.probes.kinds.synthetic.synthetic_probe import VARIABLE_LONGEST
 from tests.support.peers.leaks import leaves_nothing
@@ -234,6 +235,22 @@ async def test_an_oversized_variable_fails_its_step(prober: Prober) -> None:
         step = {"url": f"http://{HOST}:{port}/", "extract": [{"var": "v", "from": "body"}]}
         result = await played(prober, step)
     assert result.msg == f"condition_failed step 1 extract {HOST}"
+
+
+async def test_a_body_with_too_many_parts_is_too_large_for_an_extraction(prober: Prober) -> None:
+    large = {"many": [[]] * 60_000, "v": "x" * WHOLE_CHARACTERS_MOST}
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await _read(stream)
+        await stream.send_all(answer(json.dumps(large).encode()))
+
+    async with serving(serve) as port:
+        step = {
+            "url": f"http://{HOST}:{port}/",
+            "extract": [{"var": "v", "from": "json", "path": "many"}],
+        }
+        result = await played(prober, step)
+    assert (result.msg, result.code) == (f"response_too_large step 1 extract {HOST}", 200)
 
 
 async def test_a_variable_that_would_split_a_header_fails_the_step(prober: Prober) -> None:

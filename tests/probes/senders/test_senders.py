@@ -12,7 +12,7 @@ import trio
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from leadline.probes.net.egress_policy import notify_policy
-from leadline.probes.senders import deliver, telegram
+from leadline.probes.senders import deliver, deliver_signed, telegram
 from leadline.probes.senders import send_result as delivery
 from leadline.probes.senders import webhook as webhook_sender
 from leadline.probes.senders.message import NotificationStatus
@@ -146,6 +146,23 @@ async def test_a_webhook_has_both_signatures_of_its_body(
 async def test_a_webhook_without_a_secret_has_no_signature(prober: Prober) -> None:
     (got,) = (await hooked(prober, secret="")).got
     assert not [name for name in got.headers if "signature" in name or name == "webhook-id"]
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_***", "s" * 32, SECRET[:-20]])
+async def test_an_invalid_stored_secret_sends_nothing(prober: Prober, secret: str) -> None:
+    async with service() as peer:
+        means = means_of(prober.reach)
+        sends: list[Callable[[], Awaitable[object]]] = [
+            lambda: deliver_signed(f"{peer.url}/hook", secret, "incident.opened", "1", b"{}", means)
+        ]
+        if secret:
+            config = {"url": f"{peer.url}/hook", "secret": secret}
+            sends.append(lambda: deliver("webhook", a_message(), config, means))
+        for send in sends:
+            with pytest.raises(NotDelivered) as found:
+                await send()
+            assert (found.value.verdict, found.value.reason) == (REFUSED, "invalid_secret")
+    assert peer.got == []
 
 
 def test_a_webhook_secret_is_base64_of_24_to_64_bytes() -> None:
