@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC100,ASYNC124,ASYNC127,ASYNC128,ASYNC300,ASYNC9 \
   --startable-in-context-manager=watch,run,_run,_serve,serve,serve_not_ready
 
-.PHONY: run test check check-style check-async check-types check-structure check-site site bench soak flaky coverage mutations shots lock format clean
+.PHONY: run test check check-style check-async check-types check-structure check-site site bench chaos soak flaky coverage mutations shots lock format clean
 
 run: $(STAMP)
 	@LEADLINE_DATA_DIR="$${LEADLINE_DATA_DIR:-$(CURDIR)/data}" $(BIN)/leadline run $(ARGS)
@@ -57,6 +57,10 @@ check-site:
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+# SEED, MINUTES, FAULTS and MONITORS choose the run; tests/chaos has the faults and the verifier.
+chaos: $(STAMP)
+	$(BIN)/python -m tests.chaos
 
 soak: $(STAMP)
 	LEADLINE_SOAK=1 $(PYTEST) -m soak $(TESTS) $(ARGS)

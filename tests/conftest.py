@@ -90,6 +90,8 @@ PROVIDED_BY = {
     "rabbitmq-server": "apt-get install rabbitmq-server",
     "redis-server": "apt-get install redis-server",
     "prometheus-blackbox-exporter": "apt-get install prometheus-blackbox-exporter",
+    "patroni": "apt-get install patroni",
+    "etcd": "apt-get install etcd-server",
     "faketime": "apt-get install faketime",
     "ip": "apt-get install iproute2",
     "openssl": "apt-get install openssl",

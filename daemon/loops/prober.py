@@ -8,7 +8,6 @@ ledger records that its run did not finish.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 from uuid import UUID
@@ -34,40 +33,17 @@ from ..runtime.wake_event import WakeEvent
 from .check_cache import CachedCheck, CheckCache
 from .check_test_worker import CheckTestWorker
 from .result_recorder import Recorder
+from .run_queue import ActiveBatch, QueuedRun, RunQueue
 
 log = logging.getLogger("leadline.prober")
 
 PAUSE_SECONDS: Final = 1.0
-# Windows of this process that wait for their due instant or for a permit. Above this limit the
-# ticker waits, and the ledger records the reason.
-WINDOWS_WAITING: Final = 5_000
 # One batch is leased for each 25 free permits, up to LEASES_A_PASS times in a pass.
 PERMITS_A_BATCH: Final = 25
 LEASES_A_PASS: Final = 5
 # Runs that start before other tasks get a turn: simultaneous starts would distort the latencies.
 STARTS_AT_ONCE: Final = 5
 JOBS_AT_ONCE: Final = 20
-
-
-@dataclass(eq=False, slots=True)
-class ActiveBatch:
-    """Run batch in progress. It can be deleted when every window has its row in the ledger."""
-
-    key: int
-    shard: int
-    outstanding: int
-    is_clean: bool = True
-
-
-@dataclass(order=True, slots=True)
-class QueuedRun:
-    """Window that waits for its run, ordered by its due instant."""
-
-    due: Instant
-    number: int
-    batch: ActiveBatch = field(compare=False)
-    key: MonitorKey = field(compare=False)
-    claim_until: Instant = field(compare=False)
 
 
 _TROUBLES = frozenset(trouble.value for trouble in ProbeErrorReason)
@@ -108,7 +84,7 @@ class Prober:
         self._reach = reach
         self._permits = permits
         self._clock = clock
-        self._waiting: list[QueuedRun] = []
+        self._queue = RunQueue()
         self._numbers = count()
         self._is_closed = False
         # True if the last lease left work behind because this process had no capacity.
@@ -148,24 +124,31 @@ class Prober:
     async def _start_what_is_due(self, nursery: trio.Nursery) -> None:
         started = 0
         while not self._is_closed:
-            if not self._waiting or self._waiting[0].due > self._clock():
-                await self._news.wait(self._seconds_to_next())
+            now = self._clock()
+            for late in self._queue.remove_expired(now):
+                # Another process can run it, or the sealer settles it.
+                self._settle(late.batch, stored=False)
+            window = self._queue.start(now, int(self._permits.available_tokens))
+            if window is None:
+                await self._news.wait(self._queue.seconds_to_next(now, PAUSE_SECONDS))
                 continue
-            window = heappop(self._waiting)
+            permit = object()
+            self._permits.acquire_on_behalf_of_nowait(permit)
             self._room.set()
-            if self._wants_more and len(self._waiting) < self._permits.total_tokens:
+            if self._wants_more and len(self._queue) < self._permits.total_tokens:
                 # Waiting for the next timed pass would leave permits idle.
                 self._wants_more = False
                 self.wake.set()
-            await self._start(nursery, window)
+            if not await self._start(nursery, window, permit):
+                self._end(window, permit)
             started += 1
             if started % STARTS_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
 
-    def _seconds_to_next(self) -> float:
-        if not self._waiting:
-            return PAUSE_SECONDS
-        return max(self._waiting[0].due - self._clock(), 0) / 1e6
+    def _end(self, window: QueuedRun, permit: object) -> None:
+        self._permits.release_on_behalf_of(permit)
+        self._queue.end(window.org)
+        self._news.set()
 
     def close(self) -> None:
         """Stops accepting work; runs in progress finish."""
@@ -197,8 +180,9 @@ class Prober:
         A window that is not due yet occupies no permit, but other processes can run it too.
         """
         for _ in range(LEASES_A_PASS):
-            free = int(self._permits.available_tokens) - self._count_due()
-            if free <= 0 or not self._shards or len(self._waiting) >= WINDOWS_WAITING:
+            free = int(self._permits.available_tokens)
+            free -= self._queue.startable(self._clock(), free)
+            if free <= 0 or not self._shards or self._queue.is_full():
                 self._wants_more = True
                 return
             # Rounded up, so that a process with few permits also leases a batch.
@@ -214,34 +198,33 @@ class Prober:
                 return
         self._wants_more = True
 
-    def _count_due(self) -> int:
-        """Returns the number of due windows that have no permit yet."""
-        now = self._clock()
-        return sum(window.due <= now for window in self._waiting)
-
     async def _take(self, leased: LeasedBatch) -> None:
         batch = ActiveBatch(leased.id, leased.shard, len(leased.due_ats))
         self._in_hand[leased.id] = batch
-        while len(self._waiting) >= WINDOWS_WAITING:
+        while self._queue.is_full():
             await self._room.wait(PAUSE_SECONDS)
         if not leased.due_ats:
             self._finish(batch)
         for n, due in enumerate(leased.due_ats):
             key = MonitorKey((leased.orgs[n], leased.monitors[n]))
             claim_until = leased.claim_untils[n]
+            if self._queue.is_full_for(key[0]):
+                self._settle(batch, stored=False)
+                continue
             self._enqueue(QueuedRun(due, next(self._numbers), batch, key, claim_until))
 
     def _enqueue(self, item: QueuedRun) -> None:
-        heappush(self._waiting, item)
+        self._queue.push(item)
         self._news.set()
 
-    async def _start(self, nursery: trio.Nursery, window: QueuedRun) -> None:
+    async def _start(self, nursery: trio.Nursery, window: QueuedRun, permit: object) -> bool:
+        """Starts the run in the nursery, which ends the permit. Returns False without a run."""
         try:
             entry = (await self._catalogue.find([window.key])).get(window.key)
         except Unavailable:
             # The database failed before the run began: the window is leased again, or sealed.
             self._settle(window.batch, stored=False)
-            return
+            return False
         if entry is None or self._clock() >= window.claim_until:
             # The monitor was deleted, or the run is too late: then the sealer settles the window.
             self._settle(window.batch, stored=entry is None)
@@ -249,20 +232,12 @@ class Prober:
             self._record_unready(window.key, entry)
             self._settle(window.batch, stored=False)
         else:
-            permit = object()
-            await self._permits.acquire_on_behalf_of(permit)
-            nursery.start_soon(
-                self._run_window, permit, window.batch, window.key, entry, window.due
-            )
+            nursery.start_soon(self._run_window, permit, window, entry)
+            return True
+        return False
 
-    async def _run_window(
-        self,
-        permit: object,
-        batch: ActiveBatch,
-        key: MonitorKey,
-        entry: CachedCheck,
-        due: Instant,
-    ) -> None:
+    async def _run_window(self, permit: object, window: QueuedRun, entry: CachedCheck) -> None:
+        batch, key, due = window.batch, window.key, window.due
         stored = False
         try:
             self.counts.late_start_us = max(self.counts.late_start_us, self._clock() - due)
@@ -271,7 +246,7 @@ class Prober:
                 # The window can be claimed again, and a run that starts now still counts for it.
                 result = await self._probe(key, entry)
         finally:
-            self._permits.release_on_behalf_of(permit)
+            self._end(window, permit)
         if result.outcome is RunOutcome.UNKNOWN:
             self._record_unknown(key, entry, result)
             self._settle(batch, stored=stored)
@@ -340,6 +315,7 @@ class Prober:
             result = await self._probe(key, entry)
         finally:
             self._permits.release_on_behalf_of(permit)
+            self._news.set()
         if result.outcome is RunOutcome.UNKNOWN:
             self._record_unknown(key, entry, result)
             return True

@@ -15,6 +15,7 @@ from typing import Any, Final
 import trio
 
 from .request_body import BODY_LARGEST, ArrivingBodies, RequestBody
+from .request_time import ANSWER_SECONDS, AnswerTime
 
 log = logging.getLogger("leadline.access")
 
@@ -35,6 +36,7 @@ _HEADERS: Final = (
 _TOO_MANY: Final = b'{"error":"rate_limited"}'
 _NOT_THERE: Final = b'{"error":"not_found"}'
 _TOO_SLOW: Final = b'{"error":"body_too_slow"}'
+_NO_ANSWER: Final = b'{"error":"timeout"}'
 _JSON: Final = (b"content-type", b"application/json")
 # Share of the concurrent requests that is reserved for health, metrics, pushes and callers that
 # send a credential. It is not known yet whether the credential is valid: a client that sends an
@@ -47,8 +49,9 @@ class RequestMiddleware:
 
     `requests` limits the requests that the application handles concurrently, and `large` those
     of them with a larger body than BODY_LARGEST. `on_turned_away` receives the path of each request
-    above a limit. `largest` returns the largest body of a path, `client_of` the address of the
-    client, `is_urgent` whether a request may use the reserved share.
+    above a limit. `largest` returns the largest body of a path, `slowest` the seconds until its
+    answer begins, `client_of` the address of the client, `is_urgent` whether a request may use the
+    reserved share.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class RequestMiddleware:
         *,
         on_turned_away: Callable[[str], None] = lambda _: None,
         largest: Callable[[str], int] = lambda _: BODY_LARGEST,
+        slowest: Callable[[str], float] = lambda _: ANSWER_SECONDS,
         large: trio.CapacityLimiter | None = None,
         client_of: Callable[[Scope], str] = lambda _: "",
         is_urgent: Callable[[Scope], bool] = lambda _: True,
@@ -66,6 +70,7 @@ class RequestMiddleware:
         self._requests = requests
         self._large = large
         self._largest = largest
+        self._slowest = slowest
         self._on_turned_away = on_turned_away
         self._client_of = client_of
         self._is_urgent = is_urgent
@@ -86,13 +91,16 @@ class RequestMiddleware:
         if not self._admits(scope, body) or not _acquired(limiters, permit):
             body.let_go()
             self._on_turned_away(scope["path"])
-            await _turn_away(body, send)
+            await _answer_unread(body, send, 429, _TOO_MANY, (b"retry-after", b"1"))
             return
         began, status = time.monotonic(), 0
+        handling = trio.CancelScope()
+        allowed = AnswerTime(handling, body, self._slowest(scope["path"]))
 
         async def note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
+                allowed.answered()
                 status = message["status"]
                 headers = _with_ours(message.get("headers", ()))
                 if not await body.came():
@@ -101,8 +109,13 @@ class RequestMiddleware:
             await (send if message.get("more_body") else _finishing(send))(message)
 
         try:
-            await self._app(scope, body.next_message, note)
-            if body.is_slow and not status:
+            with handling:
+                await self._app(scope, body.next_message, note)
+            if handling.cancelled_caught and not status:
+                status = 503
+                _log_unanswered(scope)
+                await _answer_unread(body, send, status, _NO_ANSWER)
+            elif body.is_slow and not status:
                 status = 408
                 await _answer(send, status, _TOO_SLOW)
         finally:
@@ -162,15 +175,17 @@ def _finishing(send: Send) -> Send:
     return finish
 
 
-async def _turn_away(body: RequestBody, send: Send) -> None:
-    """Sends 429 without waiting for the body.
+async def _answer_unread(
+    body: RequestBody, send: Send, status: int, text: bytes, *more: tuple[bytes, bytes]
+) -> None:
+    """Sends a whole answer without waiting for the body.
 
     Discards the part of the body that arrives in the same time, since the server cannot end a
     stream that is not read.
     """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(body.pass_over)
-        await _answer(send, 429, _TOO_MANY, (b"retry-after", b"1"))
+        await _answer(send, status, text, *more)
         nursery.cancel_scope.cancel()
 
 
@@ -192,6 +207,13 @@ async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     start = "websocket.http.response.start"
     await send({"type": start, "status": 404, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": _NOT_THERE})
+
+
+def _log_unanswered(scope: Scope) -> None:
+    route = scope.get("leadline.route", "-")
+    log.error(
+        "a request was ended without an answer", extra={"method": scope["method"], "route": route}
+    )
 
 
 def _log(scope: Scope, status: int, seconds: float) -> None:

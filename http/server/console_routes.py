@@ -34,7 +34,13 @@ from ..incidents.console import incident_detail as incident
 from ..incidents.console import incident_list as incidents
 from ..incidents.console import incident_new, incident_templates
 from ..maintenance.console import maintenance_screen as maintenance
-from ..monitors.console import monitor_copy, monitor_defaults, object_picker, secrets
+from ..monitors.console import (
+    monitor_copy,
+    monitor_defaults,
+    object_picker,
+    organization_limits,
+    secrets,
+)
 from ..monitors.console import monitor_screen as monitor
 from ..monitors.form import form_screen as monitor_form
 from ..notifications.console import channels, mail_settings, webhook_list
@@ -119,6 +125,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *succession.ROUTES,
     *silence.ROUTES,
     *monitor_defaults.ROUTES,
+    *organization_limits.ROUTES,
     *branding.ROUTES,
     *sign_in_policy.ROUTES,
     *mail_settings.ROUTES,

@@ -7,17 +7,26 @@ bypass its rules and forge X-Forwarded-For. Hypercorn itself offers HTTP/2 on ev
 h11 refuses a request line with bytes outside ASCII with 400 before any route is known.
 `curl "$URL?msg=café"` sends one, and the heartbeat of a push would be lost by it. The bytes are
 percent-encoded, as the client should have sent them.
+
+Hypercorn bounds the time between two requests, and not that of a head: a client that sends a byte
+now and then would hold its connection.
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import h11
-from hypercorn.events import Closed, Event, RawData
+import trio
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.trio.worker_context import TrioSingleTask
+
+from .request_time import HEAD_SECONDS
 
 _OUTSIDE_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _BAD_REQUEST: Final = 400
+_REQUEST_TIMEOUT: Final = 408
+_TOO_SLOW: Final = b'{"error":"head_too_slow"}'
 _VERSION_NOT_SUPPORTED: Final = 505
 
 
@@ -33,7 +42,18 @@ class Http1Protocol(H11Protocol):
     Does not encode the line of a request that is pipelined behind another one in the same read.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head = TrioSingleTask()
+        self._is_head_open = False
+        self._is_closed = False
+
     async def handle(self, event: Event) -> None:
+        if isinstance(event, Closed):
+            # Their tasks would keep the socket of a client that has disconnected.
+            self._is_closed = True
+            await self._head_ended()
+            await self.send(Updated(idle=False))
         if isinstance(event, RawData) and not event.data.isascii() and self._is_in_request_line():
             event = RawData(data=encode_first_line(event.data))
         try:
@@ -44,9 +64,44 @@ class Http1Protocol(H11Protocol):
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Replaces the change to HTTP/2. An upgrade to h2c is ignored (RFC 9110, 7.8)."""
+        await self._head_ended()
         status = refusal(event)
         if status is not None:
             raise _RefusedRequest(status)
+
+    async def _handle_events(self) -> None:
+        await super()._handle_events()
+        if self._is_head_open or self._is_closed or self.connection.their_state is not h11.IDLE:
+            return
+        if self.connection.trailing_data[0]:
+            self._is_head_open = True
+            await self._head.restart(self.task_group, self._end_slow_head)
+
+    async def _maybe_recycle(self) -> None:
+        if not self._is_closed:
+            await super()._maybe_recycle()
+            return
+        await self._close_stream()
+        await self.can_read.set()
+
+    async def _head_ended(self) -> None:
+        if self._is_head_open:
+            self._is_head_open = False
+            await self._head.stop()
+
+    async def _end_slow_head(self) -> None:
+        await trio.sleep(HEAD_SECONDS)
+        # The end of the connection stops this task.
+        with trio.CancelScope(shield=True):
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(_TOO_SLOW)).encode()),
+                (b"connection", b"close"),
+            ]
+            await self._send_h11_event(h11.Response(status_code=_REQUEST_TIMEOUT, headers=headers))
+            await self._send_h11_event(h11.Data(data=_TOO_SLOW))
+            await self._send_h11_event(h11.EndOfMessage())
+            await self.send(Closed())
 
     def _is_in_request_line(self) -> bool:
         received = self.connection.trailing_data[0]

@@ -22,6 +22,7 @@ from .app import largest_of, make_app
 from .asgi_middleware import RequestMiddleware
 from .http1_protocol import Http1Protocol
 from .not_ready import make_not_ready_app
+from .request_time import slowest_of
 from .route_table import ROUTES
 
 # Hypercorn has no setting for the class of its connections.
@@ -54,6 +55,7 @@ async def serve(
         context.requests,
         on_turned_away=partial(_count_turned_away, context),
         largest=largest_of(routes),
+        slowest=slowest_of(routes),
         large=context.large_requests,
         client_of=partial(_client_of, context),
         is_urgent=_is_urgent,

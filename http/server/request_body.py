@@ -65,7 +65,7 @@ class RequestBody:
         self._seen = 0
         self._began = trio.current_time()
         self._ended = trio.Event()
-        self._on_end: Callable[[], None] = lambda: None
+        self._on_end: list[Callable[[], None]] = []
         # Whether the request was ended because of the pace.
         self.is_slow = False
         announced = announced_length(scope)
@@ -82,12 +82,13 @@ class RequestBody:
 
     def when_ended(self, call: Callable[[], None]) -> None:
         """Calls once: when the body has arrived, the client disconnected, or `let_go` is called."""
-        self._on_end = call
+        self._on_end.append(call)
 
     def let_go(self) -> None:
         """States that the rest of the body is not awaited."""
-        on_end, self._on_end = self._on_end, lambda: None
-        on_end()
+        on_end, self._on_end = self._on_end, []
+        for call in on_end:
+            call()
 
     async def next_message(self) -> Message:
         """Passes on the body up to the bound and drops the rest.

@@ -40,7 +40,7 @@ from ..incidents.routes import alertmanager_intake as alerts
 from ..incidents.routes import incident_templates, incidents
 from ..maintenance.routes import maintenance, maintenance_series
 from ..monitors.routes import event_stream as stream
-from ..monitors.routes import monitor_defaults, monitors, push, secrets
+from ..monitors.routes import monitor_defaults, monitors, organization_limits, push, secrets
 from ..monitors.routes import monitor_results as results
 from ..notifications.routes import (
     channels,
@@ -115,6 +115,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *single_sign_on.ROUTES,
     *password_resets.ROUTES,
     *monitor_defaults.ROUTES,
+    *organization_limits.ROUTES,
     *services.ROUTES,
     *service_reliability.ROUTES,
     *service_alerting.ROUTES,

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 PROJECTS_MOST: Final = 64
-# A monitor weighs 1 and uses 2 to 3 KB.
+# A monitor weighs 1 and uses 1.4 to 2 KB, so a full cache uses at most 40 MB.
 WEIGHT_MOST: Final = 20_000
 
 

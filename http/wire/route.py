@@ -14,6 +14,8 @@ from .app_context import AppContext
 BODY_LARGEST = 1 << 20
 PUBLIC_BODY_LARGEST = 64 << 10
 FORM_LARGEST = 64 << 10
+# Until the answer of a route begins that writes thousands of objects.
+MANY_WRITES_SECONDS = 900.0
 # An escalation policy has up to 20 steps, each with a delay and 20 targets.
 FORM_FIELDS_MOST = 500
 
@@ -105,6 +107,8 @@ class Route:
     # Further content types that the query can select, each with its own schema.
     content_types_too: tuple[str, ...] = ()
     body_largest: int = BODY_LARGEST
+    # Seconds until the answer begins, for a route that takes longer than others.
+    answer_seconds: float | None = None
     # A name that occurs twice in an object of the body is refused, as one value would be lost.
     names_once: bool = False
     in_document: bool = True

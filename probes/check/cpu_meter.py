@@ -76,7 +76,7 @@ class CpuMeter:
         assumed_ns = self._last_ns
         try:
             await self.share.turn(self.org, assumed_ns)
-        except trio.Cancelled:
+        except trio.Cancelled:  # noqa: ASYNC103
             # The probe has to see the cancellation, at its own next checkpoint.
             assumed_ns = 0
         self.waited_us += (perf_counter_ns() - began_ns) // 1_000
@@ -153,5 +153,5 @@ class _Metered(Generic[T]):
                 meter.step(clock() - began_ns, assumed_ns)
             try:
                 value, error = (yield trap), None
-            except BaseException as raised:
+            except BaseException as raised:  # noqa: ASYNC103
                 error = raised

@@ -120,10 +120,10 @@ async def _converse(echo: Echo, count: int, watch: Stopwatch) -> _Tally:
             with trio.move_on_at(min(wake_at, decide_at)):
                 answers, refused = await echo.hear()
                 tally.note(answers, refused, perf_counter_ns())
-        except trio.Cancelled:
+        except trio.Cancelled:  # noqa: ASYNC103
             # The event loop was late, and the deadline of the run has passed too. The loss is
             # known; a cancellation from outside is raised by the next checkpoint.
-            break
+            break  # noqa: ASYNC104
         if tally.round_trips_us:
             watch.done()
     # Read replies that arrived while other tasks ran. This does not add to their time.

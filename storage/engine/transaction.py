@@ -38,13 +38,14 @@ class LockRank(IntEnum):
     POLICY = 7
     ROSTER = 8
     CHANNEL = 9
-    SHARD = 10
-    STATE = 11
-    INCIDENT = 12
-    PAGE = 13
-    OUTBOX = 14
-    CHANGE = 15
-    SCHEDULE = 16
+    USE = 10
+    SHARD = 11
+    STATE = 12
+    INCIDENT = 13
+    PAGE = 14
+    OUTBOX = 15
+    CHANGE = 16
+    SCHEDULE = 17
 
 
 class Tx:

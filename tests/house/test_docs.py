@@ -15,6 +15,7 @@ import pytest
 from leadline.daemon.config.config_schema import Settings
 from leadline.probes.check.monitor_spec import MonitorType
 from leadline.probes.check.registry import spec_of
+from leadline.storage.monitors.rules.organization_limits import LIMIT_BOUNDS, OrganizationLimits
 from tests.house.order import FEATURES
 from tests.house.pages import PAGES, blocks, inline_codes, name_of
 from tests.house.sources import LAYERS, ROOT, files, text
@@ -71,6 +72,18 @@ def test_a_documented_default_is_the_default(names: str, default: str) -> None:
             assert documented == value, name
         elif default == "–":
             assert value in ("", (), {}), name
+
+
+def test_documented_limits_of_organizations_are_the_defaults() -> None:
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text()
+    rows = re.findall(
+        r"^\| [^|`]+ \| `([a-z_]+)` \| ([\d ]+) \| ([\d ]+) to ([\d ]+) \|", page, re.M
+    )
+    found = {name: [int(one.replace(" ", "")) for one in numbers] for name, *numbers in rows}
+    limits = msgspec.structs.asdict(OrganizationLimits())
+    assert found == {
+        name: [limits[name], bounds.least, bounds.most] for name, bounds in LIMIT_BOUNDS.items()
+    }
 
 
 def test_keys_that_the_documents_name_exist() -> None:

@@ -140,7 +140,9 @@ async def shown_error(world: World, row: MonitorRow) -> str | None:
     return trouble.reason if trouble is not None else None
 
 
-async def needing_its_secret(check: Check, _reach: Egress, clock: Callable[[], Instant]) -> Result:
+async def needing_its_secret(
+    check: Check, _reach: Egress, clock: Callable[[], Instant], _org: int
+) -> Result:
     """A run whose probe misses what is not there."""
     await trio.lowlevel.checkpoint()
     if check.secrets:

@@ -2,7 +2,7 @@
 controls.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 from uuid import UUID
@@ -12,17 +12,19 @@ import trio
 from uuid_utils.compat import uuid7
 
 from leadline.daemon.loops import prober as prober_module
-from leadline.daemon.loops.check_cache import CheckCache
+from leadline.daemon.loops.check_cache import CachedCheck, CheckCache
 from leadline.daemon.loops.prober import Prober
 from leadline.daemon.loops.result_recorder import Recorder
 from leadline.daemon.loops.schedule_ticker import AHEAD_US, Ticker
-from leadline.probes.check.check import Check
+from leadline.probes.check.check import Check, make_check
 from leadline.probes.check.result import Phases, Result, RunOutcome
 from leadline.probes.net.egress import Egress
 from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.monitors.transactions.run_now import run_now
 from leadline.storage.results.event_bus import Bus
+from leadline.storage.scheduling.rows import LeasedBatch
 from leadline.storage.scheduling.tables import presences
 from tests.support.worlds.world import REGIONS, START, World
 
@@ -338,3 +340,38 @@ async def test_jobs_claimed_while_the_prober_ends_cause_no_error(
         monkeypatch.setattr(prober._catalogue, "find", ending)
         await prober.pass_once()
     assert await world.rows("select count(*) from jobs") == [(1,)]
+
+
+async def test_slow_runs_of_one_organization_leave_permits_for_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty runs never end, on eight permits. The run of the other organization starts."""
+    slow, quick = 1, 2
+    started: list[int] = []
+
+    async def run(check: Check, _reach: Egress, clock: Callable[[], Instant], org: int) -> Result:
+        started.append(org)
+        if org == slow:
+            await trio.sleep_forever()
+        return Result(clock(), RunOutcome.UP, 1, None, "", Phases())
+
+    check = make_check("tcp", "127.0.0.1:1", None, {}, ())
+    entry = CachedCheck(uuid7(), 1, frozenset(), 1, 60 * SECOND, 10 * SECOND, True, check)
+
+    async def find(keys: Sequence[MonitorKey]) -> dict[MonitorKey, CachedCheck]:
+        await trio.lowlevel.checkpoint()
+        return dict.fromkeys(keys, entry)
+
+    monkeypatch.setattr(prober_module, "run", run)
+    async with probing(world, uuid7(), permits=8) as prober:
+        monkeypatch.setattr(prober._catalogue, "find", find)
+        ahead = Instant(world.now + 60 * SECOND)
+        orgs = [slow] * 20 + [quick]
+        leased = LeasedBatch(1, 1, orgs, list(range(21)), [world.now] * 21, [ahead] * 21)
+        await prober._take(leased)
+        with trio.fail_after(30):
+            while quick not in started:  # noqa: ASYNC110 - the prober sets no event
+                await trio.sleep(0.01)
+        assert started.count(slow) < 8
+        assert prober._running is not None
+        prober._running.cancel_scope.cancel()

@@ -32,6 +32,8 @@ G POST /organizations
 V GET /organizations/{orgID}
 O PATCH /organizations/{orgID}
 G DELETE /organizations/{orgID}
+V GET /organizations/{orgID}/limits
+G PUT /organizations/{orgID}/limits
 V GET /organizations/{orgID}/projects
 O POST /organizations/{orgID}/projects
 O GET /organizations/{orgID}/members
@@ -213,6 +215,8 @@ G PUT /settings/branding
 * GET /monitor-defaults
 G GET /settings/monitor-defaults
 G PUT /settings/monitor-defaults
+G GET /settings/organization-limits
+G PUT /settings/organization-limits
 G GET /admin/audit
 G GET /admin/outbox/dead
 G POST /admin/outbox/dead/replay-all
@@ -338,6 +342,8 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("PUT", "/settings/branding"): {"product_name": "New"},
     ("PUT", "/settings/monitor-defaults"): {"retries": 1},
+    ("PUT", "/settings/organization-limits"): {"monitors": 1_000},
+    ("PUT", "/organizations/{orgID}/limits"): {"monitors": 1_000},
     ("PUT", "/settings/alerting"): {"global_silence": {"enabled": False}},
     ("PUT", "/settings/auth-policy"): {"min_password_len": 12},
     ("PUT", "/settings/mail"): {"enabled": False},

@@ -152,6 +152,7 @@ PAGES = [
     "/nowhere",
     "/admin/branding",
     "/admin/monitor-defaults",
+    "/admin/organization-limits",
     "/admin/silence",
     "/admin/sign-in-policy",
     "/admin/single-sign-on",

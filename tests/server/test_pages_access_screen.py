@@ -162,6 +162,8 @@ G GET /admin/branding
 G POST /admin/branding
 G GET /admin/monitor-defaults
 G POST /admin/monitor-defaults
+G GET /admin/organization-limits
+G POST /admin/organization-limits
 G GET /admin/silence
 G POST /admin/silence
 G GET /admin/sign-in-policy
@@ -202,6 +204,7 @@ FORMS = {
     "/admin/branding": "announcement_level=info",
     "/admin/monitor-defaults": "interval_seconds=60&timeout_seconds=5&retries=0"
     "&failure_threshold=1&renotify_seconds=0",
+    "/admin/organization-limits": "monitors=1000&shortest_interval_seconds=5&runs_per_minute=1000",
     "/admin/silence": "act=lift",
     "/monitors/{monitorID}/successor": "act=succeed",
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",

@@ -46,7 +46,7 @@ from ...ui.formatting import Moment, clock, count, duration, moment, number
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import MANY_WRITES_SECONDS, Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..routes.bundles import apply_of, aside, begin_of, plan_of, source_of
 from .plan_preview import (
@@ -449,6 +449,7 @@ ROUTES: Final = (
         summary="Plan or apply a bundle.",
         form=True,
         form_largest=FORM_BYTES_MOST,
+        answer_seconds=MANY_WRITES_SECONDS,
         takes_files=True,
         page=True,
         in_document=False,

@@ -18,7 +18,7 @@ from ...ui.form_values import stripped, value_of
 from ...ui.render import page
 from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
-from ...wire.route import Request, Response, Route
+from ...wire.route import MANY_WRITES_SECONDS, Request, Response, Route
 from ..routes.bundles import aside
 from .bundle_screen import ImportNote, ImportReport, render_import
 
@@ -140,6 +140,7 @@ ROUTES: Final = (
         summary="Convert a file of another tool and plan its bundle.",
         form=True,
         form_largest=FORM_BYTES_MOST,
+        answer_seconds=MANY_WRITES_SECONDS,
         takes_files=True,
         page=True,
         in_document=False,

@@ -34,7 +34,7 @@ from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_fo
 from ...accounts.routes.operations import operation_json
 from ...accounts.schemas.organizations import BundlePlan, Operation
 from ...monitors.routes.monitors import usable_regions
-from ...wire.route import Request, Response, Route
+from ...wire.route import MANY_WRITES_SECONDS, Request, Response, Route
 from ..schemas.bundles import (
     Bundle,
     BundleRelease,
@@ -199,6 +199,7 @@ _take_bundle: Final = partial(
     tag="bundles",
     body=BundleRequest,
     body_largest=BYTES_MOST,
+    answer_seconds=MANY_WRITES_SECONDS,
     names_once=True,
     query=BundleQuery,
     answer=BundlePlan,

@@ -27,7 +27,7 @@ from ...ui.monitor_status import WORDS, MonitorStatusText
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
-from ...wire.route import Request, Response
+from ...wire.route import MANY_WRITES_SECONDS, Request, Response
 from ...wire.scope_keys import org_of, project_of
 from .bulk_steps import STEP_MOST, BulkProgress, added, divided, progress_of
 from .monitor_bulk import (
@@ -339,5 +339,6 @@ ROUTES: Final = (
             summary="An action on the selected monitors.",
         ),
         form_largest=_FORM_LARGEST,
+        answer_seconds=MANY_WRITES_SECONDS,
     ),
 )

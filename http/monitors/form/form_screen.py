@@ -33,6 +33,7 @@ from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..console.object_picker import PickPlace, with_picks
 from ..routes import monitors as api
+from ..routes.check_test import TEST_SECONDS
 from ..schemas.monitors import CreateMonitor, UpdateMonitor
 from .condition_rows import editor, is_edit, with_text
 from .examples import with_examples
@@ -309,13 +310,16 @@ ROUTES: Final = (
         summary="Form of a new monitor.",
         query=NewQuery,
     ),
-    page_route(
-        method="POST",
-        path="/projects/{projectID}/monitors/new",
-        action=EDIT,
-        scope=("project", "projectID"),
-        handler=send_new,
-        summary="Add or test a monitor.",
+    replace(
+        page_route(
+            method="POST",
+            path="/projects/{projectID}/monitors/new",
+            action=EDIT,
+            scope=("project", "projectID"),
+            handler=send_new,
+            summary="Add or test a monitor.",
+        ),
+        answer_seconds=TEST_SECONDS,
     ),
     page_route(
         method="GET",
@@ -325,12 +329,15 @@ ROUTES: Final = (
         handler=show_edit,
         summary="Form of a monitor.",
     ),
-    page_route(
-        method="POST",
-        path="/monitors/{monitorID}/edit",
-        action=EDIT,
-        scope=("monitor", "monitorID"),
-        handler=send_edit,
-        summary="Change or test a monitor.",
+    replace(
+        page_route(
+            method="POST",
+            path="/monitors/{monitorID}/edit",
+            action=EDIT,
+            scope=("monitor", "monitorID"),
+            handler=send_edit,
+            summary="Change or test a monitor.",
+        ),
+        answer_seconds=TEST_SECONDS,
     ),
 )

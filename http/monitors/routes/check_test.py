@@ -26,7 +26,7 @@ from ....probes.runner import run
 from ....storage.accounts.rules.access import Scope
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused, Unavailable
-from ....storage.monitors.rules.monitor import MonitorDraft
+from ....storage.monitors.rules.monitor import CANARY_TIMEOUT, MonitorDraft
 from ....storage.monitors.transactions import run_check_test
 from ....storage.monitors.transactions.check_test_document import close_document, document_of
 from ....storage.monitors.transactions.lock_references import open_references
@@ -38,6 +38,8 @@ from ...wire.app_context import AppContext
 # Time for a worker or agent of the region to claim the test, and poll interval for its answer.
 BEGIN_SECONDS: Final = 10
 LOOK_SECONDS: Final = 0.25
+# A test runs here as long as its check may: a canary up to an hour, and it waits for a permit.
+TEST_SECONDS: Final = CANARY_TIMEOUT.most + 60.0
 # Requests are bounded, so an answer has this limit even if the timeout of the check is longer.
 ANSWER_SECONDS_MOST: Final = 50
 

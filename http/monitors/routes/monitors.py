@@ -58,7 +58,7 @@ from ..schemas.monitors import (
     TestResult,
     UpdateMonitor,
 )
-from .check_test import test_check
+from .check_test import TEST_SECONDS, test_check
 
 PUSH_PATH: Final = "/api/v1/public/push/"
 
@@ -354,6 +354,7 @@ ROUTES: Final = (
         tag="monitors",
         body=TestMonitor,
         answer=TestResult,
+        answer_seconds=TEST_SECONDS,
     ),
     Route(
         method="GET",

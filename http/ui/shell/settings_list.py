@@ -49,6 +49,7 @@ _ALERTS: Final = (
 )
 _INSTALLATION: Final = (
     ("users", "Users", "/admin/people", "Accounts and global admins"),
+    ("limits", "Organization limits", "/admin/organization-limits", "Monitors, interval, runs"),
     ("policy", "Sign-in policy", "/admin/sign-in-policy", "Passwords, two-factor, sessions"),
     ("sso", "Single sign-on", "/admin/single-sign-on", "OpenID Connect"),
     ("mail", "Mail server", "/admin/mail", "Sender of e-mail"),

@@ -14,6 +14,7 @@ import trio
 from ...core.key import MonitorKey
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...monitors.queries.organization_limits import select_use
 from ...monitors.rows import MonitorRow
 from ...monitors.rules.monitor import MonitorDraft
 from ...monitors.tables.monitors import select_dependencies, select_monitors_by_key
@@ -122,7 +123,9 @@ async def write_monitors(
         rule = f"would make more than {MONITORS_OF_PROJECT_MOST} monitors of the project"
         raise Refused("invalid", "monitors", rule)
     changes = {one.uid: one for one in wanted.changes if one.action is BundleAction.UPDATE}
-    for uid in _ordered(bundle, wanted):
+    ordered = _ordered(bundle, wanted)
+    use = await select_use(tx, place.home.org) if ordered else None
+    for uid in ordered:
         draft, row = wanted.drafts[uid], wanted.rows.get(uid)
         with under(f"monitors.{uid}"):
             if row is None:
@@ -137,6 +140,8 @@ async def write_monitors(
                 await _edit(tx, together, row, {"enabled": False}, terms)
         applied.progress.wrote(BundleAction.ORPHAN, "monitor", uid)
     await _expect_no_circle(tx, together, place)
+    if use is not None:
+        await together.use.expect_room_after(tx, place.home.org, use)
     if together.is_plan:
         return
     own = {uid: row.uid for uid, row in wanted.rows.items()} | place.coming

@@ -81,6 +81,7 @@ async def create_held(
     the project's compositions.
     """
     draft = with_canonical_config(draft)
+    await together.use.change(tx, home.org, None, draft)
     values = await _values(tx, home, draft, keyring, uid, shard)
     monitor = await _insert(tx, home, draft, values)
     key = MonitorKey((home.org, monitor))

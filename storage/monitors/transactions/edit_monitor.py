@@ -100,6 +100,7 @@ async def edit_held(
         raise Refused("retired")
     check_draft(draft, regions | {before.region}, has_definition=not keeps_unread)
     draft = with_canonical_config(draft)
+    await together.use.change(tx, before.org, before, draft)
     shard = await _shard_of(tx, before, draft)
     plain, secret = secrets_of_config.split(before.type, draft.config)
     dependencies = await _dependencies(tx, before, draft, given)

@@ -26,6 +26,7 @@ from ...scheduling.tables import schedule_edits
 from ...scheduling.tables import shards as schedules
 from ...scheduling.tables import work_queues as queues
 from ..tables import composite_wakeups, monitors
+from .organization_use import SEVERAL, UseChanges
 
 # An extra run that was not claimed within this time is dropped.
 EXTRA_CLAIM_US: Final = 120 * SECOND
@@ -51,6 +52,7 @@ class MonitorWriteBatch:
     is_plan: bool = False
     # New dependencies of monitors that a plan does not write.
     planned_dependencies: dict[int, list[int]] = field(default_factory=dict)
+    use: UseChanges = field(default_factory=UseChanges)
     _new: list[MonitorKey] = field(default_factory=list)
     _touched: list[MonitorKey] = field(default_factory=list)
     _paused: list[MonitorKey] = field(default_factory=list)
@@ -98,7 +100,12 @@ class MonitorWriteBatch:
         self._wakes[key] = with_term
 
     async def flush(self, tx: Tx) -> None:
-        """Writes the batch of one monitor."""
+        """Writes the batch of one monitor.
+
+        Raises:
+            Refused invalid at a limit of the organization.
+        """
+        await self.use.expect_room(tx)
         await self._write_records(tx)
         await self._write_states(tx)
         await self._write_runs(tx)
@@ -117,8 +124,10 @@ class MonitorWriteBatch:
         """Writes the rest.
 
         Raises:
-            Conflicted if reservation has passed the beginning of a term.
+            Conflicted if reservation has passed the beginning of a term; Refused invalid at a limit
+            of the organization.
         """
+        await self.use.expect_room(tx, SEVERAL)
         await self._write_states(tx)
         if self._edited:
             await self._keep_ahead(tx)

@@ -1,0 +1,141 @@
+"""Queue of windows that wait for their due instant, and then for a permit.
+
+Permits are divided between organizations: one that has many slow runs cannot take the last permits,
+so that the due window of another organization finds a free one.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final
+
+from ...storage.core.instant import Instant
+from ...storage.core.key import MonitorKey
+
+# An organization with runs starts another one only if it has fewer than this multiple of the free
+# permits beside the last one. One gets three quarters of the permits, two get three sevenths each.
+RUNS_PER_FREE_PERMIT: Final = 3
+# Windows of this process that wait for their due instant or for a permit. Above this limit the
+# ticker waits, and the ledger records the reason.
+WINDOWS_WAITING: Final = 5_000
+# Due windows of one of several organizations. Above this limit they are not accepted: another
+# process can lease them, or they are missed.
+ORG_WINDOWS_WAITING: Final = 2_500
+RETRY_SECONDS: Final = 0.1
+
+
+@dataclass(eq=False, slots=True)
+class ActiveBatch:
+    """Run batch in progress. It can be deleted when every window has its row in the ledger."""
+
+    key: int
+    shard: int
+    outstanding: int
+    is_clean: bool = True
+
+
+@dataclass(order=True, slots=True)
+class QueuedRun:
+    """Window that waits for its run, ordered by its due instant."""
+
+    due: Instant
+    number: int
+    batch: ActiveBatch = field(compare=False)
+    key: MonitorKey = field(compare=False)
+    claim_until: Instant = field(compare=False)
+
+    @property
+    def org(self) -> int:
+        return self.key[0]
+
+
+class RunQueue:
+    """Windows of one process, and the number of runs of each organization.
+
+    Invariants: if there are several organizations, only one without runs gets the last free
+    permit. Windows of an organization start in the order of their due instants.
+    """
+
+    def __init__(self) -> None:
+        self._later: list[QueuedRun] = []
+        self._due: dict[int, deque[QueuedRun]] = {}
+        self._due_count = 0
+        self._running: dict[int, int] = {}
+        self._orgs: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._later) + self._due_count
+
+    def push(self, item: QueuedRun) -> None:
+        self._orgs.add(item.org)
+        heappush(self._later, item)
+
+    def is_full(self) -> bool:
+        return len(self) >= WINDOWS_WAITING
+
+    def is_full_for(self, org: int) -> bool:
+        """Returns whether the organization has its part of the queue, and others need the rest."""
+        return len(self._orgs) > 1 and len(self._due.get(org, ())) >= ORG_WINDOWS_WAITING
+
+    def startable(self, now: Instant, free: int) -> int:
+        """Returns how many due windows may start, if `free` permits are free."""
+        self._sort(now)
+        return sum(len(due) for org, due in self._due.items() if self._may_start(org, free))
+
+    def start(self, now: Instant, free: int) -> QueuedRun | None:
+        """Removes and returns the next window to run, None if none may start.
+
+        The organization with the fewest runs comes first. Call `end` when the run has ended.
+        """
+        self._sort(now)
+        orgs = [org for org in self._due if self._may_start(org, free)]
+        if not orgs:
+            return None
+        org = min(orgs, key=lambda one: (self._running.get(one, 0), self._due[one][0]))
+        item = self._due[org].popleft()
+        self._settle(org)
+        self._running[org] = self._running.get(org, 0) + 1
+        return item
+
+    def end(self, org: int) -> None:
+        left = self._running.pop(org) - 1
+        if left:
+            self._running[org] = left
+
+    def remove_expired(self, now: Instant) -> list[QueuedRun]:
+        """Removes and returns the due windows that wait for a permit and can start no more."""
+        expired = []
+        for org, due in list(self._due.items()):
+            while due and due[0].claim_until <= now:
+                expired.append(due.popleft())
+                self._settle(org)
+        return expired
+
+    def seconds_to_next(self, now: Instant, most: float) -> float:
+        """Returns how long to wait for the next window to become due, at most `most`.
+
+        Runs outside the queue use permits too, and do not report their end. A window that waits
+        for a permit is therefore tried again after RETRY_SECONDS.
+        """
+        if self._due:
+            most = min(most, RETRY_SECONDS)
+        if self._later:
+            most = min(most, (self._later[0].due - now) / 1e6)
+        return max(most, 0.0)
+
+    def _sort(self, now: Instant) -> None:
+        while self._later and self._later[0].due <= now:
+            item = heappop(self._later)
+            self._due.setdefault(item.org, deque()).append(item)
+            self._due_count += 1
+
+    def _settle(self, org: int) -> None:
+        self._due_count -= 1
+        if not self._due[org]:
+            del self._due[org]
+
+    def _may_start(self, org: int, free: int) -> bool:
+        if free <= 0:
+            return False
+        runs = self._running.get(org, 0)
+        return len(self._orgs) == 1 or runs == 0 or runs < RUNS_PER_FREE_PERMIT * (free - 1)

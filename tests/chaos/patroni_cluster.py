@@ -1,0 +1,304 @@
+"""A primary and a replica of PostgreSQL under Patroni with etcd, of Debian's packages.
+
+Invariant: every process of the cluster has ended when the context ends. The cluster accepts every
+local user without a password. Needs root, because the servers run as the user postgres.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.processes.ports import free_port
+
+HOST = "127.0.0.1"
+# What Patroni uses without configuration is 30, 10 and 10 s. A failover then takes up to 40 s.
+TTL_SECONDS, LOOP_SECONDS, RETRY_SECONDS = 20, 5, 5
+START_SECONDS = 90.0
+_AS_POSTGRES = ("setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups")
+
+_CONFIG = """
+scope: leadline
+name: {name}
+log: {{level: WARNING}}
+restapi: {{listen: "{host}:{rest}", connect_address: "{host}:{rest}"}}
+etcd3: {{hosts: ["{host}:{etcd}"]}}
+bootstrap:
+  dcs:
+    ttl: {ttl}
+    loop_wait: {loop}
+    retry_timeout: {retry}
+    maximum_lag_on_failover: 33554432
+    synchronous_mode: {synchronous}
+    postgresql:
+      use_pg_rewind: true
+      parameters: {{max_connections: 200, wal_level: replica, wal_log_hints: "on"}}
+  initdb: [{{encoding: UTF8}}, {{locale: C.UTF-8}}, data-checksums]
+postgresql:
+  listen: "{host}:{port}"
+  connect_address: "{host}:{port}"
+  data_dir: {folder}/{name}
+  pgpass: {folder}/{name}.pgpass
+  bin_dir: {bin}
+  pg_hba: ["host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"]
+  authentication:
+    superuser: {{username: postgres, password: x}}
+    replication: {{username: replicator, password: x}}
+    rewind: {{username: rewinder, password: x}}
+  parameters: {{unix_socket_directories: {folder}, fsync: "{fsync}", logging_collector: "off"}}
+watchdog: {{mode: "off"}}
+"""
+
+
+def missing_programs() -> str:
+    """Returns the packages to install, empty if the cluster can run."""
+    wanted = {"patroni": "patroni", "etcd": "etcd-server", "setpriv": "util-linux"}
+    found = [package for program, package in wanted.items() if shutil.which(program) is None]
+    if _server_programs() is None:
+        found.append("postgresql")
+    return " ".join(found)
+
+
+def _server_programs() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+@dataclass
+class Node:
+    """A server and its Patroni."""
+
+    name: str
+    folder: Path
+    port: int
+    rest: int
+    process: "subprocess.Popen[bytes] | None" = None
+    frozen: list[int] = field(default_factory=list)
+
+    def start(self) -> None:
+        log = (self.folder / f"{self.name}.log").open("ab")
+        os.chown(self.folder / f"{self.name}.log", *_postgres_ids())
+        command = [*_AS_POSTGRES, "patroni", str(self.folder / f"{self.name}.yml")]
+        self.process = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            cwd=self.folder,
+            start_new_session=True,
+            env={**os.environ, "HOME": str(self.folder), "PGUSER": "postgres"},
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Returns what Patroni reports, empty if it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{self.rest}/patroni", timeout=2) as answer:
+                found: dict[str, Any] = json.load(answer)
+        except (urllib.error.URLError, OSError, ValueError):
+            return {}
+        return found
+
+    @property
+    def leads(self) -> bool:
+        state = self.state()
+        role = state.get("role")
+        return role in ("master", "primary") and state.get("state") == "running"
+
+    @property
+    def follows(self) -> bool:
+        state = self.state()
+        return state.get("role") == "replica" and state.get("state") == "running"
+
+    def kill(self) -> None:
+        """Kills Patroni and the server, like a host that loses power."""
+        for pid in self._processes():
+            _signal(pid, signal.SIGKILL)
+        self.frozen.clear()
+
+    def freeze(self) -> None:
+        """Stops Patroni and the server without closing a connection."""
+        self.frozen = self._processes()
+        for pid in self.frozen:
+            _signal(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in self.frozen:
+            _signal(pid, signal.SIGCONT)
+        self.frozen.clear()
+
+    def _processes(self) -> list[int]:
+        """Returns Patroni, the server and all their children. The server is no child of Patroni."""
+        roots = [self.process.pid] if self.process is not None else []
+        with suppress(OSError, ValueError, IndexError):
+            roots.append(int((self.folder / self.name / "postmaster.pid").read_text().split()[0]))
+        return [pid for root in roots for pid in _tree(root)]
+
+
+@dataclass
+class Cluster:
+    folder: Path
+    etcd: int
+    nodes: list[Node]
+
+    @property
+    def dsn(self) -> str:
+        """Returns a DSN with both hosts, which selects the primary."""
+        return (
+            f"host={','.join(HOST for _ in self.nodes)}"
+            f" port={','.join(str(node.port) for node in self.nodes)}"
+            " user=postgres dbname=postgres target_session_attrs=read-write"
+        )
+
+    def leader(self) -> Node | None:
+        return next((node for node in self.nodes if not node.frozen and node.leads), None)
+
+    def other(self, node: Node) -> Node:
+        return next(one for one in self.nodes if one is not node)
+
+    def wait_for_leader(self, besides: Node | None = None) -> Node:
+        """Returns the primary. With `besides`, waits until it is another node."""
+
+        def found() -> bool:
+            leader = self.leader()
+            return leader is not None and leader is not besides
+
+        wait(found, START_SECONDS, "a primary")
+        leader = self.leader()
+        assert leader is not None
+        return leader
+
+    def wait_for_replica(self) -> None:
+        """Waits until one node leads and the other one follows it.
+
+        A node that was frozen reports for a moment that it leads.
+        """
+
+        def complete() -> bool:
+            leading = [node.leads for node in self.nodes]
+            return sum(leading) == 1 and self.nodes[leading.index(False)].follows
+
+        wait(complete, START_SECONDS, "a replica")
+
+    def switch_over(self) -> None:
+        leader = self.wait_for_leader()
+        body = json.dumps({"leader": leader.name, "candidate": self.other(leader).name}).encode()
+        request = urllib.request.Request(
+            f"http://{HOST}:{leader.rest}/switchover", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status in (200, 202), answer.read()
+
+
+def wait(found: Callable[[], bool], seconds: float, name: str) -> None:
+    latest = time.monotonic() + seconds
+    while not found():
+        if time.monotonic() > latest:
+            raise TimeoutError(f"no {name} within {seconds:g} s")
+        time.sleep(0.1)
+
+
+@contextmanager
+def patroni_cluster(*, synchronous: bool = False, durable: bool = False) -> Iterator[Cluster]:
+    """Yields a cluster with a primary and a replica that follows it."""
+    folder = Path(tempfile.mkdtemp(prefix="leadline-patroni-"))
+    os.chown(folder, *_postgres_ids())
+    folder.chmod(0o755)
+    etcd, peer = free_port(), free_port()
+    nodes = [Node(name, folder, free_port(), free_port()) for name in ("left", "right")]
+    cluster = Cluster(folder, etcd, nodes)
+    store = _etcd(folder, etcd, peer)
+    try:
+        wait(lambda: _answers(etcd), 20, "etcd")
+        for node in nodes:
+            _configure(node, etcd, synchronous=synchronous, durable=durable)
+            node.start()
+            # The first node creates the database; the second one copies it.
+            cluster.wait_for_leader()
+        cluster.wait_for_replica()
+        yield cluster
+    finally:
+        for node in nodes:
+            node.thaw()
+            node.kill()
+        store.kill()
+        store.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _etcd(folder: Path, port: int, peer: int) -> "subprocess.Popen[bytes]":
+    client, inner = f"http://{HOST}:{port}", f"http://{HOST}:{peer}"
+    command = [
+        *("etcd", "--name", "one", "--data-dir", str(folder / "etcd"), "--log-level", "error"),
+        *("--listen-client-urls", client, "--advertise-client-urls", client),
+        *("--listen-peer-urls", inner, "--initial-advertise-peer-urls", inner),
+        *("--initial-cluster", f"one={inner}", "--unsafe-no-fsync"),
+    ]
+    log = (folder / "etcd.log").open("wb")
+    return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _configure(node: Node, etcd: int, *, synchronous: bool, durable: bool) -> None:
+    programs = _server_programs()
+    assert programs is not None
+    path = node.folder / f"{node.name}.yml"
+    path.write_text(
+        _CONFIG.format(
+            name=node.name,
+            host=HOST,
+            rest=node.rest,
+            port=node.port,
+            etcd=etcd,
+            folder=node.folder,
+            bin=programs,
+            ttl=TTL_SECONDS,
+            loop=LOOP_SECONDS,
+            retry=RETRY_SECONDS,
+            synchronous=str(synchronous).lower(),
+            fsync="on" if durable else "off",
+        )
+    )
+    os.chown(path, *_postgres_ids())
+
+
+def _postgres_ids() -> tuple[int, int]:
+    found = Path("/etc/passwd").read_text().splitlines()
+    fields = next(line.split(":") for line in found if line.startswith("postgres:"))
+    return int(fields[2]), int(fields[3])
+
+
+def _tree(root: int) -> list[int]:
+    """Returns a process and all its descendants, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,142 @@
+"""Permits are divided between organizations, and each window starts once or expires."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leadline.daemon.loops.run_queue import (
+    ORG_WINDOWS_WAITING,
+    RETRY_SECONDS,
+    RUNS_PER_FREE_PERMIT,
+    ActiveBatch,
+    QueuedRun,
+    RunQueue,
+)
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.key import MonitorKey
+
+BATCH = ActiveBatch(1, 1, 1)
+
+
+def window(org: int, number: int, due: int, claimable: int = 1_000) -> QueuedRun:
+    key = MonitorKey((org, number))
+    return QueuedRun(Instant(due), number, BATCH, key, Instant(due + claimable))
+
+
+@dataclass
+class Model:
+    """The rule, by a search over all windows."""
+
+    permits: int
+    waiting: list[QueuedRun] = field(default_factory=list)
+    running: dict[int, int] = field(default_factory=dict)
+    orgs: set[int] = field(default_factory=set)
+
+    @property
+    def free(self) -> int:
+        return self.permits - sum(self.running.values())
+
+    def startable(self, now: int) -> list[QueuedRun]:
+        due = [item for item in self.waiting if item.due <= now]
+        return [item for item in due if self.free > 0 and self._has_share(item.org)]
+
+    def _has_share(self, org: int) -> bool:
+        runs = self.running.get(org, 0)
+        return len(self.orgs) == 1 or not runs or runs < RUNS_PER_FREE_PERMIT * (self.free - 1)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["push", "push", "start", "start", "end", "later", "expire"]),
+        st.integers(1, 3),
+        st.integers(0, 40),
+    ),
+    max_size=120,
+)
+
+
+@given(STEPS, st.integers(1, 9))
+@settings(max_examples=300)
+def test_the_queue_agrees_with_a_search(steps: list[tuple[str, int, int]], permits: int) -> None:
+    queue, model, now = RunQueue(), Model(permits), 0
+    for number, (step, org, amount) in enumerate(steps):
+        if step == "push":
+            item = window(org, number, now + amount - 20, amount + 1)
+            queue.push(item)
+            model.waiting.append(item)
+            model.orgs.add(org)
+        elif step == "start":
+            startable = model.startable(now)
+            assert queue.startable(Instant(now), model.free) == len(startable)
+            started = queue.start(Instant(now), model.free)
+            if started is None:
+                assert not startable
+                continue
+            fewest = min(model.running.get(item.org, 0) for item in startable)
+            assert model.running.get(started.org, 0) == fewest
+            assert started in startable
+            model.waiting.remove(started)
+            model.running[started.org] = model.running.get(started.org, 0) + 1
+        elif step == "end" and model.running.get(org):
+            queue.end(org)
+            model.running[org] -= 1
+        elif step == "later":
+            now += amount
+        elif step == "expire":
+            for item in queue.remove_expired(Instant(now)):
+                assert item.claim_until <= now
+                model.waiting.remove(item)
+        assert len(queue) == len(model.waiting)
+        assert 0 <= queue.seconds_to_next(Instant(now), 1.0) <= 1.0
+
+
+@given(st.integers(1, 200), st.integers(2, 6))
+def test_a_permit_stays_free_for_an_organization_without_runs(permits: int, orgs: int) -> None:
+    queue, running = RunQueue(), 0
+    queue.push(window(99, 0, 1_000_000_000))
+    for org in range(orgs):
+        for number in range(permits + 1):
+            queue.push(window(org, number, number))
+    while queue.start(Instant(10_000), permits - running) is not None:
+        running += 1
+    free = permits - running
+    # The newcomer is late only if there are as many organizations as permits.
+    assert free >= 1 or permits <= orgs
+    queue.push(window(100, 1, 0))
+    assert free == 0 or queue.start(Instant(10_000), free) is not None
+
+
+def test_one_organization_uses_all_permits() -> None:
+    queue = RunQueue()
+    for number in range(30):
+        queue.push(window(1, number, 0))
+    started = [queue.start(Instant(1), 20 - n) for n in range(21)]
+    assert started[19] is not None
+    assert started[20] is None
+
+
+def test_an_organization_starts_its_windows_in_order() -> None:
+    queue = RunQueue()
+    for number, due in enumerate([30, 10, 20]):
+        queue.push(window(1, number, due))
+    started = [queue.start(Instant(100), 9) for _ in range(3)]
+    assert [item.due for item in started if item] == [10, 20, 30]
+
+
+def test_an_organization_has_a_part_of_the_queue_only_if_others_need_the_rest() -> None:
+    queue = RunQueue()
+    for number in range(ORG_WINDOWS_WAITING):
+        queue.push(window(1, number, 0))
+    queue.startable(Instant(1), 0)
+    assert not queue.is_full_for(1)
+    queue.push(window(2, 0, 0))
+    assert queue.is_full_for(1)
+    assert not queue.is_full_for(2)
+
+
+def test_a_window_that_waits_for_a_permit_is_tried_again_soon() -> None:
+    queue = RunQueue()
+    queue.push(window(1, 1, 0, 10 * SECOND))
+    assert queue.start(Instant(1), 0) is None
+    assert queue.seconds_to_next(Instant(1), 1.0) == RETRY_SECONDS
