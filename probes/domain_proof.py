@@ -43,6 +43,7 @@ FILE_BYTES_MOST: Final = 1_024
 FILE_PORT: Final = 80
 # Limit of the reverse lookup of this host's name, which can ask a dead name server.
 HOST_NAME_SECONDS: Final = 2.0
+HOST_NAME_FRESH_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -75,12 +76,26 @@ async def look_at_domain(
     )
 
 
-async def names_of_host() -> frozenset[str]:
-    """Returns the name of this host, and its full name if it is found in time. Lower case."""
-    names = {socket.gethostname()}
-    with trio.move_on_after(HOST_NAME_SECONDS):
-        names.add(await trio.to_thread.run_sync(socket.getfqdn, abandon_on_cancel=True))
-    return frozenset(name.lower() for name in names)
+class HostNames:
+    """Names of this host. The full name is looked up again after HOST_NAME_FRESH_SECONDS."""
+
+    def __init__(self) -> None:
+        self._full = ""
+        self._read_at = float("-inf")
+        self._reading = trio.Lock()
+
+    async def known(self) -> frozenset[str]:
+        """Returns the name of this host, and its full name if it is found in time. Lower case."""
+        async with self._reading:
+            if trio.current_time() - self._read_at >= HOST_NAME_FRESH_SECONDS:
+                # Also after a failure, which abandons a thread.
+                self._read_at = trio.current_time()
+                with trio.move_on_after(HOST_NAME_SECONDS):
+                    self._full = await trio.to_thread.run_sync(
+                        socket.getfqdn, abandon_on_cancel=True
+                    )
+        names = {socket.gethostname(), self._full}
+        return frozenset(name.lower().removesuffix(".") for name in names if name)
 
 
 async def _resolve(domain: str, reach: Egress, found: _Found) -> None:

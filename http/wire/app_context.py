@@ -8,7 +8,7 @@ from typing import Any, Final
 import trio
 
 from ...probes.check.domain_evidence import DomainEvidence
-from ...probes.domain_proof import look_at_domain
+from ...probes.domain_proof import HostNames, look_at_domain
 from ...probes.net.egress import Egress
 from ...probes.senders import SendContext
 from ...storage.core.instant import Instant
@@ -38,7 +38,7 @@ CHANGE_RECORDS: Final = RateLimits(
 SUBSCRIBE_PER_MINUTE: Final = 5
 SUBSCRIBE_PER_HOUR: Final = 20
 CHANGE_READS: Final = RateLimits(inflight_process=64)
-# Each check of a domain takes up to 10 s of the name servers and of a web server.
+# Per organization. A check takes up to 10 s of the name servers and of a web server.
 DOMAIN_CHECKS: Final = RateLimits(
     inflight_process=4, inflight_principal=1, principal_per_minute=10, process_per_minute=60
 )
@@ -108,6 +108,7 @@ class AppContext:
     domains: Domains = field(init=False)
     domain_checks: AdmissionControl = field(default_factory=lambda: AdmissionControl(DOMAIN_CHECKS))
     look_at_domain: Callable[[str], Awaitable[DomainEvidence]] = field(init=False)
+    host_names: HostNames = field(default_factory=HostNames)
     change_counts: ChangeCounts = field(default_factory=ChangeCounts)
     on_edit: Callable[[], None] = lambda: None
     # Called after a commit that wrote a notification: wakes the sender.
@@ -131,7 +132,9 @@ class AppContext:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lookout", LongPoll(self.stopping))
         object.__setattr__(self, "domains", Domains(self.pool))
-        look = partial(look_at_domain, reach=self.reach)
+        # Not the egress of checks: it reaches private networks, and this process can be in another
+        # one than those that run checks.
+        look = partial(look_at_domain, reach=self.means.reach)
         object.__setattr__(self, "look_at_domain", look)
         object.__setattr__(self, "providers", ProviderCache(self.to_providers or self.reach))
 

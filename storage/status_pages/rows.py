@@ -84,7 +84,8 @@ class DomainClaim(msgspec.Struct, frozen=True):
 class PageRow(BrandedRow, frozen=True):
     """Status page. `project` is None for a page of an organization.
 
-    Only an unlisted page has a token. `domain` is proved and serves the page.
+    Only an unlisted page has a token. `domain` serves the page. It is not proved if an earlier
+    version set it.
     """
 
     org: int
@@ -101,6 +102,7 @@ class PageRow(BrandedRow, frozen=True):
     generation: int
     created_at: Instant
     updated_at: Instant
+    is_domain_proved: bool
     claim_domain: str | None
     claim_token: str | None
     claim_checked_at: Instant | None

@@ -160,10 +160,9 @@ async def test_a_failed_check_says_why_and_keeps_the_token(world: World) -> None
         await owner.set(world, DOMAIN, DomainEvidence(file=claim.token, is_local=True))
 
 
-async def test_a_domain_from_before_moves_to_the_owner_of_the_dns_only(world: World) -> None:
-    """An upgrade keeps it, whoever set it."""
-    before, owner = await new_owner(world, "evil"), await new_owner(world, "acme")
-    row = await page_of(world, before)
+async def set_before(world: World, owner: Owner) -> PageRow:
+    """Gives the page the domain without a proof, as versions before proofs did."""
+    row = await page_of(world, owner)
     async with world.pool.transaction("before") as tx:
         await tx.execute(
             "insert into status_page_domains (domain, org, page) values (%(d)s, %(o)s, %(p)s)",
@@ -171,7 +170,13 @@ async def test_a_domain_from_before_moves_to_the_owner_of_the_dns_only(world: Wo
             o=row.org,
             p=row.id,
         )
-    assert (await before.set(world, DOMAIN)).domain == DOMAIN
+    return await page_of(world, owner)
+
+
+async def test_a_domain_from_before_moves_to_the_owner_of_the_dns_only(world: World) -> None:
+    """An upgrade keeps it, whoever set it."""
+    before, owner = await new_owner(world, "evil"), await new_owner(world, "acme")
+    row = await set_before(world, before)
     token = (await owner.claim(world, DOMAIN)).token
     assert (await owner.set(world, DOMAIN, by_file(token))).claim_reason == "record_needed"
     assert await served(world) == {DOMAIN: row.slug}
@@ -182,6 +187,22 @@ async def test_a_domain_from_before_moves_to_the_owner_of_the_dns_only(world: Wo
     assert await audits(world, "status_page.lose_domain") == [
         ("evil", "Leadline", None, f"status_page:{row.uid} domain={DOMAIN}")
     ]
+
+
+async def test_a_domain_from_before_is_served_while_its_page_proves_it(world: World) -> None:
+    owner, other = await new_owner(world, "acme"), await new_owner(world, "evil")
+    row = await set_before(world, owner)
+    assert (row.domain, row.is_domain_proved) == (DOMAIN, False)
+    token = (await owner.claim(world, DOMAIN)).token
+    for seen, is_proved in ((by_record(), False), (by_record(token), True)):
+        row = await owner.set(world, DOMAIN, seen)
+        assert (row.domain, row.is_domain_proved) == (DOMAIN, is_proved)
+        assert await served(world) == {DOMAIN: row.slug}
+    assert row.claim is None
+    assert await audits(world, "status_page.lose_domain") == []
+    theirs = (await other.claim(world, DOMAIN)).token
+    with pytest.raises(Refused, match="domain_taken"):
+        await other.set(world, DOMAIN, by_record(token, theirs))
 
 
 async def test_a_page_of_the_same_organization_has_to_release_its_domain(world: World) -> None:

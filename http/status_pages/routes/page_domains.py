@@ -3,7 +3,6 @@
 import os
 
 from ....probes.check.domain_evidence import FILE_PATH, RECORD_PREFIX, TEXT_PREFIX
-from ....probes.domain_proof import names_of_host
 from ....storage.engine.pools import Tx
 from ....storage.status_pages.queries.status_pages import select_status_page
 from ....storage.status_pages.rows import DomainClaim, PageRow
@@ -17,6 +16,7 @@ from ....storage.status_pages.transactions.set_domain import set_domain
 from ...wire.options import HttpOptions
 from ...wire.route import Request
 from ...wire.schema import instant_text, known
+from ...wire.scope_keys import org_of
 from ..schemas.status_pages import DomainFile, DomainProof, DomainRecord
 
 
@@ -32,10 +32,10 @@ async def apply_domain(ask: Request, domain: str) -> PageRow:
     """
     name = domain.strip().lower()
     context = ask.context
-    reserved = context.options.own_hosts | await names_of_host() if name else frozenset[str]()
+    reserved = context.options.own_hosts | await context.host_names.known()
     seen = None
     if await _is_claimed(ask, name) and domain_fault(name, reserved) is None:
-        with context.domain_checks.permit(str(ask.who.uid), context.clock()):
+        with context.domain_checks.permit(str(org_of(ask)), context.clock()):
             seen = await context.look_at_domain(name)
     token = domain_token(os.urandom(TOKEN_RANDOM_BYTES))
 

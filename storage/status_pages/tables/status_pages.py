@@ -17,7 +17,7 @@ _COLUMNS = """
 g.accent_color, g.logo_url, g.footer_text, g.support_url,
 g.org, g.id, g.uid, o.uid, g.project, p.uid, g.slug, g.title, g.visibility, n.domain,
 g.token_ciphertext, g.generation, g.created_at, g.updated_at,
-c.domain, c.token, c.checked_at, c.reason
+n.token is not null, c.domain, c.token, c.checked_at, c.reason
 """
 _FROM = """
 from status_pages g join organizations o on o.id = g.org

@@ -49,11 +49,15 @@ async def set_domain(
     row = await lock_page(tx, await find_page(tx, principal, page))
     expect("domain", domain_fault(domain, reserved) if domain else None)
     claim = row.claim
-    if domain == (row.domain or "") and claim is None:
+    is_proved = domain == row.domain and row.is_domain_proved
+    if claim is None and (is_proved or domain == (row.domain or "") == ""):
         return row
-    if domain == (row.domain or "") or not domain:
+    if is_proved or not domain:
         return await _keep(tx, principal, row, domain)
     holder = await page_domains.select_holder(tx, domain)
+    if holder is not None and holder.page == row.id and holder.org == row.org:
+        # The domain was set before proofs existed.
+        holder = None
     if holder is not None and holder.org == row.org:
         raise Refused(_TAKEN)
     if claim is None or claim.domain != domain:

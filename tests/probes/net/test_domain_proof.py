@@ -15,7 +15,7 @@ import trio
 
 from leadline.probes import domain_proof
 from leadline.probes.check.domain_evidence import FILE_PATH, TEXT_PREFIX, DomainEvidence
-from leadline.probes.domain_proof import _is_local, look_at_domain, names_of_host
+from leadline.probes.domain_proof import HostNames, _is_local, look_at_domain
 from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import EgressPolicy, probe_policy
 from leadline.probes.net.resolver import Resolver
@@ -251,6 +251,8 @@ async def test_the_host_has_a_name_even_if_its_full_name_is_not_found(
 ) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "Nas")
     monkeypatch.setattr("socket.getfqdn", lambda: "Nas.example.com")
-    assert await names_of_host() == {"nas", "nas.example.com"}
+    names = HostNames()
+    assert await names.known() == {"nas", "nas.example.com"}
     monkeypatch.setattr(domain_proof, "HOST_NAME_SECONDS", 0)
-    assert await names_of_host() == {"nas"}
+    assert await names.known() == {"nas", "nas.example.com"}
+    assert await HostNames().known() == {"nas"}
