@@ -177,6 +177,7 @@ async def test_a_pass_ends_in_time_with_a_long_backlog(
         await story.is_now(row, False)
     monkeypatch.setattr(watcher_module, "AT_ONCE", 1)
     monkeypatch.setattr(watcher_module, "PASS_SECONDS", 0)
-    for many in range(1, 6):
+    for passes in range(1, 6):
         await story.run_pass()
-        assert len(await story.incidents()) == many
+        # The scan for monitors without an outage can find another one than the queue of changes.
+        assert passes <= len(await story.incidents()) <= min(2 * passes, 5)

@@ -395,7 +395,7 @@ async def test_invalid_key_numbers_are_a_target_failure(
     login = {"username": USER, "password_ref": "ssh", "secrets": {"password": PASSWORD}}
     async with serving(sending(HELLO, _packet(offer), _packet(reply))) as port:
         for config in ({"host_key_sha256": "SHA256:" + "A" * 43}, login):
-            result = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=1, **config)
+            result = await prober.check("ssh", f"{HOST}:{port}", timeout_seconds=20, **config)
             assert result.msg == down(FailureClass.PROTOCOL_ERROR), result.bug
 
 
