@@ -4,6 +4,7 @@ Addresses of both families alternate. The next attempt starts when the previous 
 has lasted `HEAD_START_SECONDS` (RFC 8305). The first connection wins. No proxy is used.
 """
 
+import errno
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -44,12 +45,27 @@ async def dial(
     """Returns a connection to `host`. Raises `TargetFailure` with the class, or `LocalFailure`."""
     allowed = await _allowed(resolver, policy, host, watch, family)
     watch.begin(ProbePhase.CONNECT)
-    if len(allowed) == 1:
-        connection = await _connect(allowed[0], port)
-    else:
-        connection = await _race(_interleaved(allowed)[:TRIED_MOST], port)
+    try:
+        if len(allowed) == 1:
+            connection = await _connect(allowed[0], port)
+        else:
+            connection = await _race(_interleaved(allowed)[:TRIED_MOST], port)
+    except TargetFailure as failure:
+        if _was_connected(failure):
+            watch.done()
+        raise
     watch.done()
     return connection
+
+
+def _was_connected(failure: TargetFailure) -> bool:
+    """Returns whether the connection existed before it failed.
+
+    A refusal of the handshake is ECONNREFUSED. ECONNRESET means that the peer accepted and reset
+    the connection before this process saw it.
+    """
+    cause = failure.__cause__
+    return isinstance(cause, OSError) and cause.errno == errno.ECONNRESET
 
 
 async def dial_datagram(

@@ -4,6 +4,7 @@ the network.
 
 import errno
 import socket
+import struct
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,27 @@ async def test_dialling_raises_local_failures(prober: Prober, at_once: dict[str,
     with pytest.raises(LocalFailure) as caught:
         await prober.reach.dial("::1", 1, Stopwatch())
     assert caught.value.reason is UnknownReason.NO_ROUTE
+
+
+async def test_a_peer_that_resets_before_the_connect_is_seen_was_connected(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both the acceptance and the reset happen while this process does not run."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(5)
+    wait_writable = trio.lowlevel.wait_writable
+
+    async def reset_first(sock: socket.socket) -> None:
+        accepted, _ = listener.accept()
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        accepted.close()
+        await wait_writable(sock)
+
+    monkeypatch.setattr(trio.lowlevel, "wait_writable", reset_first)
+    target = f"127.0.0.1:{listener.getsockname()[1]}"
+    with listener:
+        plain = await prober.check("tcp", target)
+        expecting = await prober.check("tcp", target, "[CONNECTED] == false")
+    assert plain.msg == expecting.msg == "connect_error 127.0.0.1"
+    assert plain.phases.connect_us is not None
