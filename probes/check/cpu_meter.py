@@ -141,7 +141,11 @@ class _Metered(Generic[T]):
         while True:
             assumed_ns = 0
             if share.is_full:
-                assumed_ns = yield from meter.turn().__await__()
+                try:
+                    assumed_ns = yield from meter.turn().__await__()
+                except BaseException as raised:  # noqa: ASYNC103
+                    # An interrupt: the work has to end too.
+                    error = raised
             clock = meter.clock
             began_ns = clock()
             try:

@@ -11,8 +11,10 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
-# CPU of all probes in one pass, ns. If the rest of the pass takes longer, probes get as much.
+# CPU of all probes in one pass, ns. If the rest of the pass takes longer, probes get as much, up to
+# the second value.
 SLICE_NS: Final = 3_000_000
+SLICE_NS_MOST: Final = 100_000_000
 # Assumed cost of a step whose run has made none, ns.
 STEP_NS: Final = 200_000
 
@@ -149,7 +151,7 @@ class CpuShare(trio.abc.Instrument):
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002
         rest_ns = perf_counter_ns() - self._began_ns - self._pass_ns
-        self._slice_ns = max(SLICE_NS, rest_ns)
+        self._slice_ns = max(SLICE_NS, min(rest_ns, SLICE_NS_MOST))
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002
         self._began_ns = perf_counter_ns()

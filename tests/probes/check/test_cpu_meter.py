@@ -120,6 +120,30 @@ async def test_a_cancellation_while_a_step_waits_reaches_the_work(meter: CpuMete
     assert not lock.locked()
 
 
+async def test_an_interrupt_while_a_step_waits_ends_the_work(
+    meter: CpuMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = []
+
+    async def work() -> None:
+        try:
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+        finally:
+            ended.append(True)
+
+    async def turn(_org: int, _cost_ns: int) -> None:
+        await trio.lowlevel.checkpoint()
+        raise KeyboardInterrupt
+
+    task = metered(work(), meter)
+    monkeypatch.setattr(meter.share, "turn", turn)
+    monkeypatch.setattr(CpuShare, "is_full", property(lambda _: bool(meter.used_ns)))
+    with pytest.raises(KeyboardInterrupt):
+        await task
+    assert ended == [True]
+
+
 async def test_the_budget_cancels_the_scope_of_the_run(meter: CpuMeter) -> None:
     async def work() -> None:
         with trio.CancelScope() as scope:

@@ -8,7 +8,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.check.cpu_share import SLICE_NS, CpuShare, FairQueue
+from leadline.probes.check.cpu_share import SLICE_NS, SLICE_NS_MOST, CpuShare, FairQueue
 
 ORGS = st.integers(1, 4)
 COSTS = st.integers(1, 50)
@@ -117,6 +117,18 @@ async def test_a_step_waits_only_while_the_slice_is_used() -> None:
     await trio.lowlevel.checkpoint()
     await trio.lowlevel.checkpoint()
     assert not share.is_full
+
+
+async def test_the_slice_follows_the_rest_of_a_pass_up_to_its_limit() -> None:
+    share = CpuShare()
+    share.after_io_wait(0)
+    share.before_io_wait(0)
+    assert share._slice_ns == SLICE_NS
+    for rest_ns, slice_ns in ((2 * SLICE_NS, 2 * SLICE_NS), (10 * SLICE_NS_MOST, SLICE_NS_MOST)):
+        share.after_io_wait(0)
+        share._began_ns -= rest_ns
+        share.before_io_wait(0)
+        assert slice_ns <= share._slice_ns <= max(slice_ns, SLICE_NS_MOST)
 
 
 async def test_each_pass_admits_a_slice_of_the_steps_that_wait() -> None:
