@@ -32,7 +32,7 @@ from leadline.probes.net.connectivity import Connectivity
 from leadline.probes.net.egress import Egress, make_reach
 from leadline.probes.net.egress_policy import probe_policy
 from leadline.probes.runner import run
-from tests.support.peers.leaks import cancelled_often, nothing_left_behind
+from tests.support.peers.leaks import cancelled_often, nothing_left_behind, settle
 from tests.support.peers.servers import (
     HANGS_SECONDS,
     Prober,
@@ -350,8 +350,9 @@ async def test_cancellations_leave_nothing_open(prober: Prober, names: object) -
             f"https://app.example:{port}/",
             "http://gone.example/",
         ]
+        prober.reach.contexts.warm_up()
         await prober.check("http", targets[1], timeout_seconds=1)
-        await trio.sleep(0.05)
+        await settle()
         with nothing_left_behind():
             await cancelled_often(
                 lambda: prober.check("http", rng.choice(targets), "[BODY] exists", retries=1)

@@ -6,7 +6,7 @@ import random
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import trio
 import trio.testing
@@ -21,18 +21,28 @@ LONGEST_SECONDS = 0.012
 def nothing_left_behind() -> Iterator[None]:
     """A socket that only the collector closes counts as left open: Python warns of it."""
     gc.collect()
-    descriptors = len(os.listdir("/proc/self/fd"))
+    before = _open_files()
     tasks = trio.lowlevel.current_statistics().tasks_living
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", ResourceWarning)
         yield
         gc.collect()
     assert [str(w.message) for w in warned] == []
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    after = _open_files()
+    assert len(after) == len(before), (set(after) - set(before), set(before) - set(after))
     assert trio.lowlevel.current_statistics().tasks_living == tasks
 
 
-async def _settle() -> None:
+def _open_files() -> list[str]:
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        # The descriptor of the listing itself is closed.
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return sorted(found)
+
+
+async def settle() -> None:
     """Waits until all tasks of this process are blocked, so that peers have closed their
     ends too.
     """
@@ -51,7 +61,7 @@ async def cancelled_often(probe: Callable[[], Awaitable[object]]) -> None:
     for instant in instants:
         with trio.move_on_after(instant):
             await probe()
-    await _settle()
+    await settle()
 
 
 async def leaves_nothing(
@@ -63,7 +73,7 @@ async def leaves_nothing(
     thread itself for a while).
     """
     await probe()
-    await _settle()
+    await settle()
     alive = threading.active_count()
     with nothing_left_behind():
         await cancelled_often(probe)
