@@ -73,6 +73,9 @@ FROZEN_NOW = Instant(1_767_571_200_000_000)
 # machine.
 PASSWORD_MEMORY_KIB = 64
 
+# The real cost of a passphrase, 0.4 s of CPU, is paid by the journeys of backups.
+BACKUP_KEY_COST = 1 << 10
+
 # What provides a program that a test needs.
 OPENID_PROVIDER = Path(__file__).parent / "support/openid/node_modules/oidc-provider"
 PROVIDED_BY = {
@@ -261,6 +264,12 @@ def passwords() -> "Passwords":
     from leadline.http.auth.passwords import Passwords
 
     return Passwords(trio.CapacityLimiter(2), memory_kib=PASSWORD_MEMORY_KIB)
+
+
+@pytest.fixture
+def cheap_backup_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passphrases of backups that this process writes at a small cost."""
+    monkeypatch.setattr("leadline.storage.engine.backup_key._N", BACKUP_KEY_COST)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from leadline.storage.engine.migrate import migrate
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from tests.support.worlds.world import World, small_world
 
+pytestmark = [pytest.mark.usefixtures("cheap_backup_keys")]
 KEY, OTHER = new_key_text(), new_key_text()
 PASSPHRASE = {PASSPHRASE_VARIABLE: "correct horse battery"}
 

@@ -1,15 +1,23 @@
-"""Reports how much of a run's time was waiting; LEADLINE_KIND_TIMES=1 adds the kinds."""
+"""Reports how much of a run's time was waiting; LEADLINE_KIND_TIMES=1 adds the kinds.
+
+Where the system lets a process make control groups, it also adds CPU seconds, with those of the
+servers and daemons that the tests started. Other load on the machine changes them little.
+"""
 
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
+from tests.support.run.cpu import CpuGroup, enter
 from tests.support.run.kinds import TESTS, kind_of
 
 _STARTED: Final = time.monotonic()
+_HAS_KINDS: Final = os.environ.get("LEADLINE_KIND_TIMES") == "1"
+_SLOWEST: Final = 700
 
 
 def _cpu_ticks() -> tuple[int, int]:
@@ -25,21 +33,38 @@ def _cpu_ticks() -> tuple[int, int]:
 class Timing:
     """Collects the CPU and wall seconds of the processes of tests, and prints the shares."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: CpuGroup | None) -> None:
+        self._group = group
+        self._cpu_of_tests: Counter[str] = Counter()
         self._cpu_seconds = 0.0
         self._wall_seconds = 0.0
         self._idle, self._total = _cpu_ticks()
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        if self._group is None:
+            return (yield)
+        began = self._group.seconds()
+        try:
+            return (yield)
+        finally:
+            self._cpu_of_tests[item.nodeid] += self._group.seconds() - began
+
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["seconds"] = (time.process_time(), time.monotonic() - _STARTED)
+            output["cpu_of_tests"] = dict(self._cpu_of_tests)
+        if self._group is not None:
+            self._group.leave()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         cpu, wall = getattr(node, "workeroutput", {}).get("seconds", (0.0, 0.0))
         self._cpu_seconds += cpu
         self._wall_seconds += wall
+        self._cpu_of_tests.update(getattr(node, "workeroutput", {}).get("cpu_of_tests", {}))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         cpu, wall = self._cpu_seconds, self._wall_seconds
@@ -51,29 +76,42 @@ class Timing:
             share = (idle - self._idle) / (total - self._total)
             line += f"; the cores were idle {share:.0%} of the run"
         terminalreporter.write_line(line)
-        if os.environ.get("LEADLINE_KIND_TIMES") == "1":
-            _print_kinds(terminalreporter)
+        if _HAS_KINDS:
+            _print_kinds(terminalreporter, self._cpu_of_tests)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Timing())
+    runs_tests = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    config.pluginmanager.register(Timing(enter() if _HAS_KINDS and runs_tests else None))
 
 
-def _print_kinds(terminalreporter: Any) -> None:
-    """Prints the items and seconds of each kind of test, and the seconds of the slowest files."""
-    kinds: dict[str, float] = defaultdict(float)
-    files: dict[str, float] = defaultdict(float)
+def _print_kinds(terminalreporter: Any, cpu_of_tests: Counter[str]) -> None:
+    """Prints seconds and CPU seconds of each kind, of the slowest files, and of the tests that use
+    most CPU.
+    """
+    seconds: Counter[str] = Counter()
+    cpu: Counter[str] = Counter()
     items: dict[str, set[str]] = defaultdict(set)
     for reports in terminalreporter.stats.values():
         for report in reports:
-            if not isinstance(report, pytest.TestReport):
-                continue
-            file = report.nodeid.partition("::")[0]
-            kind = kind_of(TESTS.parent / file)
-            kinds[kind] += report.duration
-            files[file] += report.duration
-            items[kind].add(report.nodeid)
-    for kind, seconds in sorted(kinds.items()):
-        terminalreporter.write_line(f"{seconds:8.1f} s  {len(items[kind]):5} items  {kind}")
-    for file, seconds in sorted(files.items(), key=lambda pair: -pair[1])[:40]:
-        terminalreporter.write_line(f"{seconds:8.1f} s  {file}")
+            if isinstance(report, pytest.TestReport):
+                for place in _places(report.nodeid):
+                    seconds[place] += report.duration
+                    items[place].add(report.nodeid)
+    for test, used in cpu_of_tests.items():
+        for place in _places(test):
+            cpu[place] += used
+    kinds = sorted(place for place in seconds if not place.endswith(".py"))
+    files = [place for place, _ in seconds.most_common() if place.endswith(".py")]
+    for place in (*kinds, *files[:_SLOWEST]):
+        terminalreporter.write_line(
+            f"{seconds[place]:8.1f} s {cpu[place]:8.1f} s CPU {len(items[place]):5} items  {place}"
+        )
+    for test, used in cpu_of_tests.most_common(_SLOWEST):
+        terminalreporter.write_line(f"{used:8.1f} s CPU  {test}")
+
+
+def _places(test: str) -> tuple[str, str]:
+    """Returns the kind and the file of a test."""
+    file = test.partition("::")[0]
+    return kind_of(TESTS.parent / file), file
