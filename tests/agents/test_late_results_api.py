@@ -23,7 +23,7 @@ TOO_OLD = "ts: is older than the results that are kept (30 days)"
 @pytest.fixture
 async def edge(dsn: str, passwords: Passwords) -> AsyncIterator[Edge]:
     async with open_edge(dsn, passwords) as made:
-        async with made.api.pool.transaction("drop room") as tx:
+        async with made.api.pool.transaction("drop_partition") as tx:
             for parent in ("heartbeats", "expected_runs"):
                 await tx.execute(f"drop table {parent}_all")
         yield made

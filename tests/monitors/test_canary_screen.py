@@ -10,7 +10,6 @@ from leadline.http.monitors.form.examples import EXAMPLES, with_examples
 from leadline.http.ui.failure_help import REFUSALS
 from leadline.probes.check.check import validate
 from leadline.storage.core.instant import DAY, MINUTE, Instant
-from leadline.storage.engine.partitions import make_partitions
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.rules.expected_run import WithheldReason
 from tests.conftest import FROZEN_NOW
@@ -117,9 +116,6 @@ async def refused(api: Api, reason: str) -> MonitorRow:
     row = await api.new_monitor(
         name="Order", type="async_canary", target="", config={"workflow": EXAMPLE}
     )
-    for table, column in (("heartbeats", "ts"), ("expected_runs", "due_at")):
-        from_ = Instant(FROZEN_NOW - 2 * DAY)
-        await make_partitions(api.pool, table, column, from_=from_, through=FROZEN_NOW)
     given = {"org": row.org, "id": row.id, "ts": Instant(FROZEN_NOW - MINUTE), "msg": reason}
     async with api.pool.transaction("refused") as tx:
         for statement in (_BEAT, _RUN):

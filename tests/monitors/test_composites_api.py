@@ -36,18 +36,6 @@ async def leaf(api: Api, *, project: str = "acme/shop", up: bool | None = None) 
     return str(row.uid)
 
 
-@pytest.fixture
-async def kept(api: Api) -> Api:
-    """The API with partitions for results."""
-    for parent in ("heartbeats", "expected_runs"):
-        async with api.pool.transaction("partition") as tx:
-            await tx.execute(
-                f"create table {parent}_all partition of {parent}"
-                " for values from ('2025-12-01') to ('2026-03-01')"
-            )
-    return api
-
-
 async def test_children_are_returned_as_a_list(api: Api) -> None:
     one, two = await leaf(api), await leaf(api)
     for children in ([one, two], f"{one},{two}", f" {one.upper()} , {two} "):
@@ -116,27 +104,27 @@ async def test_a_child_of_a_composite_cannot_be_deleted(api: Api) -> None:
 
 
 @pytest.mark.parametrize("up", [True, False])
-async def test_a_requested_evaluation_runs_immediately(kept: Api, up: bool) -> None:
-    child = await leaf(kept, up=up)
-    made = await (await monitors(kept, config={"children": [child]})).get_json()
+async def test_a_requested_evaluation_runs_immediately(api: Api, up: bool) -> None:
+    child = await leaf(api, up=up)
+    made = await (await monitors(api, config={"children": [child]})).get_json()
     path = f"/api/v1/monitors/{made['id']}"
-    listener = kept.context.bus.listen()
-    answer = await kept.ask("editor", "POST", f"{path}/check")
+    listener = api.context.bus.listen()
+    answer = await api.ask("editor", "POST", f"{path}/check")
     assert answer.status_code == 202
     assert list(await answer.get_json()) == ["job_id"]
     event = await listener.next()
     assert event is not None
     assert (str(event.monitor_uid), event.up, event.ts) == (made["id"], up, FROZEN_NOW)
-    kept.context.bus.hang_up(listener)
-    seen = await (await kept.ask("viewer", "GET", path)).get_json()
+    api.context.bus.hang_up(listener)
+    seen = await (await api.ask("viewer", "GET", path)).get_json()
     assert seen["status"] == ("up" if up else "down")
-    (beat,) = await (await kept.ask("viewer", "GET", f"{path}/heartbeats")).get_json()
+    (beat,) = await (await api.ask("viewer", "GET", f"{path}/heartbeats")).get_json()
     assert (beat["up"], beat["msg"]) == (up, "" if up else "condition_failed")
     # A second request is accepted, because no evaluation is pending.
-    assert (await kept.ask("editor", "POST", f"{path}/check")).status_code == 202
-    assert await kept.rows("select 1 from composite_wakeups") == []
+    assert (await api.ask("editor", "POST", f"{path}/check")).status_code == 202
+    assert await api.rows("select 1 from composite_wakeups") == []
     assert (
-        await kept.rows(
+        await api.rows(
             "select 1 from jobs j join monitors m on m.id = j.monitor where m.type = 'composite'"
         )
         == []
@@ -144,19 +132,19 @@ async def test_a_requested_evaluation_runs_immediately(kept: Api, up: bool) -> N
 
 
 async def test_an_evaluation_of_unknown_children_stores_no_result_and_is_accepted(
-    kept: Api,
+    api: Api,
 ) -> None:
-    made = await (await monitors(kept, config={"children": [await leaf(kept)]})).get_json()
+    made = await (await monitors(api, config={"children": [await leaf(api)]})).get_json()
     path = f"/api/v1/monitors/{made['id']}"
-    assert (await kept.ask("editor", "POST", f"{path}/check")).status_code == 202
-    assert await kept.rows("select 1 from heartbeats") == []
-    assert (await (await kept.ask("viewer", "GET", path)).get_json())["status"] == "pending"
+    assert (await api.ask("editor", "POST", f"{path}/check")).status_code == 202
+    assert await api.rows("select 1 from heartbeats") == []
+    assert (await (await api.ask("viewer", "GET", path)).get_json())["status"] == "pending"
 
 
-async def test_a_paused_composite_is_not_evaluated(kept: Api) -> None:
-    child = await leaf(kept, up=True)
-    made = await (await monitors(kept, config={"children": [child]}, enabled=False)).get_json()
-    answer = await kept.ask("editor", "POST", f"/api/v1/monitors/{made['id']}/check")
+async def test_a_paused_composite_is_not_evaluated(api: Api) -> None:
+    child = await leaf(api, up=True)
+    made = await (await monitors(api, config={"children": [child]}, enabled=False)).get_json()
+    answer = await api.ask("editor", "POST", f"/api/v1/monitors/{made['id']}/check")
     assert answer.status_code == 400
     assert (await answer.get_json())["error"].startswith("enabled")
 

@@ -201,7 +201,6 @@ async def test_a_test_before_saving_stores_no_row_and_returns_the_result(api: Ap
 
 async def _record(api: Api, made: dict[str, Any], count: int) -> None:
     ((org, monitor, shard),) = await api.rows("select org, id, shard from monitors")
-    await _one_partition(api)
     for n in range(count):
         due = Instant(FROZEN_NOW - (n + 1) * MINUTE)
         await api.context.recorder.record(
@@ -218,15 +217,6 @@ async def _record(api: Api, made: dict[str, Any], count: int) -> None:
                 reach_us=1_000 * MINUTE,
             )
         )
-
-
-async def _one_partition(api: Api) -> None:
-    for parent in ("heartbeats", "expected_runs"):
-        async with api.pool.transaction("partition") as tx:
-            await tx.execute(
-                f"create table {parent}_all partition of {parent}"
-                " for values from ('2025-12-01') to ('2026-03-01')"
-            )
 
 
 async def test_results_come_newest_first_and_the_ledger_page_by_page(api: Api) -> None:
@@ -326,7 +316,6 @@ async def test_latency_has_no_point_for_a_time_without_a_successful_check(api: A
 
 async def test_a_push_of_an_unknown_token_and_one_that_is_renewed(api: Api) -> None:
     made = await create(api, name="Job", type="push", target="")
-    await _one_partition(api)
     path = f"/api/v1/public/push/{made['push_token']}"
     assert (await api.ask("nobody", "POST", path, data=b"\x00\xff")).status_code == 200
     assert (await api.ask("nobody", "GET", f"{path}/nonsense")).status_code == 404
@@ -358,7 +347,6 @@ async def test_a_received_heartbeat_is_stored_with_any_invalid_parameters(
     api: Api, method: str, query: str, data: bytes, stored: tuple[Any, ...], warned: list[str]
 ) -> None:
     made = await create(api, name="Job", type="push", target="")
-    await _one_partition(api)
     path = f"/api/v1/public/push/{made['push_token']}{query}"
     answer = await api.ask("nobody", method, path, data=data)
     assert answer.status_code == 200
@@ -371,14 +359,12 @@ async def test_a_received_heartbeat_is_stored_with_any_invalid_parameters(
 
 async def test_a_sender_cannot_pass_its_own_word_for_ours(api: Api) -> None:
     made = await create(api, name="Job", type="push", target="")
-    await _one_partition(api)
     await api.ask("nobody", "GET", f"/api/v1/public/push/{made['push_token']}?msg=push_missed")
     assert await api.rows("select msg from heartbeats") == [("push_missed (sent)",)]
 
 
 async def test_a_push_to_a_paused_monitor_is_answered_and_not_stored(api: Api) -> None:
     made = await create(api, name="Job", type="push", target="", enabled=False)
-    await _one_partition(api)
     answer = await api.ask("nobody", "POST", f"/api/v1/public/push/{made['push_token']}")
     assert (answer.status_code, (await answer.get_json())["ok"]) == (200, True)
     assert await api.rows("select count(*) from heartbeats") == [(0,)]
@@ -386,7 +372,6 @@ async def test_a_push_to_a_paused_monitor_is_answered_and_not_stored(api: Api) -
 
 async def test_push_marks_are_stored_and_cover_no_window(api: Api) -> None:
     made = await create(api, name="Job", type="push", target="")
-    await _one_partition(api)
     await api.ask("nobody", "GET", f"/api/v1/public/push/{made['push_token']}/start?msg=begun")
     assert await api.rows("select kind, msg from push_events") == [("start", "begun")]
     assert await api.rows("select count(*) from heartbeats") == [(0,)]

@@ -6,15 +6,9 @@ import trio
 from tests.support.app.cast import Api
 from tests.support.app.sockets import asked, asked_during_sending, request, served
 
-_ROOM = """
-create table heartbeats_all partition of heartbeats for values from ('2025-11-01') to ('2026-03-01')
-"""
-
 
 @pytest.fixture
 async def token(api: Api) -> str:
-    async with api.pool.transaction("room") as tx:
-        await tx.execute(_ROOM)
     path = f"/api/v1/projects/{api.project}/monitors"
     made = await api.ask("editor", "POST", path, {"name": "Job", "type": "push"})
     return str((await made.get_json())["push_token"])

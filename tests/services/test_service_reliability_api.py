@@ -254,10 +254,6 @@ async def test_health_follows_the_current_member_states(api: Api) -> None:
     assert said == {"unstable": False, "as_of": NOW, "sli": "unknown", "diagnostics": "unknown"}
     async with api.pool.transaction("governs") as tx:
         await tx.execute("update service_revisions set governs_from = at(%(now)s)", now=tx.now)
-        await tx.execute(
-            "create table heartbeats_all partition of heartbeats"
-            " for values from ('2025-12-01') to ('2026-03-01')"
-        )
     for monitor, is_up in ((up, True), (down, False), (context, False)):
         await seen(api, monitor, up=is_up)
     said = await call(api, "GET", f"{path}/health")
@@ -301,10 +297,6 @@ async def test_present_health_agrees_with_the_measured_rule_before_the_first_ter
     begun = Instant(FROZEN_NOW + begun_us)
     async with api.pool.transaction("governs") as tx:
         await tx.execute("update service_revisions set governs_from = at(%(now)s)", now=tx.now)
-        await tx.execute(
-            "create table heartbeats_all partition of heartbeats"
-            " for values from ('2025-12-01') to ('2026-03-01')"
-        )
         for monitor, at in ((up.id, FROZEN_NOW - DAY), (fresh.id, begun)):
             await tx.execute(
                 "update monitor_terms set from_at = at(%(at)s) where monitor = %(m)s",

@@ -27,10 +27,6 @@ async def beats(
 ) -> None:
     """Stores results: (age in minutes, latency in ms, up)."""
     async with api.pool.transaction("results") as tx:
-        await tx.execute(
-            "create table if not exists heartbeats_all partition of heartbeats"
-            " for values from ('2025-12-01') to ('2026-03-01')"
-        )
         for age, latency_ms, up in results:
             await tx.execute(
                 "insert into heartbeats (org, monitor, ts, latency_ms, up)"

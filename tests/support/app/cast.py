@@ -142,6 +142,11 @@ class Cast:
 _cast = Cast()
 # Tests that run by the real clock are later than FROZEN_NOW.
 _CAST_SESSION_US = 3_650 * DAY
+# Results and windows have one wide partition: these tests do not test partitioning.
+_WIDE_PARTITION = """
+create table {parent}_all partition of {parent}
+for values from ('2025-11-01T00:00:00Z') to ('2026-03-01T00:00:00Z')
+"""
 # The partitions that most tests of the gate need: eight days from FROZEN_NOW.
 _DECISION_DAYS = 8
 
@@ -602,6 +607,8 @@ async def make_cast(dsn: str) -> None:
         async with pool.transaction("cast") as tx:
             await _make_places(tx, _cast)
             await _make_people(tx, _cast)
+            for parent in ("heartbeats", "expected_runs"):
+                await tx.execute(_WIDE_PARTITION.format(parent=parent))
         through = Instant(FROZEN_NOW + (_DECISION_DAYS - 1) * DAY)
         await make_partitions(
             pool, "gate_decisions", "evaluated_at", from_=FROZEN_NOW, through=through

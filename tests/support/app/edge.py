@@ -23,9 +23,6 @@ from tests.support.app.gating import Clock
 ANY_TOKEN = "catch-all-token-of-the-tests"
 EU_TOKEN = "eu-token-of-the-tests"
 CORE_TOKEN = "core-token-of-the-tests"
-_ROOM = """
-create table {parent}_all partition of {parent} for values from ('2025-11-01') to ('2026-03-01')
-"""
 
 
 @dataclass
@@ -136,9 +133,6 @@ async def open_edge(dsn: str, passwords: Passwords) -> AsyncIterator[Edge]:
     )
     bus = Bus()
     async with open_pool(dsn, name="test", size=12, clock=clock) as pool:
-        for parent in ("heartbeats", "expected_runs"):
-            async with pool.transaction("room") as tx:
-                await tx.execute(_ROOM.format(parent=parent))
         recorder = Recorder(pool, bus, clock)
         async with open_api(
             pool, FROZEN_NOW, passwords, clock=clock, options=options, bus=bus, recorder=recorder

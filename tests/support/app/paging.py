@@ -40,10 +40,6 @@ async def stands(api: Api, row: MonitorRow, status: str, at: Instant = FROZEN_NO
     given = {"org": row.org, "monitor": row.id}
     async with api.pool.transaction("result") as tx:
         await tx.execute(
-            "create table if not exists heartbeats_all partition of heartbeats"
-            " for values from ('2025-12-01') to ('2026-03-01')"
-        )
-        await tx.execute(
             "insert into heartbeats (org, monitor, ts, latency_ms, up)"
             " values (%(org)s, %(monitor)s, at(%(at)s), 1, %(up)s)",
             up=status == "up",
