@@ -9,7 +9,7 @@ TESTS  ?= --ignore=tests/house tests
 ARGS   ?=
 # Processes that share the tests. Twice the cores of the machine that the times in tests/README.md
 # were measured on, because half of the time of a process is waiting.
-WORKERS ?= 4
+WORKERS ?= 5
 PYTEST_ARGS := -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 # Runs of `make flaky`.

@@ -269,6 +269,7 @@ async def never() -> None:
     await trio.sleep_forever()
 
 
+@pytest.mark.soak
 async def test_a_line_that_swallows_everything_is_a_cut_and_heals(
     time: FastTime, server: FakeServer, there: str, tmp_path: Path
 ) -> None:

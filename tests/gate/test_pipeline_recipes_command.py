@@ -21,8 +21,11 @@ from tests.support.app.pipeline_server import (
     serving,
 )
 from tests.support.app.recipes import Host, documents
+from tests.support.run.effort import varied
 
 RECIPES = ("shell", "github", "gitlab")
+# All three are run for an allowed release.
+FAILING = varied(["github"], RECIPES)
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def test_an_allowed_release_deploys_and_reports_start_and_end(
     assert TOKEN not in "".join(host.said)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", FAILING)
 def test_a_failed_deployment_is_reported_as_failed(server: Server, host: Host, recipe: str) -> None:
     serve_decision(server, "ALLOW")
     host.prepare(deploys=False)
@@ -77,7 +80,7 @@ def test_a_failed_deployment_is_reported_as_failed(server: Server, host: Host, r
     assert [change["phase"] for change in changes(server)] == ["started", "failed"]
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", FAILING)
 @pytest.mark.parametrize("state", ["BLOCK", "NOT_CONFIGURED", "no decision"])
 def test_a_blocked_release_does_not_deploy(
     server: Server, host: Host, recipe: str, state: str
@@ -100,7 +103,7 @@ def test_the_lenient_shell_deploys_only_without_a_policy(server: Server, host: H
     assert host.deployed
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", FAILING)
 def test_an_outage_after_the_decision_does_not_stop_a_deployment(
     server: Server, host: Host, recipe: str
 ) -> None:

@@ -145,6 +145,7 @@ def test_a_restore_under_the_running_daemon_is_refused_and_changes_nothing(
     assert answers(leadline, project) == before
 
 
+@pytest.mark.soak
 def test_a_store_that_is_not_empty_is_refused_with_the_command_that_moves_it(
     lived_in: Daemon,
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_store_that_is_not_empty_is_refused_with_the_command_that_moves_it(
     run(f"{move}; {again} --without-key", folder, **given)
 
 
+@pytest.mark.soak
 def test_a_backup_is_made_of_a_store_that_no_daemon_runs_on(lived_in: Daemon) -> None:
     leadline, folder = lived_in, lived_in.data_dir.parent
     leadline.stop()

@@ -22,7 +22,8 @@ from tests.support.processes.ports import free_port
 
 from .conftest import eventually, project_of, status
 
-pytestmark = [pytest.mark.needs("ip", "root")]
+# Four processes and an agent, for a minute. test_canary_values.py is the shorter journey.
+pytestmark = [pytest.mark.needs("ip", "root"), pytest.mark.soak]
 SEALING_KEY = base64.b64encode(b"k" * 32).decode()
 AGENT_TOKEN = "token-of-the-edge-1234"
 PLACES = {"core": HERE, "edge": THERE}
@@ -223,7 +224,6 @@ def state_and_event(queue: Queue) -> Any:
     return handle
 
 
-@pytest.mark.soak
 def test_a_test_of_an_unsaved_canary_refuses_its_binding_by_name(fleet: Fleet) -> None:
     api = fleet.api
     project = project_of(api)

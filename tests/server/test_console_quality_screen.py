@@ -572,7 +572,7 @@ def expect_quality(page: Page) -> None:
 
 
 def expect_layout(page: Page) -> None:
-    """Checks the layout at each width, and leaves all hidden parts open, at the width of a phone."""
+    """Checks the layout at each width. Leaves all hidden parts open, at the width of a phone."""
     found = []
     for size in (WIDE, TABLET, PHONE):
         page.set_viewport_size(size)

@@ -17,7 +17,6 @@ _SECONDS: Final[dict[str, float]] = {
     "server/test_console_quality_screen.py": 80,
     "journeys/test_release_gate.py": 50,
     "server/test_console_walk_screen.py": 45,
-    "journeys/test_canary.py": 45,
     "journeys/test_configuration_as_code.py": 35,
     "agents/test_beside_server_process.py": 28,
     "journeys/test_local_failures.py": 28,

@@ -17,7 +17,7 @@ from tests.support.run.kinds import TESTS, kind_of
 
 _STARTED: Final = time.monotonic()
 _HAS_KINDS: Final = os.environ.get("LEADLINE_KIND_TIMES") == "1"
-_SLOWEST: Final = 700
+_SLOWEST: Final = 40
 
 
 def _cpu_ticks() -> tuple[int, int]:
