@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any, Final, cast
 
 import hypercorn.protocol
+import hypercorn.trio.run
 import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as hypercorn_serve
 
 from ..monitors.routes.push import PUSH_PATH
 from ..wire.app_context import AppContext, Readiness
-from ..wire.client_address import client_address
+from ..wire.client_address import client_address, direct_client
 from ..wire.custom_domains import PageDomains
 from . import health as ops
 from .app import largest_of, make_app
@@ -24,9 +25,11 @@ from .http1_protocol import Http1Protocol
 from .not_ready import make_not_ready_app
 from .request_time import slowest_of
 from .route_table import ROUTES
+from .tcp_connection import BoundedConnection, ClientConnections
 
-# Hypercorn has no setting for the class of its connections.
+# Hypercorn has no setting for the classes of its connections.
 hypercorn.protocol.H11Protocol = Http1Protocol  # type: ignore[attr-defined]
+hypercorn.trio.run.TCPServer = BoundedConnection  # type: ignore[attr-defined]
 
 _OPS_PATHS: Final = frozenset(route.path for route in ops.ROUTES)
 BACKLOG: Final = 1_024
@@ -62,7 +65,9 @@ async def serve(
     )
     host, port = listening.getsockname()[:2]
     async with trio.open_nursery() as nursery:
-        await nursery.start(_serve, front, _config(listening), context.stopping)
+        trusted = context.options.trusted_proxies
+        connections = ClientConnections(lambda peer: direct_client(peer, trusted))
+        await nursery.start(_serve, front, _config(listening, connections), context.stopping)
         task_status.started(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
 
@@ -99,12 +104,12 @@ async def serve_not_ready(
     A client that connects afterwards waits in the backlog of the socket for the real server.
     """
     front = RequestMiddleware(make_not_ready_app(readiness), requests)
-    config = _config(listening.dup())
+    config = _config(listening.dup(), ClientConnections())
     config.graceful_timeout = 0
     await _serve(front, config, until, task_status)
 
 
-def _config(listening: socket.socket) -> Config:
+def _config(listening: socket.socket, connections: ClientConnections) -> Config:
     """Returns the configuration. Hypercorn closes `listening`."""
     config = Config()
     config.bind = [f"fd://{listening.detach()}"]
@@ -115,6 +120,7 @@ def _config(listening: socket.socket) -> Config:
     config.graceful_timeout = GRACEFUL_SECONDS
     config.include_server_header = False
     config.alpn_protocols = ["http/1.1"]
+    config.connections = connections  # type: ignore[attr-defined]
     return config
 
 

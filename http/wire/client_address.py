@@ -29,6 +29,12 @@ def client_address(peer: str, headers: Mapping[str, str], trusted: Sequence[Netw
     return counted_by(address)
 
 
+def direct_client(peer: str, trusted: Sequence[Network]) -> str:
+    """Returns the address under which a peer is counted; empty for a trusted proxy."""
+    address = _read(peer)
+    return "" if address is None or _is_trusted(address, trusted) else counted_by(address)
+
+
 def counted_by(address: Address) -> str:
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:

@@ -6,7 +6,7 @@ servers and daemons that the tests started. Other load on the machine changes th
 
 import os
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ class Timing:
 
     def __init__(self, group: CpuGroup | None) -> None:
         self._group = group
-        self._cpu_of_tests: Counter[str] = Counter()
+        self._cpu_of_tests: dict[str, float] = {}
         self._cpu_seconds = 0.0
         self._wall_seconds = 0.0
         self._idle, self._total = _cpu_ticks()
@@ -48,14 +48,14 @@ class Timing:
         try:
             return (yield)
         finally:
-            self._cpu_of_tests[item.nodeid] += self._group.seconds() - began
+            self._cpu_of_tests[item.nodeid] = self._group.seconds() - began
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["seconds"] = (time.process_time(), time.monotonic() - _STARTED)
-            output["cpu_of_tests"] = dict(self._cpu_of_tests)
+            output["cpu_of_tests"] = self._cpu_of_tests
         if self._group is not None:
             self._group.leave()
 
@@ -85,12 +85,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Timing(enter() if _HAS_KINDS and runs_tests else None))
 
 
-def _print_kinds(terminalreporter: Any, cpu_of_tests: Counter[str]) -> None:
+def _print_kinds(terminalreporter: Any, cpu_of_tests: dict[str, float]) -> None:
     """Prints seconds and CPU seconds of each kind, of the slowest files, and of the tests that use
     most CPU.
     """
-    seconds: Counter[str] = Counter()
-    cpu: Counter[str] = Counter()
+    seconds: dict[str, float] = defaultdict(float)
+    cpu: dict[str, float] = defaultdict(float)
     items: dict[str, set[str]] = defaultdict(set)
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -101,14 +101,15 @@ def _print_kinds(terminalreporter: Any, cpu_of_tests: Counter[str]) -> None:
     for test, used in cpu_of_tests.items():
         for place in _places(test):
             cpu[place] += used
+    slowest = sorted(seconds, key=seconds.__getitem__, reverse=True)
     kinds = sorted(place for place in seconds if not place.endswith(".py"))
-    files = [place for place, _ in seconds.most_common() if place.endswith(".py")]
-    for place in (*kinds, *files[:_SLOWEST]):
+    files = [place for place in slowest if place.endswith(".py")][:_SLOWEST]
+    for place in (*kinds, *files):
         terminalreporter.write_line(
             f"{seconds[place]:8.1f} s {cpu[place]:8.1f} s CPU {len(items[place]):5} items  {place}"
         )
-    for test, used in cpu_of_tests.most_common(_SLOWEST):
-        terminalreporter.write_line(f"{used:8.1f} s CPU  {test}")
+    for test in sorted(cpu_of_tests, key=cpu_of_tests.__getitem__, reverse=True)[:_SLOWEST]:
+        terminalreporter.write_line(f"{cpu_of_tests[test]:8.1f} s CPU  {test}")
 
 
 def _places(test: str) -> tuple[str, str]:
