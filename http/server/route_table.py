@@ -40,7 +40,14 @@ from ..incidents.routes import alertmanager_intake as alerts
 from ..incidents.routes import incident_templates, incidents
 from ..maintenance.routes import maintenance, maintenance_series
 from ..monitors.routes import event_stream as stream
-from ..monitors.routes import monitor_defaults, monitors, organization_limits, push, secrets
+from ..monitors.routes import (
+    monitor_defaults,
+    monitor_list,
+    monitors,
+    organization_limits,
+    push,
+    secrets,
+)
 from ..monitors.routes import monitor_results as results
 from ..notifications.routes import (
     channels,
@@ -91,6 +98,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *operations.ROUTES,
     *tokens.ROUTES,
     *agent_tokens.ROUTES,
+    *monitor_list.ROUTES,
     *monitors.ROUTES,
     *bundles.ROUTES,
     *file_providers.ROUTES,

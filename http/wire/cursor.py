@@ -39,16 +39,42 @@ def read_cursor(
     """
     if text is None:
         return None
+    key = _key_of(text, bound)
+    if len(key) != numbers * _NUMBER_BYTES:
+        raise Problem("cursor_invalid")
+    places = range(0, len(key), _NUMBER_BYTES)
+    return tuple(int.from_bytes(key[at : at + _NUMBER_BYTES], signed=True) for at in places)
+
+
+def write_text_cursor(after: str, bound: tuple[object, ...]) -> str:
+    """Encodes a cursor whose key is a text."""
+    raw = bytes([_VERSION]) + _digest(bound) + after.encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def read_text_cursor(text: str | None, bound: tuple[object, ...]) -> str | None:
+    """Returns the text after which the list continues; None at the start.
+
+    Raises: Problem cursor_invalid for any other text.
+    """
+    if text is None:
+        return None
+    key = _key_of(text, bound)
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise Problem("cursor_invalid") from None
+
+
+def _key_of(text: str, bound: tuple[object, ...]) -> bytes:
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise Problem("cursor_invalid") from None
     start = 1 + _BOUND_BYTES
-    fits = len(raw) == start + numbers * _NUMBER_BYTES and raw[0] == _VERSION
-    if not fits or raw[1:start] != _digest(bound):
+    if raw[:start] != bytes([_VERSION]) + _digest(bound):
         raise Problem("cursor_invalid")
-    places = range(start, len(raw), _NUMBER_BYTES)
-    return tuple(int.from_bytes(raw[at : at + _NUMBER_BYTES], signed=True) for at in places)
+    return raw[start:]
 
 
 def page_limit(text: str) -> int:

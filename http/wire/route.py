@@ -54,6 +54,12 @@ class Request:
         assert self.principal is not None, "this route asks for a credential"
         return self.principal
 
+    @property
+    def base_url(self) -> str:
+        """Address of the installation for links in answers, without a slash at the end."""
+        host = self.headers.get("host", "")
+        return (self.context.options.public_base_url or f"http://{host}").rstrip("/")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:

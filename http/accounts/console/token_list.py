@@ -245,7 +245,7 @@ async def _places(ask: Request) -> tuple[str, dict[UUID, str], Instant]:
 async def _list(ask: Request, *, new: NewToken | None = None, done: str = "") -> Response:
     organization, places, now = await _places(ask)
     found = [_item(one, places, now) for one in await tokens.list_tokens(ask)]
-    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
+    base = ask.base_url
     return page(
         "accounts/console/token_list.html",
         frame=await outer_frame_of(ask, organization=ask.ids["orgID"]),

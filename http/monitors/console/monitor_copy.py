@@ -31,7 +31,7 @@ async def render_copy(ask: Request) -> Response:
         frame = await frame_of(ask, tx)
         bundle = await export_bundle(tx, ask.who, row.project_uid, ask.context.keyring)
         bundle.pop("services", None)
-    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
+    base = ask.base_url
     entries = bundle["monitors"].items()
     mine = {key: one for key, one in entries if one.get("slug", key) == row.slug}
     # An object of a file provider is not exported.

@@ -23,7 +23,6 @@ from ....storage.monitors.queries.monitor_defaults import monitor_defaults_in_fo
 from ....storage.monitors.queries.monitors import (
     MonitorStatusRow,
     select_monitor,
-    select_monitors_of_project,
     select_standings,
     select_uids,
     status_of,
@@ -61,14 +60,6 @@ from ..schemas.monitors import (
 from .check_test import TEST_SECONDS, test_check
 
 PUSH_PATH: Final = "/api/v1/public/push/"
-
-
-async def list_monitors(ask: Request) -> list[Monitor]:
-    assert ask.scope is not None
-    org, project = int(str(ask.scope.organization)), int(str(ask.scope.project))
-    async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
-        rows = await select_monitors_of_project(tx, org, project)
-        return await monitors_json(ask, tx, rows)
 
 
 async def show_monitor(ask: Request) -> Monitor:
@@ -181,8 +172,7 @@ def draft_of(body: CreateMonitor, defaults: MonitorDefaults) -> MonitorDraft:
 
 
 def push_url(ask: Request, token: str) -> str:
-    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
-    return f"{base}{PUSH_PATH}{token}"
+    return f"{ask.base_url}{PUSH_PATH}{token}"
 
 
 async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
@@ -321,16 +311,6 @@ _PROJECT: Final = ("project", "projectID")
 _MONITOR: Final = ("monitor", "monitorID")
 
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path="/api/v1/projects/{projectID}/monitors",
-        action=_VIEW,
-        scope=_PROJECT,
-        handler=list_monitors,
-        summary="The project's monitors.",
-        tag="monitors",
-        answer=list[Monitor],
-    ),
     Route(
         method="POST",
         path="/api/v1/projects/{projectID}/monitors",

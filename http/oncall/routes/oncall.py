@@ -211,8 +211,7 @@ async def new_calendar_token(ask: Request) -> CalendarToken:
 
 def calendar_url(ask: Request, schedule: UUID, token: str) -> str:
     """Returns the URL of the calendar, with its token."""
-    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
-    return f"{base}/api/v1/oncall-schedules/{schedule}/calendar.ics?token={token}"
+    return f"{ask.base_url}/api/v1/oncall-schedules/{schedule}/calendar.ics?token={token}"
 
 
 _VIEW: Final = Permission(Need.VIEWER)

@@ -33,7 +33,7 @@ async def render_copy(ask: Request) -> Response:
             raise Problem("not_found")
         frame = await frame_of(ask, tx)
         bundle = await export_bundle(tx, ask.who, row.project_uid, ask.context.keyring)
-    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
+    base = ask.base_url
     entries = bundle.get("services", {}).items()
     mine = {key: one for key, one in entries if one.get("slug", key) == row.slug}
     return page(

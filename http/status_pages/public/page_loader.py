@@ -134,8 +134,7 @@ def _is_listed(page: StatusPageRow) -> bool:
 
 
 def _base_of(ask: Request) -> str:
-    base = ask.context.options.public_base_url or f"http://{ask.headers.get('host', '')}"
-    return base.rstrip("/")
+    return ask.base_url
 
 
 async def kept_page(

@@ -1,0 +1,113 @@
+"""The list of a project's monitors: selected, and by pages if the caller asks for them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlencode
+
+import msgspec
+
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.slug import is_slug
+from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.monitor_pages import MonitorSelection, select_monitor_page
+from ....storage.monitors.queries.monitors import select_standings, status_of
+from ....storage.monitors.rows import MonitorRow
+from ....storage.monitors.rules.monitor import MonitorType
+from ...wire.cursor import page_limit, read_text_cursor, write_text_cursor
+from ...wire.errors import Problem
+from ...wire.route import Request, Response, Route
+from ...wire.scope_keys import org_of, project_of
+from ..schemas.monitors import Monitor
+from .monitors import monitors_json
+
+Q_LONGEST: Final = 200
+VALUES_MOST: Final = 100
+# A page of a status is filled from blocks of this many monitors, because the status of a monitor is
+# computed from its newest result.
+_BLOCK: Final = 500
+
+
+class MonitorsQuery(msgspec.Struct, frozen=True):
+    """Values of one parameter are alternatives; the parameters apply together."""
+
+    limit: str | None = None
+    cursor: str | None = None
+    q: Annotated[str, msgspec.Meta(max_length=Q_LONGEST)] = ""
+    tag: Annotated[list[str], msgspec.Meta(max_length=VALUES_MOST)] = []
+    type: list[MonitorType] = []
+    region: Annotated[list[str], msgspec.Meta(max_length=VALUES_MOST)] = []
+    status: list[Literal["pending", "up", "down"]] = []
+
+
+async def list_monitors(ask: Request) -> Response:
+    """Without `limit` the list has all monitors. With it, the header `Link` names the next page."""
+    query: MonitorsQuery = ask.query
+    most = page_limit(query.limit) if query.limit is not None else None
+    org, project = org_of(ask), project_of(ask)
+    chosen: list[list[Any]] = [query.tag, query.type, query.region, query.status]
+    bound = ("monitors", project, query.q, *[sorted(values) for values in chosen])
+    after = read_text_cursor(query.cursor, bound) or ""
+    if after and not is_slug(after):
+        raise Problem("cursor_invalid")
+    async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
+        rows = await _select(tx, org, project, query, after, None if most is None else most + 1)
+        more = most is not None and len(rows) > most
+        page = rows[:most]
+        body = await monitors_json(ask, tx, page) if page else []
+    headers = {}
+    if more:
+        cursor = write_text_cursor(page[-1].slug, bound)
+        headers["Link"] = f'<{_address(ask, query, cursor)}>; rel="next"'
+    return Response(body=body, headers=headers)
+
+
+async def _select(
+    tx: Tx, org: int, project: int, query: MonitorsQuery, after: str, most: int | None
+) -> list[MonitorRow]:
+    selection = MonitorSelection(
+        types=tuple(query.type), regions=tuple(query.region), tags=tuple(query.tag), q=query.q
+    )
+    if not query.status:
+        return await select_monitor_page(tx, org, project, selection, after, most)
+    found: list[MonitorRow] = []
+    while most is None or len(found) < most:
+        block = await select_monitor_page(tx, org, project, selection, after, _BLOCK)
+        found += await _of_status(tx, block, query.status)
+        if len(block) < _BLOCK:
+            break
+        after = block[-1].slug
+    return found[:most]
+
+
+async def _of_status(
+    tx: Tx, rows: Sequence[MonitorRow], statuses: Sequence[str]
+) -> list[MonitorRow]:
+    standings = await select_standings(tx, [row.key for row in rows], counted=False)
+    return [
+        row for row in rows if status_of(standings.get(row.key), row.type, tx.now).value in statuses
+    ]
+
+
+def _address(ask: Request, query: MonitorsQuery, cursor: str) -> str:
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(query).items()
+        if value and name != "cursor"
+    }
+    path = f"/api/v1/projects/{ask.ids['projectID']}/monitors"
+    return f"{ask.base_url}{path}?{urlencode({**given, 'cursor': cursor}, doseq=True)}"
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/projects/{projectID}/monitors",
+        action=Permission(Need.VIEWER),
+        scope=("project", "projectID"),
+        handler=list_monitors,
+        summary="The project's monitors.",
+        tag="monitors",
+        query=MonitorsQuery,
+        answer=list[Monitor],
+    ),
+)
