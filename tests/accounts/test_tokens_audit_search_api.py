@@ -140,6 +140,17 @@ async def test_the_audit_log_is_as_long_as_asked_for_and_never_over_500(api: Api
     for bad in ("0", "-1"):
         response = await api.ask("org_admin", "GET", path, query={"limit": bad})
         assert await error_of(response) == (400, "limit_invalid")
+    found, following = [], f"{path}?limit=200"
+    while following:
+        response = await api.ask("org_admin", "GET", following)
+        found += [entry["target"] for entry in await response.get_json()]
+        link = response.headers.get("Link", "")
+        following = f"/api/{link.partition('/api/')[2].partition('>')[0]}" if link else ""
+    assert found == [str(number) for number in range(510, 0, -1)]
+    of_mine = await api.ask("org_admin", "GET", f"{path}?limit=1")
+    foreign = of_mine.headers["Link"].partition("cursor=")[2].partition(">")[0]
+    response = await api.ask("global_admin", "GET", f"/api/v1/admin/audit?cursor={foreign}")
+    assert await error_of(response) == (400, "cursor_invalid")
     for bad in ("x", "", "1.5"):
         response = await api.ask("org_admin", "GET", path, query={"limit": bad})
         assert response.status_code == 400

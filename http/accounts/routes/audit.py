@@ -4,21 +4,26 @@ from typing import Final
 
 import msgspec
 
-from ....storage.accounts.queries.audit_log import AuditRow, select_audit
+from ....storage.accounts.queries.audit_log import AuditFilter, AuditRow, select_audit_chunk
 from ....storage.accounts.rows import INSTANCE
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
+from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Request, Route
+from ...wire.next_page import next_page
+from ...wire.route import Request, Response, Route
 from ...wire.schema import known
 from ...wire.scope_keys import org_of
 from ..schemas.organizations import AuditEntry
 
+PAGE_MOST: Final = 500
+
 
 class AuditQuery(msgspec.Struct, frozen=True):
-    """`limit` is capped at 500."""
+    """`limit` is capped at 500; older entries are on the next pages."""
 
     limit: int = 100
+    cursor: str | None = None
 
 
 def _entry_json(row: AuditRow) -> AuditEntry:
@@ -35,18 +40,25 @@ def _entry_json(row: AuditRow) -> AuditEntry:
     )
 
 
-async def _read(ask: Request, org: int) -> list[AuditEntry]:
+async def _read(ask: Request, org: int) -> Response:
     if ask.query.limit < 1:
         raise Problem("limit_invalid")
+    most, bound = min(ask.query.limit, PAGE_MOST), ("audit", org)
+    last = read_cursor(ask.query.cursor, bound, 1)
     async with ask.context.pool.transaction("read_audit", read_only=True) as tx:
-        return [_entry_json(row) for row in await select_audit(tx, org, ask.query.limit)]
+        before = last[0] if last else None
+        rows = await select_audit_chunk(tx, org, AuditFilter(), before, most + 1)
+    page = rows[:most]
+    more = len(rows) > most
+    headers = next_page(ask, write_cursor([page[-1].id], bound)) if more else {}
+    return Response(body=[_entry_json(row) for row in page], headers=headers)
 
 
-async def read_organization(ask: Request) -> list[AuditEntry]:
+async def read_organization(ask: Request) -> Response:
     return await _read(ask, org_of(ask))
 
 
-async def read_instance(ask: Request) -> list[AuditEntry]:
+async def read_instance(ask: Request) -> Response:
     return await _read(ask, INSTANCE)
 
 

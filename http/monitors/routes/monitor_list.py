@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -15,6 +14,7 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ...wire.cursor import page_limit, read_text_cursor, write_text_cursor
 from ...wire.errors import Problem
+from ...wire.next_page import next_page
 from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.monitors import Monitor
@@ -54,10 +54,7 @@ async def list_monitors(ask: Request) -> Response:
         more = most is not None and len(rows) > most
         page = rows[:most]
         body = await monitors_json(ask, tx, page) if page else []
-    headers = {}
-    if more:
-        cursor = write_text_cursor(page[-1].slug, bound)
-        headers["Link"] = f'<{_address(ask, query, cursor)}>; rel="next"'
+    headers = next_page(ask, write_text_cursor(page[-1].slug, bound)) if more else {}
     return Response(body=body, headers=headers)
 
 
@@ -86,16 +83,6 @@ async def _of_status(
     return [
         row for row in rows if status_of(standings.get(row.key), row.type, tx.now).value in statuses
     ]
-
-
-def _address(ask: Request, query: MonitorsQuery, cursor: str) -> str:
-    given = {
-        name: value
-        for name, value in msgspec.structs.asdict(query).items()
-        if value and name != "cursor"
-    }
-    path = f"/api/v1/projects/{ask.ids['projectID']}/monitors"
-    return f"{ask.base_url}{path}?{urlencode({**given, 'cursor': cursor}, doseq=True)}"
 
 
 ROUTES: Final = (

@@ -9,7 +9,6 @@ import msgspec
 from ...core.instant import Instant
 from ...engine.pools import Tx
 
-MOST = 500
 # Newest entries whose values a filter offers.
 FACETS_OF_NEWEST = 10_000
 
@@ -17,10 +16,6 @@ _COLUMNS = """
 a.uid, o.uid, u.uid, u.email, a.actor_label, a.via_token, a.action, a.target, a.created_at
 """
 _NAMES = "left join organizations o on o.id = a.org left join users u on u.id = a.actor_user"
-_SELECT = f"""
-select {_COLUMNS} from audit_entries a {_NAMES}
-where a.org = %(org)s order by a.id desc limit %(most)s
-"""
 _MATCHES = """
 a.org = %(org)s
   and (%(actors)s::text[] is null or a.actor_label = any(%(actors)s))
@@ -99,11 +94,6 @@ class AuditValues(msgspec.Struct, frozen=True):
     many: int
 
 
-async def select_audit(tx: Tx, org: int, most: int) -> list[AuditRow]:
-    """Returns at most MOST entries. `org` INSTANCE selects those of the installation."""
-    return await tx.structs(AuditRow, _SELECT, org=org, most=min(most, MOST))
-
-
 async def select_audit_page(
     tx: Tx, org: int, chosen: AuditFilter, skip: int, most: int
 ) -> list[AuditRow]:
@@ -120,7 +110,10 @@ async def count_audit(tx: Tx, org: int, chosen: AuditFilter, most: int) -> int:
 async def select_audit_chunk(
     tx: Tx, org: int, chosen: AuditFilter, before: int | None, most: int
 ) -> Sequence[ExportedRow]:
-    """Returns matching entries older than the position, None for the newest."""
+    """Returns matching entries older than the position, None for the newest.
+
+    `org` INSTANCE selects those of the installation.
+    """
     at = _AFTER_ALL if before is None else before
     return await tx.structs(ExportedRow, _CHUNK, **_params(org, chosen), before=at, most=most)
 
