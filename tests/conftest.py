@@ -103,6 +103,8 @@ PROVIDED_BY = {
     "patroni": "apt-get install patroni",
     "etcd": "apt-get install etcd-server",
     "faketime": "apt-get install faketime",
+    "haproxy": "apt-get install haproxy",
+    "pgbouncer": "apt-get install pgbouncer",
     "ip": "apt-get install iproute2",
     "openssl": "apt-get install openssl",
     "ssh-keygen": "apt-get install openssh-client",
