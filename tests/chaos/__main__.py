@@ -57,7 +57,7 @@ def lanes(found: Installation, bundles: Bundles) -> list[Lane]:
         Lane("links", LINKS, (2, 10)),
         Lane("bundle", (bundles.fault(),), (20, 40)),
         Lane("all", ROLLING, (120, 240)),
-        *(Lane(name, faults_of(found, name), (4, 25)) for name in found.processes),
+        *(Lane(name, faults_of(found, name), (3, 15)) for name in found.processes),
     ]
 
 

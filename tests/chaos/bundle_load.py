@@ -8,6 +8,7 @@ from tests.support.processes.daemon_process import Refusal
 
 from .faults import Fault, Scene
 from .installation import Installation
+from .verifier import verify_bundle
 
 # Their checks are rare, so that they cost the schedule and not the probes.
 INTERVAL_SECONDS = 3_600
@@ -74,19 +75,3 @@ class Bundles:
         self.violations += verify_bundle(
             timeouts, self.monitors, {n % 60 + 1 for n in self.unknown}, self.acknowledged % 60 + 1
         )
-
-
-def verify_bundle(
-    timeouts: list[int], monitors: int, unknown: set[int], acknowledged: int
-) -> list[str]:
-    """An application is in force as a whole: the last acknowledged one, or one without an end.
-
-    An acknowledged timeout of 1 means that none was acknowledged.
-    """
-    if not timeouts:
-        return [] if acknowledged == 1 else ["bundle: no monitor of an acknowledged application"]
-    if len(timeouts) != monitors or len(set(timeouts)) != 1:
-        return [f"bundle: {len(timeouts)} monitors with the timeouts {sorted(set(timeouts))}"]
-    if timeouts[0] not in unknown | {acknowledged}:
-        return [f"bundle: timeout {timeouts[0]}, but {acknowledged} was acknowledged"]
-    return []

@@ -6,6 +6,7 @@ Agents reach the api processes through a relay, because plain HTTP is for server
 """
 
 import base64
+import http.client
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.support.processes.daemon_process import LEADLINE, Daemon, daemon
+from tests.support.processes.daemon_process import LEADLINE, Daemon, Refusal, daemon
 
 from .network import Network
 from .patroni_cluster import ETCD_PORT, Cluster, dsn_of
@@ -105,13 +106,17 @@ class Installation:
         self.processes[name].begin(name.rstrip("123"), *self.network.on(name), LEADLINE)
 
     def api(self, method: str, path: str, body: Any = None) -> Any:
-        """Calls a route at the first api process that answers."""
+        """Calls a route at the first api process that answers. Raises its failure."""
         failure: Exception | None = None
         for process in self.named("api"):
             process.cookie = self.cookie
             try:
                 return process.api(method, path, body)
-            except OSError as error:
+            except Refusal as refusal:
+                if refusal.status < 500:
+                    raise
+                failure = refusal
+            except (OSError, http.client.HTTPException) as error:
                 failure = error
         assert failure is not None
         raise failure

@@ -15,6 +15,7 @@ from typing import Any
 from tests.support.processes.daemon_process import Refusal
 
 from .installation import Installation
+from .verifier import GateAnswer
 
 PUSH_SECONDS = 1.0
 # A push waits for a new primary within its own bound.
@@ -24,13 +25,6 @@ GATE_SECONDS = 7.0
 READ_SECONDS = 1.0
 # All targets are down at once for STORM_SECONDS in each STORM_PERIOD_SECONDS.
 STORM_PERIOD_SECONDS, STORM_SECONDS = 180.0, 20.0
-
-
-@dataclass(frozen=True)
-class GateAnswer:
-    asked_at: float
-    answered_at: float
-    body: dict[str, Any]
 
 
 @dataclass

@@ -64,6 +64,15 @@ class Hook:
     seq: int
 
 
+@dataclass(frozen=True)
+class GateAnswer:
+    """An answer of the gate, with the instants of the question and of the answer."""
+
+    asked_at: float
+    answered_at: float
+    body: dict[str, Any]
+
+
 def read_log(path: Path) -> dict[int, list[Answer]]:
     """Returns the answers of each number, in the order of their instants."""
     found: dict[int, list[Answer]] = defaultdict(list)
@@ -227,7 +236,9 @@ def verify_hooks(hooks: list[Hook], incidents: list[dict[str, Any]]) -> list[str
     return wrong
 
 
-def verify_gate(answers: list[Any], incidents: list[dict[str, Any]], service: str) -> list[str]:
+def verify_gate(
+    answers: list[GateAnswer], incidents: list[dict[str, Any]], service: str
+) -> list[str]:
     """An answer ALLOW is based on facts that had not expired, and no incident was open."""
     wrong = []
     open_spans = [
@@ -251,3 +262,19 @@ def verify_gate(answers: list[Any], incidents: list[dict[str, Any]], service: st
         ):
             wrong.append(f"gate: ALLOW of {body['evaluated_at']} while an incident was open")
     return wrong
+
+
+def verify_bundle(
+    timeouts: list[int], monitors: int, unknown: set[int], acknowledged: int
+) -> list[str]:
+    """An application is in force as a whole: the last acknowledged one, or one without an end.
+
+    An acknowledged timeout of 1 means that none was acknowledged.
+    """
+    if not timeouts:
+        return [] if acknowledged == 1 else ["bundle: no monitor of an acknowledged application"]
+    if len(timeouts) != monitors or len(set(timeouts)) != 1:
+        return [f"bundle: {len(timeouts)} monitors with the timeouts {sorted(set(timeouts))}"]
+    if timeouts[0] not in unknown | {acknowledged}:
+        return [f"bundle: timeout {timeouts[0]}, but {acknowledged} was acknowledged"]
+    return []
