@@ -31,7 +31,7 @@ listen primary
 """
 _POOLER = """
 [databases]
-postgres = host={address} port={behind} dbname=postgres user=postgres
+postgres = host={address} port={behind} dbname=postgres user=postgres connect_query='{settings}'
 [pgbouncer]
 listen_addr = {address}
 listen_port = {port}
@@ -47,6 +47,13 @@ tcp_user_timeout = 20000
 """
 
 
+# Those of docs/reference/configuration.md.
+_SETTINGS = (
+    "SET client_connection_check_interval = 500; SET statement_timeout = 15000;"
+    " SET lock_timeout = 5000; SET idle_in_transaction_session_timeout = 20000"
+)
+
+
 @contextmanager
 def pooler(net: Network, cluster: Cluster, folder: Path) -> Iterator[tuple[str, str]]:
     """Yields the DSN of pgbouncer, and that of HAProxy for LISTEN."""
@@ -57,7 +64,10 @@ def pooler(net: Network, cluster: Cluster, folder: Path) -> Iterator[tuple[str, 
     )
     proxy, pool = cluster.folder / "haproxy.cfg", cluster.folder / "pgbouncer.ini"
     proxy.write_text(_HAPROXY.format(address=address, port=HAPROXY_PORT) + servers)
-    pool.write_text(_POOLER.format(address=address, port=POOLER_PORT, behind=HAPROXY_PORT))
+    text = _POOLER.format(
+        address=address, port=POOLER_PORT, behind=HAPROXY_PORT, settings=_SETTINGS
+    )
+    pool.write_text(text)
     commands = (["haproxy", "-db", "-f", str(proxy)], [*AS_POSTGRES, "pgbouncer", str(pool)])
     with (folder / "pooler.log").open("w") as log:
         running = [
