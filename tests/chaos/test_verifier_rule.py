@@ -94,6 +94,18 @@ def test_a_lost_result_is_found() -> None:
     assert any("without a result" in one for one in violations(windows(), some))
 
 
+def test_a_late_run_does_not_stand_for_two_windows() -> None:
+    """The run of the ninth window begins when the tenth one is due, beside its own."""
+    some = beats()
+    some[9]["ts"] = text_of(START + 10 * INTERVAL + 0.015)
+    seen = answers()
+    seen[9] = replace(seen[10], asked_at=seen[10].asked_at + 0.001)
+    of = replace(EXPECTED, answers=seen)
+    assert violations(windows(), some, of) == []
+    del some[9]
+    assert len(violations(windows(), some, of)) == 1
+
+
 def test_a_false_up_is_found() -> None:
     some = beats()
     some[4] |= {"up": True, "code": 200}

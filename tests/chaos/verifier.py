@@ -17,6 +17,8 @@ from urllib.parse import urlencode
 # accepted, and results are stored with the instant at which the run began. A process knows the time
 # of the database within half of a round trip, which is at most 1 s.
 SLACK_SECONDS = 0.55
+# Between the claim of a run and its beginning.
+START_SECONDS = 1.0
 # The check that a host is online follows a failed run.
 PROOF_SECONDS = 3.0
 SETTLED = {"covered", "covered_late", "missed", "withheld"}
@@ -134,16 +136,21 @@ def verify_windows(
 def verify_results(
     of: Expectation, windows: list[dict[str, Any]], beats: list[dict[str, Any]]
 ) -> list[str]:
-    """Every covered window has a result, and every result agrees with the target."""
+    """Every covered window has a result of its own, and every result agrees with the target."""
     wrong = []
     starts = sorted(instant(beat["ts"]) for beat in beats)
+    at = 0
     for window in windows:
         if window["verdict"] not in ("covered", "covered_late"):
             continue
         due = instant(window["due_at"])
-        at = bisect_left(starts, due - SLACK_SECONDS)
-        if at == len(starts) or starts[at] >= due + of.interval_seconds:
+        at = max(at, bisect_left(starts, due - SLACK_SECONDS))
+        # A run is claimed before the next window is due, and begins a moment later.
+        latest = due + of.interval_seconds + START_SECONDS + SLACK_SECONDS
+        if at == len(starts) or starts[at] >= latest:
             wrong.append(f"{of.name}: covered window of {window['due_at']} without a result")
+        else:
+            at += 1
     for beat in beats:
         wrong += verify_result(of, beat)
     return wrong
