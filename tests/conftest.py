@@ -104,7 +104,6 @@ PROVIDED_BY = {
     "etcd": "apt-get install etcd-server",
     "faketime": "apt-get install faketime",
     "haproxy": "apt-get install haproxy",
-    "pgbouncer": "apt-get install pgbouncer",
     "ip": "apt-get install iproute2",
     "openssl": "apt-get install openssl",
     "ssh-keygen": "apt-get install openssh-client",
