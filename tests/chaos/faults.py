@@ -109,16 +109,20 @@ class Injector:
         scene = Scene(self.cluster, self.installation, lane.name, chance)
         seconds = chance.uniform(*fault.seconds)
         began_at = time.time()
-        detail = ""
-        try:
-            detail = str(fault.begin(scene) or "")
-            self.log(f"{fault.name} {lane.name} {detail} for {seconds:.1f} s")
-            self._ended.wait(seconds)
-            fault.end(scene)
-        except Exception as error:
-            self.failed.append(f"{fault.name} {lane.name}: {type(error).__name__}: {error}")
-            self.log(self.failed[-1])
+        detail = str(self._attempt(fault, fault.begin, scene) or "")
+        self.log(f"{fault.name} {lane.name} {detail} for {seconds:.1f} s")
+        self._ended.wait(seconds)
+        # Also if the beginning failed, for example because no server could be promoted.
+        self._attempt(fault, fault.end, scene)
         self.injected.append(Injection(lane.name, fault.name, detail, began_at, time.time()))
+
+    def _attempt(self, fault: Fault, step: Step, scene: Scene) -> object:
+        try:
+            return step(scene)
+        except Exception as error:
+            self.failed.append(f"{fault.name} {scene.part}: {type(error).__name__}: {error}")
+            self.log(self.failed[-1])
+            return None
 
     def _watch(self) -> None:
         """Starts processes again that ended by themselves, as systemd does."""

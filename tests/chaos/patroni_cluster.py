@@ -146,6 +146,10 @@ class Node:
         state = self.state()
         return state.get("role") == "replica" and state.get("state") == "running"
 
+    @property
+    def is_synchronous(self) -> bool:
+        return bool(self.state().get("sync_standby"))
+
     def kill(self) -> None:
         """Kills Patroni and the server, like a host that loses power."""
         for pid in self._processes():
@@ -175,6 +179,7 @@ class Node:
 class Cluster:
     folder: Path
     nodes: list[Node]
+    synchronous: bool
 
     @property
     def dsn(self) -> str:
@@ -200,14 +205,17 @@ class Cluster:
         return leader
 
     def wait_for_replica(self) -> None:
-        """Waits until one node leads and the other one follows it.
+        """Waits until one node leads and the other one follows it, and can replace it.
 
         A node that was frozen reports for a moment that it leads.
         """
 
         def complete() -> bool:
             leading = [node.leads for node in self.nodes]
-            return sum(leading) == 1 and self.nodes[leading.index(False)].follows
+            if sum(leading) != 1:
+                return False
+            replica = self.nodes[leading.index(False)]
+            return replica.follows and (not self.synchronous or replica.is_synchronous)
 
         wait(complete, START_SECONDS, "a replica")
 
@@ -244,7 +252,7 @@ def patroni_cluster(net: Network, *, synchronous: bool = False) -> Iterator[Clus
     folder = Path(tempfile.mkdtemp(prefix="leadline-patroni-"))
     os.chown(folder, *_postgres_ids())
     folder.chmod(0o755)
-    cluster = Cluster(folder, [Node(name, folder, net) for name in ("left", "right")])
+    cluster = Cluster(folder, [Node(name, folder, net) for name in ("left", "right")], synchronous)
     store = _etcd(folder, net)
     try:
         wait(lambda: _answers(net), 20, "etcd")
