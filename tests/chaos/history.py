@@ -63,9 +63,9 @@ def verify(history: History) -> list[str]:
             healed,
         )
         windows = _windows(history, identifier)
-        # The runs of the last windows can begin after the end.
-        beats = _beats(history, identifier, float("inf"))
-        beats_by_monitor[identifier] = beats
+        # The run of the last window can begin after the end.
+        beats = _beats(history, identifier, history.until + 2 * INTERVAL_SECONDS)
+        beats_by_monitor[identifier] = _beats(history, identifier, float("inf"))
         violations += verify_windows(of, windows, history.since, history.until)
         violations += verify_results(of, windows, beats)
     for number, identifier in found.jobs.items():
