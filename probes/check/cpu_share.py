@@ -62,8 +62,10 @@ class FairQueue(Generic[T]):
 
     def sample_cpu(self) -> int:
         """Returns the CPU of this thread since the last sample, in ns. Costs a system call."""
-        before_ns, self._sampled_ns = self._sampled_ns, thread_time_ns()
-        return self._sampled_ns - before_ns
+        now_ns = thread_time_ns()
+        spent_ns = now_ns - self._sampled_ns
+        self._sampled_ns = now_ns
+        return spent_ns
 
     def charge(self, org: int, ns: int) -> None:
         """Adds CPU that an organization used. Has no effect while nothing waits."""
@@ -124,8 +126,10 @@ class CpuShare(trio.abc.Instrument):
 
     def sample_cpu(self) -> int:
         """Returns the CPU of this thread since the last sample, in ns. Costs a system call."""
-        before_ns, self._sampled_ns = self._sampled_ns, thread_time_ns()
-        return self._sampled_ns - before_ns
+        now_ns = thread_time_ns()
+        spent_ns = now_ns - self._sampled_ns
+        self._sampled_ns = now_ns
+        return spent_ns
 
     def charge(self, org: int, ns: int, assumed_ns: int = 0) -> None:
         """Records a step. `assumed_ns` is the cost that `turn` has charged for it."""
