@@ -60,13 +60,6 @@ class FairQueue(Generic[T]):
         waiting.remove(step)
         self._settle(org)
 
-    def sample_cpu(self) -> int:
-        """Returns the CPU of this thread since the last sample, in ns. Costs a system call."""
-        now_ns = thread_time_ns()
-        spent_ns = now_ns - self._sampled_ns
-        self._sampled_ns = now_ns
-        return spent_ns
-
     def charge(self, org: int, ns: int) -> None:
         """Adds CPU that an organization used. Has no effect while nothing waits."""
         if self._count:
@@ -100,7 +93,7 @@ class CpuShare(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self._loop: trio.lowlevel.TrioToken | None = None
-        self._sampled_ns = 0
+        self._sampled_ns: int = 0
         self._forget()
 
     def _forget(self) -> None:

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 
 # The clocks of the target and of the database are the same one. Requests are logged after they are
 # accepted, and results are stored with the instant at which the run began. A process knows the time
-# of the database within half of a round trip, which is at most 1 s.
-SLACK_SECONDS = 0.55
+# of the database within half of a round trip, which is at most 1 s, and an agent that of its server.
+SLACK_SECONDS = 1.05
 # Between the claim of a run and its beginning.
 START_SECONDS = 1.0
 # The check that a host is online follows a failed run.
