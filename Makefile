@@ -58,7 +58,7 @@ check-site:
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench $(ARGS)
 
-# SEED, MINUTES, FAULTS and MONITORS choose the run; tests/chaos has the faults and the verifier.
+# tests/README.md has the variables, such as SEED and MINUTES; tests/chaos the faults.
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos
 

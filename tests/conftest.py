@@ -103,6 +103,7 @@ PROVIDED_BY = {
     "patroni": "apt-get install patroni",
     "etcd": "apt-get install etcd-server",
     "faketime": "apt-get install faketime",
+    "haproxy": "apt-get install haproxy",
     "ip": "apt-get install iproute2",
     "openssl": "apt-get install openssl",
     "ssh-keygen": "apt-get install openssh-client",

@@ -28,7 +28,7 @@ from .server_clock import ServerClock, TimeReading
 log = logging.getLogger("leadline.agent.puller")
 
 HEARTBEAT_PAUSE_SECONDS: Final = 10.0
-# A doubted time is decided by the next response, so ask soon.
+# A doubted or vague time is decided by the next responses, so ask soon.
 DOUBT_SECONDS: Final = 1.0
 CLAIM_WAIT_SECONDS: Final = 20
 REFUSED_SECONDS: Final = 30.0
@@ -86,7 +86,8 @@ class Puller:
         while True:
             if await self.greet():
                 backoff.reset()
-                pause = DOUBT_SECONDS if self._clock.is_doubted else HEARTBEAT_PAUSE_SECONDS
+                is_sure = self._clock.is_set and not self._clock.is_doubted
+                pause = HEARTBEAT_PAUSE_SECONDS if is_sure else DOUBT_SECONDS
             elif self.standing() is ConnectionState.REFUSED:
                 pause = REFUSED_SECONDS
             else:
@@ -127,6 +128,8 @@ class Puller:
             self._runs.clear()
             self._known.clear()
             log.error("server clock jumped", extra={"dropped": dropped})
+        if heard is TimeReading.FIRST:
+            self._claim_soon.set()
         self._sure_through = self._ring.last
 
     # Claim.

@@ -14,6 +14,10 @@ from ...probes.check.loop_lag import LoopLag
 # At a larger difference, the response or the carried time is wrong. Drift alone would need more
 # than three days.
 DOUBT_US: Final = 60_000_000
+# The time is off by at most half of what the quickest response took. An agent begins with responses
+# that leave less than this open, or after so many.
+OPEN_US: Final = 1_000_000
+FIRST_ANSWERS: Final = 5
 # Relative drift of two clocks. The worst small devices lose 17 s per day.
 DRIFT_PPM: Final = 200
 
@@ -22,6 +26,7 @@ class TimeReading(Enum):
     """Effect of a response on the clock."""
 
     FIRST = auto()
+    VAGUE = auto()
     AGREES = auto()
     DOUBTED = auto()
     LEAPT = auto()
@@ -40,12 +45,17 @@ class ServerClock:
         # Bounds of the offset by all responses of this era. Drift widens them.
         self._within = (0, 0)
         self._heard_at: int | None = None
+        self._answers = 0
+        self._is_set = False
         self._doubted: tuple[int, int] | None = None
         self.era = 0
 
     @property
     def is_set(self) -> bool:
-        return self._heard_at is not None
+        """Returns whether results can be dated: the responses left less than OPEN_US open once, or
+        there were FIRST_ANSWERS of them.
+        """
+        return self._is_set
 
     @property
     def is_doubted(self) -> bool:
@@ -69,8 +79,18 @@ class ServerClock:
     def hear(self, said: int, asked_at: int, answered_at: int) -> TimeReading:
         """Applies a server time that was taken between two readings of `count`."""
         sample = (said - answered_at, said - asked_at)
+        heard = self._apply(sample, answered_at)
+        if self._is_set or heard is TimeReading.DOUBTED:
+            return heard
+        self._answers += 1
+        self._is_set = (
+            self._within[1] - self._within[0] <= OPEN_US or self._answers >= FIRST_ANSWERS
+        )
+        return TimeReading.FIRST if self._is_set else TimeReading.VAGUE
+
+    def _apply(self, sample: tuple[int, int], answered_at: int) -> TimeReading:
         if self._heard_at is None:
-            return self._begin(sample, answered_at, TimeReading.FIRST)
+            return self._begin(sample, answered_at, TimeReading.AGREES)
         if _apart((self._offset, self._offset), sample) <= DOUBT_US:
             self._narrow(sample, answered_at)
             return TimeReading.AGREES

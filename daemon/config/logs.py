@@ -2,8 +2,9 @@
 
 import logging
 import sys
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -12,6 +13,9 @@ import msgspec
 from .config_schema import Log
 
 _OURS: Final = __name__.partition(".")[0]
+# Trio logs ten times a second that no descriptor is free for a new connection.
+_ACCEPTS: Final = "trio.serve_listeners"
+REPEAT_SECONDS: Final = 60.0
 # Fields of every log record; the caller adds all other fields.
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -28,6 +32,27 @@ def configure(settings: Log) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger(_OURS).setLevel(settings.level.upper())
+    logging.getLogger(_ACCEPTS).filters[:] = [FirstOfMinute()]
+
+
+class FirstOfMinute(logging.Filter):
+    """Passes a record of a logger at most every REPEAT_SECONDS, without its traceback.
+
+    `monotonic` returns seconds.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._monotonic = monotonic
+        self._next = monotonic()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = self._monotonic()
+        if now < self._next:
+            return False
+        self._next = now + REPEAT_SECONDS
+        record.exc_info = None
+        return True
 
 
 def writes_json(settings: Log) -> bool:

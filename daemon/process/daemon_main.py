@@ -124,13 +124,16 @@ async def _run_on(
         # No clock exists before the first reading. Code that runs then stores no instants.
         return read_clocks[0].now() if read_clocks else Instant(0)
 
+    opened = partial(
+        open_pool,
+        store.dsn,
+        clock=now,
+        observe=metrics.observe,
+        prepares=not process.settings.database.listen_dsn,
+    )
     async with (
-        open_pool(
-            store.dsn, name="loops", size=size - http_size, clock=now, observe=metrics.observe
-        ) as loops,
-        open_pool(
-            store.dsn, name="http", size=http_size, clock=now, observe=metrics.observe
-        ) as pages,
+        opened(name="loops", size=size - http_size) as loops,
+        opened(name="http", size=http_size) as pages,
     ):
         clock = make_clock(loops)
         read = partial(_read_state, process, loops, clock, read_clocks)

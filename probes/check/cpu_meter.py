@@ -17,7 +17,8 @@ from .cpu_share import STEP_NS, CpuShare
 RUN_NS_MOST: Final = 500_000_000
 REQUEST_NS_MOST: Final = 50_000_000
 # Until a run has used this much, its steps are measured by elapsed time: this clock needs no system
-# call, and most runs end before.
+# call, and most runs end before. A longer step may have been interrupted, so it costs no more than
+# the CPU that the thread has used since the last sample.
 EXACT_FROM_NS: Final = 20_000_000
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class CpuMeter:
         self.org = org
         self.scope: trio.CancelScope | None = None
         self.waited_us = 0
+        share.sample_cpu()
         # Clock of the next step, ns.
         self.clock: Callable[[], int] = perf_counter_ns
         self._used_ns = 0
@@ -84,6 +86,8 @@ class CpuMeter:
 
     def step(self, ns: int, assumed_ns: int) -> None:
         """Records a step on the event loop."""
+        if ns > EXACT_FROM_NS and self.clock is not thread_time_ns:
+            ns = min(ns, self.share.sample_cpu())
         self._last_ns = ns
         self.share.charge(self.org, ns, assumed_ns)
         self._used_ns += ns

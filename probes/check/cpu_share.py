@@ -6,7 +6,7 @@ therefore delays the probes of its own organization.
 """
 
 from collections import deque
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -93,6 +93,7 @@ class CpuShare(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self._loop: trio.lowlevel.TrioToken | None = None
+        self._sampled_ns: int = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -115,6 +116,13 @@ class CpuShare(trio.abc.Instrument):
             self._forget()
             self._loop = loop
             trio.lowlevel.add_instrument(self)
+
+    def sample_cpu(self) -> int:
+        """Returns the CPU of this thread since the last sample, in ns. Costs a system call."""
+        now_ns = thread_time_ns()
+        spent_ns = now_ns - self._sampled_ns
+        self._sampled_ns = now_ns
+        return spent_ns
 
     def charge(self, org: int, ns: int, assumed_ns: int = 0) -> None:
         """Records a step. `assumed_ns` is the cost that `turn` has charged for it."""

@@ -130,6 +130,7 @@ class Pool:
         clock: Callable[[], Instant],
         observe: Observe,
         acquire_seconds: float,
+        prepares: bool,
     ) -> None:
         self.name: Final = name
         self.size: Final = size
@@ -137,6 +138,7 @@ class Pool:
         self._clock = clock
         self._observe = observe
         self._acquire_seconds = acquire_seconds
+        self._prepares = prepares
         self._open = 0
         self._idle: deque[_Lent] = deque()
         self._waiting: deque[_Waiter] = deque()
@@ -347,6 +349,8 @@ class Pool:
             self._open -= 1
             raise
         self._cause = ""
+        if not self._prepares:
+            connection.prepare_threshold = None
         self._put(_Lent(connection, trio.current_time() + _jittered(LIFETIME_SECONDS)))
         return True
 
@@ -371,6 +375,7 @@ async def open_pool(
     clock: Callable[[], Instant],
     observe: Observe = lambda _name, _seconds, _outcome: None,
     acquire_seconds: float = ACQUIRE_SECONDS,
+    prepares: bool = True,
 ) -> AsyncIterator[Pool]:
     """Opens a pool of at most `size` connections, which are opened on demand.
 
@@ -378,9 +383,16 @@ async def open_pool(
         clock: gives `now` of each transaction.
         observe: called at the end of each transaction with name, seconds and outcome. The seconds
             exclude the wait for a connection.
+        prepares: False behind a pooler, which gives each transaction another session.
     """
     pool = Pool(
-        dsn, name=name, size=size, clock=clock, observe=observe, acquire_seconds=acquire_seconds
+        dsn,
+        name=name,
+        size=size,
+        clock=clock,
+        observe=observe,
+        acquire_seconds=acquire_seconds,
+        prepares=prepares,
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pool._tend)

@@ -16,9 +16,9 @@ from ..core.instant import Instant
 from ..core.refusal import Unavailable
 
 READ_SECONDS: Final = 5
-# A reading that took longer is inexact. It is used if the last exact one is too old.
+# A process begins with a reading that took less, or with the last of so many.
 SLOW_US: Final = 1_000_000
-STALE_US: Final = 60_000_000
+FIRST_READINGS: Final = 3
 
 _log = logging.getLogger("leadline.product_clock")
 
@@ -45,7 +45,6 @@ class ProductClock:
         self._read = read
         self._monotonic_us = monotonic_us
         self._clock: Clock | None = None
-        self._read_at_us = 0
 
     def now(self) -> Instant:
         """Returns the instant. Raises RuntimeError before the first reading."""
@@ -81,16 +80,28 @@ class ProductClock:
                 away = True
 
     async def refresh(self) -> None:
-        """Reads the database's clock once."""
+        """Reads the database's clock, the first time until a reading was quick."""
+        if self._clock is not None:
+            await self._refresh()
+            return
+        for _ in range(FIRST_READINGS):
+            if await self._refresh() <= SLOW_US:
+                break
+
+    async def _refresh(self) -> int:
+        """Reads the database's clock once. Returns how long that took, µs.
+
+        The database read its clock at an instant between request and response. So a slow reading
+        moves the time no further than it must.
+        """
         asked_us = self._monotonic_us()
         database, latest_through = await self._read()
         told_us = self._monotonic_us()
+        took_us = told_us - asked_us
         if self._clock is None:
             self._clock = started(told_us, database, latest_through)
-        elif told_us - asked_us <= SLOW_US or told_us - self._read_at_us > STALE_US:
-            # The database read its clock at an instant between request and response.
-            halfway = Instant(database + (told_us - asked_us) // 2)
-            self._clock = self._clock.read(told_us, halfway, latest_through)
         else:
-            return
-        self._read_at_us = told_us
+            carried = self._clock.at(told_us)
+            closest = Instant(min(max(carried, database), database + took_us))
+            self._clock = self._clock.read(told_us, closest, latest_through)
+        return took_us

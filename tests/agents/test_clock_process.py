@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from leadline.daemon.agent.server_clock import (
     DOUBT_US,
     DRIFT_PPM,
+    FIRST_ANSWERS,
+    OPEN_US,
     NoTimeYet,
     ServerClock,
     TimeReading,
@@ -73,6 +75,27 @@ def test_it_is_never_further_off_than_the_quickest_answer_leaves_open(
         width = took if width is None else min(width + drift, took)
         assert abs(box.clock.now() - truth()) <= width + took * DRIFT_PPM // 1_000_000 + 2
     assert box.clock.era == 0
+
+
+@given(st.lists(st.integers(0, 20 * SECOND), min_size=1, max_size=12))
+def test_no_result_is_dated_while_the_time_is_vague(took: list[int]) -> None:
+    """Unless every response is slow: then the time of the quickest one has to do."""
+    box = Box()
+    for number, each in enumerate(took, 1):
+        box.hear(T0 + box.at, took=each)
+        is_exact = min(took[:number]) <= OPEN_US - 2 * number * 20_000
+        if is_exact or number >= FIRST_ANSWERS:
+            assert box.clock.is_set
+        elif min(took[:number]) > OPEN_US:
+            assert not box.clock.is_set
+
+
+def test_a_vague_time_does_not_stop_an_agent_whose_time_was_exact() -> None:
+    box = Box()
+    assert box.hear(T0) is TimeReading.FIRST
+    box.at += 86_400 * SECOND
+    box.hear(T0 + 86_400 * SECOND, took=30 * SECOND)
+    assert box.clock.is_set
 
 
 def test_one_odd_answer_is_doubted_and_the_next_that_agrees_ends_the_doubt() -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from .__main__ import run
-from .installation import INTERVAL_SECONDS, Installation, installation, stored_since
+from .__main__ import Options, run
+from .installation import HOSTS, INTERVAL_SECONDS, Installation, installation, stored_since
+from .network import network
+from .patroni_cluster import HOSTS as CLUSTER_HOSTS
 from .patroni_cluster import Cluster, Node, patroni_cluster, wait
 
 pytestmark = [
@@ -19,6 +21,11 @@ pytestmark = [
     pytest.mark.needs("patroni"),
     pytest.mark.needs("etcd"),
     pytest.mark.needs("pg_createcluster"),
+    pytest.mark.needs("haproxy"),
+    pytest.mark.needs("pgbouncer"),
+    pytest.mark.needs("faketime"),
+    pytest.mark.needs("ip"),
+    pytest.mark.needs("root"),
 ]
 MONITORS = 20
 RESUME_SECONDS = 120.0
@@ -26,13 +33,14 @@ RESUME_SECONDS = 120.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with patroni_cluster() as found:
+    with network((*CLUSTER_HOSTS, *HOSTS)) as net, patroni_cluster(net) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def found(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with installation(cluster.dsn, tmp_path_factory.mktemp("chaos")) as running:
+    folder = tmp_path_factory.mktemp("chaos")
+    with installation(cluster.nodes[0].network, cluster, folder) as running:
         running.declare(MONITORS, 0)
         time.sleep(2 * INTERVAL_SECONDS)
         yield running
@@ -77,6 +85,6 @@ def _fail_over(cluster: Cluster, before: Node, kind: str) -> Node:
 
 
 def test_random_faults_leave_a_correct_history(tmp_path: Path) -> None:
-    report = run(1, 2.0, 1_000, 30, tmp_path, synchronous=True)
-    assert report["faults"] > 10
+    report = run(Options(seed=1, minutes=2.0, monitors=30), tmp_path)
+    assert report["injected"] > 30
     assert report["violations"] == []

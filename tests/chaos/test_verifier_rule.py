@@ -1,6 +1,7 @@
 """The verifier accepts a correct history, and finds each kind of lie in it."""
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,13 @@ import pytest
 from .verifier import (
     Answer,
     Expectation,
+    GateAnswer,
+    Hook,
     text_of,
+    verify_bundle,
+    verify_gate,
+    verify_hooks,
+    verify_outages,
     verify_pushes,
     verify_results,
     verify_windows,
@@ -87,6 +94,18 @@ def test_a_lost_result_is_found() -> None:
     assert any("without a result" in one for one in violations(windows(), some))
 
 
+def test_a_late_run_does_not_stand_for_two_windows() -> None:
+    """The run of the ninth window begins when the tenth one is due, beside its own."""
+    some = beats()
+    some[9]["ts"] = text_of(START + 10 * INTERVAL + 0.015)
+    seen = answers()
+    seen[9] = replace(seen[10], asked_at=seen[10].asked_at + 0.001)
+    of = replace(EXPECTED, answers=seen)
+    assert violations(windows(), some, of) == []
+    del some[9]
+    assert len(violations(windows(), some, of)) == 1
+
+
 def test_a_false_up_is_found() -> None:
     some = beats()
     some[4] |= {"up": True, "code": 200}
@@ -125,3 +144,134 @@ def test_a_push_is_stored_exactly_once(stored: int, found: int) -> None:
 
 def test_a_push_after_the_end_is_not_verified() -> None:
     assert verify_pushes("j", {"p1": UNTIL}, [], UNTIL) == []
+
+
+def test_a_timeout_while_the_target_was_unreachable_is_no_violation() -> None:
+    some = beats()
+    some[5] |= {"up": False, "code": None, "msg": "timeout 127.0.0.1"}
+    at = START + 5 * INTERVAL
+    cut = replace(EXPECTED, unreachable=[(at + 1, at + 9)])
+    assert violations(windows(), some, cut) == []
+    before = replace(EXPECTED, unreachable=[(at - 9, at - 1)])
+    assert len(violations(windows(), some, before)) == 1
+
+
+def test_a_cut_excuses_no_wrong_status() -> None:
+    some = beats()
+    some[5] |= {"up": False, "code": 500, "msg": "http_status 127.0.0.1"}
+    cut = replace(EXPECTED, unreachable=[(START, UNTIL)])
+    assert len(violations(windows(), some, cut)) == 1
+
+
+def test_only_the_end_of_an_isolation_explains_a_timeout() -> None:
+    some = beats()
+    some[5] |= {"up": False, "code": None, "msg": "timeout 127.0.0.1"}
+    at = START + 5 * INTERVAL
+    assert violations(windows(), some, replace(EXPECTED, healed=[at + 1.5])) == []
+    assert len(violations(windows(), some, replace(EXPECTED, healed=[at + 30]))) == 1
+
+
+MONITOR, SERVICE = "the-monitor", "the-service"
+
+
+def incidents() -> list[Record]:
+    """One incident for every failed result of `beats`, resolved by the next one."""
+    return [
+        {
+            "id": f"i{number}",
+            "number": number,
+            "monitor_id": MONITOR,
+            "seq": 2,
+            "started_at": text_of(START + step * INTERVAL + 0.01),
+            "created_at": text_of(START + step * INTERVAL + 0.1),
+            "resolved_at": text_of(START + (step + 1) * INTERVAL + 0.1),
+        }
+        for number, step in enumerate(range(0, STEPS, 4), 1)
+    ]
+
+
+def hooks() -> list[Hook]:
+    found = []
+    for incident in incidents():
+        at, identifier = incident["number"] * 100.0, incident["id"]
+        for seq in (1, 2):
+            hook = Hook(at + seq, f"{identifier}-{seq}", "incident.updated", identifier, seq)
+            found.append(hook)
+    return found
+
+
+def test_correct_incidents_and_webhooks_have_no_violation() -> None:
+    assert verify_outages(incidents(), {MONITOR: beats()}, START - 1) == []
+    assert verify_hooks(hooks(), incidents()) == []
+
+
+def test_an_incident_without_a_failure_is_found() -> None:
+    some = beats()
+    some[4] |= {"up": True}
+    assert len(verify_outages(incidents(), {MONITOR: some}, START - 1)) == 1
+
+
+def test_a_second_incident_of_one_outage_is_found() -> None:
+    some = beats()
+    for beat in some[5:8]:
+        beat |= {"up": False}
+    assert len(verify_outages(incidents(), {MONITOR: some}, START - 1)) == 1
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_a_lost_webhook_is_found(lost: int) -> None:
+    some = [hook for n, hook in enumerate(hooks()) if n != lost]
+    assert len(verify_hooks(some, incidents())) == 1
+
+
+def test_webhooks_out_of_order_are_found() -> None:
+    first, second, *others = hooks()
+    swapped = [replace(first, at=second.at), replace(second, at=first.at), *others]
+    assert len(verify_hooks(swapped, incidents())) == 1
+
+
+def test_a_repeated_delivery_is_no_violation_and_a_second_one_is() -> None:
+    late = replace(hooks()[0], at=9_999.0)
+    assert verify_hooks([*hooks(), late], incidents()) == []
+    again = replace(late, delivery="other")
+    assert len(verify_hooks([*hooks(), again], incidents())) == 1
+
+
+def gate(fresh_until: float | None, asked_at: float = START, action: str = "ALLOW") -> GateAnswer:
+    body = {
+        "action": action,
+        "evaluated_at": text_of(asked_at),
+        "facts_fresh_until": None if fresh_until is None else text_of(fresh_until),
+    }
+    return GateAnswer(asked_at, asked_at + 0.1, body)
+
+
+@pytest.mark.parametrize(("fresh_until", "found"), [(START + 60, 0), (START - 60, 1), (None, 1)])
+def test_the_gate_allows_on_fresh_facts_only(fresh_until: float | None, found: int) -> None:
+    assert len(verify_gate([gate(fresh_until)], [], SERVICE)) == found
+    assert verify_gate([gate(fresh_until, action="BLOCK")], [], SERVICE) == []
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(-1, 0), (2, 1), (6, 0)])
+def test_the_gate_does_not_allow_during_an_incident(seconds: float, found: int) -> None:
+    of_service = {**incidents()[0], "service_id": SERVICE}
+    answer = gate(UNTIL, START + seconds)
+    assert len(verify_gate([answer], [of_service], SERVICE)) == found
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "unknown", "acknowledged", "found"),
+    [
+        ([3, 3], set(), 3, 0),
+        ([2, 2], {2}, 3, 0),
+        ([2, 2], set(), 3, 1),
+        ([3, 2], {2}, 3, 1),
+        ([3], set(), 3, 1),
+        ([], set(), 3, 1),
+        ([], {2}, 1, 0),
+    ],
+)
+def test_an_application_of_a_bundle_is_in_force_as_a_whole(
+    timeouts: list[int], unknown: set[int], acknowledged: int, found: int
+) -> None:
+    assert len(verify_bundle(timeouts, 2, unknown, acknowledged)) == found

@@ -6,7 +6,7 @@ It imports nothing of the product, and reads only the API. A violation is a sent
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +14,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 # The clocks of the target and of the database are the same one. Requests are logged after they are
-# accepted, and results are stored with the instant at which the run began.
-SLACK_SECONDS = 0.05
+# accepted, and results are stored with the instant at which the run began. A process knows the time
+# of the database within half of a round trip, which is at most 1 s, and an agent that of its server.
+SLACK_SECONDS = 1.05
+# Between the claim of a run and its beginning.
+START_SECONDS = 1.0
+# The check that a host is online follows a failed run.
+PROOF_SECONDS = 3.0
 SETTLED = {"covered", "covered_late", "missed", "withheld"}
 Read = Callable[[str], Any]
 
@@ -36,6 +41,38 @@ class Expectation:
     interval_seconds: float
     timeout_seconds: float
     answers: list[Answer]
+    # Spans in which a prober could not reach the target.
+    unreachable: list[tuple[float, float]] = field(default_factory=list)
+    # Instants at which the network of a prober came back. A check that failed before, and proves
+    # afterwards that its host is online, is down.
+    healed: list[float] = field(default_factory=list)
+
+    def is_excused(self, began: float) -> bool:
+        """Returns whether the network explains why a run that began then got no answer."""
+        ended = began + self.timeout_seconds + PROOF_SECONDS
+        return any(one <= ended and other >= began for one, other in self.unreachable) or any(
+            began <= at <= ended for at in self.healed
+        )
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A received webhook."""
+
+    at: float
+    delivery: str
+    event: str
+    incident: str
+    seq: int
+
+
+@dataclass(frozen=True)
+class GateAnswer:
+    """An answer of the gate, with the instants of the question and of the answer."""
+
+    asked_at: float
+    answered_at: float
+    body: dict[str, Any]
 
 
 def read_log(path: Path) -> dict[int, list[Answer]]:
@@ -99,16 +136,21 @@ def verify_windows(
 def verify_results(
     of: Expectation, windows: list[dict[str, Any]], beats: list[dict[str, Any]]
 ) -> list[str]:
-    """Every covered window has a result, and every result agrees with the target."""
+    """Every covered window has a result of its own, and every result agrees with the target."""
     wrong = []
     starts = sorted(instant(beat["ts"]) for beat in beats)
+    at = 0
     for window in windows:
         if window["verdict"] not in ("covered", "covered_late"):
             continue
         due = instant(window["due_at"])
-        at = bisect_left(starts, due - SLACK_SECONDS)
-        if at == len(starts) or starts[at] >= due + of.interval_seconds:
+        at = max(at, bisect_left(starts, due - SLACK_SECONDS))
+        # A run is claimed before the next window is due, and begins a moment later.
+        latest = due + of.interval_seconds + START_SECONDS + SLACK_SECONDS
+        if at == len(starts) or starts[at] >= latest:
             wrong.append(f"{of.name}: covered window of {window['due_at']} without a result")
+        else:
+            at += 1
     for beat in beats:
         wrong += verify_result(of, beat)
     return wrong
@@ -129,6 +171,8 @@ def verify_result(of: Expectation, beat: dict[str, Any]) -> list[str]:
     if beat.get("code") is not None:
         agrees = beat["code"] in said
         return [] if agrees else [f"{shown} with code {beat['code']}, but it answered {said}"]
+    if of.is_excused(began):
+        return []
     prompt = [one for one in near if one.answered_at - one.asked_at < of.timeout_seconds / 2]
     if not near:
         return [f"{shown}, but the target got no request"]
@@ -148,3 +192,96 @@ def verify_pushes(
         for text, at in sent.items()
         if at < until and stored[text] != 1
     ]
+
+
+def verify_outages(
+    incidents: list[dict[str, Any]], beats: dict[str, list[dict[str, Any]]], since: float
+) -> list[str]:
+    """Every outage of a monitor has one incident, which a failed result explains."""
+    wrong = []
+    by_monitor: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for incident in incidents:
+        if incident.get("monitor_id") in beats and instant(incident["started_at"]) > since:
+            by_monitor[incident["monitor_id"]].append(incident)
+    for monitor, of_monitor in by_monitor.items():
+        of_monitor.sort(key=lambda one: instant(one["started_at"]))
+        results = [(instant(beat["ts"]), beat["up"]) for beat in beats[monitor]]
+        for one in of_monitor:
+            began = instant(one["started_at"])
+            if not any(not up and abs(at - began) <= SLACK_SECONDS for at, up in results):
+                wrong.append(f"incident {one['number']} of {one['started_at']} without a failure")
+        for one, other in pairwise(of_monitor):
+            began, next_began = instant(one["started_at"]), instant(other["started_at"])
+            if not any(up and began < at < next_began for at, up in results):
+                wrong.append(
+                    f"incidents {one['number']} and {other['number']} announce the same outage"
+                )
+    return wrong
+
+
+def verify_hooks(hooks: list[Hook], incidents: list[dict[str, Any]]) -> list[str]:
+    """Every update of an incident arrived, in order, and again only as the same delivery."""
+    wrong = []
+    first: dict[str, list[int]] = defaultdict(list)
+    deliveries: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for hook in sorted(hooks, key=lambda hook: hook.at):
+        if hook.seq not in first[hook.incident]:
+            first[hook.incident].append(hook.seq)
+        deliveries[hook.incident, hook.seq].add(hook.delivery)
+    for incident in incidents:
+        expected = list(range(1, incident["seq"] + 1))
+        if first[incident["id"]] != expected:
+            wrong.append(
+                f"incident {incident['number']} of {incident['started_at']} has"
+                f" {expected[-1]} updates, and {first[incident['id']]} arrived"
+            )
+    wrong += [
+        f"update {seq} of incident {identifier} arrived as {len(found)} deliveries"
+        for (identifier, seq), found in deliveries.items()
+        if len(found) > 1
+    ]
+    return wrong
+
+
+def verify_gate(
+    answers: list[GateAnswer], incidents: list[dict[str, Any]], service: str
+) -> list[str]:
+    """An answer ALLOW is based on facts that had not expired, and no incident was open."""
+    wrong = []
+    open_spans = [
+        (
+            instant(one["created_at"]),
+            instant(one["resolved_at"]) if one.get("resolved_at") else float("inf"),
+        )
+        for one in incidents
+        if one.get("service_id") == service
+    ]
+    for answer in answers:
+        body = answer.body
+        if body["action"] != "ALLOW":
+            continue
+        fresh_until = body.get("facts_fresh_until")
+        if fresh_until is None or instant(fresh_until) < answer.asked_at - SLACK_SECONDS:
+            wrong.append(f"gate: ALLOW of {body['evaluated_at']}, facts expired at {fresh_until}")
+        if any(
+            began < answer.asked_at - SLACK_SECONDS and ended > answer.answered_at + SLACK_SECONDS
+            for began, ended in open_spans
+        ):
+            wrong.append(f"gate: ALLOW of {body['evaluated_at']} while an incident was open")
+    return wrong
+
+
+def verify_bundle(
+    timeouts: list[int], monitors: int, unknown: set[int], acknowledged: int
+) -> list[str]:
+    """An application is in force as a whole: the last acknowledged one, or one without an end.
+
+    An acknowledged timeout of 1 means that none was acknowledged.
+    """
+    if not timeouts:
+        return [] if acknowledged == 1 else ["bundle: no monitor of an acknowledged application"]
+    if len(timeouts) != monitors or len(set(timeouts)) != 1:
+        return [f"bundle: {len(timeouts)} monitors with the timeouts {sorted(set(timeouts))}"]
+    if timeouts[0] not in unknown | {acknowledged}:
+        return [f"bundle: timeout {timeouts[0]}, but {acknowledged} was acknowledged"]
+    return []

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -58,6 +59,16 @@ async def small(empty_dsn: str) -> AsyncIterator[Pool]:
         acquire_seconds=0.3,
     ) as pool:
         yield pool
+
+
+@pytest.mark.parametrize("prepares", [True, False])
+async def test_a_pool_behind_a_pooler_prepares_no_statement(empty_dsn: str, prepares: bool) -> None:
+    clock = partial(Instant, 1)
+    async with open_pool(empty_dsn, name="p", size=1, clock=clock, prepares=prepares) as pool:
+        for _ in range(10):
+            async with pool.statement("count") as tx:
+                ((found,),) = await tx.rows("select count(*) from pg_prepared_statements")
+    assert (found > 0) == prepares
 
 
 class Thing(msgspec.Struct, frozen=True):

@@ -7,23 +7,27 @@ import time
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.product_clock import (
+    FIRST_READINGS,
     READ_SECONDS,
     SLOW_US,
-    STALE_US,
     ProductClock,
     Reading,
 )
+
+START = 1_000 * MINUTE
 
 
 class World:
     """A database clock and a monotonic clock, which the test advances."""
 
     def __init__(self) -> None:
-        self.database = 1_000 * MINUTE
+        self.database = START
         self.through: int | None = None
         self.monotonic_us = 77
         self.answer_us = 0
@@ -80,17 +84,67 @@ async def test_a_new_process_starts_after_the_time_of_others() -> None:
     assert world.clock.skew_us == 3 * SECOND
 
 
-async def test_a_slow_reading_is_used_only_without_a_better_one() -> None:
+async def test_a_slow_reading_moves_the_clock_no_further_than_it_must() -> None:
     world = World()
     await world.clock.refresh()
+    world.answer_us = 9 * SECOND
+    await world.clock.refresh()
+    assert world.clock.now() == world.database
+    assert world.clock.skew_us == 0
     world.database += MINUTE
+    await world.clock.refresh()
+    assert world.clock.now() >= world.database - world.answer_us
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 30 * SECOND)] * 3), min_size=1, max_size=20))
+def test_the_clock_is_never_ahead_and_behind_by_at_most_the_quickest_reading(
+    readings: list[tuple[int, int, int]],
+) -> None:
+    async def body() -> None:
+        monotonic_us = 0
+        way: list[int] = []
+
+        async def read() -> Reading:
+            nonlocal monotonic_us
+            await trio.lowlevel.checkpoint()
+            monotonic_us += way[0]
+            said = START + monotonic_us
+            monotonic_us += way[1]
+            return Instant(said), None
+
+        clock = ProductClock(read, lambda: monotonic_us)
+        quickest = None
+        for since, *way in readings:
+            monotonic_us += since
+            await clock.refresh()
+            quickest = sum(way) if quickest is None else min(quickest, sum(way))
+            behind = START + monotonic_us - clock.now()
+            assert 0 <= behind <= quickest
+
+    trio.run(body)
+
+
+async def test_a_process_begins_with_a_quick_reading() -> None:
+    world = World()
+    answers = iter([7 * SECOND, 0])
+
+    async def read() -> Reading:
+        world.answer_us = next(answers)
+        said, through = await world.read()
+        return Instant(said - world.answer_us), through
+
+    clock = ProductClock(read, lambda: world.monotonic_us)
+    await clock.refresh()
+    assert clock.now() == world.database
+
+
+async def test_a_process_begins_also_if_every_reading_is_slow() -> None:
+    world = World()
     world.answer_us = SLOW_US + 1
-    before = world.clock.now()
+    began = world.monotonic_us
     await world.clock.refresh()
-    assert world.clock.now() == before + world.answer_us
-    world.pass_us(STALE_US)
-    await world.clock.refresh()
-    assert world.clock.now() >= before + MINUTE
+    assert world.monotonic_us - began == FIRST_READINGS * world.answer_us
+    assert world.clock.now() == world.database
 
 
 async def test_the_clock_continues_during_an_outage(autojump_clock) -> None:

@@ -1,6 +1,6 @@
 """A meter measures every step of a run, and changes nothing else about it."""
 
-from time import thread_time_ns
+from time import perf_counter_ns, thread_time_ns
 
 import pytest
 import trio
@@ -39,6 +39,25 @@ async def test_the_steps_of_a_run_are_added(meter: CpuMeter) -> None:
     assert await metered(work(), meter) == "done"
     assert meter.used_ns >= 8_000_000
     assert current_meter() is None
+
+
+async def test_the_time_of_an_interrupted_step_is_not_cpu(
+    meter: CpuMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may stop the process within a step, for example because other programs run."""
+    interrupted_ns = 0
+    monkeypatch.setattr(meter, "clock", lambda: perf_counter_ns() + interrupted_ns)
+
+    async def work() -> None:
+        nonlocal interrupted_ns
+        burn(30_000_000)
+        interrupted_ns = 2 * RUN_NS_MOST
+        await trio.lowlevel.checkpoint()
+
+    with trio.CancelScope() as meter.scope:
+        await metered(work(), meter)
+    assert not meter.scope.cancelled_caught
+    assert 30_000_000 <= meter.used_ns < RUN_NS_MOST
 
 
 async def test_children_and_threads_are_charged_to_the_run(meter: CpuMeter) -> None:

@@ -67,11 +67,11 @@ class Daemon:
         self.password = ""
         self.cookie = ""
 
-    def start(self, *, role: str = "all") -> float:
-        """Starts the daemon, waits until it is ready, and returns the seconds."""
+    def start(self, *, role: str = "all", program: tuple[str, ...] = ()) -> float:
+        """Starts the daemon as `begin`, waits until it is ready, and returns the seconds."""
         began = time.monotonic()
-        offset = self.begin(role)
-        while not self._is_ready():
+        offset = self.begin(role, *program)
+        while not self.is_ready():
             assert self.process is not None
             assert self.process.poll() is None, self.log.read_text()[-4_000:]
             assert time.monotonic() - began < READY_SECONDS, self.log.read_text()[-4_000:]
@@ -102,7 +102,7 @@ class Daemon:
             )
         return offset
 
-    def _is_ready(self) -> bool:
+    def is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/readyz", timeout=2) as answer:
                 return bool(answer.status == 200)
