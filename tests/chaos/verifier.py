@@ -244,13 +244,20 @@ def verify_hooks(hooks: list[Hook], incidents: list[dict[str, Any]]) -> list[str
 
 
 def verify_gate(
-    answers: list[GateAnswer], incidents: list[dict[str, Any]], service: str
+    answers: list[GateAnswer],
+    incidents: list[dict[str, Any]],
+    service: str,
+    seen: dict[str, float],
 ) -> list[str]:
-    """An answer ALLOW is based on facts that had not expired, and no incident was open."""
+    """An answer ALLOW is based on facts that had not expired, and no incident was open.
+
+    `seen` has the instant at which the webhook of an incident arrived: its transaction was committed
+    then, which can be long after the instant that it states.
+    """
     wrong = []
     open_spans = [
         (
-            instant(one["created_at"]),
+            seen.get(one["id"], float("inf")),
             instant(one["resolved_at"]) if one.get("resolved_at") else float("inf"),
         )
         for one in incidents
