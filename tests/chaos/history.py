@@ -74,7 +74,10 @@ def verify(history: History) -> list[str]:
         violations += verify_pushes(f"j{number}", sent, beats, history.until)
     incidents = read_api(history, f"/projects/{found.project}/incidents?limit=500")
     violations += verify_outages(incidents, beats_by_monitor, history.since)
-    violations += verify_gate(history.load.gate, incidents, found.service)
+    seen: dict[str, float] = {}
+    for hook in hooks_of(history):
+        seen.setdefault(hook.incident, hook.at)
+    violations += verify_gate(history.load.gate, incidents, found.service, seen)
     return violations + _verify_hooks(history, incidents)
 
 

@@ -248,15 +248,16 @@ def gate(fresh_until: float | None, asked_at: float = START, action: str = "ALLO
 
 @pytest.mark.parametrize(("fresh_until", "found"), [(START + 60, 0), (START - 60, 1), (None, 1)])
 def test_the_gate_allows_on_fresh_facts_only(fresh_until: float | None, found: int) -> None:
-    assert len(verify_gate([gate(fresh_until)], [], SERVICE)) == found
-    assert verify_gate([gate(fresh_until, action="BLOCK")], [], SERVICE) == []
+    assert len(verify_gate([gate(fresh_until)], [], SERVICE, {})) == found
+    assert verify_gate([gate(fresh_until, action="BLOCK")], [], SERVICE, {}) == []
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(-1, 0), (2, 1), (6, 0)])
 def test_the_gate_does_not_allow_during_an_incident(seconds: float, found: int) -> None:
     of_service = {**incidents()[0], "service_id": SERVICE}
     answer = gate(UNTIL, START + seconds)
-    assert len(verify_gate([answer], [of_service], SERVICE)) == found
+    assert len(verify_gate([answer], [of_service], SERVICE, {"i1": START + 0.1})) == found
+    assert verify_gate([answer], [of_service], SERVICE, {"i1": START + 9}) == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 
 # The clocks of the target and of the database are the same one. Requests are logged after they are
 # accepted, and results are stored with the instant at which the run began. A process knows the time
-# of the database within half of a round trip, which is at most 1 s, and an agent that of its server.
+# of the database within half of a round trip, which is at most 1 s, and an agent that of its
+# server.
 SLACK_SECONDS = 1.05
 # Between the claim of a run and its beginning.
 START_SECONDS = 1.0
@@ -244,13 +245,20 @@ def verify_hooks(hooks: list[Hook], incidents: list[dict[str, Any]]) -> list[str
 
 
 def verify_gate(
-    answers: list[GateAnswer], incidents: list[dict[str, Any]], service: str
+    answers: list[GateAnswer],
+    incidents: list[dict[str, Any]],
+    service: str,
+    seen: dict[str, float],
 ) -> list[str]:
-    """An answer ALLOW is based on facts that had not expired, and no incident was open."""
+    """An answer ALLOW is based on facts that had not expired, and no incident was open.
+
+    `seen` has the instant at which the webhook of an incident arrived: its transaction was
+    committed then, which can be long after the instant that it states.
+    """
     wrong = []
     open_spans = [
         (
-            instant(one["created_at"]),
+            seen.get(one["id"], float("inf")),
             instant(one["resolved_at"]) if one.get("resolved_at") else float("inf"),
         )
         for one in incidents
