@@ -1,26 +1,19 @@
 """Product clock of a process: applies the rule of `core/clock` to readings of the database.
 
 Invariant: `now()` never decreases, does not await, and agrees with the other processes. While the
-database is unavailable, the monotonic clock continues it.
+database is unavailable, the monotonic clock continues it. The presence renewal reads it.
 """
 
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import trio
-
 from ..core.clock import Clock, started
 from ..core.instant import Instant
-from ..core.refusal import Unavailable
 
-READ_SECONDS: Final = 5
 # A reading that took longer is inexact. It is used if the last exact one is too old.
 SLOW_US: Final = 1_000_000
 STALE_US: Final = 60_000_000
-
-_log = logging.getLogger("leadline.product_clock")
 
 # The database's clock, and the latest `through` of all presences, or None when there is none.
 Reading = tuple[Instant, Instant | None]
@@ -62,28 +55,14 @@ class ProductClock:
     def is_notably_off(self) -> bool:
         return self._clock is not None and self._clock.is_notably_off
 
-    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Reads the database's clock every READ_SECONDS, and reports the start after the first.
-
-        Raises Unavailable if the first reading fails. Later failures are only logged."""
-        if self._clock is None:
-            await self.refresh()
-        task_status.started()
-        away = False
-        while True:
-            await trio.sleep(READ_SECONDS)
-            try:
-                await self.refresh()
-                away = False
-            except Unavailable as error:
-                if not away:
-                    _log.warning("database clock unavailable, time is carried: %s", error)
-                away = True
-
     async def refresh(self) -> None:
         """Reads the database's clock once."""
+        await self.follow(self._read)
+
+    async def follow(self, read: Callable[[], Awaitable[Reading]]) -> None:
+        """Reads the database's clock by `read`, for example in a transaction that is open."""
         asked_us = self._monotonic_us()
-        database, latest_through = await self._read()
+        database, latest_through = await read()
         told_us = self._monotonic_us()
         if self._clock is None:
             self._clock = started(told_us, database, latest_through)
