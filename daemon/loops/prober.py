@@ -269,7 +269,7 @@ class Prober:
             self._settle(batch, stored=recorded.fate is not StoreOutcome.REFUSED)
             self._record_stored(entry, recorded)
 
-        await self._recorder.hand_over(arrival, answered)
+        await self._recorder.hand_over(arrival, answered, may_wait=True)
 
     async def _probe(self, key: MonitorKey, entry: CachedCheck) -> Result:
         self.counts.started += 1

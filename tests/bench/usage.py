@@ -36,8 +36,9 @@ def transactions(running: Daemon) -> Counter[str]:
     with urllib.request.urlopen(f"{running.url}/metrics", timeout=10) as answer:
         text = answer.read().decode()
     found: Counter[str] = Counter()
-    for labels, count in re.findall(r"^leadline_transactions_total\{(.*)\} (\S+)$", text, re.M):
-        found[re.search(r'name="([^"]*)"', labels)[1]] += int(float(count))
+    line = r'^leadline_transactions_total\{name="([^"]*)",[^}]*\} (\S+)$'
+    for name, count in re.findall(line, text, re.M):
+        found[name] += int(float(count))
     return found
 
 

@@ -80,7 +80,7 @@ class Reading:
     """A reader, and the loop of one kind of work."""
 
     def __init__(self, world: World, work: Work) -> None:
-        self.reader = DueReader(world.pool, lambda: world.now, REGIONS)
+        self.reader = DueReader(world.pool, lambda: world.now, sorted(REGIONS))
         self.loop = WakeEvent()
         self.reader.register(work, self.loop)
 

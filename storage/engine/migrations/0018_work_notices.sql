@@ -53,7 +53,7 @@ create trigger schedule_edits_tell after insert on schedule_edits
   for each statement execute function tell_work('schedule');
 create trigger maintenances_tell after insert or update of ends_at, cancel_effective_at
   on maintenances for each statement execute function tell_work('schedule');
-create trigger monitors_tell after update of updated_at on monitors
+create trigger monitors_tell after insert or update of updated_at on monitors
   for each statement execute function tell_work('definitions');
 create trigger project_secrets_tell after insert or update or delete on project_secrets
   for each statement execute function tell_work('definitions');
