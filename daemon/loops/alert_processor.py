@@ -34,7 +34,7 @@ from ..runtime.wake_event import WakeEvent
 log = logging.getLogger("leadline.alert_processor")
 K = TypeVar("K", MonitorKey, ServiceKey)
 
-# Longest delay of a change that another process recorded.
+# Least time between two passes for what is due.
 PAUSE_SECONDS: Final = 0.5
 # A transaction locks the states of one batch, which bounds the number of locked rows.
 BATCH_MOST: Final = 20
@@ -94,6 +94,10 @@ class AlertProcessor:
         self._astray_at = Instant(0)
         self.wake = WakeEvent()
         self.counts = AlertCounters()
+
+    def rest_seconds(self) -> float:
+        """Returns the time until the next scan for astray subjects."""
+        return max(self._astray_at + ASTRAY_EVERY_US - self._clock(), 0) / SECOND
 
     async def pass_once(self) -> int:
         """Processes what is due; returns the number of monitors and escalations processed."""

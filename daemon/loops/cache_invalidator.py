@@ -5,7 +5,7 @@ channel of the processes. A lost notification is harmless after one second, the 
 a cache entry.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import trio
@@ -38,19 +38,24 @@ class CacheInvalidator:
 
 
 async def hear(
-    dsn: str, heard: Mapping[str, Callable[[], None]], again: Callable[[], None] = lambda: None
+    dsn: str,
+    heard: Mapping[str, Callable[[Collection[str]], None]],
+    hearing: Callable[[bool], None] = lambda _: None,
 ) -> None:
-    """Calls the callback of a channel for each batch of its notifications.
+    """Calls the callback of a channel with the payloads of each batch of its notifications.
 
-    Calls `again` each time the connection begins to listen, because it misses the earlier
-    notifications.
+    Calls `hearing` with True each time the connection begins to listen, because it misses the
+    earlier notifications, and with False when it ends.
     """
     while True:
         try:
             async with listening(dsn, *heard) as listener:
-                again()
+                hearing(True)
                 while True:
-                    for channel in {notice.channel for notice in await listener.batch()}:
-                        heard[channel]()
+                    batch = await listener.batch()
+                    for channel in {notice.channel for notice in batch}:
+                        payloads = {one.payload for one in batch if one.channel == channel}
+                        heard[channel](payloads)
         except Unavailable:
+            hearing(False)
             await trio.sleep(PAUSE_SECONDS)

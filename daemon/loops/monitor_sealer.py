@@ -33,7 +33,9 @@ class MonitorSealer:
         count = 0
         for shard in shards:
             count += await self.seal(shard)
-            await self.roll_up(shard.id)
+            # Nothing before the next full hour can be settled yet.
+            if shard.rolled_up_through + HOUR <= self._clock():
+                await self.roll_up(shard.id)
         return count
 
     async def seal(self, shard: Shard) -> int:

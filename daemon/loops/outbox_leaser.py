@@ -127,6 +127,10 @@ class OutboxLeaser:
         """Stops leasing; deliveries in progress finish."""
         self._closed.set()
 
+    def rest_seconds(self) -> float:
+        """Returns the time until the backlog is counted again."""
+        return max(self._backlog_at - trio.current_time(), 0.0)
+
     async def pass_once(self) -> int:
         """Settles the outcomes and leases due events; returns the number of leased events."""
         await self._settle()

@@ -5,7 +5,7 @@ prove what happened in between.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -44,7 +44,7 @@ class PresenceRenewer:
 
     `heard_through` returns the instant up to which every received push is committed. `lost` returns
     the number of received pushes that were not stored. A loss ends the presence, like an
-    unclean stop.
+    unclean stop. `read_clock` reads the clock of the database in the same transaction.
     """
 
     def __init__(
@@ -54,12 +54,14 @@ class PresenceRenewer:
         clock: Callable[[], Instant],
         heard_through: Callable[[], Instant],
         lost: Callable[[], int] = lambda: 0,
+        read_clock: Callable[[Tx], Awaitable[None]] | None = None,
     ) -> None:
         self._pool = pool
         self._identity = identity
         self._clock = clock
         self._heard_through = heard_through
         self._lost = lost
+        self._read_clock = read_clock
         self._lost_before = 0
         self._asks = False
         self.wake = WakeEvent()
@@ -81,6 +83,8 @@ class PresenceRenewer:
     async def pass_once(self) -> None:
         asks, self._asks = self._asks, False
         async with self._pool.transaction("renew_presence") as tx:
+            if self._read_clock is not None:
+                await self._read_clock(tx)
             if asks:
                 await presences.ask_others(tx)
             await self._renew(tx)

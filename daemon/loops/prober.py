@@ -29,15 +29,18 @@ from ...storage.scheduling.rows import LeasedBatch, LeasedJob
 from ...storage.scheduling.rules.run_batch import RunBatch
 from ...storage.scheduling.rules.run_schedule import LATE_ARRIVAL_US, claimable_until
 from ...storage.scheduling.tables import work_queues as queues
-from ..runtime.wake_event import WakeEvent
+from ..runtime.wake_event import WakeEvent, staggered
 from .check_cache import CachedCheck, CheckCache
 from .check_test_worker import CheckTestWorker
+from .due_reader import LOOP_REST_SECONDS
 from .result_recorder import Recorder
 from .run_queue import ActiveBatch, QueuedRun, RunQueue
 
 log = logging.getLogger("leadline.prober")
 
 PAUSE_SECONDS: Final = 1.0
+# Longest time between two passes of a process that has checks.
+REST_SECONDS: Final = 5.0
 # One batch is leased for each 25 free permits, up to LEASES_A_PASS times in a pass.
 PERMITS_A_BATCH: Final = 25
 LEASES_A_PASS: Final = 5
@@ -155,6 +158,10 @@ class Prober:
         self._is_closed = True
         self._news.set()
 
+    def rest_seconds(self) -> float:
+        is_idle = not (self._in_hand or self._done or self._troubles or len(self._catalogue))
+        return staggered(LOOP_REST_SECONDS if is_idle else REST_SECONDS)
+
     async def pass_once(self) -> None:
         """Refreshes the checks, leases jobs and batches, and deletes finished batches."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
@@ -262,7 +269,7 @@ class Prober:
             self._settle(batch, stored=recorded.fate is not StoreOutcome.REFUSED)
             self._record_stored(entry, recorded)
 
-        await self._recorder.hand_over(arrival, answered)
+        await self._recorder.hand_over(arrival, answered, may_wait=True)
 
     async def _probe(self, key: MonitorKey, entry: CachedCheck) -> Result:
         self.counts.started += 1

@@ -22,6 +22,7 @@ from ...storage.results.transactions.record_missed_pushes import (
 )
 from ...storage.results.transactions.state_update import StateUpdate
 from ...storage.scheduling.queries import shards as shards_queries
+from ..runtime.wake_event import staggered
 
 log = logging.getLogger("leadline.push_deadline_checker")
 
@@ -29,6 +30,8 @@ PAUSE_SECONDS: Final = 0.2
 AT_ONCE: Final = 50
 # Longest delay until new, edited and resumed monitors are found.
 REFRESH_US: Final = 5 * SECOND
+# The same for the first one, if the notification of its edit is lost.
+REST_SECONDS: Final = 15.0
 UNDECIDED_US: Final = SECOND // 10
 
 
@@ -52,10 +55,20 @@ class PushDeadlineChecker:
         self._refreshed_at = Instant(0)
         self.missed = 0
 
+    def rest_seconds(self) -> float:
+        """Returns the time until the next deadline or refresh."""
+        now = self._clock()
+        if not self._shards:
+            return staggered(REST_SECONDS)
+        at = Instant(self._refreshed_at + REFRESH_US)
+        if self._heap:
+            at = min(at, self._heap[0][0])
+        return max(at - now, 0) / SECOND
+
     async def pass_once(self) -> int:
         """Evaluates the due deadlines; returns the number of missed pushes."""
         now = self._clock()
-        if now - self._refreshed_at >= REFRESH_US:
+        if not self._shards or now - self._refreshed_at >= REFRESH_US:
             await self._refresh()
             self._refreshed_at = now
         before = self.missed

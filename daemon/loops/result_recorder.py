@@ -35,6 +35,8 @@ from ...storage.scheduling.rules.expected_run import Verdict, verdict_of_result
 
 BATCH_MOST: Final = 200
 LINGER_SECONDS: Final = 0.1
+# The same for a run that leaves the status unchanged, at the rates that do not fill a batch before.
+STEADY_LINGER_SECONDS: Final = 1.0
 PUSH_LINGER_SECONDS: Final = 0.002
 # Results of one minute at 1 000 per second. When the queue is full, callers wait.
 QUEUE_MOST: Final = 60_000
@@ -179,12 +181,15 @@ class Recorder:
                 await done.wait()
         return done.is_set()
 
-    async def hand_over(self, arrival: IncomingResult, answer: Answer) -> None:
-        """Waits only for a place in the queue; `answer` is called after the commit or a refusal."""
+    async def hand_over(
+        self, arrival: IncomingResult, answer: Answer, *, may_wait: bool = False
+    ) -> None:
+        """Waits only for a place in the queue; `answer` is called after the commit or a refusal.
+
+        With `may_wait`, nobody waits for the answer: a steady result can wait for a larger batch.
+        """
         assert not holding_connection(), "the recorder needs a connection to make room"
-        linger = PUSH_LINGER_SECONDS if arrival.source is ResultSource.PUSH else LINGER_SECONDS
-        if self._may_flip(arrival):
-            linger = 0.0
+        linger = self._linger_seconds(arrival, may_wait=may_wait)
         pending = Pending(arrival, answer, trio.current_time() + linger)
         if arrival.source is ResultSource.PUSH:
             # The push is stored even if its sender disconnects.
@@ -216,9 +221,18 @@ class Recorder:
         """Removes the cached state of a monitor that was edited or deleted."""
         self._standings.pop(key, None)
 
-    def _may_flip(self, arrival: IncomingResult) -> bool:
+    def _linger_seconds(self, arrival: IncomingResult, *, may_wait: bool) -> float:
+        """Returns how long a result may wait for its batch. One that changes a status waits not."""
         standing = self._standings.get(arrival.key)
-        return standing is not None and not standing.is_left_unchanged_by(arrival)
+        if standing is not None and not standing.is_left_unchanged_by(arrival):
+            return 0.0
+        if arrival.source is ResultSource.PUSH:
+            return PUSH_LINGER_SECONDS
+        if standing is None or not may_wait:
+            return LINGER_SECONDS
+        # The wait never makes a result late.
+        left_us = max(arrival.covered_until - self._clock(), 0)
+        return min(STEADY_LINGER_SECONDS, left_us / 2 / SECOND)
 
     async def _write_batches(self) -> None:
         while True:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 from uuid import UUID
 
-from ...storage.core.instant import Instant
+from ...storage.core.instant import SECOND, Instant
 from ...storage.engine.pools import Pool
 from ...storage.maintenance.tables.maintenances import is_any_over
 from ...storage.maintenance.transactions.recheck_after import resume_after
@@ -33,6 +33,8 @@ PAUSE_SECONDS: Final = 0.5
 # Windows are reserved this far ahead, so that runs start on time between two ticks. The term of
 # an edit begins after the reserved time; this bounds the delay of an edit.
 AHEAD_US: Final = 1_500_000
+# Longest time without a reservation. Until the next window, the cursor has nothing to pass.
+REST_SECONDS: Final = 5.0
 # Limit on the steps of one pass after downtime.
 STEPS_MOST: Final = 120
 # The number of attempts to apply edits outside the lock. Then the reservation applies all of them.
@@ -79,15 +81,26 @@ class Ticker:
         known = min(self._reserved.values(), default=self._listed_at)
         return max(self._clock() - known, 0)
 
+    def rest_seconds(self) -> float:
+        """Returns the time until the next known window must be reserved."""
+        now = self._clock()
+        nexts = [plan.timetable.next_due for plan in self._plans.values()]
+        soonest = min((at for at in nexts if at is not None), default=None)
+        if soonest is None:
+            return REST_SECONDS
+        return min(max((soonest - AHEAD_US - now) / SECOND, PAUSE_SECONDS), REST_SECONDS)
+
     async def pass_once(self) -> int:
         """Reserves the windows of all shards; returns their number."""
         async with self._pool.transaction("list_shards", read_only=True) as tx:
             shards = await shards_queries.select_shards(tx)
+            is_resuming = await is_any_over(tx, self._clock())
         self._note(shards)
         before = self.reserved
         for shard in shards:
             await self._follow(shard.id)
-        await self._resume()
+        if is_resuming:
+            await self._resume()
         return self.reserved - before
 
     def _note(self, shards: Sequence[Shard]) -> None:
@@ -99,9 +112,6 @@ class Ticker:
 
     async def _resume(self) -> None:
         """Requests a run of each monitor whose maintenance has ended."""
-        async with self._pool.statement("is_maintenance_over") as tx:
-            if not await is_any_over(tx, self._clock()):
-                return
         if await self._pool.transact("resume_after_maintenance", resume_after):
             self.on_resumed()
 

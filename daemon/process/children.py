@@ -8,7 +8,7 @@ last.
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
@@ -16,8 +16,9 @@ import trio
 
 from ...http.server.hypercorn_server import serve
 from ...http.wire.app_context import AppContext
-from ...storage.engine.edit_notify import EDITED
+from ...storage.engine.edit_notify import EDITED, WORK
 from ...storage.engine.embedded_postgres import EmbeddedServer
+from ...storage.scheduling.rules.work import Work
 from ...storage.scheduling.tables import presences
 from ..config.roles import DaemonPart
 from ..loops import (
@@ -26,6 +27,7 @@ from ..loops import (
     cache_invalidator,
     canary_dispatcher,
     composite_evaluator,
+    due_reader,
     figure_repairer,
     file_provider_syncer,
     invitation_mailer,
@@ -44,7 +46,7 @@ from ..loops import (
 )
 from ..runtime import limits
 from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase, keep_watchdog
-from ..runtime.wake_event import WakeEvent
+from ..runtime.wake_event import WakeEvent, staggered
 from .loop_runner import run_loop
 from .wiring import Components
 
@@ -84,6 +86,13 @@ class Wakeable(Protocol):
     wake: WakeEvent
 
 
+@runtime_checkable
+class Resting(Protocol):
+    """Loop that knows how long it can rest without work."""
+
+    def rest_seconds(self) -> float: ...
+
+
 class Runner(Protocol):
     """Task that runs until `close`, and then until its work in progress has ended."""
 
@@ -98,20 +107,40 @@ def _loop(
     loop_of: Callable[[Components], Loop | None],
     pause_seconds: float,
     *,
+    work: Collection[Work] = (),
     phase: StopPhase = LOOPS,
     limiter: Callable[[Daemon], trio.CapacityLimiter] | None = None,
 ) -> Child[Daemon]:
+    """Returns the child of a loop.
+
+    A loop with `work` rests until it has some. Its own `rest_seconds` bounds the rest, or else
+    LOOP_REST_SECONDS.
+    """
+
     def bind(daemon: Daemon) -> RunChild | None:
-        loop = loop_of(daemon.house)
+        loop, reader = loop_of(daemon.house), daemon.house.due_reader
         if loop is None:
             return None
-        pass_once, wake = loop.pass_once, loop.wake if isinstance(loop, Wakeable) else None
-        limit = None if limiter is None else limiter(daemon)
+        wake = loop.wake if isinstance(loop, Wakeable) else WakeEvent()
+        for kind in work:
+            reader.register(kind, wake)
+        rest = loop.rest_seconds if isinstance(loop, Resting) else None
         return lambda task: run_loop(
-            name, pass_once, pause_seconds, lambda _: task.beat(), wake, limit
+            name,
+            loop.pass_once,
+            pause_seconds,
+            task.beat,
+            wake=wake,
+            rest_seconds=rest or (_rest_of_loop if work else None),
+            after_work=reader.ask if work else lambda: None,
+            limiter=None if limiter is None else limiter(daemon),
         )
 
     return Child(name, phase, bind, part or "", limiter, restarts=True, pass_seconds=pause_seconds)
+
+
+def _rest_of_loop() -> float:
+    return staggered(due_reader.LOOP_REST_SECONDS)
 
 
 def _runner(
@@ -165,9 +194,19 @@ def _keep_server(daemon: Daemon) -> RunChild | None:
 
 
 def _hear(daemon: Daemon) -> RunChild:
-    forget = daemon.context.forget
-    heard = {presences.ASKED: daemon.house.attendance.wake.set, EDITED: forget}
-    return lambda _: cache_invalidator.hear(daemon.listen_dsn, heard, forget)
+    house, forget = daemon.house, daemon.context.forget
+    heard: dict[str, Callable[[Collection[str]], None]] = {
+        presences.ASKED: lambda _: house.attendance.wake.set(),
+        EDITED: lambda _: forget(),
+        WORK: house.due_reader.hear,
+    }
+
+    def hearing(is_hearing: bool) -> None:
+        house.due_reader.hearing(is_hearing)
+        if is_hearing:
+            forget()
+
+    return lambda _: cache_invalidator.hear(daemon.listen_dsn, heard, hearing)
 
 
 def _watch_lag(daemon: Daemon) -> RunChild:
@@ -176,9 +215,8 @@ def _watch_lag(daemon: Daemon) -> RunChild:
 
 CHILDREN: Final[tuple[Child[Daemon], ...]] = (
     Child("postgres", STORE, _keep_server, restarts=True),
-    Child("clock", PRESENCE, lambda d: d.house.clock.run, reports_start=True),
     Child("lag", PRESENCE, _watch_lag, reports_start=True),
-    Child("notices", PRESENCE, _hear, DaemonPart.HTTP),
+    Child("notices", PRESENCE, _hear, restarts=True),
     _loop(
         "attendance",
         None,
@@ -207,38 +245,92 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         DaemonPart.TICKER,
         lambda h: h.ticker,
         schedule_ticker.PAUSE_SECONDS,
+        work=(Work.SCHEDULE,),
         limiter=lambda d: d.house.limiters.ticker,
     ),
-    _loop("composer", DaemonPart.TICKER, lambda h: h.composer, composite_evaluator.PAUSE_SECONDS),
     _loop(
-        "listener", DaemonPart.LISTENER, lambda h: h.listener, push_deadline_checker.PAUSE_SECONDS
+        "composer",
+        DaemonPart.TICKER,
+        lambda h: h.composer,
+        composite_evaluator.PAUSE_SECONDS,
+        work=(Work.COMPOSITES,),
     ),
-    _loop("prober", DaemonPart.PROBER, lambda h: h.prober, prober.PAUSE_SECONDS),
+    _loop(
+        "listener",
+        DaemonPart.LISTENER,
+        lambda h: h.listener,
+        push_deadline_checker.PAUSE_SECONDS,
+        work=(Work.SCHEDULE,),
+    ),
+    _loop(
+        "prober",
+        DaemonPart.PROBER,
+        lambda h: h.prober,
+        prober.PAUSE_SECONDS,
+        work=(Work.JOBS, Work.DEFINITIONS),
+    ),
     _loop(
         "dispatcher",
         DaemonPart.DISPATCHER,
         lambda h: h.dispatcher,
         canary_dispatcher.PAUSE_SECONDS,
+        work=(Work.CANARIES, Work.JOBS),
     ),
-    _loop("sealer", DaemonPart.SEALER, lambda h: h.sealer, monitor_sealer.PAUSE_SECONDS),
+    _loop(
+        "sealer",
+        DaemonPart.SEALER,
+        lambda h: h.sealer,
+        monitor_sealer.PAUSE_SECONDS,
+        work=(Work.SEALS,),
+    ),
     _loop(
         "service_sealer",
         DaemonPart.SERVICE_SEALER,
         lambda h: h.service_sealer,
         service_sealer.PAUSE_SECONDS,
+        work=(Work.SERVICES,),
     ),
-    _loop("repairer", DaemonPart.REPAIRER, lambda h: h.repairer, figure_repairer.PAUSE_SECONDS),
-    _loop("leaser", DaemonPart.LEASER, lambda h: h.leaser, outbox_leaser.PAUSE_SECONDS),
-    _loop("resets", DaemonPart.LEASER, lambda h: h.resets, password_reset_mailer.PAUSE_SECONDS),
+    _loop(
+        "repairer",
+        DaemonPart.REPAIRER,
+        lambda h: h.repairer,
+        figure_repairer.PAUSE_SECONDS,
+        work=(Work.REPAIRS,),
+    ),
+    _loop(
+        "leaser",
+        DaemonPart.LEASER,
+        lambda h: h.leaser,
+        outbox_leaser.PAUSE_SECONDS,
+        work=(Work.DELIVERIES,),
+    ),
+    _loop(
+        "resets",
+        DaemonPart.LEASER,
+        lambda h: h.resets,
+        password_reset_mailer.PAUSE_SECONDS,
+        work=(Work.RESETS,),
+    ),
     _loop(
         "invitations",
         DaemonPart.LEASER,
         lambda h: h.invitations,
         invitation_mailer.PAUSE_SECONDS,
+        work=(Work.INVITATIONS,),
     ),
-    _loop("watcher", DaemonPart.WATCHER, lambda h: h.watcher, alert_processor.PAUSE_SECONDS),
     _loop(
-        "evaluator", DaemonPart.EVALUATOR, lambda h: h.evaluator, service_evaluator.PAUSE_SECONDS
+        "watcher",
+        DaemonPart.WATCHER,
+        lambda h: h.watcher,
+        alert_processor.PAUSE_SECONDS,
+        work=(Work.ALERTS,),
+    ),
+    _loop(
+        "evaluator",
+        DaemonPart.EVALUATOR,
+        lambda h: h.evaluator,
+        service_evaluator.PAUSE_SECONDS,
+        work=(Work.EVALUATIONS,),
     ),
     _loop("edits", DaemonPart.HTTP, lambda h: h.edits, cache_invalidator.PAUSE_SECONDS),
     _loop("surveyor", DaemonPart.SURVEYOR, lambda h: h.surveyor, region_load_sampler.PAUSE_SECONDS),
@@ -249,8 +341,16 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         file_provider_syncer.PAUSE_SECONDS,
     ),
     _loop("backups", DaemonPart.JANITOR, lambda h: h.backups, backup_sampler.PAUSE_SECONDS),
-    _loop("operations", DaemonPart.JANITOR, lambda h: h.operations, operation_runner.PAUSE_SECONDS),
+    _loop(
+        "operations",
+        DaemonPart.JANITOR,
+        lambda h: h.operations,
+        operation_runner.PAUSE_SECONDS,
+        work=(Work.OPERATIONS,),
+    ),
     _loop("janitor", DaemonPart.JANITOR, lambda h: h.janitor, janitor.PAUSE_SECONDS),
+    # After the loops, whose wake events it needs.
+    _loop("due_work", None, lambda h: h.due_reader, due_reader.PAUSE_SECONDS),
     Child("watchdog", LOOPS, lambda _: keep_watchdog),
     _server(DaemonPart.HTTP, with_api=True),
     _server(DaemonPart.OPS, with_api=False),

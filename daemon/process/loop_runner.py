@@ -1,4 +1,4 @@
-"""Runner of loops: bounded passes with a pause between them.
+"""Runner of loops: bounded passes with a rest between them.
 
 An unavailable database ends no loop; the outage and its end are logged once each. Any other
 exception is a bug and is raised to the supervisor.
@@ -24,17 +24,24 @@ async def run_loop(
     name: str,
     pass_once: Callable[[], Awaitable[object]],
     pause_seconds: float,
-    beat: Callable[[str], None],
-    wake: WakeEvent | None = None,
+    beat: Callable[[float], None],
+    wake: WakeEvent,
+    *,
+    rest_seconds: Callable[[], float] | None = None,
+    after_work: Callable[[], None] = lambda: None,
     limiter: trio.CapacityLimiter | None = None,
 ) -> None:
-    """Calls `pass_once` until cancelled, and `beat` after each pass for the watchdog.
+    """Calls `pass_once` until cancelled. A pass borrows one token of `limiter`.
 
-    A pass borrows one token of `limiter`.
+    `beat` is called before and after each pass, for the watchdog, with the longest time to the next
+    call. `pause_seconds` is the least time between two passes for known instants of work, and
+    `rest_seconds` returns the longest time without a pass; without it the loop passes at each
+    pause. `after_work` is called after a pass that `wake` began.
     """
-    wake = wake or WakeEvent()
     away_seconds = 0.0
+    is_woken = True
     while True:
+        beat(0.0)
         try:
             async with limiter or nullcontext():
                 await pass_once()
@@ -46,5 +53,8 @@ async def run_loop(
             if away_seconds:
                 log.info("database available again", extra={"loop": name})
             away_seconds = 0.0
-        beat(name)
-        await wake.wait(away_seconds or pause_seconds)
+        if is_woken:
+            after_work()
+        seconds = away_seconds or (pause_seconds if rest_seconds is None else rest_seconds())
+        beat(seconds)
+        is_woken = await wake.wait(seconds, least=pause_seconds)

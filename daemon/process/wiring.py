@@ -41,6 +41,7 @@ from ..loops.canary_dispatcher import CanaryDispatcher
 from ..loops.check_cache import CheckCache
 from ..loops.check_test_worker import CheckTestWorker
 from ..loops.composite_evaluator import CompositeEvaluator, CompositeScheduler
+from ..loops.due_reader import DueReader
 from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import FileProviderConfig, FileProviderSyncer
 from ..loops.invitation_mailer import InvitationMailer
@@ -104,6 +105,7 @@ class Components:
     recorder: Recorder
     attendance: PresenceRenewer
     edits: CacheInvalidator
+    due_reader: DueReader
     janitor: Janitor
     backups: BackupSampler | None
     operations: OperationRunner | None
@@ -164,6 +166,8 @@ def build(
     if DaemonPart.WATCHER in parts:
         watcher = _watcher(pools.loops, clock, leaser, prober, attendance)
         bus.on_change = watcher.wake.set
+    regions = settings.prober.regions if DaemonPart.PROBER in parts else ()
+    due_reader = DueReader(pools.loops, clock.now, regions)
     return Components(
         settings=settings,
         role=role,
@@ -178,6 +182,7 @@ def build(
         recorder=recorder,
         attendance=attendance,
         edits=CacheInvalidator(pools.http),
+        due_reader=due_reader,
         # Every process that stores results needs partitions, also without the janitor loop.
         janitor=_janitor(settings, pools.loops, clock),
         backups=BackupSampler(pools.loops) if tidies else None,
@@ -445,7 +450,12 @@ def _attendance(
         accepts_pushes=DaemonPart.HTTP in PARTS[role],
     )
     return PresenceRenewer(
-        pool, identity, clock.now, recorder.committed_through, lambda: recorder.lost
+        pool,
+        identity,
+        clock.now,
+        recorder.committed_through,
+        lambda: recorder.lost,
+        lambda tx: clock.follow(partial(presences.read_clock, tx)),
     )
 
 

@@ -42,8 +42,11 @@ class LoopHeartbeats:
         self.pauses[name] = pause_seconds
         self.beat(name)
 
-    def beat(self, name: str) -> None:
+    def beat(self, name: str, pause_seconds: float | None = None) -> None:
+        """Records progress. The next beat is due within `pause_seconds`, None for as before."""
         self.last[name] = trio.current_time()
+        if pause_seconds is not None:
+            self.pauses[name] = pause_seconds
 
     def stale(self) -> list[str]:
         """Returns the loops that have not finished a pass within their time limit."""
@@ -84,9 +87,9 @@ class ChildTask:
             self.is_started = True
             self._task_status.started(value)
 
-    def beat(self) -> None:
-        """Reports that the loop has finished a pass."""
-        self.heartbeats.beat(self.name)
+    def beat(self, pause_seconds: float | None = None) -> None:
+        """Reports that the loop begins or has finished a pass, and when it reports again."""
+        self.heartbeats.beat(self.name, pause_seconds)
 
 
 async def keep_watchdog(task: ChildTask) -> None:

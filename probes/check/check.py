@@ -4,13 +4,16 @@ Pure. `validate` returns the faults of a definition together. `make_check` reads
 `validate` accepts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from .condition import BadCondition, Condition, parse, pattern_size
 from .monitor_spec import MonitorType, Spec, SpecFault, TargetForm
 from .registry import spec_of
 from .target import BadTarget, read_host, read_host_port, read_url
+
+T = TypeVar("T")
 
 CONDITIONS_MOST = 20
 # Patterns use a whole core while they search, so the sum of their sizes is bounded too.
@@ -48,6 +51,15 @@ class Check:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     run_key: str = field(default="", repr=False)
     show_values: bool = False
+    # What a probe makes of the definition once for all runs. A changed copy has none.
+    _made: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def made(self, make: Callable[["Check"], T]) -> T:
+        """Returns `make(self)`, computed once. An exception is not kept."""
+        found = self._made.get(make)
+        if found is None:
+            found = self._made[make] = make(self)
+        return cast("T", found)
 
     def text(self, key: str) -> str:
         value = self.config.get(key)

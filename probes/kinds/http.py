@@ -109,7 +109,7 @@ SPEC = Spec(
 
 
 async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
-    request = _request(check)
+    request = check.made(_request)
     response = await fetch(reach, request, watch)
     if request.keep_body and not response.whole:
         raise TargetFailure(FailureClass.RESPONSE_TOO_LARGE, response.status)

@@ -1,8 +1,15 @@
-"""HTTP/1.1 on a stream. h11 implements the protocol, and every read is bounded."""
+"""HTTP/1.1 on a stream. Every read is bounded.
 
+h11 implements the protocol. Almost every response has a head of the usual form that arrives in one
+piece. Such a head is split by a pattern that accepts a subset of what h11 accepts, which costs a
+tenth. All others go to h11, with the bytes received so far: the result is the same.
+"""
+
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final, NamedTuple, cast
 
 import h11
 import trio
@@ -28,6 +35,16 @@ DENSE = 16
 # A body without chunked coding is not parsed piece by piece.
 PLAIN_CHUNK = 65_536
 
+# Usual head: a final status, and lines without folding, in ASCII or Latin-1.
+_TEXT: Final = rb"[\t\x20-\x7e\x80-\xff]*+"
+_LINE: Final = rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++):(" + _TEXT + rb")\r\n"
+_LINES: Final = re.compile(_LINE)
+_HEAD: Final = re.compile(
+    rb"HTTP/1\.[01] ([2-5][0-9]{2}) " + _TEXT + rb"\r\n((?:" + _LINE + rb")*+)\r\n"
+)
+_LENGTH: Final = re.compile(rb"[0-9]{1,15}")
+_WITHOUT_BODY: Final = frozenset({204, 304})
+
 
 async def exchange(
     stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
@@ -37,9 +54,28 @@ async def exchange(
     Raises: `TargetFailure` with the class.
     """
     with _failures_named():
-        http, head = await _begin(stream, request, watch, user_agent)
-        chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
-        body, whole = await _read_body(http, stream, request, CHUNK if chunked else PLAIN_CHUNK)
+        watch.begin(ProbePhase.FIRST_BYTE)
+        wire = _wire_of(request, user_agent)
+        await _send(stream, request, wire.data)
+        data = bytes(await stream.receive_some(CHUNK))
+        if data:
+            watch.done()
+        usual = _usual_head(data, request.method)
+        if usual is not None:
+            body, whole = await _read_plain_body(stream, request, usual)
+            return RawResponse(usual.status, usual.headers, body, whole)
+        return await _exchange_by_h11(stream, request, watch, wire, data)
+
+
+async def _exchange_by_h11(
+    stream: Stream, request: HttpRequest, watch: Stopwatch, wire: "_Wire", data: bytes
+) -> RawResponse:
+    """Returns the response, of which `data` is received. No data is the end of the stream."""
+    http = wire.sent()
+    http.receive_data(data)
+    head = await _read_head(http, stream, watch, data.count(b"\n"))
+    chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
+    body, whole = await _read_body(http, stream, request, CHUNK if chunked else PLAIN_CHUNK)
     return RawResponse(head.status_code, list(head.headers), body, whole)
 
 
@@ -105,34 +141,67 @@ def _failures_named() -> Iterator[None]:
 async def _begin(
     stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> tuple[h11.Connection, h11.Response]:
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
     watch.begin(ProbePhase.FIRST_BYTE)
-    await _send(http, stream, request, user_agent)
+    wire = _wire_of(request, user_agent)
+    await _send(stream, request, wire.data)
+    http = wire.sent()
     return http, await _read_head(http, stream, watch)
 
 
-async def _send(
-    http: h11.Connection, stream: Stream, request: HttpRequest, user_agent: str
-) -> None:
-    """Sends the request. A broken write of a request with a body is ignored.
+class _Wire(NamedTuple):
+    """A request as h11 event and in bytes, with its body."""
 
-    A target may respond without reading the whole body, and its response is still read.
-    """
+    event: h11.Request
+    body: bytes
+    data: bytes
+
+    @classmethod
+    def of(cls, event: h11.Request, body: bytes) -> "_Wire":
+        http, parts = _connection(), []
+        for part in (event, h11.Data(data=body) if body else None, h11.EndOfMessage()):
+            if part is not None:
+                parts.append(http.send(part) or b"")
+        return cls(event, body, b"".join(parts))
+
+    def sent(self) -> h11.Connection:
+        """Returns a connection that has sent this request and waits for the response."""
+        http = _connection()
+        http.send(self.event)
+        if self.body:
+            http.send(h11.Data(data=self.body))
+        http.send(h11.EndOfMessage())
+        return http
+
+
+def _connection() -> h11.Connection:
+    return h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
+
+
+def _wire_of(request: HttpRequest, user_agent: str) -> _Wire:
+    """Returns the request in bytes. A request without a jar is built once."""
+    found = request.made.get(user_agent) if request.jar is None else None
+    if found is not None:
+        return cast("_Wire", found)
     headers = request_headers(request, user_agent)
     if not any(name.lower() == "host" for name, _ in headers):
         headers.insert(0, ("host", request.url.authority))
     headers.append(("connection", "close"))
-    wire = http.send(
-        h11.Request(
-            method=request.method,
-            target=request.url.path.encode("ascii"),
-            headers=[(n.encode("ascii"), v.encode("utf-8")) for n, v in headers],
-        )
+    event = h11.Request(
+        method=request.method,
+        target=request.url.path.encode("ascii"),
+        headers=[(n.encode("ascii"), v.encode("utf-8")) for n, v in headers],
     )
-    assert wire is not None
-    if request.body:
-        wire += http.send(h11.Data(data=request.body)) or b""
-    wire += http.send(h11.EndOfMessage()) or b""
+    wire = _Wire.of(event, request.body)
+    if request.jar is None:
+        request.made[user_agent] = wire
+    return wire
+
+
+async def _send(stream: Stream, request: HttpRequest, wire: bytes) -> None:
+    """Sends the request. A broken write of a request with a body is ignored.
+
+    A target may respond without reading the whole body, and its response is still read.
+    """
     try:
         await stream.send_all(wire)
     except trio.BrokenResourceError:
@@ -140,13 +209,71 @@ async def _send(
             raise
 
 
+class _UsualHead(NamedTuple):
+    """Head of a response, with the bytes of the body that arrived together with it.
+
+    `length` is the length of the body, None if the end of the stream ends it.
+    """
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    length: int | None
+    rest: bytes
+
+
+def _usual_head(data: bytes, method: str) -> _UsualHead | None:
+    """Splits a head of the usual form. Returns None for any other, which h11 judges."""
+    found = _HEAD.match(data)
+    if found is None:
+        return None
+    status, length = int(found[1]), None
+    headers = [(n.lower(), v.strip(b" \t")) for n, v in _LINES.findall(found[2])]
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            return None
+        if name == b"content-length":
+            if length is not None or _LENGTH.fullmatch(value) is None:
+                return None
+            length = int(value)
+    if status in _WITHOUT_BODY or method == "HEAD":
+        length = 0
+    return _UsualHead(status, headers, length, data[found.end() :])
+
+
+async def _read_plain_body(
+    stream: Stream, request: HttpRequest, head: _UsualHead
+) -> tuple[bytes, bool]:
+    """Returns the body as `_read_body` does."""
+    body = bytearray()
+    left, data = head.length, head.rest
+    size = 0
+    while left != 0:
+        if left is not None:
+            data = data[:left]
+            left -= len(data)
+        size += len(data)
+        if request.keep_body:
+            body += data
+        if size > request.body_bytes_most:
+            return bytes(body[: request.body_bytes_most]), False
+        if left == 0:
+            break
+        data = bytes(await stream.receive_some(PLAIN_CHUNK))
+        if not data:
+            if left is not None:
+                raise TargetFailure(FailureClass.PROTOCOL_ERROR)
+            break
+    return bytes(body), True
+
+
 async def _read_head(
     http: h11.Connection,
     stream: Stream,
     watch: Stopwatch,
+    lines: int = 0,
 ) -> h11.Response:
+    """Returns the final head. `lines` of the response are received already."""
     informational = 0
-    lines = 0
     while True:
         event = http.next_event()
         if event is h11.NEED_DATA:

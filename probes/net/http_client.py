@@ -84,7 +84,9 @@ async def _hop(reach: Egress, request: HttpRequest, watch: Stopwatch) -> HttpRes
         wrapped = await reach.encrypt(
             connection, url.host, watch, verify=request.verify, alpn=request.version.value
         )
-        request = replace(request, version=_chosen(request.version, wrapped))
+        version = _chosen(request.version, wrapped)
+        if version is not request.version:
+            request = replace(request, version=version)
         response = await _exchange(connection, wrapped, request, watch, reach)
         if request.cert_expiry:
             response = replace(response, cert_ends_at=expires_at_us(wrapped))

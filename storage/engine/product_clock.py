@@ -1,26 +1,19 @@
 """Product clock of a process: applies the rule of `core/clock` to readings of the database.
 
 Invariant: `now()` never decreases, does not await, and agrees with the other processes. While the
-database is unavailable, the monotonic clock continues it.
+database is unavailable, the monotonic clock continues it. The presence renewal reads it.
 """
 
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import trio
-
 from ..core.clock import Clock, started
 from ..core.instant import Instant
-from ..core.refusal import Unavailable
 
-READ_SECONDS: Final = 5
 # A process begins with a reading that took less, or with the last of so many.
 SLOW_US: Final = 1_000_000
 FIRST_READINGS: Final = 3
-
-_log = logging.getLogger("leadline.product_clock")
 
 # The database's clock, and the latest `through` of all presences, or None when there is none.
 Reading = tuple[Instant, Instant | None]
@@ -61,41 +54,24 @@ class ProductClock:
     def is_notably_off(self) -> bool:
         return self._clock is not None and self._clock.is_notably_off
 
-    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Reads the database's clock every READ_SECONDS, and reports the start after the first.
-
-        Raises Unavailable if the first reading fails. Later failures are only logged."""
-        if self._clock is None:
-            await self.refresh()
-        task_status.started()
-        away = False
-        while True:
-            await trio.sleep(READ_SECONDS)
-            try:
-                await self.refresh()
-                away = False
-            except Unavailable as error:
-                if not away:
-                    _log.warning("database clock unavailable, time is carried: %s", error)
-                away = True
-
     async def refresh(self) -> None:
         """Reads the database's clock, the first time until a reading was quick."""
         if self._clock is not None:
-            await self._refresh()
+            await self.follow(self._read)
             return
         for _ in range(FIRST_READINGS):
-            if await self._refresh() <= SLOW_US:
+            if await self.follow(self._read) <= SLOW_US:
                 break
 
-    async def _refresh(self) -> int:
-        """Reads the database's clock once. Returns how long that took, µs.
+    async def follow(self, read: Callable[[], Awaitable[Reading]]) -> int:
+        """Reads the database's clock once by `read`, for example in a transaction that is open.
+        Returns how long that took, µs.
 
         The database read its clock at an instant between request and response. So a slow reading
         moves the time no further than it must.
         """
         asked_us = self._monotonic_us()
-        database, latest_through = await self._read()
+        database, latest_through = await read()
         told_us = self._monotonic_us()
         took_us = told_us - asked_us
         if self._clock is None:

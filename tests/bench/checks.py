@@ -12,7 +12,7 @@ import psycopg
 from ..support.processes.daemon_process import Daemon, daemon
 from .seed import add_monitors
 from .target import nginx
-from .usage import cpu_seconds, memory_mib, per_thousand
+from .usage import cpu_seconds, memory_mib, per_thousand, transactions
 
 INTERVAL_SECONDS = 30
 Figures = dict[str, Any]
@@ -36,16 +36,19 @@ def _watched(running: Daemon, target: str, count: int, seconds: float) -> Figure
     first = _first_round(running.dsn, count, INTERVAL_SECONDS * 3.0)
     # A changing write takes a lock. From the second round on, all writes are steady.
     time.sleep(5)
-    began, before = time.time(), cpu_seconds(running)
+    began, before, begun = time.time(), cpu_seconds(running), transactions(running)
     stored_before = _stored(running.dsn)
     time.sleep(seconds)
     after, took = cpu_seconds(running), time.time() - began
     stored = _stored(running.dsn) - stored_before
+    made = transactions(running) - begun
     return {
         "monitors": count,
         "due_a_second": round(count / INTERVAL_SECONDS, 1),
         "stored_a_second": round(stored / took, 1),
         "cpu_s_per_1000": per_thousand(before, after, stored),
+        "transactions_per_1000": round(made.total() * 1000 / max(stored, 1), 1),
+        "transactions": dict(made),
         "first_round_s": first,
         **_seen(running.dsn, began),
         **memory_mib(running),

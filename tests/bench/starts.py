@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 from ..support.processes.daemon_process import daemon
-from .usage import cpu_seconds, memory_mib
+from .usage import cpu_seconds, memory_mib, transactions
 
 STARTS = 3
-IDLE_SECONDS = 20.0
+IDLE_SECONDS = 60.0
 
 
 def starts() -> dict[str, Any]:
@@ -28,8 +28,14 @@ def idle() -> dict[str, Any]:
         running.stop()
         running.start()
         time.sleep(5)
-        before = cpu_seconds(running)
+        begun, before = transactions(running), cpu_seconds(running)
         time.sleep(IDLE_SECONDS)
         after = cpu_seconds(running)
         cores = {who: round((after[who] - before[who]) / IDLE_SECONDS, 4) for who in after}
-        return {**memory_mib(running), "cores": cores}
+        made = transactions(running) - begun
+        return {
+            **memory_mib(running),
+            "cores": cores,
+            "transactions_a_second": round(made.total() / IDLE_SECONDS, 2),
+            "transactions": dict(made),
+        }

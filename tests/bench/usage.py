@@ -1,6 +1,9 @@
 """The CPU time and memory of a daemon and of every PostgreSQL process under it, from /proc."""
 
 import os
+import re
+import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,17 @@ def per_thousand(before: dict[str, float], after: dict[str, float], count: int) 
     spent = {who: after[who] - before[who] for who in after}
     spent["all"] = sum(spent.values())
     return {who: round(seconds * 1000 / max(count, 1), 3) for who, seconds in spent.items()}
+
+
+def transactions(running: Daemon) -> Counter[str]:
+    """Transactions of the daemon so far, by name, from its metrics."""
+    with urllib.request.urlopen(f"{running.url}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    found: Counter[str] = Counter()
+    line = r'^leadline_transactions_total\{name="([^"]*)",[^}]*\} (\S+)$'
+    for name, count in re.findall(line, text, re.M):
+        found[name] += int(float(count))
+    return found
 
 
 def memory_mib(running: Daemon) -> dict[str, Any]:

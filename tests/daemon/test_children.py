@@ -11,6 +11,7 @@ from leadline.daemon.config.roles import PARTS, DaemonPart, ProcessRole
 from leadline.daemon.process import children
 from leadline.daemon.process.loop_runner import run_loop
 from leadline.daemon.runtime.supervisor import Child
+from leadline.daemon.runtime.wake_event import WakeEvent
 
 LISTS: list[Any] = [
     pytest.param(children.CHILDREN, children.STOP_ORDER, id="daemon"),
@@ -64,14 +65,15 @@ def test_a_worker_runs_probes_and_keeps_no_schedule() -> None:
     names = [one.name for one in children.CHILDREN if not one.part or one.part in parts]
     assert names == [
         "postgres",
-        "clock",
         "lag",
+        "notices",
         "attendance",
         "recorder",
         "runs",
         "canaries",
         "prober",
         "dispatcher",
+        "due_work",
         "watchdog",
         "ops",
     ]
@@ -84,6 +86,6 @@ async def test_a_pass_of_a_loop_holds_a_token_of_its_limiter(autojump_clock: Moc
         held.append(limiter.borrowed_tokens)
 
     with trio.move_on_after(2.5):
-        await run_loop("loop", pass_once, 1.0, lambda _: None, None, limiter)
+        await run_loop("loop", pass_once, 1.0, lambda _: None, wake=WakeEvent(), limiter=limiter)
     assert held == [1, 1, 1]
     assert limiter.borrowed_tokens == 0

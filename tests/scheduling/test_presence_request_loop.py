@@ -26,7 +26,9 @@ async def test_an_asked_process_renews_its_presence_immediately(world: World, ds
     world.now = Instant(world.now + SECOND)
     heard, listens = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hear, dsn, {presences.ASKED: heard.set}, listens.set)
+        nursery.start_soon(
+            hear, dsn, {presences.ASKED: lambda _: heard.set()}, lambda _: listens.set()
+        )
         with trio.fail_after(HANGS_SECONDS):
             await listens.wait()
             asking.ask()
@@ -41,9 +43,9 @@ async def test_a_regular_renewal_asks_no_other_process(world: World, dsn: str) -
     alone = attendance(world.pool, world)
     await alone.pass_once()
     asked, edited, listens = trio.Event(), trio.Event(), trio.Event()
-    heard = {presences.ASKED: asked.set, EDITED: edited.set}
+    heard = {presences.ASKED: lambda _: asked.set(), EDITED: lambda _: edited.set()}
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hear, dsn, heard, listens.set)
+        nursery.start_soon(hear, dsn, heard, lambda _: listens.set())
         with trio.fail_after(HANGS_SECONDS):
             await listens.wait()
             await alone.pass_once()

@@ -1,5 +1,7 @@
 """Edits of one process invalidate the caches of the others; several edits send one notification."""
 
+from collections.abc import Collection
+
 import trio
 
 from leadline.daemon.loops.cache_invalidator import CacheInvalidator, hear
@@ -13,7 +15,7 @@ class Notifications:
         self.edited = trio.Event()
         self.count = 0
 
-    def hear(self) -> None:
+    def hear(self, _payloads: Collection[str]) -> None:
         self.count += 1
         self.edited.set()
 
@@ -21,7 +23,7 @@ class Notifications:
 async def test_a_listener_receives_one_notification_for_many_edits(pool: Pool, dsn: str) -> None:
     heard, edits = Notifications(), CacheInvalidator(pool)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hear, dsn, {EDITED: heard.hear}, heard.listens.set)
+        nursery.start_soon(hear, dsn, {EDITED: heard.hear}, lambda _: heard.listens.set())
         with trio.fail_after(30):
             await heard.listens.wait()
             await edits.pass_once()
@@ -39,12 +41,12 @@ async def test_a_listener_receives_one_notification_for_many_edits(pool: Pool, d
     assert heard.count == 2
 
 
-async def test_a_listener_is_called_after_a_reconnect(pool: Pool, dsn: str) -> None:
-    began: list[int] = []
+async def test_a_listener_reports_when_it_hears(pool: Pool, dsn: str) -> None:
+    told: list[bool] = []
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hear, dsn, {EDITED: lambda: None}, lambda: began.append(1))
+        nursery.start_soon(hear, dsn, {EDITED: lambda _: None}, told.append)
         with trio.fail_after(30):
-            while not began:  # noqa: ASYNC110 - the database says when
+            while not told:  # noqa: ASYNC110 - the database says when
                 await trio.sleep(0.01)
             async with pool.transaction("cut") as tx:
                 await tx.execute(
@@ -52,6 +54,7 @@ async def test_a_listener_is_called_after_a_reconnect(pool: Pool, dsn: str) -> N
                     " where application_name = 'leadline listen'"
                     " and datname = current_database()"
                 )
-            while len(began) < 2:  # noqa: ASYNC110
+            while len(told) < 3:  # noqa: ASYNC110
                 await trio.sleep(0.01)
         nursery.cancel_scope.cancel()
+    assert told == [True, False, True]

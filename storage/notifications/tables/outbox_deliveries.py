@@ -55,6 +55,14 @@ where a.due_at <= at(%(now)s) and (d.backoff_until is null or d.backoff_until <=
   and coalesce(c.enabled, w.enabled, true)
 """
 _IS_DUE = f"{_ACTIVE} select exists (select {_FREE_TO_GO})"
+# First instant at which `_IS_DUE` can become true.
+NEXT_DELIVERY: Final = f"""
+({_ACTIVE} select min(greatest(a.due_at, d.backoff_until)) from active a
+  join destinations d on d.org = a.org and d.id = a.destination
+  left join notification_channels c on c.org = d.org and c.id = d.channel
+  left join webhooks w on w.org = d.org and w.id = d.webhook
+where coalesce(c.enabled, w.enabled, true))
+"""
 # Destinations at their limit, or with a send that is unanswered after SLOW_AFTER_US: no further
 # event is sent until it is answered or fails. One subquery per destination, since a joint scan
 # would read index entries of old leases.

@@ -32,6 +32,11 @@ class Timetable:
     def reserved_through(self) -> Instant:
         return self._cursor
 
+    @property
+    def next_due(self) -> Instant | None:
+        """Returns an instant that is not later than the next window, None without a window."""
+        return self._heap[0][0] if self._heap else None
+
     def __len__(self) -> int:
         return len(self._terms)
 

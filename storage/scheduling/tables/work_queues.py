@@ -23,7 +23,7 @@ LEASE_GRACE_SECONDS = 10
 
 # The `lease_until` of a process states when it may claim its own work again, and ends before its
 # presence. Therefore one condition serves for both.
-_HELD = """
+HELD = """
 (exists (select from presences p where p.process = {row}.holder and not p.ended
   and p.through_at > at(%(now)s) - interval '15 seconds')
 or coalesce({row}.lease_until > at(%(now)s), false))
@@ -39,7 +39,7 @@ where id = any(array(
     and case when s.holder = %(process)s
       then coalesce(s.lease_until, s.first_due + interval '{AGAIN_AFTER_SECONDS} seconds')
         <= at(%(now)s)
-      else s.holder is null or not {_HELD.format(row="s")} end
+      else s.holder is null or not {HELD.format(row="s")} end
     and s.id <> all(%(have)s)
   order by s.first_due limit %(most)s
   for update skip locked))
@@ -95,7 +95,7 @@ update jobs set holder = %(process)s
 where (org, id) in (
   select j.org, j.id from jobs j
   where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
-    and (j.holder is null or not {_HELD.format(row="j")})
+    and (j.holder is null or not {HELD.format(row="j")})
     and not exists (select from monitors m where m.org = j.org and m.id = j.monitor
       and m.type = 'async_canary')
   order by j.due_at limit %(most)s
@@ -119,7 +119,7 @@ from monitors m
 where m.org = jobs.org and m.id = jobs.monitor and (jobs.org, jobs.id) in (
   select j.org, j.id from jobs j join monitors n on n.org = j.org and n.id = j.monitor
   where j.shard = any(%(shards)s) and j.due_at <= at(%(now)s) and j.claim_until > at(%(now)s)
-    and (j.holder is null or not {_HELD.format(row="j")})
+    and (j.holder is null or not {HELD.format(row="j")})
     and n.enabled and n.type <> all(%(refused)s)
     and (not %(plain)s or n.config_ciphertext is null and n.config::text not like '%%_ref"%%')
   order by j.due_at limit %(most)s
@@ -132,7 +132,7 @@ select s.id, s.shard, s.orgs, s.monitors, s.due_ats, s.seal_ats, s.claim_untils
 from run_batches s
 where s.shard = any(%(shards)s) and s.kind = %(kind)s and s.published
   and s.claim_until > at(%(now)s) and s.id > %(after)s
-  and (s.holder is null or not {_HELD.format(row="s")})
+  and (s.holder is null or not {HELD.format(row="s")})
 order by s.id limit %(most)s
 for update skip locked
 """

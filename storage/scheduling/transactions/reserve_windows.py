@@ -11,11 +11,13 @@ from uuid import UUID
 
 from ...core.instant import MINUTE, Instant
 from ...core.key import ProjectKey
+from ...engine.edit_notify import AGAIN, notify_work
 from ...engine.pools import Tx
 from ..queries import shards as shards_queries
-from ..rules.run_batch import RunBatch, cut
+from ..rules.run_batch import CANARY, RunBatch, cut
 from ..rules.run_schedule import ResultMode, ScheduleTerm
 from ..rules.schedule_plan import PlannedMonitor, SchedulePlan
+from ..rules.work import Work
 from ..tables import schedule_edits
 from ..tables import shards as schedules
 from ..tables.schedule_edits import ScheduleEdit
@@ -105,7 +107,17 @@ async def reserve_windows(
     due = plan.take(through)
     batches, spared = cut(due, tx.now)
     keys = await schedules.reserve(tx, plan.shard, through, batches, spared, holder)
+    await _announce(tx, batches, holder)
     return ReservedStep(through, len(due), list(zip(keys, batches, strict=True)))
+
+
+async def _announce(tx: Tx, batches: Sequence[RunBatch], holder: UUID | None) -> None:
+    """Tells other processes about windows that they can run."""
+    kinds = {item.kind for item in batches if item.published}
+    if holder is None and "run" in kinds:
+        await notify_work(tx, Work.JOBS)
+    elif kinds & {"composite", CANARY}:
+        await notify_work(tx, AGAIN)
 
 
 def _unapplied(plan: SchedulePlan, edits: Sequence[ScheduleEdit]) -> list[ScheduleEdit]:

@@ -1,0 +1,64 @@
+"""How long a result waits for its batch: one that changes a status does not wait."""
+
+import trio
+
+from leadline.daemon.loops.result_recorder import (
+    LINGER_SECONDS,
+    PUSH_LINGER_SECONDS,
+    STEADY_LINGER_SECONDS,
+    Recorder,
+)
+from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.results.event_bus import Bus
+from leadline.storage.results.rules.incoming_result import IncomingResult, StoreResult
+from tests.support.worlds.world import World
+
+HANGS_SECONDS = 30
+
+
+def a_run(
+    world: World, row: MonitorRow, *, up: bool = True, left_us: int = 20 * SECOND
+) -> IncomingResult:
+    until = Instant(world.now + left_us)
+    return world.result(row, world.now, up, covered_until=until, windowed=True, dues=(world.now,))
+
+
+async def test_only_a_steady_run_waits_for_a_larger_batch(world: World) -> None:
+    probed, pushed = await world.monitor(), await world.monitor(type="push")
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+
+    def linger(arrival: IncomingResult, *, may_wait: bool = True) -> float:
+        return recorder._linger_seconds(arrival, may_wait=may_wait)
+
+    assert linger(a_run(world, probed)) == LINGER_SECONDS, "its status is not known yet"
+    async with trio.open_nursery() as nursery:
+        await nursery.start(recorder.run)
+        with trio.fail_after(HANGS_SECONDS):
+            await recorder.record(a_run(world, probed))
+            await recorder.record(world.result(pushed, world.now, True))
+        world.now = Instant(world.now + 20 * SECOND)
+        assert linger(a_run(world, probed)) == STEADY_LINGER_SECONDS
+        assert linger(a_run(world, probed), may_wait=False) == LINGER_SECONDS
+        assert linger(a_run(world, probed, up=False)) == 0.0
+        assert linger(a_run(world, probed, left_us=SECOND)) == 0.5, "it must not become late"
+        assert linger(a_run(world, probed, left_us=-SECOND)) == 0.0
+        assert linger(world.result(pushed, world.now, True)) == PUSH_LINGER_SECONDS
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_change_takes_the_steady_results_with_it(world: World) -> None:
+    rows = [await world.monitor() for _ in range(3)]
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+    answers: list[StoreResult] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(recorder.run)
+        with trio.fail_after(HANGS_SECONDS):
+            for row in rows:
+                await recorder.record(a_run(world, row))
+            world.now = Instant(world.now + 20 * SECOND)
+            for row in rows[:2]:
+                await recorder.hand_over(a_run(world, row), answers.append, may_wait=True)
+            await recorder.record(a_run(world, rows[2], up=False))
+        assert len(answers) == 2, "a batch is stored as a whole"
+        nursery.cancel_scope.cancel()
