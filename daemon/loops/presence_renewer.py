@@ -54,7 +54,7 @@ class PresenceRenewer:
         clock: Callable[[], Instant],
         heard_through: Callable[[], Instant],
         lost: Callable[[], int] = lambda: 0,
-        read_clock: Callable[[Tx], Awaitable[None]] | None = None,
+        read_clock: Callable[[Tx], Awaitable[object]] | None = None,
     ) -> None:
         self._pool = pool
         self._identity = identity
