@@ -61,7 +61,7 @@ class DueReader:
                     wake.set()
         self.ask()
 
-    def hearing(self, is_hearing: bool) -> None:
+    def set_hearing(self, is_hearing: bool) -> None:
         """Records whether this process hears notifications. Earlier ones can be lost."""
         self._is_hearing = is_hearing
         if is_hearing:

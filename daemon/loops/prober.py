@@ -151,7 +151,8 @@ class Prober:
     def _end(self, window: QueuedRun, permit: object) -> None:
         self._permits.release_on_behalf_of(permit)
         self._queue.end(window.org)
-        self._news.set()
+        if self._queue.has_due:
+            self._news.set()
 
     def close(self) -> None:
         """Stops accepting work; runs in progress finish."""

@@ -22,6 +22,9 @@ WINDOWS_WAITING: Final = 5_000
 # process can lease them, or they are missed.
 ORG_WINDOWS_WAITING: Final = 2_500
 RETRY_SECONDS: Final = 0.1
+# Starts share a wake-up: a window begins at the end of the interval of this length that it is due
+# in.
+START_GRID_US: Final = 10_000
 
 
 @dataclass(eq=False, slots=True)
@@ -65,6 +68,11 @@ class RunQueue:
 
     def __len__(self) -> int:
         return len(self._later) + self._due_count
+
+    @property
+    def has_due(self) -> bool:
+        """Returns whether a due window waits for a permit."""
+        return bool(self._due)
 
     def push(self, item: QueuedRun) -> None:
         self._orgs.add(item.org)
@@ -114,13 +122,15 @@ class RunQueue:
     def seconds_to_next(self, now: Instant, most: float) -> float:
         """Returns how long to wait for the next window to become due, at most `most`.
 
+        The wait ends on the grid of START_GRID_US, with all windows that are due by then.
         Runs outside the queue use permits too, and do not report their end. A window that waits
         for a permit is therefore tried again after RETRY_SECONDS.
         """
         if self._due:
             most = min(most, RETRY_SECONDS)
         if self._later:
-            most = min(most, (self._later[0].due - now) / 1e6)
+            at = -(-self._later[0].due // START_GRID_US) * START_GRID_US
+            most = min(most, (at - now) / 1e6)
         return max(most, 0.0)
 
     def _sort(self, now: Instant) -> None:

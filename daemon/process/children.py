@@ -201,12 +201,12 @@ def _hear(daemon: Daemon) -> RunChild:
         WORK: house.due_reader.hear,
     }
 
-    def hearing(is_hearing: bool) -> None:
-        house.due_reader.hearing(is_hearing)
+    def note_hearing(is_hearing: bool) -> None:
+        house.due_reader.set_hearing(is_hearing)
         if is_hearing:
             forget()
 
-    return lambda _: cache_invalidator.hear(daemon.listen_dsn, heard, hearing)
+    return lambda _: cache_invalidator.hear(daemon.listen_dsn, heard, note_hearing)
 
 
 def _watch_lag(daemon: Daemon) -> RunChild:

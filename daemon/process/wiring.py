@@ -166,8 +166,6 @@ def build(
     if DaemonPart.WATCHER in parts:
         watcher = _watcher(pools.loops, clock, leaser, prober, attendance)
         bus.on_change = watcher.wake.set
-    regions = settings.prober.regions if DaemonPart.PROBER in parts else ()
-    due_reader = DueReader(pools.loops, clock.now, regions)
     return Components(
         settings=settings,
         role=role,
@@ -182,7 +180,7 @@ def build(
         recorder=recorder,
         attendance=attendance,
         edits=CacheInvalidator(pools.http),
-        due_reader=due_reader,
+        due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
         # Every process that stores results needs partitions, also without the janitor loop.
         janitor=_janitor(settings, pools.loops, clock),
         backups=BackupSampler(pools.loops) if tidies else None,
@@ -213,6 +211,11 @@ def build(
     )
 
 
+def _probed(settings: Settings, role: ProcessRole) -> tuple[str, ...]:
+    """Returns the regions that the process probes in."""
+    return settings.prober.regions if DaemonPart.PROBER in PARTS[role] else ()
+
+
 def _watcher(
     pool: Pool,
     clock: ProductClock,
@@ -220,13 +223,8 @@ def _watcher(
     prober: Prober | None,
     attendance: PresenceRenewer,
 ) -> AlertProcessor:
-    return AlertProcessor(
-        pool,
-        clock.now,
-        _hastening(leaser),
-        _hastening(prober),
-        lambda: attendance.is_steady(STEADY_US),
-    )
+    is_steady = partial(attendance.is_steady, STEADY_US)
+    return AlertProcessor(pool, clock.now, _hastening(leaser), _hastening(prober), is_steady)
 
 
 def _limiters(settings: Settings, parts: Collection[DaemonPart]) -> Limiters:
@@ -290,7 +288,7 @@ def _dispatcher(
     return CanaryDispatcher(
         pool,
         process,
-        settings.prober.regions if DaemonPart.PROBER in parts else (),
+        _probed(settings, role),
         settings.canary.concurrency_per_region,
         catalogue,
         recorder,
@@ -440,12 +438,11 @@ def _attendance(
     clock: ProductClock,
     recorder: Recorder,
 ) -> PresenceRenewer:
-    probes = DaemonPart.PROBER in PARTS[role]
     identity = ProcessIdentity(
         process=process,
         host=socket.gethostname() or platform.node(),
         roles=[role.value],
-        regions=settings.prober.regions if probes else (),
+        regions=_probed(settings, role),
         version=version(),
         accepts_pushes=DaemonPart.HTTP in PARTS[role],
     )

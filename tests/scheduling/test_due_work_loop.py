@@ -92,12 +92,12 @@ class Reading:
 async def listening(dsn: str, reading: Reading) -> AsyncIterator[None]:
     listens = trio.Event()
 
-    def hearing(is_hearing: bool) -> None:
-        reading.reader.hearing(is_hearing)
+    def note_hearing(is_hearing: bool) -> None:
+        reading.reader.set_hearing(is_hearing)
         listens.set()
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(hear, dsn, {WORK: reading.reader.hear}, hearing)
+        nursery.start_soon(hear, dsn, {WORK: reading.reader.hear}, note_hearing)
         with trio.fail_after(HANGS_SECONDS):
             await listens.wait()
             assert await reading.is_woken(), "a new listener has missed the earlier notifications"
@@ -145,7 +145,7 @@ async def test_a_notification_wakes_the_loop(world: World, dsn: str, work: Work)
 @pytest.mark.parametrize("work", [*WRITES, *UNANNOUNCED, Work.DELIVERIES])
 async def test_a_read_finds_work_without_a_notification(world: World, work: Work) -> None:
     reading = Reading(world, work)
-    reading.reader.hearing(True)
+    reading.reader.set_hearing(True)
     await reading.is_woken()
     await reading.reader.pass_once()
     assert not await reading.is_woken(), "no work exists yet"
@@ -157,7 +157,7 @@ async def test_a_read_finds_work_without_a_notification(world: World, work: Work
 @pytest.mark.parametrize("work", sorted({*WRITES, *UNANNOUNCED} - _WITHOUT_INSTANT))
 async def test_later_work_wakes_the_loop_when_it_is_due(world: World, work: Work) -> None:
     reading = Reading(world, work)
-    reading.reader.hearing(True)
+    reading.reader.set_hearing(True)
     await reading.is_woken()
     await write(world, work, Instant(world.now + MINUTE))
     await reading.reader.pass_once()
@@ -188,12 +188,12 @@ async def test_a_process_that_hears_nothing_reads_more_often(world: World) -> No
     await reading.reader.pass_once()
     assert await reading.is_woken(), "no instant announces an edit"
     assert reading.reader.rest_seconds() <= due_reader.UNHEARD_SECONDS
-    reading.reader.hearing(True)
+    reading.reader.set_hearing(True)
     await reading.is_woken()
     await reading.reader.pass_once()
     assert not await reading.is_woken()
     assert reading.reader.rest_seconds() <= due_reader.REST_SECONDS
-    reading.reader.hearing(False)
+    reading.reader.set_hearing(False)
     assert reading.reader.rest_seconds() <= due_reader.UNHEARD_SECONDS
 
 

@@ -9,6 +9,7 @@ from leadline.daemon.loops.run_queue import (
     ORG_WINDOWS_WAITING,
     RETRY_SECONDS,
     RUNS_PER_FREE_PERMIT,
+    START_GRID_US,
     ActiveBatch,
     QueuedRun,
     RunQueue,
@@ -140,3 +141,23 @@ def test_a_window_that_waits_for_a_permit_is_tried_again_soon() -> None:
     queue.push(window(1, 1, 0, 10 * SECOND))
     assert queue.start(Instant(1), 0) is None
     assert queue.seconds_to_next(Instant(1), 1.0) == RETRY_SECONDS
+
+
+@given(st.lists(st.integers(1, 60_000), min_size=1), st.integers(0, 60_000))
+def test_windows_that_are_due_together_share_a_wake_up(dues: list[int], now: int) -> None:
+    queue = RunQueue()
+    for number, due in enumerate(dues):
+        queue.push(window(1, number, due))
+    while queue.start(Instant(now), 1) is not None:
+        queue.end(1)
+    later = sorted(due for due in dues if due > now)
+    assert not queue.has_due
+    if later:
+        wakes_at = now + round(queue.seconds_to_next(Instant(now), 1.0) * 1e6)
+        assert later[0] <= wakes_at < later[0] + START_GRID_US
+        assert wakes_at % START_GRID_US == 0
+        together = []
+        while (item := queue.start(Instant(wakes_at), 1)) is not None:
+            queue.end(1)
+            together.append(item.due)
+        assert together == [due for due in later if due <= wakes_at]

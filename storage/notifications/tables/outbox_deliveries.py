@@ -29,7 +29,7 @@ from ..rules.delivery_retry import (
 )
 
 # Jumps along the index from one destination to the next, independent of the number of events.
-_ACTIVE: Final = """
+ACTIVE: Final = """
 with recursive active as (
   (select o.org, o.destination, o.due_at from outbox o
    where o.status = 'pending' and o.ready
@@ -54,15 +54,7 @@ from active a
 where a.due_at <= at(%(now)s) and (d.backoff_until is null or d.backoff_until <= at(%(now)s))
   and coalesce(c.enabled, w.enabled, true)
 """
-_IS_DUE = f"{_ACTIVE} select exists (select {_FREE_TO_GO})"
-# First instant at which `_IS_DUE` can become true.
-NEXT_DELIVERY: Final = f"""
-({_ACTIVE} select min(greatest(a.due_at, d.backoff_until)) from active a
-  join destinations d on d.org = a.org and d.id = a.destination
-  left join notification_channels c on c.org = d.org and c.id = d.channel
-  left join webhooks w on w.org = d.org and w.id = d.webhook
-where coalesce(c.enabled, w.enabled, true))
-"""
+_IS_DUE = f"{ACTIVE} select exists (select {_FREE_TO_GO})"
 # Destinations at their limit, or with a send that is unanswered after SLOW_AFTER_US: no further
 # event is sent until it is answered or fails. One subquery per destination, since a joint scan
 # would read index entries of old leases.
@@ -93,7 +85,7 @@ _OF_KINDS: Final = ",".join(
 )
 _ALL_KINDS: Final = " union all ".join(f"select * from {name}" for name in _KINDS)
 _LOCK_WANTING = f"""
-{_ACTIVE},
+{ACTIVE},
 wanting as (
   select d.org, d.id, d.channel is not null as is_page, d.failures > 0 as is_failing, a.due_at
   {_FREE_TO_GO} and not {_IS_FULL}
@@ -481,7 +473,7 @@ async def purge_threads(tx: Tx, before: Instant) -> int:
 
 
 _BACKLOG = f"""
-{_ACTIVE}
+{ACTIVE}
 select u.pending, u.dead,
   (select count(*) from destinations d where d.failures > 0
      and not exists (select from subscribers s where s.org = d.org and s.id = d.subscriber

@@ -5,10 +5,18 @@ from typing import Final
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ...notifications.tables.outbox_deliveries import NEXT_DELIVERY
+from ...notifications.tables.outbox_deliveries import ACTIVE
 from ..rules.work import Work
 from ..tables.work_queues import HELD
 
+# First instant at which `is_delivery_due` can become true.
+_DELIVERY: Final = f"""
+({ACTIVE} select min(greatest(a.due_at, d.backoff_until)) from active a
+  join destinations d on d.org = a.org and d.id = a.destination
+  left join notification_channels c on c.org = d.org and c.id = d.channel
+  left join webhooks w on w.org = d.org and w.id = d.webhook
+ where coalesce(c.enabled, w.enabled, true))
+"""
 # Burn rules of monitors are evaluated at this interval.
 _NEXT_BURN: Final = """
 (select min(coalesce(b.evaluated_at + %(burns_us)s * interval '1 microsecond', 'epoch'))
@@ -34,7 +42,7 @@ _CHECK_TEST: Final = """
 """
 # A kind that is due as long as a row exists has the instant 'epoch'.
 _DUE: Final[Mapping[Work, str]] = {
-    Work.DELIVERIES: NEXT_DELIVERY,
+    Work.DELIVERIES: _DELIVERY,
     Work.RESETS: "(select min(due_at) from reset_requests)",
     Work.INVITATIONS: """(select min(mail_due_at) from invitations
       where mail_due_at is not null and expires_at > at(%(now)s))""",
