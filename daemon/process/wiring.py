@@ -151,12 +151,11 @@ def build(
     reach = make_egress(settings, f"leadline/{version()}")
     means = means_of(settings, reach, clock.now)
     catalogue = CheckCache(pools.loops, keyring, clock.now)
-    prober = None
+    prober, leaser, resets, invitations, watcher = None, None, None, None, None
     if DaemonPart.PROBER in parts:
         prober = _prober(
             settings, process, pools.loops, clock, keyring, recorder, reach, catalogue, limiters
         )
-    leaser, resets, invitations, watcher = None, None, None, None
     if DaemonPart.LEASER in parts:
         leaser = _leaser(settings, pools.loops, keyring, means, limiters)
         resets = _resets(settings, pools.loops, keyring, means, clock)
