@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,21 +138,14 @@ def metric(leadline: Daemon, name: str, *labels: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in found)
 
 
-# Each pass of a loop begins with one of these transactions.
-_WATCHES = ('name="is_alert_due"', 'name="due_alerts"')
-_SENDS = ('name="is_delivery_due"', 'name="lease_deliveries"')
-
-
 def await_passes(leadline: Daemon, count: int = 3) -> None:
-    """Waits for passes of the watcher and then of the leaser, which send all due notifications."""
-    for names in (_WATCHES, _SENDS):
-        # The count includes a pass that had begun before.
-        enough = metric(leadline, "leadline_transactions_total", *names) + count
-
-        def passed(names: tuple[str, str] = names, enough: float = enough) -> bool:
-            return metric(leadline, "leadline_transactions_total", *names) >= enough
-
-        eventually(passed)
+    """Waits for reads of due work. Each wakes the loops that have some, so after several reads the
+    watcher and the leaser have sent all due notifications.
+    """
+    reads = partial(metric, leadline, "leadline_transactions_total", 'name="due_work"')
+    # The count includes a read that had begun before.
+    enough = reads() + count
+    eventually(lambda: reads() >= enough, 60)
 
 
 def await_results(leadline: Daemon, monitor: str, count: int = 1) -> float:
