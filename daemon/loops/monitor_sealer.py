@@ -12,10 +12,13 @@ from ...storage.results.tables import sealing as seals
 from ...storage.results.transactions.seal_windows import seal_windows
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.rows import Shard
+from ..runtime.wake_event import staggered
 
 log = logging.getLogger("leadline.monitor_sealer")
 
 PAUSE_SECONDS: Final = 2.0
+# Longest time between two moves of the fence, while no window is reserved.
+REST_SECONDS: Final = 15.0
 # Limit on the hours of a shard that one pass rolls up, for example after downtime.
 HOURS_MOST: Final = 24
 
@@ -25,6 +28,9 @@ class MonitorSealer:
         self._pool = pool
         self._clock = clock
         self.missed: dict[str, int] = {}
+
+    def rest_seconds(self) -> float:
+        return staggered(REST_SECONDS)
 
     async def pass_once(self) -> int:
         """Seals and rolls up all shards; returns the number of windows settled as missed."""

@@ -132,7 +132,6 @@ async def probe(check: Check, reach: Egress, watch: Stopwatch) -> Observation:
 def _request(check: Check) -> HttpRequest:
     given = check.config.get("headers")
     headers = [(str(n), str(v)) for n, v in given.items()] if isinstance(given, dict) else []
-    secrets = set(CREDENTIAL_HEADERS)
     mode = check.text("auth_mode")
     credential = ""
     if mode == "basic":
@@ -142,13 +141,13 @@ def _request(check: Check) -> HttpRequest:
         credential = demanded_secret(check, "token", CredentialEncoding.HEADER)
         headers.append(("authorization", f"Bearer {credential}"))
     body = check.text("body")
-    values = [credential, *(v for n, v in headers if n.lower() in secrets)]
+    values = [credential, *(v for n, v in headers if n.lower() in CREDENTIAL_HEADERS)]
     return HttpRequest(
         method=check.method,
         url=read_url(check.target),
         headers=headers,
         body=body.encode(),
-        secrets=frozenset(secrets),
+        secrets=CREDENTIAL_HEADERS,
         body_is_secret=any(value and value in body for value in values),
         redirects=REDIRECTS_MOST if check.flag("follow_redirects") else 0,
         keep_body=check.wants("BODY"),

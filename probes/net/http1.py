@@ -9,7 +9,7 @@ import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import h11
 import trio
@@ -55,8 +55,7 @@ async def exchange(
     """
     with _failures_named():
         watch.begin(ProbePhase.FIRST_BYTE)
-        wire = _wire_of(request, user_agent)
-        await _send(stream, request, wire.data)
+        await _send(stream, request, _wire_of(request, user_agent))
         data = bytes(await stream.receive_some(CHUNK))
         if data:
             watch.done()
@@ -64,14 +63,14 @@ async def exchange(
         if usual is not None:
             body, whole = await _read_plain_body(stream, request, usual)
             return RawResponse(usual.status, usual.headers, body, whole)
-        return await _exchange_by_h11(stream, request, watch, wire, data)
+        http = _sent(request, user_agent)[0]
+        return await _exchange_by_h11(http, stream, request, watch, data)
 
 
 async def _exchange_by_h11(
-    stream: Stream, request: HttpRequest, watch: Stopwatch, wire: "_Wire", data: bytes
+    http: h11.Connection, stream: Stream, request: HttpRequest, watch: Stopwatch, data: bytes
 ) -> RawResponse:
     """Returns the response, of which `data` is received. No data is the end of the stream."""
-    http = wire.sent()
     http.receive_data(data)
     head = await _read_head(http, stream, watch, data.count(b"\n"))
     chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
@@ -142,58 +141,39 @@ async def _begin(
     stream: Stream, request: HttpRequest, watch: Stopwatch, user_agent: str
 ) -> tuple[h11.Connection, h11.Response]:
     watch.begin(ProbePhase.FIRST_BYTE)
-    wire = _wire_of(request, user_agent)
-    await _send(stream, request, wire.data)
-    http = wire.sent()
+    http, wire = _sent(request, user_agent)
+    await _send(stream, request, wire)
     return http, await _read_head(http, stream, watch)
 
 
-class _Wire(NamedTuple):
-    """A request as h11 event and in bytes, with its body."""
-
-    event: h11.Request
-    body: bytes
-    data: bytes
-
-    @classmethod
-    def of(cls, event: h11.Request, body: bytes) -> "_Wire":
-        http, parts = _connection(), []
-        for part in (event, h11.Data(data=body) if body else None, h11.EndOfMessage()):
-            if part is not None:
-                parts.append(http.send(part) or b"")
-        return cls(event, body, b"".join(parts))
-
-    def sent(self) -> h11.Connection:
-        """Returns a connection that has sent this request and waits for the response."""
-        http = _connection()
-        http.send(self.event)
-        if self.body:
-            http.send(h11.Data(data=self.body))
-        http.send(h11.EndOfMessage())
-        return http
-
-
-def _connection() -> h11.Connection:
-    return h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
-
-
-def _wire_of(request: HttpRequest, user_agent: str) -> _Wire:
-    """Returns the request in bytes. A request without a jar is built once."""
-    found = request.made.get(user_agent) if request.jar is None else None
-    if found is not None:
-        return cast("_Wire", found)
+def _sent(request: HttpRequest, user_agent: str) -> tuple[h11.Connection, bytes]:
+    """Returns a connection that waits for the response, and the request in bytes."""
     headers = request_headers(request, user_agent)
     if not any(name.lower() == "host" for name, _ in headers):
         headers.insert(0, ("host", request.url.authority))
     headers.append(("connection", "close"))
-    event = h11.Request(
-        method=request.method,
-        target=request.url.path.encode("ascii"),
-        headers=[(n.encode("ascii"), v.encode("utf-8")) for n, v in headers],
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_BYTES_MOST)
+    wire = http.send(
+        h11.Request(
+            method=request.method,
+            target=request.url.path.encode("ascii"),
+            headers=[(n.encode("ascii"), v.encode("utf-8")) for n, v in headers],
+        )
     )
-    wire = _Wire.of(event, request.body)
-    if request.jar is None:
-        request.made[user_agent] = wire
+    assert wire is not None
+    if request.body:
+        wire += http.send(h11.Data(data=request.body)) or b""
+    wire += http.send(h11.EndOfMessage()) or b""
+    return http, wire
+
+
+def _wire_of(request: HttpRequest, user_agent: str) -> bytes:
+    """Returns the request in bytes. A request without a jar is built once."""
+    wire = request.made.get(user_agent) if request.jar is None else None
+    if wire is None:
+        wire = _sent(request, user_agent)[1]
+        if request.jar is None:
+            request.made[user_agent] = wire
     return wire
 
 

@@ -64,8 +64,8 @@ class HttpRequest:
     family: Family = Family.ANY
     jar: Jar | None = None
     version: Version = Version.ONE
-    # What an implementation builds once for all runs, by user agent. A changed copy has none.
-    made: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # The request in bytes by user agent, built once for all runs. A changed copy has none.
+    made: dict[str, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

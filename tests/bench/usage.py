@@ -33,7 +33,7 @@ def per_thousand(before: dict[str, float], after: dict[str, float], count: int) 
 
 def transactions(running: Daemon) -> Counter[str]:
     """Transactions of the daemon so far, by name, from its metrics."""
-    with urllib.request.urlopen(f"{running.url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{running.url}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     found: Counter[str] = Counter()
     line = r'^leadline_transactions_total\{name="([^"]*)",[^}]*\} (\S+)$'
