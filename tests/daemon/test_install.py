@@ -111,6 +111,7 @@ sys.exit(subprocess.run(
 
 @in_a_clean_root
 @pytest.mark.needs("openssl")
+@pytest.mark.soak
 def test_the_documented_steps_schedule_backups_that_run(root: CleanRoot) -> None:
     root.run(f"{PROGRAM} install")
     (root.path / "start_unit").write_text(START_UNIT)

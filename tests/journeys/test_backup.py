@@ -96,6 +96,7 @@ def test_a_destroyed_installation_is_restored_by_the_documented_commands(
     leadline.api("POST", f"/projects/{project}/monitors", {"name": "New", "type": "push"})
 
 
+@pytest.mark.soak
 def test_the_embedded_store_moves_to_a_server_by_the_documented_commands(
     lived_in: Daemon, server_dsn: str, databases: Databases, empty_dsn: str
 ) -> None:

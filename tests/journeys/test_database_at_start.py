@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.support.processes.daemon_process import Daemon, Refusal, daemon
 from tests.support.processes.ports import free_port, refusing_port
+from tests.support.run.effort import varied
 from tests.support.worlds.databases import Databases
 
 from .conftest import eventually
@@ -78,7 +79,7 @@ def lines(process: Daemon, message: str) -> list[dict[str, Any]]:
     return [line for line in said if line["msg"] == message]
 
 
-@pytest.mark.parametrize("role", ["all", "api", "scheduler", "worker"])
+@pytest.mark.parametrize("role", varied(["all", "worker"], ["all", "api", "scheduler", "worker"]))
 def test_a_start_waits_for_the_server(empty_installation: str, role: str) -> None:
     """The server appears when the folder of its socket gets the name of the DSN."""
     with daemon() as folder:

@@ -47,6 +47,7 @@ def part(name: str) -> ModuleType:
     return importlib.import_module(f"{NAME}.{name}")
 
 
+@pytest.mark.soak
 def test_a_generated_client_creates_and_reads_a_monitor(leadline: Daemon, made: Path) -> None:
     (organization,) = leadline.api("GET", "/organizations")
     path = f"/organizations/{organization['id']}/tokens"
