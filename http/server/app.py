@@ -15,8 +15,9 @@ from ..ui.shell.error_pages import problem_page
 from ..wire.app_context import AppContext
 from ..wire.errors import Problem, body_of
 from ..wire.route import Route
+from .finished_response import FinishedResponse, finished
 from .request_body import BODY_LARGEST
-from .request_pipeline import answer, as_response, lower_headers
+from .request_pipeline import answer, lower_headers
 
 RESPONSE_SECONDS = 60
 # A route that reads this much above its limit knows that the body is too large.
@@ -102,9 +103,20 @@ def _view(context: AppContext, route: Route) -> Callable[..., Awaitable[Response
             # Werkzeug routes HEAD with GET.
             raise MethodNotAllowed(valid_methods=methods)
         request.scope["leadline.route"] = route.path  # type: ignore[typeddict-unknown-key]
-        return await answer(route, context, request._get_current_object(), parameters)  # type: ignore[attr-defined]
+        arrived = request._get_current_object()  # type: ignore[attr-defined]
+        reply = await answer(route, context, arrived, parameters)
+        return _quart_response(reply) if isinstance(reply, FinishedResponse) else reply
 
     return view
+
+
+def _quart_response(reply: FinishedResponse) -> Response:
+    response = Response(reply.body, status=reply.status)
+    # Quart adds a content type to every response.
+    response.headers.pop("Content-Type", None)
+    for name, value in reply.headers.items():
+        response.headers[name] = value
+    return response
 
 
 def _is_for_people() -> bool:
@@ -118,7 +130,8 @@ def _teller(context: AppContext, code: str) -> Callable[[Exception], Awaitable[A
         problem = Problem(code)
         if _is_for_people():
             headers = lower_headers(request)
-            return as_response(await problem_page(problem, request.path, context, headers))
+            page = await problem_page(problem, request.path, context, headers)
+            return _quart_response(finished(page))
         response = Response(body_of(code), status=problem.status, content_type="application/json")
         allowed = getattr(error, "valid_methods", None)
         if allowed:

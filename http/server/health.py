@@ -42,6 +42,7 @@ ROUTES: Final = (
         summary="Liveness of the process.",
         answer=HealthState,
         in_document=False,
+        short=True,
     ),
     Route(
         method="GET",
@@ -51,6 +52,7 @@ ROUTES: Final = (
         summary="Readiness of the process.",
         answer=HealthState,
         in_document=False,
+        short=True,
     ),
     Route(
         method="GET",
@@ -60,5 +62,6 @@ ROUTES: Final = (
         summary="Metrics in the Prometheus text format.",
         content_type=_METRICS_TYPE,
         in_document=False,
+        short=True,
     ),
 )

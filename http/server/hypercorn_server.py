@@ -25,6 +25,7 @@ from .http1_protocol import Http1Protocol
 from .not_ready import make_not_ready_app
 from .request_time import slowest_of
 from .route_table import ROUTES
+from .short_path import ShortPath
 from .tcp_connection import BoundedConnection, ClientConnections
 
 # Hypercorn has no setting for the classes of its connections.
@@ -50,7 +51,7 @@ async def serve(
 ) -> None:
     """Serves until `context.stopping` is set. Starts with the address of `listening`."""
     routes = (*ops.ROUTES, *ROUTES) if with_api else ops.ROUTES
-    app = cast("Any", make_app(context, routes))
+    app = ShortPath(cast("Any", make_app(context, routes)), context, routes)
     own_hosts = context.options.own_hosts
     domains = PageDomains(app, context.domains, own_hosts) if with_api else app
     front = RequestMiddleware(

@@ -38,7 +38,6 @@ from ..wire.errors import (
     INVALID_BODY,
     LOCKED,
     Problem,
-    body_of,
     fault_in_words,
     fault_of_body,
     problem_of,
@@ -46,6 +45,8 @@ from ..wire.errors import (
 from ..wire.local_credentials import AuthenticatedCaller
 from ..wire.multipart import BadForm, MultipartForm, read_multipart
 from ..wire.route import FORM_FIELDS_MOST, NoQuery, Request, Response, Route
+from .arrived_request import ArrivedRequest
+from .finished_response import FinishedResponse, finished, refused
 
 log = logging.getLogger("leadline.http")
 access_log = logging.getLogger("leadline.access")
@@ -61,15 +62,15 @@ _LOGGED_PATH: Final = re.compile(r"[a-z_]{1,40}(?:\.[a-z_]{1,40}|\[(?:\d+|\.\.\.
 
 _NUL = b"\\u0000"
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-_encode = msgspec.json.Encoder().encode
 
 
 async def answer(
-    route: Route, context: AppContext, request: quart.Request, parameters: Mapping[str, str]
-) -> quart.Response:
+    route: Route, context: AppContext, request: ArrivedRequest, parameters: Mapping[str, str]
+) -> FinishedResponse | quart.Response:
     """Answers a request. No exception propagates.
 
-    A refusal is JSON with exactly one field, or a page on a console route.
+    A refusal is JSON with exactly one field, or a page on a console route. Only a stream is an
+    object of the framework.
     """
     in_shell = True
     ask: Request | None = None
@@ -86,8 +87,8 @@ async def answer(
         return _respond(route, found)
     except Problem as caught:
         problem = caught
-    except Refused as refused:
-        problem = problem_of(refused)
+    except Refused as error:
+        problem = problem_of(error)
     except Unavailable as error:
         problem = _database_failure(route, context, error)
         # A database that did not answer in time is not asked again for the shell.
@@ -103,10 +104,10 @@ async def answer(
         path = request.full_path.rstrip("?")
         found = await problem_page(problem, path, context, headers, in_shell=in_shell)
         return _respond(route, compressed(found, headers))
-    return _refuse(problem)
+    return refused(problem)
 
 
-def lower_headers(request: quart.Request) -> dict[str, str]:
+def lower_headers(request: ArrivedRequest) -> dict[str, str]:
     return {name.lower(): value for name, value in request.headers.items()}
 
 
@@ -130,7 +131,7 @@ def _database_failure(route: Route, context: AppContext, error: Unavailable) -> 
 def _unexpected(
     route: Route,
     context: AppContext,
-    request: quart.Request,
+    request: ArrivedRequest,
     error: Exception,
     *,
     is_known: bool,
@@ -154,7 +155,7 @@ def _unexpected(
 
 
 async def _admit(
-    route: Route, context: AppContext, request: quart.Request, parameters: Mapping[str, str]
+    route: Route, context: AppContext, request: ArrivedRequest, parameters: Mapping[str, str]
 ) -> Request:
     headers = lower_headers(request)
     identified: AuthenticatedCaller | None = None
@@ -279,7 +280,7 @@ async def _find_named(
     return ({}, True) if found is None else ({"projectID": found[0], "serviceID": found[1]}, False)
 
 
-async def _skip_body(route: Route, request: quart.Request) -> bool:
+async def _skip_body(route: Route, request: ArrivedRequest) -> bool:
     """Reads a body that the route ignores; returns whether it was cut at its bound."""
     cut = route.body_ignored and await read_limited(request, route.body_largest) is None
     if cut and not route.tolerant:
@@ -287,7 +288,7 @@ async def _skip_body(route: Route, request: quart.Request) -> bool:
     return cut
 
 
-async def _read_body(route: Route, request: quart.Request) -> Any:
+async def _read_body(route: Route, request: ArrivedRequest) -> Any:
     if route.body is None:
         return None
     media_type = request.mimetype
@@ -343,7 +344,7 @@ def _expect_once(pairs: list[tuple[str, Any]]) -> None:
         seen.add(name)
 
 
-async def _read_form(route: Route, request: quart.Request) -> MultipartForm:
+async def _read_form(route: Route, request: ArrivedRequest) -> MultipartForm:
     if not route.form:
         return MultipartForm()
     has_files = route.takes_files and request.mimetype == "multipart/form-data"
@@ -371,7 +372,7 @@ async def _read_form(route: Route, request: quart.Request) -> MultipartForm:
     return given
 
 
-async def read_limited(request: quart.Request, most: int) -> bytes | None:
+async def read_limited(request: ArrivedRequest, most: int) -> bytes | None:
     """Returns the body; None if it is larger than `most`."""
     if (request.content_length or 0) > most:
         return None
@@ -383,7 +384,7 @@ async def read_limited(request: quart.Request, most: int) -> bytes | None:
     return bytes(data)
 
 
-def _read_query(route: Route, request: quart.Request) -> Any:
+def _read_query(route: Route, request: ArrivedRequest) -> Any:
     """Decodes the query. Ignores unknown parameters; refuses repeated non-list ones."""
     if route.query is NoQuery:
         return None
@@ -404,7 +405,7 @@ def _read_query(route: Route, request: quart.Request) -> Any:
         raise Problem(fault_in_words(str(error), route.query)) from error
 
 
-def _query_values(route: Route, request: quart.Request) -> dict[str, list[str]]:
+def _query_values(route: Route, request: ArrivedRequest) -> dict[str, list[str]]:
     return {name: request.args.getlist(name) for name, _ in _query_fields(route.query)}
 
 
@@ -418,39 +419,12 @@ def _is_list(kind: Any) -> bool:
     return isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.ListType)
 
 
-def _peer(request: quart.Request) -> str:
+def _peer(request: ArrivedRequest) -> str:
     client = request.scope.get("client")
     return str(client[0]) if client else ""
 
 
-def _respond(route: Route, found: Any) -> quart.Response:
+def _respond(route: Route, found: Any) -> FinishedResponse | quart.Response:
     if isinstance(found, quart.Response):
         return found
-    return as_response(found if isinstance(found, Response) else Response(body=found), route.status)
-
-
-def as_response(reply: Response, status: int = 200) -> quart.Response:
-    """Builds the response. `status` applies if the reply has no status."""
-    status = reply.status or status
-    if reply.body is None or status == 204:
-        response = quart.Response(b"", status=status)
-        response.headers.pop("Content-Type", None)
-    else:
-        body = reply.body if isinstance(reply.body, bytes) else _encode(reply.body)
-        response = quart.Response(body, status=status, content_type=reply.content_type)
-    response.headers["Cache-Control"] = "no-store"
-    for name, value in reply.headers.items():
-        response.headers[name] = value
-    return response
-
-
-def _refuse(problem: Problem) -> quart.Response:
-    response = quart.Response(
-        body_of(problem.code), status=problem.status, content_type="application/json"
-    )
-    response.headers["Cache-Control"] = "no-store"
-    for name, value in problem.headers.items():
-        response.headers[name] = value
-    if problem.status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
-    return response
+    return finished(found if isinstance(found, Response) else Response(body=found), route.status)

@@ -15,6 +15,7 @@ def page_route(
     summary: str,
     scope: tuple[str, str] | None = None,
     query: type[msgspec.Struct] = NoQuery,
+    short: bool = False,
 ) -> Route:
     """Returns a route whose response is HTML. The body of a POST is a form."""
     return Route(
@@ -28,6 +29,7 @@ def page_route(
         form=method == "POST",
         page=True,
         in_document=False,
+        short=short,
     )
 
 

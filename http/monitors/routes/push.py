@@ -139,6 +139,7 @@ def _routes() -> tuple[Route, ...]:
             answer=PushAnswer,
             body_ignored=True,
             body_largest=PUBLIC_BODY_LARGEST,
+            short=True,
         )
         for method in ("POST", "GET")
         for suffix in ("", "/{suffix}")

@@ -147,6 +147,7 @@ ROUTES: Final = (
             summary="A status page in the format of Statuspage.",
             query=TokenQuery,
             in_document=False,
+            short=True,
         )
         for name in FORMS
     ),
@@ -158,6 +159,7 @@ ROUTES: Final = (
         summary="The badge of a status page or component.",
         query=BadgeQuery,
         in_document=False,
+        short=True,
     ),
     page_route(
         method="GET",
@@ -166,6 +168,7 @@ ROUTES: Final = (
         handler=read_widget,
         summary="The first line of a status page, to be framed.",
         query=TokenQuery,
+        short=True,
     ),
     page_route(
         method="GET",
@@ -174,6 +177,7 @@ ROUTES: Final = (
         handler=read_page,
         summary="A status page for people.",
         query=TokenQuery,
+        short=True,
     ),
     page_route(
         method="GET",

@@ -138,6 +138,7 @@ ROUTES: Final = (
         query=TokenQuery,
         answer=StatusPageRender,
         also=(404,),
+        short=True,
     ),
     Route(
         method="GET",
@@ -151,6 +152,7 @@ ROUTES: Final = (
         content_type=FEED_TYPES["rss"],
         content_types_too=(FEED_TYPES["atom"], FEED_TYPES["json"]),
         also=(404,),
+        short=True,
     ),
     Route(
         method="GET",

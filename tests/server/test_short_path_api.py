@@ -1,0 +1,221 @@
+"""A request on the short path gets the answer that the web framework would give it."""
+
+from typing import Any
+from urllib.parse import quote_from_bytes
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leadline.http.server.app import make_app
+from leadline.http.server.health import ROUTES as OPS_ROUTES
+from leadline.http.server.route_table import ROUTES as API_ROUTES
+from leadline.http.server.short_path import ShortPath
+from leadline.storage.accounts.rules.access import Need
+from tests.support.app.cast import Api
+from tests.support.run.effort import examples
+
+ROUTES = (*OPS_ROUTES, *API_ROUTES)
+SHORT = [route for route in ROUTES if route.short]
+SEGMENTS = ["nothing", "team", "confirm", "a%20b", "%00", "..", "", "{slug}", "ü", "0", "fail"]
+TEXTS = st.one_of(
+    st.sampled_from(["up", "down", "12", "rss", "json", "uptime"]), st.text(max_size=8)
+)
+FIELDS = ["status", "msg", "ping", "token", "component", "show", "format", "other"]
+
+
+async def answer_of(app: Any, scope: dict[str, Any], body: bytes) -> tuple[int, Any, bytes]:
+    """Returns status, headers and body of an ASGI application."""
+    sent: list[dict[str, Any]] = []
+    waiting = [
+        {"type": "http.request", "body": body[:5], "more_body": True},
+        {"type": "http.request", "body": body[5:], "more_body": False},
+    ]
+
+    async def receive() -> dict[str, Any]:
+        if waiting:
+            return waiting.pop(0)
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start = sent[0]
+    headers = dict(start["headers"])
+    assert len(headers) == len(start["headers"]), "no header is sent twice"
+    return start["status"], headers, b"".join(part.get("body", b"") for part in sent[1:])
+
+
+def scope_of(
+    method: str, path: str, query: bytes, headers: list[tuple[bytes, bytes]]
+) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query,
+        "root_path": "",
+        "headers": [(b"host", b"leadline.test"), *headers],
+        "client": ("192.0.2.1", 1),
+        "extensions": {},
+    }
+
+
+async def expect_same(api: Api, method: str, path: str, **asked: Any) -> tuple[int, Any, bytes]:
+    """Sends the request to the short path and to the framework, and compares the answers."""
+    framework = asked.get("framework") or make_app(api.context, ROUTES)
+
+    async def refused(*_: Any) -> None:
+        raise AssertionError("the short path does not answer this request")
+
+    takes = refused if asked.get("is_short") else framework
+    query, headers = asked.get("query", b""), asked.get("headers", [])
+    body = asked.get("body", b"")
+    answers = [
+        await answer_of(app, scope_of(method, path, query, headers), body)
+        for app in (ShortPath(takes, api.context, ROUTES), framework)
+    ]
+    assert answers[0] == answers[1]
+    return answers[0]
+
+
+async def published(api: Api) -> str:
+    """Creates a status page with a component and returns the slug."""
+    there = f"/api/v1/organizations/{api.org}/status-pages"
+    body = {"slug": "team", "title": "Team"}
+    made = await api.ask("org_admin", "POST", there, {**body, "project_id": str(api.project)})
+    page = (await made.json)["id"]
+    component = {"name": "Mail", "manual_status": "operational"}
+    there = f"/api/v1/status-pages/{page}/components"
+    assert (await api.ask("org_admin", "POST", there, component)).status_code == 201
+    return "team"
+
+
+async def push_token(api: Api) -> str:
+    body = {"name": "Backup", "type": "push", "interval_seconds": 60}
+    made = await api.ask("editor", "POST", f"/api/v1/projects/{api.project}/monitors", body)
+    token: str = (await made.json)["push_token"]
+    return token
+
+
+def test_a_short_route_needs_no_credential_and_no_form() -> None:
+    assert {route.path for route in SHORT} >= {"/healthz", "/status/{slug}"}
+    for route in SHORT:
+        assert route.action.need is Need.NOBODY, route.path
+        assert not route.form, route.path
+        assert route.body is None, route.path
+        assert not route.takes_slugs, route.path
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/status/confirm/badge.svg"),
+        ("GET", "/status/unsubscribe/widget"),
+        ("GET", "/status/team/subscribe"),
+        ("POST", "/status/team"),
+    ],
+)
+async def test_a_path_that_another_route_also_matches_is_for_the_framework(
+    api: Api, method: str, path: str
+) -> None:
+    passed = []
+
+    async def framework(scope: dict[str, Any], *_: Any) -> None:
+        passed.append(scope["path"])
+
+    short = ShortPath(framework, api.context, ROUTES)
+    await short(scope_of(method, path, b"", []), trio.sleep_forever, trio.sleep_forever)
+    assert passed == [path]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_health_is_answered_at_once(api: Api, path: str) -> None:
+    status, headers, body = await expect_same(api, "GET", path, is_short=True)
+    assert status == 200
+    assert headers[b"content-type"] == b"application/json"
+    assert b"status" in body
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/badge.svg", "/widget", "/api/v2/summary.json"],
+)
+async def test_a_public_page_is_answered_at_once(api: Api, path: str) -> None:
+    slug = await published(api)
+    where = f"/status/{slug}{path}"
+    status, headers, _ = await expect_same(api, "GET", where, is_short=True)
+    assert status == 200
+    again = [(b"if-none-match", headers[b"etag"])]
+    status, _, body = await expect_same(api, "GET", where, headers=again, is_short=True)
+    assert (status, body) == (304, b"")
+    await expect_same(api, "HEAD", where, is_short=True)
+    packed = [(b"accept-encoding", b"gzip")]
+    await expect_same(api, "GET", where, headers=packed, is_short=True)
+    # A request with a body, and one of another method, are for the framework.
+    await expect_same(api, "GET", where, body=b"{}", headers=[(b"content-length", b"2")])
+    await expect_same(api, "PUT", where)
+
+
+async def test_a_push_is_recorded_on_the_short_path(api: Api) -> None:
+    token = await push_token(api)
+    path = f"/api/v1/public/push/{token}"
+    status, _, body = await expect_same(
+        api, "POST", path, query=b"status=up&msg=ok&ping=12", body=b"0123456789", is_short=True
+    )
+    assert (status, body[:10]) == (200, b'{"ok":true')
+    async with api.pool.transaction("read", read_only=True) as tx:
+        stored = await tx.rows("select up, msg, latency_ms from heartbeats")
+    assert stored[0] == (True, "ok", 12)
+    await expect_same(api, "GET", f"{path}/fail", is_short=True)
+    await expect_same(api, "POST", path, query=b"status=up&status=down", is_short=True)
+    await expect_same(api, "POST", f"{path}x", is_short=True)
+    long = b"x" * 70_000
+    length = [(b"content-length", str(len(long)).encode())]
+    await expect_same(api, "POST", path, body=long, headers=length, is_short=True)
+
+
+async def test_any_request_gets_the_answer_of_the_framework(api: Api) -> None:
+    token = await push_token(api)
+    await published(api)
+    requests = []
+
+    @settings(
+        max_examples=examples(400),
+        database=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
+    @given(
+        st.tuples(
+            st.sampled_from(SHORT),
+            st.lists(st.sampled_from([*SEGMENTS, token]), min_size=3, max_size=3),
+            st.sampled_from(["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS"]),
+            st.lists(st.tuples(st.sampled_from(FIELDS), TEXTS | st.binary(max_size=4)), max_size=4),
+            st.sampled_from(["", "text/html", "*/*"]),
+            st.binary(max_size=12),
+        )
+    )
+    def draw(drawn: tuple[Any, ...]) -> None:
+        requests.append(drawn)
+
+    draw()
+    framework = make_app(api.context, ROUTES)
+    for route, segments, method, fields, accept, body in requests:
+        path = route.path
+        for name, segment in zip(route.parameters, segments, strict=False):
+            path = path.replace(f"{{{name}}}", segment)
+        query = "&".join(
+            f"{name}={quote_from_bytes(text if isinstance(text, bytes) else text.encode())}"
+            for name, text in fields
+        )
+        headers = [(b"content-length", str(len(body)).encode())] if body else []
+        if accept:
+            headers.append((b"accept", accept.encode()))
+        asked = {"query": query.encode(), "headers": headers, "body": body}
+        await expect_same(api, method, path, framework=framework, **asked)
