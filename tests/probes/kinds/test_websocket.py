@@ -310,7 +310,7 @@ async def test_a_ping_that_crosses_the_close_is_no_failure(prober: Prober) -> No
     handle = raw(MUTE, at_goodbye=b"\x89\x04ping\x88\x02\x03\xe8")
     async with serving(handle) as port:
         for _ in range(20):
-            result = await prober.check("websocket", f"ws://{HOST}:{port}", timeout_seconds=2)
+            result = await prober.check("websocket", f"ws://{HOST}:{port}", timeout_seconds=20)
             assert result.outcome is RunOutcome.UP, result.bug
 
 
