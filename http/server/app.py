@@ -14,8 +14,8 @@ from ...storage.accounts.rules.access import Need
 from ..ui.shell.error_pages import problem_page
 from ..wire.app_context import AppContext
 from ..wire.errors import Problem, body_of
+from ..wire.finished_response import FinishedResponse, finished
 from ..wire.route import Route
-from .finished_response import FinishedResponse, finished
 from .request_body import BODY_LARGEST
 from .request_pipeline import answer, lower_headers
 

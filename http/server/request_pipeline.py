@@ -42,11 +42,11 @@ from ..wire.errors import (
     fault_of_body,
     problem_of,
 )
+from ..wire.finished_response import FinishedResponse, finished, refused
 from ..wire.local_credentials import AuthenticatedCaller
 from ..wire.multipart import BadForm, MultipartForm, read_multipart
 from ..wire.route import FORM_FIELDS_MOST, NoQuery, Request, Response, Route
 from .arrived_request import ArrivedRequest
-from .finished_response import FinishedResponse, finished, refused
 
 log = logging.getLogger("leadline.http")
 access_log = logging.getLogger("leadline.access")
@@ -78,13 +78,12 @@ async def answer(
     try:
         ask = await _admit(route, context, request, parameters)
         found = await route.handler(ask)
-        if route.page and isinstance(found, Response):
-            found = compressed(found, ask.headers)
         if route.method != "GET" and ask.principal is not None:
             # A write must be visible on the public pages immediately.
             context.forget()
             context.on_written()
-        return _respond(route, found)
+        reply = _respond(route, found)
+        return reply if isinstance(reply, quart.Response) else await compressed(reply, ask.headers)
     except Problem as caught:
         problem = caught
     except Refused as error:
@@ -98,12 +97,12 @@ async def answer(
         is_known = ask is not None and (ask.principal is not None or ask.agent is not None)
         problem = _unexpected(route, context, request, error, is_known=is_known)
     if route.page and problem.code == SECOND_FACTOR_OWED:
-        return _respond(route, redirect(PROFILE))
+        return finished(redirect(PROFILE))
     if route.page:
         headers = lower_headers(request)
         path = request.full_path.rstrip("?")
         found = await problem_page(problem, path, context, headers, in_shell=in_shell)
-        return _respond(route, compressed(found, headers))
+        return await compressed(finished(found, route.status), headers)
     return refused(problem)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from ..wire.app_context import AppContext
+from ..wire.finished_response import FinishedResponse
 from ..wire.route import Route
 from .arrived_request import AsgiRequest, Message, Receive, Scope
-from .finished_response import FinishedResponse
 from .request_pipeline import answer
 
 Send = Callable[[Message], Awaitable[None]]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..wire.errors import Problem, body_of
-from ..wire.route import Response
+from .errors import Problem, body_of
+from .route import Response
 
 _encode = msgspec.json.Encoder().encode
 

@@ -74,7 +74,7 @@ async def expect_same(api: Api, method: str, path: str, **asked: Any) -> tuple[i
     async def refused(*_: Any) -> None:
         raise AssertionError("the short path does not answer this request")
 
-    takes = refused if asked.get("is_short") else framework
+    takes: Any = refused if asked.get("is_short") else framework
     query, headers = asked.get("query", b""), asked.get("headers", [])
     body = asked.get("body", b"")
     answers = [
@@ -131,7 +131,8 @@ async def test_a_path_that_another_route_also_matches_is_for_the_framework(
         passed.append(scope["path"])
 
     short = ShortPath(framework, api.context, ROUTES)
-    await short(scope_of(method, path, b"", []), trio.sleep_forever, trio.sleep_forever)
+    unused: Any = trio.sleep_forever
+    await short(scope_of(method, path, b"", []), unused, unused)
     assert passed == [path]
 
 
