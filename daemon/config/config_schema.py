@@ -21,6 +21,10 @@ _PROVIDED = r"^([a-z][a-z0-9-]{0,62}/([a-z][a-z0-9-]{0,62}|\*))?$"
 RegionName = Annotated[str, Meta(pattern=_REGION_NAME)]
 # An agent token is a secret that must be hard to guess; a random one has 43 characters.
 AGENT_TOKEN_SHORTEST: Final = 16
+# API processes on one address. Each has limits, caches and connections of its own.
+PROCESSES_MOST: Final = 16
+# Of the 60 connections of the embedded PostgreSQL; backups and commands use the others.
+EMBEDDED_CONNECTIONS_MOST: Final = 52
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 
@@ -30,6 +34,8 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 class ServerConfig(Section, frozen=True):
     listen: str = "127.0.0.1:8080"
+    # Processes that answer on `listen`.
+    processes: Annotated[int, Meta(ge=1, le=PROCESSES_MOST)] = 1
     # Address for health and metrics of a process that serves no API; empty disables them.
     ops_listen: str = ""
     trusted_proxies: tuple[str, ...] = ()
@@ -207,6 +213,7 @@ class Settings(Section, frozen=True):
         faults = [
             *_listen_faults("server.listen", self.server.listen),
             *_listen_faults("server.ops_listen", self.server.ops_listen),
+            *_process_faults(self.server, self.database),
             *_network_faults("server.trusted_proxies", self.server.trusted_proxies),
             *_network_faults("prober.deny_networks", self.prober.deny_networks),
             *_endpoint_faults("prober.connectivity_check", self.prober.connectivity_check),
@@ -254,6 +261,19 @@ def _listen_faults(key: str, text: str) -> list[str]:
     except ValueError as error:
         return [f"{key}: {error}"]
     return []
+
+
+def _process_faults(server: ServerConfig, database: Database) -> list[str]:
+    """Checks that the connections of all processes fit the embedded PostgreSQL."""
+    # Each process has its pool and a connection that listens.
+    connections = server.processes * (database.pool_size + 1)
+    if database.dsn or connections <= EMBEDDED_CONNECTIONS_MOST:
+        return []
+    most = EMBEDDED_CONNECTIONS_MOST // (database.pool_size + 1)
+    return [
+        f"server.processes: must be at most {most} with the embedded PostgreSQL and"
+        f" database.pool_size = {database.pool_size}"
+    ]
 
 
 def _endpoint_faults(key: str, text: str) -> list[str]:

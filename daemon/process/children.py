@@ -2,8 +2,8 @@
 
 HTTP stops first: it ends event streams and finishes requests. Then the loops stop, so that no new
 work begins. Next are the active runs and deliveries, and then the recorder, which stores its queued
-results. The presence renewal and the clock follow. The monitor of the embedded PostgreSQL stops
-last.
+results, and then the further API processes. The presence renewal and the clock follow. The monitor
+of the embedded PostgreSQL stops last.
 """
 
 import logging
@@ -47,6 +47,7 @@ from ..loops import (
 from ..runtime import limits
 from ..runtime.supervisor import Child, ChildTask, RunChild, StopPhase, keep_watchdog
 from ..runtime.wake_event import WakeEvent, staggered
+from .api_processes import ApiProcesses
 from .loop_runner import run_loop
 from .wiring import Components
 
@@ -56,9 +57,10 @@ SERVING: Final = StopPhase("serving", limits.HTTP_FINISH_SECONDS)
 LOOPS: Final = StopPhase("loops")
 RUNS: Final = StopPhase("runs", limits.PROBES_FINISH_SECONDS)
 RECORDING: Final = StopPhase("recording", limits.RECORDER_DRAIN_SECONDS)
+PROCESSES: Final = StopPhase("processes", limits.PROCESSES_FINISH_SECONDS)
 PRESENCE: Final = StopPhase("presence")
 STORE: Final = StopPhase("store")
-STOP_ORDER: Final = (SERVING, LOOPS, RUNS, RECORDING, PRESENCE, STORE)
+STOP_ORDER: Final = (SERVING, LOOPS, RUNS, RECORDING, PROCESSES, PRESENCE, STORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Daemon:
     listening: socket.socket | None
     listen_dsn: str
     server: EmbeddedServer | None
+    # None if this process is the only one on its socket.
+    processes: ApiProcesses | None
     # Set when the daemon is ready for the first time.
     ready: trio.Event
 
@@ -175,6 +179,8 @@ def _server(part: DaemonPart, *, with_api: bool) -> Child[Daemon]:
         daemon.house.recorder.stop_hearing()
         daemon.house.bus.close()
         daemon.context.stopping.set()
+        if daemon.processes is not None:
+            daemon.processes.stop()
 
     return Child(part, SERVING, bind, part, lambda d: d.context.requests, close, reports_start=True)
 
@@ -191,6 +197,15 @@ def _keep_server(daemon: Daemon) -> RunChild | None:
         await server.start()
 
     return restart_once
+
+
+def _further_processes(daemon: Daemon) -> RunChild | None:
+    return None if daemon.processes is None else daemon.processes.run
+
+
+def _stop_processes(daemon: Daemon) -> None:
+    if daemon.processes is not None:
+        daemon.processes.stop()
 
 
 def _hear(daemon: Daemon) -> RunChild:
@@ -352,6 +367,14 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
     # After the loops, whose wake events it needs.
     _loop("due_work", None, lambda h: h.due_reader, due_reader.PAUSE_SECONDS),
     Child("watchdog", LOOPS, lambda _: keep_watchdog),
+    Child(
+        "api_processes",
+        PROCESSES,
+        _further_processes,
+        DaemonPart.HTTP,
+        close=_stop_processes,
+        reports_start=True,
+    ),
     _server(DaemonPart.HTTP, with_api=True),
     _server(DaemonPart.OPS, with_api=False),
 )

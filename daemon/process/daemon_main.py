@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import trio
+from msgspec.structs import replace
 
 from ...http.auth.passwords import Passwords
 from ...http.server.hypercorn_server import listen
@@ -26,33 +27,43 @@ from ...storage.engine.pools import Pool, open_pool
 from ...storage.engine.product_clock import ProductClock
 from ..config.config_schema import Settings, split_address
 from ..config.load import BadConfig, default_data_dir
-from ..config.roles import PARTS, DaemonPart, ProcessRole, listen_address
+from ..config.roles import PARTS, DaemonPart, ProcessRole, listen_address, serves_console
 from ..runtime import limits
 from ..runtime.gc_tuning import set_aside
 from ..runtime.sd_notify import notify
 from ..runtime.stop_signal import SIGNALS
 from ..runtime.supervisor import LoopHeartbeats, Supervisor, supervising
+from .api_processes import ApiProcesses
 from .children import CHILDREN, STOP_ORDER, Daemon
-from .first_start import FirstStart, InitialAdmin, load_keyring
+from .first_start import FirstStart, InitialAdmin, configured_keys, load_keyring
 from .metrics import Metrics
+from .parent_process import PARENT, InheritedSocket, ParentProcess
 from .startup import NOT_READY, Startup
 from .startup_message import print_ready
 from .wiring import Components, Pools, build, context_of, make_clock
 
 
-async def run_daemon(settings: Settings, role: ProcessRole) -> None:
+async def run_daemon(
+    settings: Settings, role: ProcessRole, inherited: InheritedSocket | None = None
+) -> None:
     """Runs the daemon until SIGTERM or SIGINT.
+
+    With `inherited` it is a further process on the socket of its parent, which answers there
+    already: it serves when it is ready, and stops also when its parent ends.
 
     Raises: BadConfig if the process cannot listen on its address, or if a key is missing.
     """
     data_dir = Path(settings.data_dir) if settings.data_dir else default_data_dir()
     stopping = trio.Event()
-    listening = _listen(settings, role)
+    listening = inherited.listening if inherited else _listen(settings, role)
     # A started embedded server is available, or has a fault that waiting does not repair.
-    startup = Startup(listening, stopping, waits=bool(settings.database.dsn))
-    process = _Process(settings, role, data_dir, listening, startup)
+    answering = None if inherited else listening
+    startup = Startup(answering, stopping, waits=bool(settings.database.dsn))
+    process = _Process(settings, role, data_dir, listening, startup, inherited is not None)
     async with supervising() as supervisor:
         await supervisor.start([SIGNALS], stopping)
+        if inherited:
+            await supervisor.start([PARENT], ParentProcess(inherited.parent, stopping))
         await supervisor.start([NOT_READY], startup)
         async with _store(process) as store:
             if store is None:
@@ -80,6 +91,7 @@ class _Process:
     data_dir: Path
     listening: socket.socket | None
     startup: Startup
+    is_further: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,7 @@ async def _run_on(
             return
         passwords = Passwords(limits.hashing())
         house = build(process.settings, process.role, Pools(loops, pages), clock, keyring)
-        daemon = _daemon_of(house, store, process.listening, passwords, metrics, supervisor)
+        daemon = _daemon_of(house, store, process, passwords, metrics, supervisor)
         # Created once, outside of the retries: a retry must recognize what it wrote before.
         first_start = FirstStart(process.settings, process.role, passwords)
         joined = await process.startup.until_available(partial(_join, house, first_start))
@@ -150,7 +162,7 @@ async def _run_on(
             return
         await process.startup.end()
         async with supervisor.stopping_after(STOP_ORDER):
-            await _start(daemon, joined.admin, supervisor)
+            await _start(daemon, joined.admin, supervisor, is_further=process.is_further)
             await stopping.wait()
         await house.attendance.delete_presence()
 
@@ -183,7 +195,7 @@ async def _join(house: Components, first_start: FirstStart) -> _Joined:
 def _daemon_of(
     house: Components,
     store: _Store,
-    listening: socket.socket | None,
+    process: _Process,
     passwords: Passwords,
     metrics: Metrics,
     supervisor: Supervisor,
@@ -201,17 +213,39 @@ def _daemon_of(
     if DaemonPart.HTTP in PARTS[house.role]:
         metrics.watch_asked(context)
     listen_dsn = house.settings.database.listen_dsn or store.dsn
-    return Daemon(house, context, listening, listen_dsn, store.server, ready)
+    processes = _further_processes(process, store)
+    return Daemon(house, context, process.listening, listen_dsn, store.server, processes, ready)
 
 
-async def _start(daemon: Daemon, founder: InitialAdmin | None, supervisor: Supervisor) -> None:
+def _further_processes(process: _Process, store: _Store) -> ApiProcesses | None:
+    """Returns the processes that share the socket of this one; None if there are none."""
+    settings = process.settings
+    count = settings.server.processes - 1
+    if process.is_further or not count or not serves_console(process.role):
+        return None
+    assert process.listening is not None, "a role with the console listens"
+    # They have neither the data directory nor its key file.
+    keys = configured_keys(settings, process.data_dir)
+    further = replace(
+        settings,
+        database=replace(settings.database, dsn=store.dsn),
+        security=replace(
+            settings.security, encryption_key=keys.current if keys else "", admin_password=""
+        ),
+    )
+    return ApiProcesses(further, count, process.listening.dup())
+
+
+async def _start(
+    daemon: Daemon, founder: InitialAdmin | None, supervisor: Supervisor, *, is_further: bool
+) -> None:
     """Starts the children of this role and reports that the daemon is ready."""
     parts = PARTS[daemon.house.role]
     children = [child for child in CHILDREN if not child.part or child.part in parts]
     reported = await supervisor.start(children, daemon)
     set_aside()
     address = reported.get(DaemonPart.HTTP) or reported.get(DaemonPart.OPS) or ""
-    print_ready(daemon.house, str(address), founder)
+    print_ready(daemon.house, str(address), founder, is_further=is_further)
     daemon.ready.set()
     notify("READY=1\nSTATUS=")
 

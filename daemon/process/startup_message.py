@@ -11,15 +11,18 @@ from .wiring import Components
 log = logging.getLogger("leadline.startup")
 
 
-def print_ready(house: Components, address: str, founder: InitialAdmin | None) -> None:
-    """Logs that the process is ready; prints how to sign in if it serves the console.
+def print_ready(
+    house: Components, address: str, founder: InitialAdmin | None, *, is_further: bool
+) -> None:
+    """Logs that the process is ready; prints how to sign in if it serves the console and is the
+    first process on its address.
 
     The message is one line of a JSON log, and text otherwise. It ignores `log.level`, because a
     generated password is shown only here.
     """
     url = house.settings.server.public_base_url or (f"http://{address}" if address else "")
     log.info("ready", extra={"role": house.role.value, "url": url})
-    if not serves_console(house.role):
+    if is_further or not serves_console(house.role):
         return
     if writes_json(house.settings.log):
         if founder is not None:

@@ -8,6 +8,8 @@ import trio
 HTTP_FINISH_SECONDS: Final = 10.0
 PROBES_FINISH_SECONDS: Final = 10.0
 RECORDER_DRAIN_SECONDS: Final = 10.0
+# Further API processes have the same phases, and are asked to stop in the first phase.
+PROCESSES_FINISH_SECONDS: Final = 35.0
 
 # Pause between attempts of a start to reach the database; it doubles up to the last value.
 DATABASE_FIRST_PAUSE_SECONDS: Final = 0.5

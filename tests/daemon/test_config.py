@@ -152,6 +152,27 @@ def test_a_sender_may_have_a_name(tmp_path: Path) -> None:
     assert load(write(tmp_path, text), {}).mail.from_ == "Lead Line <a@b.test>"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_fault"),
+    [
+        ("[server]\nprocesses = 4\n", False),
+        ("[server]\nprocesses = 5\n", True),
+        ("[server]\nprocesses = 5\n[database]\npool_size = 8\n", False),
+        ("[server]\nprocesses = 16\n[database]\ndsn = 'host=db'\n", False),
+        ("[server]\nprocesses = 17\n[database]\ndsn = 'host=db'\n", True),
+        ("[server]\nprocesses = 0\n", True),
+    ],
+)
+def test_the_processes_fit_the_connections_of_the_database(
+    tmp_path: Path, text: str, is_fault: bool
+) -> None:
+    if is_fault:
+        (fault,) = faults(tmp_path, text)
+        assert fault.startswith("server.processes: ")
+    else:
+        load(write(tmp_path, text), {})
+
+
 def test_contradicting_settings_are_errors(tmp_path: Path) -> None:
     text = '[server]\nlisten = "nowhere"\n[security]\nencryption_key = "short"\n'
     found = faults(tmp_path, text)

@@ -1,0 +1,135 @@
+"""The documented nginx configuration caches status pages, and shows nothing that is withdrawn."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes.daemon_process import Daemon, daemon
+from tests.support.processes.documented_commands import DOCS
+from tests.support.processes.ports import free_port
+
+from .conftest import eventually, project_of
+
+pytestmark = [pytest.mark.needs("nginx")]
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@pytest.fixture
+def leadline() -> Iterator[Daemon]:
+    with daemon(
+        LEADLINE_SERVER__TRUSTED_PROXIES="127.0.0.1/32",
+        LEADLINE_SERVER__PUBLIC_BASE_URL="http://status.example.com",
+    ) as running:
+        running.start()
+        running.sign_in()
+        yield running
+
+
+@pytest.fixture
+def cached(leadline: Daemon) -> Iterator[str]:
+    """The address of nginx with the configuration of the documentation."""
+    text = (DOCS / "explanation/scaling.md").read_text()
+    (block,) = re.findall(r"^```nginx\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    folder = Path(tempfile.mkdtemp(prefix="leadline-nginx-"))
+    port = free_port()
+    changed = block.replace("/var/cache/nginx/leadline", f"{folder}/cache")
+    changed = changed.replace("listen 80;", f"listen 127.0.0.1:{port};")
+    changed = changed.replace("127.0.0.1:8080", f"127.0.0.1:{leadline.port}")
+    temporary = "".join(
+        f"{name}_temp_path {folder}/{name};"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    config = folder / "nginx.conf"
+    config.write_text(
+        f"daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/errors;"
+        f"events {{ }} http {{ access_log off; {temporary}\n{changed}\n}}"
+    )
+    folder.chmod(0o755)
+    program = shutil.which("nginx")
+    assert program is not None
+    with subprocess.Popen([program, "-c", str(config)]) as process:
+        address = f"http://127.0.0.1:{port}"
+        eventually(lambda: fetched(f"{address}/healthz")[0] == 200, 20)
+        yield address
+        process.terminate()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def fetched(url: str, **headers: str) -> Answer:
+    request = urllib.request.Request(url)
+    for name, value in headers.items():
+        request.add_header(name.replace("_", "-"), value)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, {k.lower(): v for k, v in error.headers.items()}, error.read()
+    except urllib.error.URLError:
+        return 0, {}, b""
+
+
+def page_of(leadline: Daemon, **fields: str) -> tuple[str, str]:
+    """Creates a status page. Returns its id and the token that opens it."""
+    (organization,) = leadline.api("GET", "/organizations")
+    body = {"slug": "team", "title": "Team", "project_id": project_of(leadline), **fields}
+    there = f"/organizations/{organization['id']}/status-pages"
+    made = leadline.api("POST", there, body)
+    return made["id"], made.get("unlisted_token") or ""
+
+
+def test_pages_are_cached_revalidated_and_gone_when_withdrawn(
+    leadline: Daemon, cached: str
+) -> None:
+    page, _ = page_of(leadline)
+    paths = ("/status/team", "/api/v1/public/status-pages/team", "/status/team/badge.svg")
+    for path in paths:
+        url = f"{cached}{path}"
+        eventually(partial(is_hit, url), 10)
+        status, headers, body = fetched(url)
+        direct = fetched(f"{leadline.url}{path}")
+        assert status == direct[0] == 200
+        assert headers["etag"] == direct[1]["etag"]
+        assert headers["cache-control"] == "public, max-age=1, must-revalidate"
+        assert body == direct[2]
+        assert fetched(url, If_None_Match=headers["etag"])[0] == 304
+        packed = fetched(url, Accept_Encoding="gzip")
+        assert packed[1].get("content-encoding") == direct_encoding(leadline, path)
+    # Many readers at the same time are few requests of nginx.
+    with ThreadPoolExecutor(16) as readers:
+        seen = list(
+            readers.map(lambda _: fetched(f"{cached}/status/team")[1]["x-cache"], range(64))
+        )
+    assert seen.count("MISS") <= 2
+    leadline.api("DELETE", f"/status-pages/{page}")
+    eventually(lambda: all(fetched(f"{cached}{path}")[0] == 404 for path in paths), 20)
+
+
+def is_hit(url: str) -> bool:
+    return fetched(url)[1].get("x-cache") == "HIT"
+
+
+def direct_encoding(leadline: Daemon, path: str) -> str | None:
+    return fetched(f"{leadline.url}{path}", Accept_Encoding="gzip")[1].get("content-encoding")
+
+
+def test_no_answer_of_a_token_or_a_person_is_cached(leadline: Daemon, cached: str) -> None:
+    _, token = page_of(leadline, visibility="unlisted")
+    assert token
+    for _ in range(3):
+        status, headers, _ = fetched(f"{cached}/status/team?token={token}")
+        assert status == 200
+        assert headers["x-cache"] != "HIT"
+        assert headers["cache-control"].startswith("private")
+        assert fetched(f"{cached}/status/team")[0] == 404
+    # The console and the rest of the API do not pass the cache.
+    for path in ("/sign-in", "/api/v1/version", "/healthz"):
+        assert "x-cache" not in fetched(f"{cached}{path}")[1]
