@@ -9,16 +9,18 @@ from uuid import UUID
 import msgspec
 
 from ...storage.core.refusal import Refused
-from ...storage.monitors.queries.console_monitors import select_names, select_shown_monitor
+from ...storage.engine.pools import Tx
+from ...storage.monitors.queries.console_monitors import select_shown_monitor
 from ...storage.monitors.rows import MonitorRow
 from ...storage.monitors.rules.monitor import MonitorType
 from ...storage.retirement.transactions.set_successor import EDIT
-from ...storage.services.queries.services import select_services_of_project
-from ...storage.services.rows import ServiceRow
+from ...storage.services.queries.pickable_objects import PickableKind, select_chosen
+from ..monitors.console.object_picker import named, options_of
 from ..ui.bundle_notice import Managed, managed
 from ..ui.form_routes import form_route
 from ..ui.form_values import value_of
 from ..ui.formatting import Moment, moment
+from ..ui.pickers import PickerOption
 from ..ui.render import page, redirect
 from ..ui.shell.page_layout import PageLayout, frame_of
 from ..wire.errors import Problem, problem_of
@@ -26,8 +28,6 @@ from ..wire.route import Request, Response
 from . import routes as api
 from .schemas import ConvertComposite, SetSuccessor
 
-SERVICES_MOST: Final = 1_000
-_NAMES_MOST: Final = 2_000
 _SAID: Final = {
     "not_superseded": "No replacement service is set. Set one first.",
     "retired": "Reactivate the monitor before removing its replacement.",
@@ -42,7 +42,9 @@ _SAID: Final = {
 class _Ground:
     frame: PageLayout
     row: MonitorRow
-    services: Sequence[ServiceRow]
+    # The first services of the list, and the one that replaces the monitor.
+    services: Sequence[PickerOption]
+    successor: tuple[UUID, str] | None
     children: Sequence[tuple[UUID, str]]
     managed: Managed | None
     retired: Moment | None
@@ -69,8 +71,11 @@ async def submit_successor(ask: Request) -> Response:
 
 
 async def _succeed(ask: Request) -> None:
-    chosen = value_of(ask, "service")
-    service = _uuids("service_id", [chosen])[0] if chosen else None
+    text = value_of(ask, "service").strip()
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        row = await _monitor(ask, tx)
+        found = await named(tx, row.org, row.project, PickableKind.SERVICE, text, "service")
+    service = found.uid if found else None
     await api.write_successor(replace(ask, body=SetSuccessor(service_id=service)))
 
 
@@ -94,23 +99,42 @@ def _uuids(field: str, texts: Sequence[str]) -> list[UUID]:
         raise Refused("invalid", field, "choose a value from the list") from None
 
 
+async def _monitor(ask: Request, tx: Tx) -> MonitorRow:
+    row = await select_shown_monitor(tx, ask.ids["monitorID"])
+    if row is None:
+        raise Refused("not_found")
+    return row
+
+
 async def _ground(ask: Request) -> _Ground:
     async with ask.context.pool.transaction("console_supersession", read_only=True) as tx:
-        row = await select_shown_monitor(tx, ask.ids["monitorID"])
-        if row is None:
-            raise Refused("not_found")
+        row = await _monitor(ask, tx)
         frame = await frame_of(ask, tx)
-        services = await select_services_of_project(tx, row.org, row.project)
-        names = dict(await select_names(tx, row.org, row.project, _NAMES_MOST))
+        project = (row.org, row.project)
+        services = await options_of(tx, *project, PickableKind.SERVICE)
+        successor = await _names(tx, row, PickableKind.SERVICE, [row.superseded_by_uid])
+        children = await _names(tx, row, PickableKind.MONITOR, _children(row))
         now = tx.now
     return _Ground(
         frame,
         row,
-        sorted(services, key=lambda one: one.name.lower())[:SERVICES_MOST],
-        [(uid, names.get(uid, str(uid))) for uid in _children(row)],
+        services,
+        successor[0] if successor else None,
+        children,
         managed(row),
         None if row.retired_at is None else moment(row.retired_at, now),
     )
+
+
+async def _names(
+    tx: Tx, row: MonitorRow, kind: PickableKind, uids: Sequence[UUID | None]
+) -> list[tuple[UUID, str]]:
+    """Returns the ids with the names of the objects, in their order."""
+    wanted = [uid for uid in uids if uid is not None]
+    if not wanted:
+        return []
+    found = await select_chosen(tx, row.org, row.project, kind, wanted)
+    return [(uid, found[uid].name if uid in found else str(uid)) for uid in wanted]
 
 
 def _children(row: MonitorRow) -> list[UUID]:
@@ -121,14 +145,15 @@ def _children(row: MonitorRow) -> list[UUID]:
 
 def _render(ground: _Ground, ask: Request, *, wrong: str = "", status: int = 200) -> Response:
     ticked = set(ask.form.get("sli", ())) or {str(uid) for uid, _ in ground.children}
-    successor = [one for one in ground.services if one.uid == ground.row.superseded_by_uid]
+    typed = value_of(ask, "service")
     return page(
         "retirement/console.html",
         status=status,
         frame=ground.frame,
         row=ground.row,
         services=ground.services,
-        successor=successor[0] if successor else None,
+        successor=ground.successor,
+        typed=typed if wrong else (ground.successor[1] if ground.successor else ""),
         children=ground.children,
         ticked=ticked,
         managed=ground.managed,

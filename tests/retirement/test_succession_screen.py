@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from leadline.http.monitors.console.object_picker import SHOWN_MOST
 from tests.support.app.cast import Api
 from tests.support.app.serving import call
 
@@ -36,8 +37,9 @@ async def test_from_a_successor_to_retirement_and_back(api: Api) -> None:
     page = await shown(api, path)
     assert "No replacement service." in page
     assert 'value="retire"' not in page
-    assert (await sent(api, row.uid, ("act", "succeed"), ("service", service)))[0] == 303
-    assert f'<option value="{service}" selected>' in await shown(api, path)
+    assert (await sent(api, row.uid, ("act", "succeed"), ("service", "New")))[0] == 303
+    assert 'name="service" type="text" list="service-list"' in (page := await shown(api, path))
+    assert 'value="New"' in page
     assert "Replaced by a service." in await shown(api, f"/monitors/{row.uid}")
     assert "Replaces" in await shown(api, f"/services/{service}")
     assert (await sent(api, row.uid, ("act", "retire")))[0] == 303
@@ -78,6 +80,23 @@ async def test_an_unknown_button_or_id_changes_no_monitor(api: Api) -> None:
     assert (await sent(api, row.uid, ("act", "burn")))[0] == 400
     status, page = await sent(api, row.uid, ("act", "succeed"), ("service", "x"))
     assert status == 400
-    assert "service_id: choose a value from the list." in page
+    assert "service: names no service of this project." in page
+    assert 'value="x"' in page
     assert (await sent(api, row.uid, ("act", "retire")))[0] == 409
     assert await monitor_of(api, row.uid) == before
+
+
+async def test_a_service_beyond_the_list_is_chosen_by_a_part_of_its_name(api: Api) -> None:
+    row = await api.new_monitor()
+    wanted = await api.new_service(name="Zebra billing")
+    for number in range(SHOWN_MOST + 1):
+        await api.new_service(name=f"Service {number:02}")
+    path = f"/monitors/{row.uid}/successor"
+    page = await shown(api, path)
+    assert page.count("<option ") == SHOWN_MOST
+    assert "Zebra billing" not in page
+    status, page = await sent(api, row.uid, ("act", "succeed"), ("service", "Service"))
+    assert status == 400
+    assert "service: matches several services, type the slug of one." in page
+    assert (await sent(api, row.uid, ("act", "succeed"), ("service", "billing")))[0] == 303
+    assert (await monitor_of(api, row.uid))["superseded_by_service_id"] == str(wanted)
