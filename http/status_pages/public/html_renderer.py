@@ -7,6 +7,7 @@ branding.
 import calendar
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -24,12 +25,12 @@ from ....storage.status_pages.rules.status_page import (
     Visibility,
 )
 from ....storage.status_pages.rules.status_page_history import Month, months_shown
-from ...ui.formatting import Moment, clock, moment
+from ...ui.formatting import Moment, clock, moment, utc_day
 from ...ui.formatting import day as day_name
 from ...ui.render import POLICY, environment_of
 from . import page_text as words
 from .latency_plot import LatencyItem, latency_item
-from .uptime_bars import bars, is_plain
+from .uptime_bars import DAYS_KEPT, bars, is_plain
 from .urls import FEED_TYPES, Addresses
 
 FEED_NAMES: Final = {"rss": "RSS", "atom": "Atom", "json": "JSON"}
@@ -289,9 +290,13 @@ def _latency(one: Component) -> LatencyItem | None:
 
 
 def _day_text(day: ComponentDay, now: Instant) -> tuple[str, str]:
+    return _named_day(day, is_today=day.day == now - now % DAY)
+
+
+@lru_cache(maxsize=DAYS_KEPT)
+def _named_day(day: ComponentDay, *, is_today: bool) -> tuple[str, str]:
     """Returns the name of the day, and its trouble if any."""
-    is_today = day.day == now - now % DAY
-    return day_name(day.day), "" if is_plain(day) else words.day_text(day, is_today=is_today)
+    return utc_day(day.day), "" if is_plain(day) else words.day_text(day, is_today=is_today)
 
 
 def _rows(said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
