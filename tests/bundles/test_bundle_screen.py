@@ -345,7 +345,7 @@ async def test_a_waiting_application_is_stopped_at_once(
     assert (await send(api, act="stop", operation=found[1]))[0] == 303
     page = await seen(api, path)
     assert "The last application failed" in page
-    assert "nothing was changed: stopped by " in page
+    assert "without a change: stopped by " in page
     assert "<progress" not in page
     await operation_runner(api.pool, api.context.keyring, api.context.clock).pass_once()
     assert await listed(api) == []

@@ -87,7 +87,7 @@ async def test_no_secret_of_the_file_is_in_a_page(
     assert "make it the secret shop-password" in page
     assert "monitor Shop: cacheBust is not carried over" in page
     assert "config.password_ref" in page
-    assert "Nothing is changed yet" in page
+    assert "The bundle is not applied." in page
     pages = [page]
     for text in ("hunter2", json.dumps({"hunter2": 1}), '{"monitorList": "hunter2"}'):
         for tool in ("kuma", "gatus", "healthchecks", "blackbox"):
