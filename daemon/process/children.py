@@ -239,6 +239,14 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         presence_renewer.PAUSE_SECONDS,
         phase=PRESENCE,
     ),
+    Child(
+        "api_processes",
+        PROCESSES,
+        _further_processes,
+        DaemonPart.HTTP,
+        close=_stop_processes,
+        reports_start=True,
+    ),
     _runner("recorder", DaemonPart.RECORDER, lambda h: h.recorder, RECORDING),
     _runner("runs", DaemonPart.PROBER, lambda h: h.prober, RUNS, lambda d: d.house.limiters.prober),
     _runner(
@@ -367,14 +375,6 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
     # After the loops, whose wake events it needs.
     _loop("due_work", None, lambda h: h.due_reader, due_reader.PAUSE_SECONDS),
     Child("watchdog", LOOPS, lambda _: keep_watchdog),
-    Child(
-        "api_processes",
-        PROCESSES,
-        _further_processes,
-        DaemonPart.HTTP,
-        close=_stop_processes,
-        reports_start=True,
-    ),
     _server(DaemonPart.HTTP, with_api=True),
     _server(DaemonPart.OPS, with_api=False),
 )
