@@ -80,7 +80,7 @@ class CheckTestWorker:
             )
         except BadCondition:
             return unobtained(self.clock(), _host(document), UnknownReason.BAD_DEFINITION)
-        return await run(check, self.reach, self.clock)
+        return await run(check, self.reach, self.clock, document.org)
 
 
 def _host(document: CheckTestDocument) -> str:

@@ -10,8 +10,10 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
+from leadline.daemon.loops import check_test_worker
 from leadline.daemon.loops.check_test_worker import CheckTestWorker
 from leadline.http.monitors.routes import check_test as trial
+from leadline.probes.runner import run
 from leadline.storage.engine.keyring import Keyring
 from leadline.storage.scheduling.tables import presences
 from tests.support.app.cast import Api
@@ -134,3 +136,23 @@ async def test_a_test_states_the_failed_condition(api: Api, target: str) -> None
         assert "conditions" not in await tried(api, target=target)
     assert found["msg"] == "condition_failed 127.0.0.1"
     assert found["conditions"] == ["[CONNECTED] == false (true)"]
+
+
+@pytest.mark.parametrize("region", ["eu", "core"])
+async def test_the_cpu_is_charged_to_the_organization_of_the_user(
+    api: Api, target: str, region: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charged: list[int] = []
+
+    async def noted(check: Any, reach: Any, now: Any, org: int = 0) -> Any:
+        charged.append(org)
+        return await run(check, reach, now, org)
+
+    for module in (trial, check_test_worker):
+        monkeypatch.setattr(module, "run", noted)
+    if region == "eu":
+        async with working(api, worker_of(api)):
+            assert (await tried(api, target=target))["up"] is True
+    else:
+        assert (await tried(api, target=target, region=region))["up"] is True
+    assert charged == [api.orgs["acme"][0]]

@@ -71,7 +71,7 @@ async def test_check(context: AppContext, draft: MonitorDraft, home: Scope) -> R
         values = await open_references(tx, org, project, draft.config, context.keyring)
     if draft.region not in context.options.probed_here:
         async with context.test_permits:
-            return await _try_elsewhere(context, draft, values)
+            return await _try_elsewhere(context, draft, values, org)
     check = make_check(
         draft.type,
         draft.target,
@@ -85,14 +85,14 @@ async def test_check(context: AppContext, draft: MonitorDraft, home: Scope) -> R
         show_values=draft.show_values,
     )
     async with context.test_permits:
-        return await run(check, context.reach, context.clock)
+        return await run(check, context.reach, context.clock, org)
 
 
 async def _try_elsewhere(
-    context: AppContext, draft: MonitorDraft, values: dict[str, str]
+    context: AppContext, draft: MonitorDraft, values: dict[str, str], org: int
 ) -> Result:
     uid = uuid7()
-    text, sealed = close_document(document_of(draft, values), context.keyring, uid)
+    text, sealed = close_document(document_of(draft, values, org), context.keyring, uid)
     async with context.pool.transaction("request_check_test") as tx:
         if not await has_tester(tx, draft.region):
             return _nobody(context, draft)

@@ -13,7 +13,9 @@ from .config_secrets import split
 
 
 class CheckTestDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Arguments of `make_check`. `values` are the secrets that the config refers to."""
+    """Arguments of `make_check`. `values` are the secrets that the config refers to, `org` is the
+    organization that the CPU of the run is charged to.
+    """
 
     type: str
     target: str
@@ -25,12 +27,13 @@ class CheckTestDocument(msgspec.Struct, frozen=True, kw_only=True):
     interval_seconds: int
     values: dict[str, str]
     show_values: bool = False
+    org: int = 0
 
     def __repr__(self) -> str:
         return "CheckTestDocument(…)"
 
 
-def document_of(draft: MonitorDraft, values: dict[str, str]) -> CheckTestDocument:
+def document_of(draft: MonitorDraft, values: dict[str, str], org: int) -> CheckTestDocument:
     return CheckTestDocument(
         type=draft.type,
         target=draft.target,
@@ -42,6 +45,7 @@ def document_of(draft: MonitorDraft, values: dict[str, str]) -> CheckTestDocumen
         interval_seconds=draft.interval_seconds,
         values=values,
         show_values=draft.show_values,
+        org=org,
     )
 
 
