@@ -76,6 +76,8 @@ class Recorder:
         self._collecting = trio.Lock()
         self._standings: dict[MonitorKey, CachedState] = {}
         self._unanswered: set[Pending] = set()
+        # Number of pushes in the newest batch.
+        self._pushes_before = 0
         # Receipt instants of pushes that are not committed yet.
         self._hearing: dict[object, Instant] = {}
         self._closed_at: Instant | None = None
@@ -227,7 +229,9 @@ class Recorder:
         if standing is not None and not standing.is_left_unchanged_by(arrival):
             return 0.0
         if arrival.source is ResultSource.PUSH:
-            return PUSH_LINGER_SECONDS
+            # A sender that pushes alone waits for no other.
+            is_alone = self._pushes_before <= 1 and not self._unanswered
+            return 0.0 if is_alone else PUSH_LINGER_SECONDS
         if standing is None or not may_wait:
             return LINGER_SECONDS
         # The wait never makes a result late.
@@ -239,6 +243,7 @@ class Recorder:
             batch = await self._collect()
             if not batch:
                 return
+            self._pushes_before = sum(one.arrival.source is ResultSource.PUSH for one in batch)
             await self._store(batch)
 
     async def _collect(self) -> list[Pending]:

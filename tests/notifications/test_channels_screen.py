@@ -148,7 +148,9 @@ async def test_a_channel_lists_what_uses_it(api: Api) -> None:
     assert "night &lt;job&gt;" in page
     assert f'<a href="/projects/{api.project}/on-call?schedule={schedule}">' in page
     assert re.search(r">Accounts</a>, <a[^>]*>Storefront<", page)
-    assert "No monitor or policy uses this channel." in await seen(api, query=f"?show=uses&uid={idle}")
+    assert "No monitor or policy uses this channel." in await seen(
+        api, query=f"?show=uses&uid={idle}"
+    )
 
 
 async def test_an_override_uses_a_channel_until_it_ends(api: Api) -> None:

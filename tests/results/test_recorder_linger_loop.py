@@ -43,7 +43,29 @@ async def test_only_a_steady_run_waits_for_a_larger_batch(world: World) -> None:
         assert linger(a_run(world, probed, up=False)) == 0.0
         assert linger(a_run(world, probed, left_us=SECOND)) == 0.5, "it must not become late"
         assert linger(a_run(world, probed, left_us=-SECOND)) == 0.0
-        assert linger(world.result(pushed, world.now, True)) == PUSH_LINGER_SECONDS
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_push_waits_only_where_others_come_with_it(world: World) -> None:
+    rows = [await world.monitor(type="push") for _ in range(3)]
+    recorder = Recorder(world.pool, Bus(), lambda: world.now)
+
+    def pushes() -> list[IncomingResult]:
+        world.now = Instant(world.now + SECOND)
+        return [world.result(row, world.now, True) for row in rows]
+
+    def linger() -> float:
+        return recorder._linger_seconds(pushes()[0], may_wait=False)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(recorder.run)
+        with trio.fail_after(HANGS_SECONDS):
+            await recorder.record(pushes()[0])
+            assert linger() == 0.0
+            await recorder.record_all(pushes())
+            assert linger() == PUSH_LINGER_SECONDS
+            await recorder.record(pushes()[0])
+            assert linger() == 0.0
         nursery.cancel_scope.cancel()
 
 
