@@ -1,0 +1,201 @@
+"""Packed results: heartbeats and ledger rows of one monitor, stored as arrays by column.
+
+A piece is one row of `packed_heartbeats` or `packed_runs`. It holds up to PIECE_ROWS rows of one
+monitor in the order of time. The views `restored_heartbeats` and `restored_runs` return the rows.
+
+Each number is stored as its distance from the smallest one of the piece, in up to three arrays:
+
+- `_low` has the lowest 16 bits, minus 32768. It is null if every distance is below 128.
+- `_mid` has the next 7 bits, so that each byte is a character of ASCII.
+- `_top` has the other bits.
+
+An array that would contain only zeros is null. A column without values has no base. Instants are
+distances from `origin + step_us * (position + skipped)`. Values that repeat (`state_…`) are a
+dictionary with one index for each row; the index is null if the dictionary has one entry.
+
+Invariants:
+- Restored rows equal the packed rows in every field. `pack_results` verifies this by a checksum.
+- A statement of this module changes and locks no row of `heartbeats` and `expected_runs`.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...core.instant import Instant
+from ...core.key import MonitorKey, key_arrays
+from ...engine.pools import Tx
+
+# 960 values of 2 bytes fit into one row of TOAST, which has 1 996 bytes.
+PIECE_ROWS: Final = 960
+
+_PARTS: Final = ("base", "low", "mid", "top")
+
+_PHASES: Final = ("dns_us", "connect_us", "tls_us", "first_byte_us")
+# The latency is close to the sum of the phases, so the difference needs fewer bits.
+_HEARTBEAT_NUMBERS: Final = {
+    "latency": "t.latency_ms::bigint - ("
+    + " + ".join(f"coalesce(t.{phase}, 0)::bigint" for phase in _PHASES)
+    + ") / 1000",
+    **{phase.removesuffix("_us"): f"t.{phase}::bigint" for phase in _PHASES},
+}
+_HEARTBEAT_STATE: Final = ("up", "code", "msg", "failed_condition", "measured")
+_RUN_NUMBERS: Final = {
+    "settled": "round(date_part('epoch', t.settled_at - t.due_at) * 1000000)::bigint"
+}
+_RUN_STATE: Final = ("verdict", "reason")
+# The hash of a row. It is the same on every server: an enum is hashed as its label.
+_CHECKSUMS: Final = {
+    "heartbeats": "hash_record_extended(row(t.org, t.monitor, t.ts, t.latency_ms, t.code, t.dns_us,"
+    " t.connect_us, t.tls_us, t.first_byte_us, t.up, t.msg, t.failed_condition, t.measured), 0)",
+    "expected_runs": "hash_record_extended(row(t.org, t.monitor, t.due_at, t.settled_at,"
+    " t.verdict::text, t.reason), 0)",
+}
+
+
+def _arrays(number: str) -> str:
+    """Returns the SQL of base and arrays of a number."""
+    distance = f"d.d_{number}"
+    wide = f"min(d.max_{number}) > 127"
+    shift = f"(case when d.max_{number} > 127 then 16 else 0 end)"
+    return f"""
+    min(d.base_{number}) as {number}_base,
+    case when {wide} then array_agg((({distance} & 65535) - 32768)::smallint) end
+      as {number}_low,
+    case
+      when min(d.base_{number}) is null then null
+      when {wide} and min(d.max_{number}) < 65536 then null
+      when not {wide} and min(d.max_{number}) = 0 and not bool_or({distance} is null) then null
+      else array_agg((({distance} >> {shift}) & 127)::integer::"char") end as {number}_mid,
+    case when min(d.max_{number}) >= 1 << 23
+      then array_agg(({distance} >> ({shift} + 7))::integer) end as {number}_top"""
+
+
+def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequence[str]) -> str:
+    """Returns the statement that inserts the pieces of some monitors in a range of time.
+
+    The aggregates rely on the order of the subquery `d`: an ORDER BY in each would sort each alone.
+    """
+    every = ("away", *numbers)
+    states = ", ".join(state)
+    values = ", ".join(f"{expression} as v_{name}" for name, expression in numbers.items())
+    bases = ", ".join(
+        f"min(v_{name}) as base_{name}, max(v_{name}) - min(v_{name}) as max_{name}"
+        for name in every
+    )
+    distances = ", ".join(
+        f"v_{name} - base_{name} as d_{name}, base_{name}, max_{name}" for name in every
+    )
+    columns = ", ".join(f"{name}_{part}" for name in every for part in _PARTS)
+    return f"""
+with r as (
+  select key.g, t.org, t.monitor, t.{time} as t, {states}, {values},
+    {_CHECKSUMS[raw]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
+    row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap,
+    count(*) over (partition by key.g) as total
+  from unnest(%(orgs)s::int[], %(monitors)s::int[]) with ordinality as key(org, monitor, g)
+    join {raw} t on t.org = key.org and t.monitor = key.monitor
+      and t.{time} >= at(%(from_at)s) and t.{time} < at(%(until_at)s)
+  window w as (partition by key.g order by t.{time})),
+-- A piece has one number, because the planner misjudges a join by several columns.
+p as materialized (
+  select r.*, r.g << 32 | n / size as piece, (n %% size)::int as i
+  from r, lateral (select ceil(total / ceil(total / {PIECE_ROWS}::float8))::bigint as size) z),
+o as materialized (
+  select q.*, from_at - step / 2 * interval '1 microsecond' as origin
+  from (
+    select piece, min(org) as org, min(monitor) as monitor, min(t) as from_at, max(t) as until_at,
+      count(*) as results, bit_xor(checksum) as checksum,
+      greatest(1, coalesce(round(date_part('epoch',
+        percentile_disc(0.5) within group (order by gap)))::bigint, 1)) * 1000000 as step
+    from p group by piece) q),
+f as materialized (
+  select a.*, (away / step - i)::int as skipped, away %% step as v_away
+  from (
+    select p.*, o.step, round(date_part('epoch', p.t - o.origin) * 1000000)::bigint as away
+    from p join o using (piece)) a),
+b as (select piece, {bases} from f group by piece),
+k as materialized (
+  select piece, state_hash, {states},
+    row_number() over (partition by piece order by min(i)) as k
+  from p group by piece, state_hash, {states}),
+s as (
+  select piece, {", ".join(f"array_agg({name} order by k) as state_{name}" for name in state)}
+  from k group by piece),
+d as (
+  select f.piece, f.skipped, k.k, {distances}
+  from f join b using (piece)
+    join k on k.piece = f.piece and k.state_hash = f.state_hash
+      and {" and ".join(f"k.{name} is not distinct from f.{name}" for name in state)}
+  order by f.piece, f.i),
+c as (
+  select d.piece,
+    case when bool_or(d.skipped <> 0) then array_agg(d.skipped) end as skipped,
+    case when max(d.k) > 1 then array_agg(d.k::smallint) end as state,
+    {", ".join(_arrays(name) for name in every)}
+  from d group by d.piece)
+insert into {packed} (org, monitor, from_at, until_at, results, checksum, origin, step_us, skipped,
+  state, {", ".join(f"state_{name}" for name in state)}, {columns})
+select org, monitor, from_at, until_at, results, checksum, origin, step, skipped,
+  state, {", ".join(f"state_{name}" for name in state)}, {columns}
+from c join o using (piece) join s using (piece)
+order by org, monitor, from_at
+"""
+
+
+_PACK_HEARTBEATS: Final = _pack(
+    "packed_heartbeats", "heartbeats", "ts", _HEARTBEAT_NUMBERS, _HEARTBEAT_STATE
+)
+_PACK_RUNS: Final = _pack("packed_runs", "expected_runs", "due_at", _RUN_NUMBERS, _RUN_STATE)
+
+
+def _damaged(packed: str, raw: str, restored: str) -> str:
+    """Returns the statement that selects pieces whose restored rows are not the packed ones."""
+    return f"""
+select p.org, p.monitor, p.from_at
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join {packed} p on p.org = k.org and p.monitor = k.monitor
+    and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until_at)s)
+  cross join lateral (
+    select count(*) as results, bit_xor({_CHECKSUMS[raw]}) as checksum from {restored} t
+    where t.org = p.org and t.monitor = p.monitor and t.piece_from = p.from_at) r
+where p.results <> r.results or p.checksum is distinct from r.checksum
+order by p.org, p.monitor, p.from_at
+"""
+
+
+_DAMAGED_HEARTBEATS: Final = _damaged("packed_heartbeats", "heartbeats", "restored_heartbeats")
+_DAMAGED_RUNS: Final = _damaged("packed_runs", "expected_runs", "restored_runs")
+# The planner takes the rows of a CTE for few, and would compare every row with every piece.
+_JOIN_BY_HASH: Final = "set local enable_nestloop = off"
+_JOIN_AS_USUAL: Final = "set local enable_nestloop to default"
+
+
+class DamagedPiece(Exception):
+    """The rows of a piece do not have its number or its checksum."""
+
+
+async def pack_results(
+    tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, until_at: Instant
+) -> None:
+    """Inserts the pieces of all heartbeats and ledger rows in [from_at, until_at).
+
+    The caller deletes the raw rows. Raises DamagedPiece if the restored rows differ, and Rejected
+    (a unique violation) if the range is packed already.
+    """
+    those = {**key_arrays(keys, "monitors"), "from_at": from_at, "until_at": until_at}
+    await tx.execute(_JOIN_BY_HASH)
+    await tx.execute(_PACK_HEARTBEATS, **those)
+    await tx.execute(_PACK_RUNS, **those)
+    await tx.execute(_JOIN_AS_USUAL)
+    await verify_pieces(tx, keys, from_at, until_at)
+
+
+async def verify_pieces(
+    tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, until_at: Instant
+) -> None:
+    """Raises DamagedPiece if a piece that begins in [from_at, until_at) is damaged."""
+    those = {**key_arrays(keys, "monitors"), "from_at": from_at, "until_at": until_at}
+    for query in (_DAMAGED_HEARTBEATS, _DAMAGED_RUNS):
+        if found := await tx.rows(query, **those):
+            org, monitor, at = found[0]
+            raise DamagedPiece(f"{len(found)} pieces; the first: monitor {(org, monitor)} at {at}")
