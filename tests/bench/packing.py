@@ -10,6 +10,7 @@ import trio
 
 from leadline.storage.core.instant import DAY, Instant, to_datetime
 from leadline.storage.core.key import MonitorKey
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import open_pool
 from leadline.storage.results.tables.packed_results import pack_results
 
@@ -110,7 +111,7 @@ async def _pack(dsn: str, keys: list[MonitorKey], from_at: Instant) -> tuple[flo
         before = await tx.value("select pg_current_wal_insert_lsn()::text")
         stat = Path(f"/proc/{await tx.value('select pg_backend_pid()')}/stat")
         begin = _ticks(stat)
-        await pack_results(tx, keys, from_at, Instant(from_at + 9 * DAY))
+        await pack_results(tx, keys, TimeSpan(from_at, Instant(from_at + 9 * DAY)))
         cpu = (_ticks(stat) - begin) / _TICKS_PER_SECOND
         wal = await tx.value(
             "select (pg_current_wal_insert_lsn() - %(before)s::pg_lsn)::bigint", before=before

@@ -4,17 +4,24 @@ import json
 import random
 from typing import Any, Final
 
+import msgspec
 import pytest
+import trio
+import trio.lowlevel
 
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
+from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.results.rules.late_result import SettledWindow, StoredHeartbeat
 from leadline.storage.results.tables.packed_results import (
     PIECE_ROWS,
     DamagedPiece,
     pack_results,
     verify_pieces,
 )
+from leadline.storage.results.tables.results import settle_windows
+from leadline.storage.results.transactions.store_late_results import store_late_results
 from tests.support.worlds.world import START, World
 
 _INT: Final = 2**31 - 1
@@ -75,7 +82,8 @@ def number(rng: random.Random) -> Any:
             return None
         if rng.random() < far:
             return rng.choice([-_INT - 1, _INT])
-        return min(low + rng.randint(0, width), _INT)
+        offset = rng.choice([0, width]) if rng.random() < 0.1 else rng.randint(0, width)
+        return min(low + offset, _INT)
 
     return drawn
 
@@ -127,14 +135,19 @@ async def insert(tx: Tx, row: MonitorRow, beats: Rows, settled: Rows) -> None:
     await tx.execute(_INSERT_RUNS, items=json.dumps(settled), **key)
 
 
-async def differences(tx: Tx) -> list[int]:
-    """Returns the numbers of heartbeats and ledger rows that were lost, made or changed."""
+async def differences(tx: Tx, but: str = "") -> list[int]:
+    """Returns the numbers of heartbeats and ledger rows that were lost, made or changed.
+
+    The leading columns `but` are not compared.
+    """
     relations = {
         "heartbeats": ("restored_heartbeats", _HEARTBEATS),
         "expected_runs": ("restored_runs", _RUNS),
     }
     return [
-        await tx.value(_DIFFERENCE.format(columns=columns, raw=raw, restored=restored))
+        await tx.value(
+            _DIFFERENCE.format(columns=columns.removeprefix(but), raw=raw, restored=restored)
+        )
         for raw, (restored, columns) in relations.items()
     ]
 
@@ -151,7 +164,7 @@ async def test_random_histories_are_restored_bit_for_bit(world: World, seed: int
                 sizes = [rng.choice([0, 1, 2, 40, PIECE_ROWS + 1]) for _ in range(2)]
                 beats, settled = heartbeats(rng, start, sizes[0]), runs(rng, start, sizes[1])
                 await insert(tx, row, beats, settled)
-            await pack_results(tx, keys, start, Instant(start + DAY))
+            await pack_results(tx, keys, TimeSpan(start, Instant(start + DAY)))
     async with world.pool.transaction("compare", read_only=True) as tx:
         assert await differences(tx) == [0, 0]
         assert await tx.value("select sum(results) from packed_heartbeats") > 0
@@ -168,7 +181,7 @@ async def test_a_range_is_restored_from_its_pieces_alone(world: World) -> None:
     async with world.pool.transaction("pack") as tx:
         await insert(tx, row, beats, settled)
         await insert(tx, other, beats, settled)
-        await pack_results(tx, [row.key], from_at, until_at)
+        await pack_results(tx, [row.key], TimeSpan(from_at, until_at))
         packed = await tx.rows(
             "select monitor, (extract(epoch from ts) * 1000000)::bigint from restored_heartbeats"
             " where org = %(org)s and piece_from < at(%(until_at)s)"
@@ -194,7 +207,7 @@ async def test_a_range_is_restored_from_its_pieces_alone(world: World) -> None:
 )
 async def test_a_damaged_piece_is_found(world: World, change: str) -> None:
     row = await world.monitor()
-    until = Instant(START + DAY)
+    span = TimeSpan(START, Instant(START + DAY))
     beats: Rows = [
         {"ts": START + n * SECOND, "latency_ms": n, "first_byte_us": 1_000 * n, "up": True}
         for n in range(50)
@@ -205,11 +218,11 @@ async def test_a_damaged_piece_is_found(world: World, change: str) -> None:
     ]
     async with world.pool.transaction("pack") as tx:
         await insert(tx, row, beats, settled)
-        await pack_results(tx, [row.key], START, until)
-        await verify_pieces(tx, [row.key], START, until)
+        await pack_results(tx, [row.key], span)
+        await verify_pieces(tx, [row.key], span)
         assert await tx.execute(change) == 1
         with pytest.raises(DamagedPiece, match="1 pieces"):
-            await verify_pieces(tx, [row.key], START, until)
+            await verify_pieces(tx, [row.key], span)
 
 
 async def test_a_range_is_packed_once(world: World) -> None:
@@ -217,10 +230,10 @@ async def test_a_range_is_packed_once(world: World) -> None:
     beats: Rows = [{"ts": START, "latency_ms": 1, "up": True}]
     async with world.pool.transaction("pack") as tx:
         await insert(tx, row, beats, [])
-        await pack_results(tx, [row.key], START, Instant(START + DAY))
+        await pack_results(tx, [row.key], TimeSpan(START, Instant(START + DAY)))
     with pytest.raises(Rejected):
         async with world.pool.transaction("pack") as tx:
-            await pack_results(tx, [row.key], START, Instant(START + DAY))
+            await pack_results(tx, [row.key], TimeSpan(START, Instant(START + DAY)))
     async with world.pool.transaction("compare", read_only=True) as tx:
         assert await differences(tx) == [0, 0]
 
@@ -232,3 +245,78 @@ async def test_every_character_of_a_mid_array_survives_text(world: World) -> Non
             'select a = a::text::"char"[] and cardinality(a) = 128'
             ' from (select array_agg(n::"char" order by n) as a from generate_series(0, 127) n) q'
         )
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_late_results_change_packed_rows_as_unpacked_ones(world: World, seed: int) -> None:
+    """One monitor is packed between batches of late results; its twin is never packed."""
+    rng = random.Random(seed)
+    row, twin = await world.monitor(), await world.monitor()
+    span = TimeSpan(START, Instant(START + DAY))
+    beats, settled = heartbeats(rng, START, 600), runs(rng, START, 600)
+    rng.shuffle(beats)
+    rng.shuffle(settled)
+    async with world.pool.transaction("early") as tx:
+        for each in (row, twin):
+            await insert(tx, each, beats[:300], settled[:400])
+        await pack_results(tx, [row.key], span)
+        await tx.execute("delete from heartbeats where monitor = %(m)s", m=row.id)
+        await tx.execute("delete from expected_runs where monitor = %(m)s", m=row.id)
+    for first in range(200, 600, 100):
+        # Every batch repeats rows of the earlier ones with other values.
+        late = [{**b, "latency_ms": first} for b in beats[first : first + 150]]
+        verdict = rng.choice(["covered", "covered_late", "withheld"])
+        dues = [r["due_at"] for r in settled[first : first + 150]]
+        world.now = Instant(START + 3 * DAY + first)
+        async with world.pool.transaction("late") as tx:
+            written = await settle_windows(
+                tx, [(twin.org, twin.id, Instant(due), verdict, None) for due in dues]
+            )
+            await tx.execute(
+                _INSERT_HEARTBEATS.rstrip() + " on conflict do nothing",
+                items=json.dumps(late),
+                org=twin.org,
+                monitor=twin.id,
+            )
+            _, changed = await store_late_results(
+                tx,
+                row.key,
+                span,
+                msgspec.convert(late, list[StoredHeartbeat]),
+                [SettledWindow(Instant(due), tx.now, verdict, None) for due in dues],
+            )
+            assert changed == {due for _, _, due in written}
+            assert await differences(tx, but="org, monitor,") == [0, 0]
+    async with world.pool.transaction("count", read_only=True) as tx:
+        assert await tx.value("select sum(results) from packed_heartbeats") == len(beats)
+
+
+async def test_a_cancelled_change_leaves_the_pieces(world: World) -> None:
+    row = await world.monitor()
+    rng = random.Random(3)
+    span = TimeSpan(START, Instant(START + DAY))
+    async with world.pool.transaction("pack") as tx:
+        await insert(tx, row, heartbeats(rng, START, 300), runs(rng, START, 300))
+        await pack_results(tx, [row.key], span)
+    late = SettledWindow(Instant(START + 1), Instant(START + 2), "covered_late", None)
+    with trio.CancelScope() as scope:
+        async with world.pool.transaction("late") as tx:
+            assert await store_late_results(tx, row.key, span, [], [late]) == (set(), {START + 1})
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    async with world.pool.transaction("compare", read_only=True) as tx:
+        assert await differences(tx) == [0, 0]
+
+
+async def test_a_damaged_piece_is_not_packed_again(world: World) -> None:
+    row = await world.monitor()
+    span = TimeSpan(START, Instant(START + DAY))
+    beats: Rows = [{"ts": START, "latency_ms": 1, "up": True}]
+    async with world.pool.transaction("pack") as tx:
+        await insert(tx, row, beats, [])
+        await pack_results(tx, [row.key], span)
+        await tx.execute("update packed_heartbeats set latency_base = 2")
+    with pytest.raises(DamagedPiece):
+        async with world.pool.transaction("late") as tx:
+            await store_late_results(tx, row.key, span, [], [])

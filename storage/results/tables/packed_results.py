@@ -21,9 +21,12 @@ Invariants:
 from collections.abc import Sequence
 from typing import Final
 
-from ...core.instant import Instant
+import msgspec
+
 from ...core.key import MonitorKey, key_arrays
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
+from ..rules.late_result import SettledWindow, StoredHeartbeat
 
 # 960 values of 2 bytes fit into one row of TOAST, which has 1 996 bytes.
 PIECE_ROWS: Final = 960
@@ -45,9 +48,10 @@ _RUN_NUMBERS: Final = {
 _RUN_STATE: Final = ("verdict", "reason")
 # The hash of a row. It is the same on every server: an enum is hashed as its label.
 _CHECKSUMS: Final = {
-    "heartbeats": "hash_record_extended(row(t.org, t.monitor, t.ts, t.latency_ms, t.code, t.dns_us,"
-    " t.connect_us, t.tls_us, t.first_byte_us, t.up, t.msg, t.failed_condition, t.measured), 0)",
-    "expected_runs": "hash_record_extended(row(t.org, t.monitor, t.due_at, t.settled_at,"
+    "packed_heartbeats": "hash_record_extended(row(t.org, t.monitor, t.ts, t.latency_ms, t.code,"
+    " t.dns_us, t.connect_us, t.tls_us, t.first_byte_us, t.up, t.msg, t.failed_condition,"
+    " t.measured), 0)",
+    "packed_runs": "hash_record_extended(row(t.org, t.monitor, t.due_at, t.settled_at,"
     " t.verdict::text, t.reason), 0)",
 }
 
@@ -89,7 +93,7 @@ def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequ
     return f"""
 with r as (
   select key.g, t.org, t.monitor, t.{time} as t, {states}, {values},
-    {_CHECKSUMS[raw]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
+    {_CHECKSUMS[packed]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
     row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap,
     count(*) over (partition by key.g) as total
   from unnest(%(orgs)s::int[], %(monitors)s::int[]) with ordinality as key(org, monitor, g)
@@ -147,8 +151,46 @@ _PACK_HEARTBEATS: Final = _pack(
 )
 _PACK_RUNS: Final = _pack("packed_runs", "expected_runs", "due_at", _RUN_NUMBERS, _RUN_STATE)
 
+# Rows of one monitor that were taken from their pieces and changed.
+_KEY: Final = "(%(orgs)s::int[])[1] as org, (%(monitors)s::int[])[1] as monitor"
+_CHANGED_HEARTBEATS: Final = f"""(
+  select {_KEY}, at(i.at_us) as ts, i.* from (select ts as at_us, latency_ms, code, dns_us,
+    connect_us, tls_us, first_byte_us, up, msg, failed_condition, measured
+    from json_to_recordset(%(rows)s::json) as j(ts bigint, latency_ms int, code int, dns_us int,
+      connect_us int, tls_us int, first_byte_us int, up boolean, msg text, failed_condition int,
+      measured text)) i)"""
+_CHANGED_RUNS: Final = f"""(
+  select {_KEY}, at(i.due_at) as due_at, at(i.settled_at) as settled_at, i.verdict, i.reason
+  from json_to_recordset(%(rows)s::json)
+    as i(due_at bigint, settled_at bigint, verdict verdict, reason text))"""
+_REPACK_HEARTBEATS: Final = _pack(
+    "packed_heartbeats", _CHANGED_HEARTBEATS, "ts", _HEARTBEAT_NUMBERS, _HEARTBEAT_STATE
+)
+_REPACK_RUNS: Final = _pack("packed_runs", _CHANGED_RUNS, "due_at", _RUN_NUMBERS, _RUN_STATE)
 
-def _damaged(packed: str, raw: str, restored: str) -> str:
+# The deletion and the read have one snapshot, so the read still sees the deleted pieces.
+_TAKE: Final = """
+with gone as (
+  delete from {packed} where org = %(org)s and monitor = %(monitor)s
+    and from_at >= at(%(from_at)s) and from_at < at(%(until_at)s))
+select {columns} from {restored} where org = %(org)s and monitor = %(monitor)s
+  and piece_from >= at(%(from_at)s) and piece_from < at(%(until_at)s)
+order by 1
+"""
+_TAKE_HEARTBEATS: Final = _TAKE.format(
+    packed="packed_heartbeats",
+    restored="restored_heartbeats",
+    columns="ts, latency_ms, code, dns_us, connect_us, tls_us, first_byte_us, up, msg,"
+    " failed_condition, measured",
+)
+_TAKE_RUNS: Final = _TAKE.format(
+    packed="packed_runs",
+    restored="restored_runs",
+    columns="due_at, settled_at, verdict::text, reason",
+)
+
+
+def _damaged(packed: str, restored: str) -> str:
     """Returns the statement that selects pieces whose restored rows are not the packed ones."""
     return f"""
 select p.org, p.monitor, p.from_at
@@ -156,15 +198,15 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join {packed} p on p.org = k.org and p.monitor = k.monitor
     and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until_at)s)
   cross join lateral (
-    select count(*) as results, bit_xor({_CHECKSUMS[raw]}) as checksum from {restored} t
+    select count(*) as results, bit_xor({_CHECKSUMS[packed]}) as checksum from {restored} t
     where t.org = p.org and t.monitor = p.monitor and t.piece_from = p.from_at) r
 where p.results <> r.results or p.checksum is distinct from r.checksum
 order by p.org, p.monitor, p.from_at
 """
 
 
-_DAMAGED_HEARTBEATS: Final = _damaged("packed_heartbeats", "heartbeats", "restored_heartbeats")
-_DAMAGED_RUNS: Final = _damaged("packed_runs", "expected_runs", "restored_runs")
+_DAMAGED_HEARTBEATS: Final = _damaged("packed_heartbeats", "restored_heartbeats")
+_DAMAGED_RUNS: Final = _damaged("packed_runs", "restored_runs")
 # The planner takes the rows of a CTE for few, and would compare every row with every piece.
 _JOIN_BY_HASH: Final = "set local enable_nestloop = off"
 _JOIN_AS_USUAL: Final = "set local enable_nestloop to default"
@@ -174,28 +216,55 @@ class DamagedPiece(Exception):
     """The rows of a piece do not have its number or its checksum."""
 
 
-async def pack_results(
-    tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, until_at: Instant
-) -> None:
-    """Inserts the pieces of all heartbeats and ledger rows in [from_at, until_at).
+async def pack_results(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
+    """Inserts the pieces of all heartbeats and ledger rows in the span.
 
     The caller deletes the raw rows. Raises DamagedPiece if the restored rows differ, and Rejected
     (a unique violation) if the range is packed already.
     """
-    those = {**key_arrays(keys, "monitors"), "from_at": from_at, "until_at": until_at}
+    those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
     await tx.execute(_JOIN_BY_HASH)
     await tx.execute(_PACK_HEARTBEATS, **those)
     await tx.execute(_PACK_RUNS, **those)
     await tx.execute(_JOIN_AS_USUAL)
-    await verify_pieces(tx, keys, from_at, until_at)
+    await verify_pieces(tx, keys, span)
 
 
-async def verify_pieces(
-    tx: Tx, keys: Sequence[MonitorKey], from_at: Instant, until_at: Instant
-) -> None:
-    """Raises DamagedPiece if a piece that begins in [from_at, until_at) is damaged."""
-    those = {**key_arrays(keys, "monitors"), "from_at": from_at, "until_at": until_at}
+async def verify_pieces(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
+    """Raises DamagedPiece if a piece that begins in the span is damaged."""
+    those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
     for query in (_DAMAGED_HEARTBEATS, _DAMAGED_RUNS):
         if found := await tx.rows(query, **those):
             org, monitor, at = found[0]
             raise DamagedPiece(f"{len(found)} pieces; the first: monitor {(org, monitor)} at {at}")
+
+
+async def take_pieces(
+    tx: Tx, key: MonitorKey, span: TimeSpan
+) -> tuple[list[StoredHeartbeat], list[SettledWindow]]:
+    """Deletes the pieces of a packed range and returns their rows in the order of time.
+
+    The caller has locked the state of the monitor, verified the pieces, and puts the rows back in
+    the same transaction.
+    """
+    those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until_at": span.until}
+    return (
+        await tx.structs(StoredHeartbeat, _TAKE_HEARTBEATS, **those),
+        await tx.structs(SettledWindow, _TAKE_RUNS, **those),
+    )
+
+
+async def put_pieces(
+    tx: Tx,
+    key: MonitorKey,
+    span: TimeSpan,
+    heartbeats: Sequence[StoredHeartbeat],
+    windows: Sequence[SettledWindow],
+) -> None:
+    """Packs the rows of a range that has no pieces. Raises as `pack_results`."""
+    those = {**key_arrays([key], "monitors"), "from_at": span.from_, "until_at": span.until}
+    await tx.execute(_JOIN_BY_HASH)
+    for query, rows in ((_REPACK_HEARTBEATS, heartbeats), (_REPACK_RUNS, windows)):
+        await tx.execute(query, rows=msgspec.json.encode(list(rows)).decode(), **those)
+    await tx.execute(_JOIN_AS_USUAL)
+    await verify_pieces(tx, [key], span)
