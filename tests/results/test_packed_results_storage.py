@@ -22,6 +22,7 @@ from leadline.storage.results.tables.packed_results import (
 )
 from leadline.storage.results.tables.results import settle_windows
 from leadline.storage.results.transactions.store_late_results import store_late_results
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.support.worlds.world import START, World
 
 _INT: Final = 2**31 - 1
@@ -320,3 +321,19 @@ async def test_a_damaged_piece_is_not_packed_again(world: World) -> None:
     with pytest.raises(DamagedPiece):
         async with world.pool.transaction("late") as tx:
             await store_late_results(tx, row.key, span, [], [])
+
+
+async def test_the_pieces_of_a_deleted_monitor_are_deleted(world: World) -> None:
+    row, other = await world.monitor(), await world.monitor()
+    span = TimeSpan(START, Instant(START + DAY))
+    rng = random.Random(7)
+    beats, settled = heartbeats(rng, START, 40), runs(rng, START, 40)
+    async with world.pool.transaction("pack") as tx:
+        for each in (row, other):
+            await insert(tx, each, beats, settled)
+        await pack_results(tx, [row.key, other.key], span)
+    async with world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, world.editor, row.uid)
+    async with world.pool.transaction("count", read_only=True) as tx:
+        for packed in ("packed_heartbeats", "packed_runs"):
+            assert await tx.rows(f"select monitor from {packed}") == [(other.id,)]

@@ -2,6 +2,8 @@
 
 A piece is one row of `packed_heartbeats` or `packed_runs`. It holds up to PIECE_ROWS rows of one
 monitor in the order of time. The views `restored_heartbeats` and `restored_runs` return the rows.
+A reader of a range gives bounds of `piece_from` on both sides, the lower one as far ahead as the
+longest span that is packed at once, and of `piece_until`: the primary key then finds the pieces.
 
 Each number is stored as its distance from the smallest one of the piece, in up to three arrays:
 
