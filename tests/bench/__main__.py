@@ -16,6 +16,7 @@ from .hostile import hostile
 from .kinds import kinds
 from .loop import loop
 from .outbox import outbox
+from .packing import packing
 from .pages import pages
 from .services import services_90_days
 from .signins import credentials, signins
@@ -60,6 +61,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "pages": pages,
     "subscribers": subscribers,
     "disk": disk.million,
+    "packing": packing,
     "edits": edits,
 }
 
