@@ -96,7 +96,7 @@ def list_(session: Session, project: str | None, status: str, limit: int) -> Non
 @click.argument("incident", type=IncidentParam())
 @project_option
 @api_command
-def show(session: Session, incident: str, project: str | None) -> None:
+def show_incident(session: Session, incident: str, project: str | None) -> None:
     """Show an incident with its updates.
 
     \b

@@ -91,7 +91,7 @@ def selection_query(**given: Any) -> str:
 @click.argument("monitor", metavar="MONITOR")
 @project_option
 @api_command
-def show(session: Session, monitor: str, project: str | None) -> None:
+def show_monitor(session: Session, monitor: str, project: str | None) -> None:
     """Show a monitor and its newest results.
 
     \b

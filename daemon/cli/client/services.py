@@ -79,7 +79,7 @@ async def _health(api: Api, home: ProjectRef, service: str) -> dict[str, Any]:
     help="Window of the figures.",
 )
 @api_command
-def show(session: Session, service: str, project: str | None, window: str) -> None:
+def show_service(session: Session, service: str, project: str | None, window: str) -> None:
     """Show a service: its health, its objectives and its figures of a window.
 
     A figure that the server withholds is shown as withheld, with the reason.
