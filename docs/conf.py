@@ -44,6 +44,7 @@ _NAVIGATION = {
         for page in (
             "configuration",
             "api",
+            "commands",
             "checks",
             "canaries",
             "alerting",

@@ -1,8 +1,8 @@
 """HTTP client of the commands that call the API of a Leadline server.
 
-The URL, the token and the CA file come only from the environment. Invariants: the client repeats no
-request, follows no redirect, uses no proxy and bounds each response. `within` limits the duration
-of a command. Every failure is a NoResponse with a printable message.
+`read_server` reads the URL, the token and the CA file only from the environment. Invariants: the
+client repeats no request, follows no redirect, uses no proxy and bounds each response. `within`
+limits the duration of a command. Every failure is a NoResponse with a printable message.
 """
 
 import re
@@ -30,7 +30,6 @@ from .safe_text import shown
 
 # A list of 1 000 services has about half of this size.
 ANSWER_BYTES_MOST: Final = 4 * 1024 * 1024
-TIMEOUT_LEAST_US: Final = 1_000_000
 TIMEOUT_MOST_US: Final = 300_000_000
 
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
@@ -84,6 +83,9 @@ class ApiResponse:
     body: bytes = field(repr=False)
     location: str = field(default="", repr=False)
     retry_after: str = ""
+    # The header Link, which names the next page of a list, and the header Date.
+    link: str = field(default="", repr=False)
+    date: str = ""
 
     @property
     def error(self) -> str | None:
@@ -99,6 +101,10 @@ class ApiServer:
     base: Url
     token: str = field(repr=False)
     authorities: Path | None
+
+    def url_of(self, path: str) -> Url:
+        """Returns the address of a path below /api/v1."""
+        return replace(self.base, path=f"{self.base.path.rstrip('/')}/api/v1{path}")
 
     def client(self) -> "ApiClient":
         contexts = TlsContexts(self.authorities, alone=True)
@@ -124,31 +130,28 @@ class ApiClient:
     ) -> ApiResponse:
         """Returns the response to a path below /api/v1. Raises NoResponse.
 
-        `prefer` is the value of the header Prefer (RFC 7240), empty for none.
+        `body` is sent as JSON, None as no body. `prefer` is the value of the header Prefer
+        (RFC 7240), empty for none.
         """
-        base = self.server.base
         headers = {"authorization": f"Bearer {self.server.token}", "accept": "application/json"}
         if prefer:
             headers["prefer"] = prefer
         data = b""
-        if method == "POST":
+        if body is not None:
             data = msgspec.json.encode(body)
             headers["content-type"] = "application/json"
         try:
             response = await send_request(
                 self.reach,
                 method,
-                replace(base, path=f"{base.path.rstrip('/')}/api/v1{path}"),
+                self.server.url_of(path),
                 headers=headers,
                 body=data,
                 bytes_most=ANSWER_BYTES_MOST,
                 seconds=TIMEOUT_MOST_US / 1_000_000,
             )
-        except TargetFailure as failed:
-            raise NoResponse(self._error_text(_why_failed(failed))) from failed
-        except LocalFailure as failure:
-            why = _TROUBLES.get(failure.reason, failure.reason.value)
-            raise NoResponse(self._error_text(why)) from failure
+        except (TargetFailure, LocalFailure) as error:
+            raise self.no_response(error) from error
         if not is_whole(response):
             raise NoResponse(self._error_text(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
         return ApiResponse(
@@ -156,7 +159,15 @@ class ApiClient:
             body=response.content,
             location=location_of(response),
             retry_after=response.headers.get("retry-after", ""),
+            link=response.headers.get("link", ""),
+            date=response.headers.get("date", ""),
         )
+
+    def no_response(self, error: TargetFailure | LocalFailure) -> NoResponse:
+        """Returns the failure of a request with its reason. The caller raises it."""
+        if isinstance(error, LocalFailure):
+            return NoResponse(self._error_text(_TROUBLES.get(error.reason, error.reason.value)))
+        return NoResponse(self._error_text(_why_failed(error)))
 
     async def listed(self, path: str) -> list[dict[str, Any]]:
         """Returns a list for the lookup of slugs.
@@ -236,47 +247,63 @@ def read_server(environ: Mapping[str, str]) -> ApiServer:
 def _base(text: str) -> Url:
     if not text:
         raise click.UsageError("LEADLINE_URL is not set: set it to the address of the console")
+    return base_of(text, "LEADLINE_URL")
+
+
+def base_of(text: str, source: str) -> Url:
+    """Returns the address of a server. Raises UsageError, which names its source."""
     try:
         url = read_url(text)
     except BadTarget as error:
-        raise click.UsageError(f"LEADLINE_URL: {error}") from error
+        raise click.UsageError(f"{source}: {error}") from error
     if "?" in text or "#" in text:
-        raise click.UsageError("LEADLINE_URL must not have a query or a fragment")
+        raise click.UsageError(f"{source} must not have a query or a fragment")
     if url.path.rstrip("/").endswith("/api/v1"):
-        raise click.UsageError("LEADLINE_URL must not include /api/v1")
+        raise click.UsageError(f"{source} must not include /api/v1")
     return url
 
 
 def _token(text: str) -> str:
     if not text:
         raise BadToken("LEADLINE_TOKEN is not set: set it to an API token")
-    if not _TOKEN.fullmatch(text):
+    if not is_token(text):
         raise BadToken("LEADLINE_TOKEN contains characters not allowed in a token")
     return text
 
 
+def is_token(text: str) -> bool:
+    return _TOKEN.fullmatch(text) is not None
+
+
 def _authorities(text: str) -> Path | None:
-    if not text:
-        return None
+    return authorities_of(text, "LEADLINE_CA_FILE") if text else None
+
+
+def authorities_of(text: str, source: str) -> Path:
+    """Returns the file of certificate authorities. Raises UsageError, which names its source."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context.load_verify_locations(cafile=text)
     except (OSError, ValueError) as error:
-        raise click.UsageError("LEADLINE_CA_FILE: no certificate can be read from it") from error
+        raise click.UsageError(f"{source}: no certificate can be read from it") from error
     return Path(text)
 
 
 class DurationParam(click.ParamType[float]):
-    """Duration such as 10s or 1m, within the bounds of the timeout. Returns seconds."""
+    """Duration such as 10s or 1m, by default within the bounds of the timeout. Returns seconds."""
 
     name = "duration"
+
+    def __init__(self, least: str = "1s", most: str = "5m", example: str = "10s") -> None:
+        self._bounds = (read_duration(least) or 0, read_duration(most) or 0)
+        self._rule = f"must be a duration from {least} to {most}, such as {example}"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         found_us = read_duration(value)
-        if found_us is None or not TIMEOUT_LEAST_US <= found_us <= TIMEOUT_MOST_US:
-            self.fail("must be a duration from 1s to 5m, such as 10s", param, ctx)
+        if found_us is None or not self._bounds[0] <= found_us <= self._bounds[1]:
+            self.fail(self._rule, param, ctx)
         return found_us / 1_000_000
 
 

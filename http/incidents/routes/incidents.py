@@ -29,8 +29,10 @@ from ....storage.status_pages.transactions.open_public_incident import (
     AffectedComponent,
     open_public_incident,
 )
+from ...wire.cursor import read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Request, Route
+from ...wire.next_page import next_page
+from ...wire.route import Request, Response, Route
 from ...wire.schema import given, known
 from ...wire.scope_keys import org_of, project_of
 from ..schemas import (
@@ -48,6 +50,8 @@ from ..schemas import (
 log = logging.getLogger("leadline.http")
 
 INCIDENTS_MOST: Final = 500
+# The largest number of a row.
+IDS_MOST: Final = 2**31 - 1
 # Longest time of each part of an incident that other objects determine.
 PART_SECONDS: Final = 2.0
 _ALL: Final = "/api/v1/projects/{projectID}/incidents"
@@ -55,9 +59,13 @@ _ONE: Final = "/api/v1/incidents/{incidentID}"
 
 
 class IncidentsQuery(msgspec.Struct, frozen=True):
-    """`limit` is capped at 500. Without `status`, open and resolved incidents are returned."""
+    """`limit` is capped at 500; older incidents are on the next pages.
+
+    Without `status`, open and resolved incidents are returned.
+    """
 
     limit: int = 100
+    cursor: str | None = None
     status: Literal["open", "resolved"] | UnsetType = UNSET
 
 
@@ -84,19 +92,30 @@ def _postmortem_json(incident: IncidentRow, row: PostmortemRow) -> Postmortem:
     )
 
 
-async def list_incidents(ask: Request) -> list[Incident]:
+async def list_incidents(ask: Request) -> Response:
+    """The header `Link` names the page of the next older incidents."""
     query: IncidentsQuery = ask.query
     if query.limit < 1:
         raise Problem("limit_invalid")
+    most, project = min(query.limit, INCIDENTS_MOST), project_of(ask)
+    open_ones = None if query.status is UNSET else query.status == "open"
+    bound = ("incidents", project, open_ones)
+    last = read_cursor(query.cursor, bound, 1)
+    if last and not 0 < last[0] <= IDS_MOST:
+        raise Problem("cursor_invalid")
     async with ask.context.pool.transaction("list_incidents", read_only=True) as tx:
         rows = await select_incidents_of(
             tx,
             org_of(ask),
-            project_of(ask),
-            min(query.limit, INCIDENTS_MOST),
-            open_ones=None if query.status is UNSET else query.status == "open",
+            project,
+            most + 1,
+            open_ones=open_ones,
+            before=last[0] if last else None,
         )
-    return [shape(row) for row in rows]
+    page = rows[:most]
+    more = len(rows) > most
+    headers = next_page(ask, write_cursor([page[-1].id], bound)) if more else {}
+    return Response(body=[shape(row) for row in page], headers=headers)
 
 
 async def create(ask: Request) -> Incident:

@@ -7,13 +7,14 @@ from msgspec import UNSET, Meta
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import figure
-from ....storage.core.instant import DAY, HOUR, LATEST, MINUTE, Instant, to_text
+from ....storage.core.instant import DAY, EARLIEST, HOUR, LATEST, MINUTE, Instant, to_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
 from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.monitors.rows import MonitorRow
 from ....storage.results.queries.results import (
+    HeartbeatRow,
     RunRow,
     select_heartbeats,
     select_latency,
@@ -21,7 +22,8 @@ from ....storage.results.queries.results import (
 )
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
-from ...wire.route import Request, Route
+from ...wire.next_page import next_page
+from ...wire.route import Request, Response, Route
 from ...wire.schema import known
 from ...wire.time_params import instant_if_given
 from ..schemas.monitors import (
@@ -41,7 +43,10 @@ _STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 
 class HeartbeatsQuery(msgspec.Struct, frozen=True):
+    """`limit` is capped at 1 000; older results are on the next pages."""
+
     limit: Annotated[int, Meta(ge=1)] = 100
+    cursor: str | None = None
 
 
 class DaysQuery(msgspec.Struct, frozen=True):
@@ -62,23 +67,33 @@ class RunsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     limit: str = "50"
 
 
-async def heartbeats(ask: Request) -> list[Heartbeat]:
+async def heartbeats(ask: Request) -> Response:
+    """The header `Link` names the page of the next older results."""
+    most = min(ask.query.limit, HEARTBEATS_MOST)
     async with ask.context.pool.transaction("heartbeats", read_only=True) as tx:
         row = await _monitor(ask, tx)
-        most = min(ask.query.limit, HEARTBEATS_MOST)
-        found = await select_heartbeats(tx, row.key, most)
-    return [
-        Heartbeat(
-            monitor_id=row.uid,
-            ts=to_text(beat.ts),
-            up=beat.up,
-            latency_ms=beat.latency_ms,
-            code=known(beat.code),
-            msg=beat.msg,
-            conditions=[beat.failed.text] if beat.failed else UNSET,
-        )
-        for beat in found
-    ]
+        bound = ("heartbeats", row.uid)
+        last = read_cursor(ask.query.cursor, bound, 1)
+        before = Instant(last[0]) if last else LATEST
+        if not EARLIEST <= before <= LATEST:
+            raise Problem("cursor_invalid")
+        found = await select_heartbeats(tx, row.key, most + 1, before)
+    page = found[:most]
+    more = len(found) > most
+    headers = next_page(ask, write_cursor([page[-1].ts], bound)) if more else {}
+    return Response(body=[_heartbeat(row, beat) for beat in page], headers=headers)
+
+
+def _heartbeat(row: MonitorRow, beat: HeartbeatRow) -> Heartbeat:
+    return Heartbeat(
+        monitor_id=row.uid,
+        ts=to_text(beat.ts),
+        up=beat.up,
+        latency_ms=beat.latency_ms,
+        code=known(beat.code),
+        msg=beat.msg,
+        conditions=[beat.failed.text] if beat.failed else UNSET,
+    )
 
 
 async def latency(ask: Request) -> Latency:
@@ -211,7 +226,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_MONITOR,
         handler=heartbeats,
-        summary="The newest results, newest first; at most 1 000.",
+        summary="The results, newest first; at most 1 000 in a page.",
         tag="results",
         query=HeartbeatsQuery,
         answer=list[Heartbeat],

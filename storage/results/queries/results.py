@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ....probes.check.result import FailedCondition
-from ...core.instant import Instant
+from ...core.instant import LATEST, Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
@@ -17,7 +17,7 @@ select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, 
 from heartbeats h"""
 
 _HEARTBEATS = f"""
-{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s
+{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and h.ts < at(%(before)s)
 order by ts desc limit %(most)s
 """
 
@@ -101,9 +101,13 @@ class RunRow(msgspec.Struct, frozen=True):
     settled_at: Instant | None
 
 
-async def select_heartbeats(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
-    """Returns the newest heartbeats, newest first."""
-    return await tx.structs(HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], most=most)
+async def select_heartbeats(
+    tx: Tx, key: MonitorKey, most: int, before: Instant = LATEST
+) -> list[HeartbeatRow]:
+    """Returns the newest heartbeats before an instant, newest first."""
+    return await tx.structs(
+        HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], before=before, most=most
+    )
 
 
 async def select_failures(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
