@@ -96,6 +96,7 @@ def _message(delivery: LeasedDelivery, base_url: str) -> Message:
         why=page.why,
         conditions=page.conditions,
         thread=event.thread_external_id,
+        runbook_url=page.runbook_url,
     )
 
 

@@ -85,6 +85,7 @@ def _rule(given_: BurnRuleDeclaration) -> BurnRule:
         given_.short_window_seconds * SECOND,
         threshold_of(given_.threshold),
         BurnSeverity(given_.severity),
+        given_.runbook_url,
     )
 
 
@@ -94,6 +95,7 @@ def rule_json(rule: BurnRule) -> BurnRuleDeclaration:
         short_window_seconds=rule.short_us // SECOND,
         threshold=float(rule.threshold),
         severity=rule.severity.value,
+        runbook_url=rule.runbook_url,
     )
 
 

@@ -162,6 +162,7 @@ V GET /projects/{projectID}/services/{serviceID}/alerting
 V GET /projects/{projectID}/services/{serviceID}/alerting/state
 E PATCH /projects/{projectID}/services/{serviceID}/alerting
 E PUT /projects/{projectID}/services/{serviceID}/escalation-policy
+E PUT /projects/{projectID}/services/{serviceID}/runbook
 E PUT /projects/{projectID}/services/{serviceID}/sla-target/burn-alerting
 V POST /projects/{projectID}/services/{serviceID}/gate
 V GET /projects/{projectID}/services/{serviceID}/gate/policy
@@ -378,6 +379,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", f"{SERVICE}/sla-target"): {"objective": 99.9},
     ("PATCH", f"{SERVICE}/alerting"): {"renotify_seconds": 60},
     ("PUT", f"{SERVICE}/escalation-policy"): {"escalation_policy_id": ""},
+    ("PUT", f"{SERVICE}/runbook"): {"runbook_url": ""},
     ("PUT", f"{SERVICE}/sla-target/burn-alerting"): {"burn_alert_enabled": True},
     ("PUT", f"{SERVICE}/gate/policy"): GATE_POLICY,
     ("POST", f"{SERVICE}/gate/policy/replay"): GATE_POLICY,

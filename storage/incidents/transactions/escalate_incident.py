@@ -97,4 +97,5 @@ def _notification(
         conditions=conditions,
         since=row.started_at,
         path=f"/incidents/{row.uid}",
+        runbook_url=row.runbook_url,
     )
