@@ -11,6 +11,7 @@ from ....storage.core.instant import EARLIEST, LATEST, Instant
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channel_health import select_reach
 from ....storage.notifications.queries.channels import select_channels_of
+from ....storage.notifications.queries.project_people import people_choices
 from ....storage.notifications.rows import ChannelRow
 from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
 from ....storage.oncall.queries.oncall_overrides import select_override
@@ -161,6 +162,7 @@ async def _render(
         frame = await frame_of(ask, tx)
         schedules = await select_schedules_of(tx, org, project)
         channels = await select_channels_of(tx, org, project)
+        people = await people_choices(tx, org, project)
         ladders = await select_policies_of(tx, org, project)
         targets = await select_targets(tx, org, [row.id for row in ladders])
         reach = await select_reach(tx, org, project)
@@ -185,6 +187,7 @@ async def _render(
         weeks=on,
         tabs=_tabs(on),
         channels=channels,
+        people=people,
         typed={name: stripped(ask, name) for name in ("channel", "from", "to")},
         ladders=_ladder_lines(ladders, targets),
         reach=reach_lines(reach, now),

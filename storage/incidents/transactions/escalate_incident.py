@@ -21,6 +21,7 @@ from ..rows import IncidentRow
 from ..rules.incident import IncidentStatus
 from ..tables import incident_escalations as ladders
 from ..tables import incidents
+from .name_recipients import paged_names
 
 INCIDENT = "incident_event"
 
@@ -78,6 +79,7 @@ async def _take(
     wanted = [channel for channel in channels if channel not in told]
     paged = await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}
+    names = await paged_names(tx, row.org, row.uid, channels)
     shown = [names[channel] for channel in channels if channel in reached]
     lost = [names[channel] for channel in channels if channel not in reached]
     await ladders.insert_page(tx, row.org, row.id, number, shown, lost)

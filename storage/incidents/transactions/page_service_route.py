@@ -16,6 +16,7 @@ from ...oncall.transactions.resolve_targets import channels_of_step
 from .. import rows as incidents_rows
 from ..rows import IncidentRow
 from ..tables import incident_escalations as ladders
+from .name_recipients import paged_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ async def page_stream(
 
 async def record_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None:
     """Records the channels that were paged outside the escalation policy."""
-    names = await ladders.select_channel_names(tx, incident.org, paged)
+    names = await paged_names(tx, incident.org, incident.uid, paged)
     told = [names[channel] for channel in paged if channel in names]
     await ladders.insert_page(tx, incident.org, incident.id, incidents_rows.OWN_CHANNELS, told, [])
 

@@ -12,7 +12,8 @@ select {_COLUMNS} {_FROM} where e.org = %(org)s and e.project = %(project)s orde
 """
 
 _TARGETS = """
-select t.policy, t.step, t.channel, t.schedule, coalesce(c.uid, s.uid), coalesce(c.name, s.name)
+select t.policy, t.step, t.channel, t.schedule, coalesce(c.uid, s.uid), coalesce(c.name, s.name),
+  c.person is not null
 from escalation_targets t
   left join notification_channels c on c.org = t.org and c.id = t.channel
   left join oncall_schedules s on s.org = t.org and s.id = t.schedule

@@ -18,10 +18,14 @@ REPEAT_SHORTEST_US = 60 * SECOND
 
 
 class TargetKind(StrEnum):
-    """Kind of a target: one channel, or the participant who is on call by a schedule."""
+    """Kind of a target: a channel, a person, or the participant on call by a schedule.
+
+    A stored target of a person is the channel of the person in the project.
+    """
 
     CHANNEL = "channel"
     SCHEDULE = "schedule"
+    PERSON = "person"
 
 
 @dataclass(frozen=True, slots=True)
