@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from ..wire.schema import InstantText, Name, RequestSchema, Schema
 
-TargetType = Literal["channel", "schedule", "person"]
+TargetType = Literal["channel", "schedule", "person", "policy"]
 
 
 class EscalationTarget(Schema, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class EscalationPolicy(Schema, frozen=True, kw_only=True):
 
 
 class EscalationTargetRequest(RequestSchema, frozen=True, kw_only=True):
-    """`id` is that of a channel, an on-call schedule or a member of the project."""
+    """`id` is that of a channel, a schedule, a member or another policy of the project."""
 
     type: TargetType
     id: str

@@ -26,7 +26,7 @@ class EscalationPolicyRow(msgspec.Struct, frozen=True):
 
 
 class EscalationTargetRow(msgspec.Struct, frozen=True):
-    """Target of a step: a channel or a schedule, with its `uid` and `name`.
+    """Target of a step: a channel, a schedule or, without both, a policy; with `uid` and `name`.
 
     `is_person`: the channel is that of a person, with the id of the account.
     """
@@ -42,7 +42,7 @@ class EscalationTargetRow(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> TargetKind:
         if self.channel is None:
-            return TargetKind.SCHEDULE
+            return TargetKind.POLICY if self.schedule is None else TargetKind.SCHEDULE
         return TargetKind.PERSON if self.is_person else TargetKind.CHANNEL
 
 

@@ -11,14 +11,14 @@ PATH = "/profile/contacts"
 async def shown(api: Api, query: str = "") -> str:
     answer = await api.ask("viewer", "GET", f"{PATH}{query}")
     assert answer.status_code == 200
-    return (await answer.get_data()).decode()
+    return str(await answer.get_data(), "utf-8")  # type: ignore[arg-type]
 
 
 async def send(api: Api, status: int, **form: str) -> str:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     body = urlencode(form).encode()
     answer = await api.ask("viewer", "POST", PATH, data=body, headers=headers)
-    text = (await answer.get_data()).decode()
+    text = str(await answer.get_data(), "utf-8")  # type: ignore[arg-type]
     assert answer.status_code == status, text
     return text
 

@@ -69,3 +69,22 @@ async def test_a_member_on_call_is_removed_only_after_the_references(api: Api) -
     await call(api, "DELETE", user, None, 204, "global_admin")
     people = "select count(*) from notification_channels where person is not null"
     assert await api.rows(people) == [(0,)]
+
+
+async def test_a_policy_in_a_step_is_kept_and_a_circle_is_refused(api: Api) -> None:
+    channel = await api.new_channel()
+    inner = await call(api, "POST", policies(api), ladder((0, [("channel", channel)])), 201)
+    body = ladder((0, [("channel", channel)]), (60, [("policy", inner["id"])]))
+    outer = await call(api, "POST", policies(api), body, 201)
+    assert outer["steps"] == body["steps"]
+    one = f"/escalation-policies/{inner['id']}"
+    assert await call(api, "DELETE", one, None, 409) == {"error": "in_use"}
+    circle = ladder((0, [("policy", outer["id"])]))
+    refused = await call(api, "PUT", one, circle, 400)
+    assert refused == {"error": "steps: must not lead back to this policy"}
+    own = await call(api, "PUT", one, ladder((0, [("policy", inner["id"])])), 400)
+    assert own == {"error": "steps: must not lead back to this policy"}
+    listed = await call(api, "GET", policies(api))
+    assert [policy["steps"] for policy in listed] == [inner["steps"], outer["steps"]]
+    await call(api, "DELETE", f"/escalation-policies/{outer['id']}", None, 204)
+    await call(api, "DELETE", one, None, 204)

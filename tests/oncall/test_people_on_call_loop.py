@@ -251,3 +251,30 @@ async def test_only_members_can_be_named(team: Team) -> None:
         await team.policy_of((0, TargetKind.PERSON, uid))
     assert refused.value.field == "steps[0].targets[0].id"
     assert await team.world.rows("select count(*) from notification_channels") == [(0,)]
+
+
+async def test_the_steps_of_a_named_policy_follow_from_its_step(team: Team) -> None:
+    user, uid = await team.person("Ada")
+    await team.method(user, "email", "work")
+    first, second = await team.channel("first"), await team.channel("second")
+    world = team.world
+    steps = [
+        StepDraft(0, [(TargetKind.CHANNEL, str(second))]),
+        StepDraft(300, [(TargetKind.PERSON, str(uid))]),
+    ]
+    async with world.pool.transaction("inner") as tx:
+        inner = await create_policy(tx, world.editor, world.project_uid, PolicyDraft("in", steps))
+    steps = [
+        StepDraft(0, [(TargetKind.CHANNEL, str(first))]),
+        StepDraft(60, [(TargetKind.POLICY, str(inner.uid))]),
+    ]
+    async with world.pool.transaction("outer") as tx:
+        outer = await create_policy(tx, world.editor, world.project_uid, PolicyDraft("out", steps))
+    row = await world.monitor(name="Shop")
+    await team.climbs(row, outer.id)
+    await team.is_now(row, False)
+    await team.run_pass()
+    for minutes, name in ((0, "first"), (1, "second"), (5, "Ada (email: work)")):
+        await team.later(minutes * MINUTE)
+        assert (await team.messages())[-1][0] == name
+    assert [step for step, _, _ in await team.timeline()] == [1, 2, 3]

@@ -21,6 +21,7 @@ from ....storage.oncall.queries.oncall_schedules import (
     select_schedules_of,
 )
 from ....storage.oncall.rows import EscalationPolicyRow, EscalationTargetRow, ScheduleRow
+from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ....storage.oncall.transactions.edit_schedules import EDIT
@@ -245,13 +246,19 @@ def _ladder_lines(
     return [EscalationPolicyItem(row.uid, row.name, _steps(row, targets)) for row in rows]
 
 
+_TARGET_WORDS: Final = {
+    TargetKind.SCHEDULE: "who is on call by {}",
+    TargetKind.POLICY: "the steps of {}",
+}
+
+
 def _steps(
     row: EscalationPolicyRow, targets: list[EscalationTargetRow]
 ) -> list[EscalationStepItem]:
     steps = []
     for number, after in enumerate(row.after_seconds, 1):
         named = [
-            target.name if target.channel is not None else f"who is on call by {target.name}"
+            _TARGET_WORDS.get(target.kind, "{}").format(target.name)
             for target in targets
             if (target.policy, target.step) == (row.id, number)
         ]

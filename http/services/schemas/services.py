@@ -246,7 +246,7 @@ class BurnRuleDeclaration(RequestSchema, frozen=True, kw_only=True):
     short_window_seconds: int
     threshold: float
     severity: Literal["page", "ticket"]
-    runbook_url: RunbookText = ""
+    runbook_url: RunbookText | UnsetType = UNSET
 
 
 class SetServiceBurnAlertingRequest(RequestSchema, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from ...engine.pools import Tx
 from ...notifications.rules.notification import Notification, Topic
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationTarget, TargetKind
-from ...oncall.tables.escalation_policies import select_ladder
+from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from .. import rows as incidents_rows
 from ..rows import IncidentRow
@@ -81,7 +81,7 @@ async def record_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> No
 
 async def _steps(tx: Tx, org: int, route: PagingRoute) -> list[Sequence[EscalationTarget]]:
     if route.policy is not None:
-        ladder = await select_ladder(tx, org, route.policy)
+        ladder = await select_expanded_ladder(tx, org, route.policy)
         return [] if ladder is None else [step.targets for step in ladder.steps]
     if route.schedule is not None:
         return [(EscalationTarget(TargetKind.SCHEDULE, route.schedule),)]

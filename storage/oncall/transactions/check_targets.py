@@ -54,7 +54,11 @@ async def lock_targets(
         if one.uid is not None:
             wanted[one.kind].add(one.uid)
     found: dict[TargetKind, dict[UUID, int]] = {kind: {} for kind in TargetKind}
-    # Lock order: schedules before channels.
+    # Lock order: policies, schedules, channels.
+    for uid in sorted(wanted[TargetKind.POLICY]):
+        policy = await lock_shared_policy(tx, org, project, uid)
+        if policy is not None:
+            found[TargetKind.POLICY][uid] = policy
     if wanted[TargetKind.SCHEDULE]:
         schedules = await lock_shared_schedules(tx, org, project, wanted[TargetKind.SCHEDULE])
         found[TargetKind.SCHEDULE] = schedules
