@@ -6,7 +6,13 @@ A fault in an event is an outcome of that event alone, like a refusal by the rec
 import logging
 from typing import Final
 
-from ...probes.senders import NotDelivered, SendContext, deliver, deliver_signed
+from ...probes.senders import (
+    NotDelivered,
+    SendContext,
+    deliver,
+    deliver_signed,
+    deliver_to_person,
+)
 from ...probes.senders.message import Message, MessageSeverity, NotificationStatus, one_line
 from ...storage.core.instant import SECOND
 from ...storage.engine.keyring import CannotOpen, Keyring
@@ -78,7 +84,8 @@ async def _send(
     assert delivery.channel is not None, "a leased delivery has a destination"
     config = settings_of_channel.opened(delivery.channel, keyring)
     message = _message(delivery, base_url)
-    return (await deliver(delivery.channel.type, message, config, means)).thread
+    send = deliver if delivery.channel.contact_method is None else deliver_to_person
+    return (await send(delivery.channel.type, message, config, means)).thread
 
 
 def _message(delivery: LeasedDelivery, base_url: str) -> Message:
@@ -96,6 +103,7 @@ def _message(delivery: LeasedDelivery, base_url: str) -> Message:
         why=page.why,
         conditions=page.conditions,
         thread=event.thread_external_id,
+        runbook_url=page.runbook_url,
     )
 
 

@@ -13,10 +13,12 @@ from typing import Final
 import trio
 
 from ...probes.senders import SendContext
+from ...probes.senders.phone import PHONE_KINDS
 from ...storage.core.instant import SECOND
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Rejected, Tx
+from ...storage.notifications.queries.gateway import gateway_in_force
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
 from ...storage.notifications.rows import Backlog
 from ...storage.notifications.rules.delivery_retry import (
@@ -167,7 +169,10 @@ class OutboxLeaser:
     async def _claim(self, tx: Tx, rooms: CapacityLimits) -> tuple[LeasedDeliveries, Mailing]:
         """Claims deliveries; also returns the mail server and links to send them with."""
         claim = await lease_deliveries(tx, rooms, self._max_attempts)
-        return claim, await mailing_in_force(tx, self._keyring, self._means, self._base_url)
+        mailing = await mailing_in_force(tx, self._keyring, self._means, self._base_url)
+        if any(one.channel and one.channel.type in PHONE_KINDS for one in claim.deliveries):
+            mailing = mailing.with_gateway(await gateway_in_force(tx, self._keyring))
+        return claim, mailing
 
     async def _is_due(self) -> bool:
         if self._is_busy:

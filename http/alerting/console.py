@@ -12,11 +12,13 @@ from ...storage.alerting.transactions.edit_alerting import (
     edit_alerting,
 )
 from ...storage.core.refusal import Refused
+from ...storage.core.runbook import RUNBOOK_LONGEST
 from ...storage.oncall.queries.escalation_policies import select_policies_of
 from ...storage.oncall.rows import EscalationPolicyRow
 from ...storage.services.queries.services import select_service
 from ...storage.services.rows import ServiceRow
 from ...storage.services.transactions.set_paging_target import put_escalation_policy
+from ...storage.services.transactions.set_runbook import put_runbook
 from ..ui.form_inputs import NONE, FieldFault, fault_of, typed_of
 from ..ui.form_values import stripped, whole_number
 from ..ui.render import page, redirect
@@ -50,6 +52,8 @@ async def send_alerting(ask: Request) -> Response:
             renotify_seconds=whole_number("renotify_seconds", stripped(ask, "renotify") or "0"),
         )
         async with ask.context.pool.transaction("console_edit_alerting") as tx:
+            # Before the lock of the policy.
+            await put_runbook(tx, ask.who, row.project_uid, row.uid, stripped(ask, "runbook"))
             await edit_alerting(tx, ask.who, row.project_uid, row.uid, edit)
             await put_escalation_policy(
                 tx, ask.who, row.project_uid, row.uid, stripped(ask, "policy")
@@ -79,6 +83,7 @@ async def _voice(ask: Request) -> AlertingFormData:
         if alerting.page_on_unknown:
             typed["unknown"] = "on"
     typed["policy"] = str(row.escalation_policy_uid or "")
+    typed["runbook"] = row.runbook_url
     return AlertingFormData(frame, row, policies, typed)
 
 
@@ -92,9 +97,10 @@ def _alerting(
         row=voice.row,
         policies=voice.policies,
         ticked={name for name in ("owns", "down", "degraded", "unknown") if name in typed},
-        typed={name: typed.get(name, "") for name in ("confirm", "renotify", "policy")},
+        typed={name: typed.get(name, "") for name in ("confirm", "renotify", "policy", "runbook")},
         confirm_most=CONFIRM_MOST,
         renotify_least=RENOTIFY_LEAST,
         renotify_most=RENOTIFY_MOST,
+        runbook_longest=RUNBOOK_LONGEST,
         fault=fault,
     )

@@ -22,7 +22,7 @@ from ..services.schemas.services import (
 )
 from ..wire.errors import Problem
 from ..wire.route import Request, Route
-from ..wire.schema import given
+from ..wire.schema import given, known
 
 _ONE: Final = "/api/v1/projects/{projectID}/services/{serviceID}"
 
@@ -85,6 +85,7 @@ def _rule(given_: BurnRuleDeclaration) -> BurnRule:
         given_.short_window_seconds * SECOND,
         threshold_of(given_.threshold),
         BurnSeverity(given_.severity),
+        given(given_.runbook_url) or "",
     )
 
 
@@ -94,6 +95,7 @@ def rule_json(rule: BurnRule) -> BurnRuleDeclaration:
         short_window_seconds=rule.short_us // SECOND,
         threshold=float(rule.threshold),
         severity=rule.severity.value,
+        runbook_url=known(rule.runbook_url or None),
     )
 
 

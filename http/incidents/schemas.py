@@ -29,7 +29,8 @@ class Incident(Schema, frozen=True, kw_only=True):
 
     `number` counts the incidents of the project from 1. The console shows it as INC-214.
     `acknowledged_by` is a user. It is absent if an API token acknowledged; `acknowledged_by_name`
-    is present in both cases. `seq` is the number of the last update.
+    is present in both cases. `seq` is the number of the last update. `runbook_url` is that of the
+    monitor or the service.
     """
 
     id: UUID
@@ -48,6 +49,7 @@ class Incident(Schema, frozen=True, kw_only=True):
     acknowledged_at: InstantText | UnsetType = UNSET
     acknowledged_by: UUID | UnsetType = UNSET
     acknowledged_by_name: str | UnsetType = UNSET
+    runbook_url: str | UnsetType = UNSET
     escalation_step: int
     last_escalated_at: InstantText | UnsetType = UNSET
     created_at: InstantText

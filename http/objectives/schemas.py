@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.objectives.rules import RULES_MOST
-from ..services.schemas.services import WindowName
+from ..services.schemas.services import RunbookText, WindowName
 from ..wire.schema import InstantText, RequestSchema, Schema
 
 Seconds = Annotated[int, Meta(ge=1)]
@@ -20,6 +20,7 @@ class BurnRule(Schema, frozen=True, kw_only=True):
     short_window_seconds: int
     threshold: float
     severity: Literal["page", "ticket"]
+    runbook_url: str | UnsetType = UNSET
     firing: bool | UnsetType = UNSET
 
 
@@ -28,6 +29,7 @@ class BurnRuleRequest(RequestSchema, frozen=True, kw_only=True):
     short_window_seconds: Seconds
     threshold: Annotated[float, Meta(gt=0, le=100_000)]
     severity: Literal["page", "ticket"]
+    runbook_url: RunbookText = ""
     # Accepted and ignored, so that a response can be sent back.
     firing: bool | UnsetType = UNSET
 

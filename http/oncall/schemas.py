@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from ..wire.schema import InstantText, Name, RequestSchema, Schema
 
-TargetType = Literal["channel", "schedule"]
+TargetType = Literal["channel", "schedule", "person", "policy"]
 
 
 class EscalationTarget(Schema, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class EscalationPolicy(Schema, frozen=True, kw_only=True):
 
 
 class EscalationTargetRequest(RequestSchema, frozen=True, kw_only=True):
-    """`id` is that of a channel or of an on-call schedule of the project."""
+    """`id` is that of a channel, a schedule, a member or another policy of the project."""
 
     type: TargetType
     id: str
@@ -79,8 +79,8 @@ class OnCallSchedule(Schema, frozen=True, kw_only=True):
 class CreateOnCallSchedule(RequestSchema, frozen=True, kw_only=True):
     """On-call schedule.
 
-    `participants` are 1 to 100 channels of the project, in rotation order from `anchor_at`. With an
-    IANA `timezone`, hand-offs keep their local time.
+    `participants` are 1 to 100 channels or members of the project (the id of the user), in rotation
+    order from `anchor_at`. With an IANA `timezone`, hand-offs keep their local time.
     """
 
     name: Name
@@ -91,7 +91,10 @@ class CreateOnCallSchedule(RequestSchema, frozen=True, kw_only=True):
 
 
 class OnCallNow(Schema, frozen=True, kw_only=True):
-    """Channel on call with the end of its shift, and the override that selected it."""
+    """Channel or person on call with the end of the shift, and the override that selected it.
+
+    For a person, `channel_id` is the id of the user and `channel_name` the name.
+    """
 
     schedule_id: UUID
     channel_id: UUID
@@ -110,7 +113,7 @@ class OnCallOverride(Schema, frozen=True, kw_only=True):
 
 
 class CreateOnCallOverride(RequestSchema, frozen=True, kw_only=True):
-    """Overrides can overlap. The newest has precedence."""
+    """Overrides can overlap. The newest has precedence. `channel_id` can be that of a member."""
 
     channel_id: str
     starts_at: InstantText

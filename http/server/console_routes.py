@@ -43,7 +43,7 @@ from ..monitors.console import (
 )
 from ..monitors.console import monitor_screen as monitor
 from ..monitors.form import form_screen as monitor_form
-from ..notifications.console import channels, mail_settings, webhook_list
+from ..notifications.console import channels, contacts, mail_settings, webhook_list
 from ..notifications.console import failed_deliveries as dead_letters
 from ..notifications.console import global_silence as silence
 from ..objectives.console import objective_form as service_promise
@@ -122,6 +122,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *status_page_removal.ROUTES,
     *status_page_preview.ROUTES,
     *profile.ROUTES,
+    *contacts.ROUTES,
     *succession.ROUTES,
     *silence.ROUTES,
     *monitor_defaults.ROUTES,

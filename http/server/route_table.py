@@ -51,6 +51,8 @@ from ..monitors.routes import (
 from ..monitors.routes import monitor_results as results
 from ..notifications.routes import (
     channels,
+    contacts,
+    gateway,
     mail_settings,
     outbox,
     webhooks,
@@ -104,6 +106,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *file_providers.ROUTES,
     *secrets.ROUTES,
     *channels.ROUTES,
+    *contacts.ROUTES,
     *escalation_policies.ROUTES,
     *oncall.ROUTES,
     *webhooks.ROUTES,
@@ -119,6 +122,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *alerting.ROUTES,
     *auth_policy.ROUTES,
     *mail_settings.ROUTES,
+    *gateway.ROUTES,
     *sign_on_settings.ROUTES,
     *single_sign_on.ROUTES,
     *password_resets.ROUTES,

@@ -13,6 +13,7 @@ _LABELS: Final = {
     "name": "Name",
     "slug": "Slug",
     "description": "Description",
+    "runbook_url": "Runbook",
     "monitors": "Members",
     "sli": "SLI members",
     "policies.aggregation.healthy_min": "Members for healthy",

@@ -42,6 +42,7 @@ _STATUSES = {
     "template_exists": 409,
     "template_quota": 409,
     "channel_quota": 409,
+    "contact_method_quota": 409,
     "webhook_quota": 409,
     "agent_token_quota": 409,
     "policy_quota": 409,

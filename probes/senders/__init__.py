@@ -14,6 +14,7 @@ from ..check.failure import LocalFailure, TargetFailure
 from . import apprise, discord, email, ntfy, opsgenie, pagerduty, slack, teams, telegram, webhook
 from .channel_spec import ChannelSpec
 from .message import Message
+from .personal import PERSONAL_SENDERS, PERSONAL_SPECS
 from .send_result import SEND_SECONDS, Delivered, NotDelivered, SendContext, SendFailure, renamed
 
 _SENDERS: Final[Mapping[str, ModuleType]] = {
@@ -32,6 +33,7 @@ _SENDERS: Final[Mapping[str, ModuleType]] = {
     )
 }
 __all__ = [
+    "PERSONAL_SPECS",
     "SPECS",
     "Delivered",
     "Message",
@@ -40,6 +42,7 @@ __all__ = [
     "SendFailure",
     "deliver",
     "deliver_signed",
+    "deliver_to_person",
 ]
 
 SPECS: Final[Mapping[str, ChannelSpec]] = {name: sender.SPEC for name, sender in _SENDERS.items()}
@@ -55,6 +58,14 @@ async def deliver(
     """
     given = SPECS[kind].with_defaults(config)
     return await _within_bounds(_SENDERS[kind].send(message, given, means))
+
+
+async def deliver_to_person(
+    kind: str, message: Message, config: Mapping[str, str], means: SendContext
+) -> Delivered:
+    """Delivers to a contact method like `deliver`."""
+    given = PERSONAL_SPECS[kind].with_defaults(config)
+    return await _within_bounds(PERSONAL_SENDERS[kind](message, given, means))
 
 
 async def deliver_signed(

@@ -34,7 +34,8 @@ class Message:
 
     `id` is the same for all attempts, and `key` for all messages of one incident. `thread` is the
     service's name of the first of them (`Delivered.thread`), empty if unknown. `since` is µs since
-    the epoch. `conditions` are the failed conditions with their measured values.
+    the epoch. `conditions` are the failed conditions with their measured values. `runbook_url` is
+    the URL of the instructions, empty for none.
     """
 
     id: str
@@ -49,11 +50,15 @@ class Message:
     why: str = ""
     conditions: tuple[str, ...] = ()
     thread: str = ""
+    runbook_url: str = ""
 
 
 def body_lines(message: Message) -> list[str]:
     """Returns all parts except title and link, one per line, as bounded plain text."""
     lines = [one_line(line, LINE_LONGEST) for line in message.lines[:LINES_MOST]]
+    if message.runbook_url:
+        # Before the texts that can be long, so that no limit of a service truncates it.
+        lines.append(one_line(f"Runbook: {message.runbook_url}", LINE_LONGEST))
     if message.why:
         lines.append(one_line(f"Why: {message.why}", LINE_LONGEST))
     lines += [

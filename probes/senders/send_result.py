@@ -17,6 +17,7 @@ from ..check.result import FailureClass
 from ..check.target import BadTarget, Url, read_url
 from ..net.egress import Egress
 from ..net.egress_httpx import send_request
+from .gateway_settings import PhoneGateway
 
 SEND_SECONDS: Final = 10.0
 # Limit of the response: only short names of messages are read from it.
@@ -80,7 +81,8 @@ class SendContext:
 
     `stranger` is the egress for URLs that any internet user may name. It never reaches a private
     network, whether or not the operator allows it. Without it these URLs are blocked.
-    `to_mail_server` is the egress for a mail server that is configured later.
+    `to_mail_server` is the egress for a mail server that is configured later. `gateway` sends SMS
+    and calls; None without one.
     """
 
     reach: Egress
@@ -88,6 +90,7 @@ class SendContext:
     mail: OutgoingMail | None = None
     stranger: Egress | None = None
     to_mail_server: Egress | None = None
+    gateway: PhoneGateway | None = None
 
 
 async def post_json(
@@ -104,7 +107,7 @@ async def post(
     response = await send_request(
         means.reach,
         "POST",
-        _url(url),
+        url_of(url),
         headers=headers,
         body=body,
         bytes_most=ANSWER_BYTES_MOST,
@@ -149,7 +152,7 @@ def renamed(failure: TargetFailure | LocalFailure) -> NotDelivered:
     return NotDelivered(SendFailure.RETRY, str(failure.failure))
 
 
-def _url(text: str) -> Url:
+def url_of(text: str) -> Url:
     try:
         return read_url(text)
     except BadTarget:

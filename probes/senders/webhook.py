@@ -114,6 +114,7 @@ def document(message: Message) -> dict[str, object]:
         "lines": body_lines(message),
         "why": message.why,
         **({"conditions": list(message.conditions)} if message.conditions else {}),
+        **({"runbook_url": message.runbook_url} if message.runbook_url else {}),
         "since": None if message.since is None else instant_text(message.since),
         "link": message.link,
     }

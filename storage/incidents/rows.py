@@ -29,7 +29,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
 
     `number` counts the incidents of the project from 1, without gaps.
     `acknowledged_by` is None if a token acknowledged or the user is deleted; `acknowledged_label`
-    keeps the name.
+    keeps the name. `runbook_url` is that of the monitor or the service, empty for none.
     """
 
     org: int
@@ -60,6 +60,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     escalation_started_at: Instant
     created_at: Instant
     updated_at: Instant
+    runbook_url: str = ""
 
 
 class IncidentTemplateRow(msgspec.Struct, frozen=True):

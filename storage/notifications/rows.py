@@ -9,7 +9,10 @@ from ..core.key import DestinationKey, EventKey
 
 
 class ChannelRow(msgspec.Struct, frozen=True):
-    """A notification channel. `config` is JSON text; a secret in it is a blank."""
+    """A notification channel. `config` is JSON text; a secret in it is a blank.
+
+    A channel with `contact_method` has the type, the id and the settings of that method.
+    """
 
     org: int
     id: int
@@ -22,6 +25,34 @@ class ChannelRow(msgspec.Struct, frozen=True):
     config_ciphertext: bytes | None
     enabled: bool
     created_at: Instant
+    contact_method: int | None = None
+
+
+class ContactMethodRow(msgspec.Struct, frozen=True):
+    """A contact method of a person, with the hash of its code. Secrets in `config` are blank."""
+
+    id: int
+    uid: UUID
+    user: int
+    kind: str
+    label: str
+    config: str
+    config_ciphertext: bytes | None
+    enabled: bool
+    verified_at: Instant | None
+    code_hash: bytes | None
+    code_expires_at: Instant | None
+    code_attempts: int
+    created_at: Instant
+
+
+class ContactSettingsRow(msgspec.Struct, frozen=True):
+    """Quiet hours in minutes of the local day, and the recent codes and test messages."""
+
+    quiet_from: int | None
+    quiet_until: int | None
+    quiet_zone: str
+    sent_at: list[Instant]
 
 
 class WebhookRow(msgspec.Struct, frozen=True):

@@ -8,13 +8,14 @@ Source: multiwindow, multi-burn-rate alerts, Site Reliability Workbook, chapter 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
 from ..core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from ..core.runbook import runbook_fault
 
 RULES_MOST: Final = 4
 LONG_LONGEST_US: Final = 7 * DAY
@@ -34,12 +35,21 @@ class BurnSeverity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BurnRule:
-    """Burn rule. `threshold` is a burn rate; 1 uses the budget up exactly over the window."""
+    """Burn rule. `threshold` is a burn rate; 1 uses the budget up exactly over the window.
+
+    An empty `runbook_url` names the runbook of the owner.
+    """
 
     long_us: int
     short_us: int
     threshold: Fraction
     severity: BurnSeverity
+    runbook_url: str = ""
+
+    @property
+    def without_runbook(self) -> "BurnRule":
+        """Returns the part of the rule that decides when it fires."""
+        return replace(self, runbook_url="")
 
 
 DEFAULT_RULES: Final = (
@@ -115,6 +125,8 @@ def faults(rules: Sequence[BurnRule], short_least_us: int) -> Iterator[tuple[str
             yield f"{field}.threshold", "must be above 0"
         if rule.threshold > THRESHOLD_MOST:
             yield f"{field}.threshold", f"must be at most {THRESHOLD_MOST}"
+        if (broken := runbook_fault(rule.runbook_url)) is not None:
+            yield f"{field}.runbook_url", broken
 
 
 def threshold_of(number: float) -> Fraction:

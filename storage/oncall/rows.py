@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ..core.instant import SECOND, Instant
+from .rules.escalation import TargetKind
 from .rules.oncall_schedule import OnCallOverride, OnCallSchedule
 
 
@@ -25,7 +26,10 @@ class EscalationPolicyRow(msgspec.Struct, frozen=True):
 
 
 class EscalationTargetRow(msgspec.Struct, frozen=True):
-    """Target of a step: a channel or a schedule, with its `uid` and `name`."""
+    """Target of a step: a channel, a schedule or, without both, a policy; with `uid` and `name`.
+
+    `is_person`: the channel is that of a person, with the id of the account.
+    """
 
     policy: int
     step: int
@@ -33,6 +37,13 @@ class EscalationTargetRow(msgspec.Struct, frozen=True):
     schedule: int | None
     uid: UUID
     name: str
+    is_person: bool = False
+
+    @property
+    def kind(self) -> TargetKind:
+        if self.channel is None:
+            return TargetKind.POLICY if self.schedule is None else TargetKind.SCHEDULE
+        return TargetKind.PERSON if self.is_person else TargetKind.CHANNEL
 
 
 class ScheduleRow(msgspec.Struct, frozen=True):
@@ -67,6 +78,7 @@ class ParticipantRow(msgspec.Struct, frozen=True):
     uid: UUID
     name: str
     enabled: bool
+    is_person: bool = False
 
 
 class OnCallOverrideRow(msgspec.Struct, frozen=True):

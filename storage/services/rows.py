@@ -53,6 +53,7 @@ class ServiceRow(msgspec.Struct, frozen=True):
     bundle_uid: str | None = None
     bundle_path: str = ""
     orphaned_at: Instant | None = None
+    runbook_url: str = ""
 
     @property
     def key(self) -> ServiceKey:

@@ -162,6 +162,7 @@ V GET /projects/{projectID}/services/{serviceID}/alerting
 V GET /projects/{projectID}/services/{serviceID}/alerting/state
 E PATCH /projects/{projectID}/services/{serviceID}/alerting
 E PUT /projects/{projectID}/services/{serviceID}/escalation-policy
+E PUT /projects/{projectID}/services/{serviceID}/runbook
 E PUT /projects/{projectID}/services/{serviceID}/sla-target/burn-alerting
 V POST /projects/{projectID}/services/{serviceID}/gate
 V GET /projects/{projectID}/services/{serviceID}/gate/policy
@@ -199,6 +200,15 @@ T POST /agent/heartbeat
 T POST /agent/results
 T POST /agent/backfill
 T POST /agent/tests
+S GET /me/contact-methods
+S POST /me/contact-methods
+S PATCH /me/contact-methods/{methodID}
+S DELETE /me/contact-methods/{methodID}
+S POST /me/contact-methods/{methodID}/code
+S POST /me/contact-methods/{methodID}/verify
+S POST /me/contact-methods/{methodID}/test
+S GET /me/notification-rules
+S PUT /me/notification-rules
 S POST /me/totp/enroll
 S POST /me/totp/enable
 S POST /me/totp/disable
@@ -210,6 +220,8 @@ G GET /settings/oidc
 G PUT /settings/oidc
 G GET /settings/mail
 G PUT /settings/mail
+G GET /settings/gateway
+G PUT /settings/gateway
 G GET /settings/branding
 G PUT /settings/branding
 * GET /monitor-defaults
@@ -347,6 +359,15 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/settings/alerting"): {"global_silence": {"enabled": False}},
     ("PUT", "/settings/auth-policy"): {"min_password_len": 12},
     ("PUT", "/settings/mail"): {"enabled": False},
+    ("PUT", "/settings/gateway"): {"provider": ""},
+    ("PUT", "/me/notification-rules"): {},
+    ("PATCH", "/me/contact-methods/{methodID}"): {"label": "renamed {n}"},
+    ("POST", "/me/contact-methods"): {
+        "kind": "email",
+        "label": "work",
+        "config": {"to": "me@example.com"},
+    },
+    ("POST", "/me/contact-methods/{methodID}/verify"): {"code": "000000"},
     ("PUT", "/settings/oidc"): {"enabled": False},
     ("POST", "/organizations/{orgID}/status-pages"): {"slug": "new-{n}", "title": "New"},
     ("PATCH", "/status-pages/{pageID}"): {"title": "Renamed {n}"},
@@ -378,6 +399,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", f"{SERVICE}/sla-target"): {"objective": 99.9},
     ("PATCH", f"{SERVICE}/alerting"): {"renotify_seconds": 60},
     ("PUT", f"{SERVICE}/escalation-policy"): {"escalation_policy_id": ""},
+    ("PUT", f"{SERVICE}/runbook"): {"runbook_url": ""},
     ("PUT", f"{SERVICE}/sla-target/burn-alerting"): {"burn_alert_enabled": True},
     ("PUT", f"{SERVICE}/gate/policy"): GATE_POLICY,
     ("POST", f"{SERVICE}/gate/policy/replay"): GATE_POLICY,
@@ -557,6 +579,9 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
             await api.attach(UUID(str(made["monitorID"])), channel)
     if "sessionID" in named:
         made["sessionID"] = (await api.new_session(owner))[0]
+    if "methodID" in named:
+        is_verified = not path.endswith("/code")
+        made["methodID"] = await api.new_contact_method(owner, verified=is_verified)
     if "incidentID" in named:
         made["incidentID"] = await api.new_incident(explained=path.endswith("/postmortem"))
     if "updateID" in named:
@@ -657,7 +682,7 @@ async def test_each_principal_gets_the_stated_answer(api: Api, route: Route) -> 
     are_used = True
     for who in ["nobody", *PEOPLE, *TOKENS]:
         # A session belongs to one user.
-        if are_used or "sessionID" in ids:
+        if are_used or {"sessionID", "methodID"} & set(ids):
             ids = await _ids(api, who, route.path)
         audited = await api.rows("select count(*) from audit_entries")
         response = await _call(api, who, route, ids)

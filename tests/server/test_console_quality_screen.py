@@ -142,6 +142,8 @@ PAGES = [
     "/projects/{project}/status-pages/{page}/preview",
     "/projects/{project}/status-pages/{page}/subscribers",
     "/profile",
+    "/profile/contacts",
+    "/profile/contacts?kind=mattermost",
     "/help",
     "/organizations/{organization}/projects",
     "/projects/{project}/settings",

@@ -174,6 +174,8 @@ G GET /admin/mail
 G POST /admin/mail
 S GET /profile
 S POST /profile
+S GET /profile/contacts
+S POST /profile/contacts
 G GET /admin/dead-letters
 G POST /admin/dead-letters
 G GET /admin/fleet
@@ -201,6 +203,7 @@ FORMS = {
     "/services/{serviceID}/gate/policy": f"act=try&revision=1&{POLICY}",
     "/projects/{projectID}/gate/policy": f"act=save&revision=&{POLICY}",
     "/profile": "act=enrol",
+    "/profile/contacts": "act=rules",
     "/admin/branding": "announcement_level=info",
     "/admin/monitor-defaults": "interval_seconds=60&timeout_seconds=5&retries=0"
     "&failure_threshold=1&renotify_seconds=0",

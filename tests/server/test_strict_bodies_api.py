@@ -54,6 +54,8 @@ async def path_of(api: Api, route: Route) -> str:
         path = path.replace("{membershipID}", str(await api.new_membership()))
     if "{tokenID}" in path:
         path = path.replace("{tokenID}", str(await api.new_token()))
+    if "{methodID}" in path:
+        path = path.replace("{methodID}", str(await api.new_contact_method("global_admin")))
     if "{userID}" in path:
         path = path.replace("{userID}", str(api.users["viewer"][1]))
     return path.replace("{orgID}", str(api.org)).replace("{projectID}", str(api.project))

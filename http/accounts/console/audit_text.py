@@ -82,6 +82,8 @@ _ACTIONS: Final = {
     "settings.auth_policy": "Changed the sign-in policy",
     "settings.branding": "Changed the branding",
     "settings.mail": "Changed the mail server",
+    "contact_method.verify": "Verified",
+    "settings.gateway": "Changed the gateway for SMS and calls",
     "settings.monitor_defaults": "Changed the monitor defaults",
     "settings.oidc": "Changed single sign-on",
     "settings.organization_limits": "Changed the limits of organizations",

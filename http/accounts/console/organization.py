@@ -28,6 +28,7 @@ from ..schemas.organizations import AddMember, Member, UpdateMember
 from .role_text import ABILITIES, ROLE_WORDS, sign_in_words
 
 _SAID: Final = {
+    "in_use": "On call: remove the person from escalation policies, schedules and overrides first.",
     "last_org_admin": "This is the last admin of the organization. Add another admin first.",
     "member_exists": "This user already has a role in that scope.",
     "not_found": "The member or invitation no longer exists.",

@@ -26,6 +26,7 @@ PATH: Final = "/admin/people"
 _SAID: Final = {
     "email_taken": "This e-mail is in use.",
     "last_global_admin": "This is the last global admin. Add another global admin first.",
+    "in_use": "On call: remove the user from escalation policies, schedules and overrides first.",
     "last_org_admin": "This user is the last admin of an organization. Add another admin"
     " there first.",
     "own_account": "You cannot change your own account here.",

@@ -427,6 +427,13 @@ def _more(
             hint=f"at most {BOUNDS['description'].most} characters",
             error=errors.get("description", ""),
         ),
+        FormField(
+            name="runbook_url",
+            label=FIELDS["runbook_url"].label,
+            value=form_value(typed, "runbook_url"),
+            hint=FIELDS["runbook_url"].hint,
+            error=errors.get("runbook_url", ""),
+        ),
     ]
     if len(regions) > 1:
         rows.append(_select("region", "Region", regions, form_value(typed, "region"), errors))

@@ -9,6 +9,7 @@ import msgspec
 
 from ....storage.core.instant import MINUTE, SECOND
 from ....storage.core.refusal import Refused
+from ....storage.core.runbook import RUNBOOK_LONGEST
 from ....storage.objectives.queries.burn_rules import select_rules_of_services
 from ....storage.objectives.queries.service_targets import select_service_targets
 from ....storage.objectives.rules import (
@@ -88,7 +89,10 @@ def _rules(ask: Request) -> list[BurnRule]:
             raise Problem("Unknown action") from None
         long = whole_number(field, stripped(ask, f"long-{n}")) * MINUTE
         short = whole_number(field, stripped(ask, f"short-{n}")) * MINUTE
-        found.append(BurnRule(long, short, threshold_of(decimal(field, threshold)), severity))
+        runbook = stripped(ask, f"runbook-{n}")
+        found.append(
+            BurnRule(long, short, threshold_of(decimal(field, threshold)), severity, runbook)
+        )
     return found
 
 
@@ -113,13 +117,14 @@ async def _aim(ask: Request, wanted: str) -> ObjectiveFormData:
         typed[f"short-{n}"] = str(rule.short_us // MINUTE)
         typed[f"threshold-{n}"] = f"{float(rule.threshold):g}"
         typed[f"severity-{n}"] = rule.severity.value
+        typed[f"runbook-{n}"] = rule.runbook_url
     return ObjectiveFormData(frame, row, list(targets), window, typed)
 
 
 def _objective(
     aim: ObjectiveFormData, typed: Mapping[str, str], fault: FieldFault = NONE
 ) -> Response:
-    names = ("long", "short", "threshold", "severity")
+    names = ("long", "short", "threshold", "severity", "runbook")
     return page(
         "objectives/console/objective_form.html",
         status=400 if fault.text else 200,
@@ -133,6 +138,7 @@ def _objective(
         rules=[{name: typed.get(f"{name}-{n}", "") for name in names} for n in range(RULES_MOST)],
         severities=[one.value for one in BurnSeverity],
         longest=setting(LONG_LONGEST_US // SECOND),
+        runbook_longest=RUNBOOK_LONGEST,
         fault=fault,
     )
 

@@ -150,6 +150,7 @@ def rule_json(row: BurnRuleRow) -> BurnRule:
         short_window_seconds=row.rule.short_us // SECOND,
         threshold=float(row.rule.threshold),
         severity=row.rule.severity.value,
+        runbook_url=known(row.rule.runbook_url or None),
         firing=row.firing,
     )
 

@@ -89,6 +89,7 @@ def _rules(rules: Sequence[BurnRuleRequest]) -> list[BurnRule]:
             rule.short_window_seconds * SECOND,
             Fraction(str(rule.threshold)),
             BurnSeverity(rule.severity),
+            rule.runbook_url,
         )
         for rule in rules
     ]

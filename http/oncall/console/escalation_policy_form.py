@@ -6,7 +6,12 @@ from typing import Final
 
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channels import select_channels_of
-from ....storage.oncall.queries.escalation_policies import select_policy, select_targets
+from ....storage.notifications.queries.project_people import people_choices
+from ....storage.oncall.queries.escalation_policies import (
+    select_policies_of,
+    select_policy,
+    select_targets,
+)
 from ....storage.oncall.queries.oncall_schedules import select_schedules_of
 from ....storage.oncall.rows import EscalationPolicyRow
 from ....storage.oncall.rules.escalation import STEPS
@@ -26,13 +31,13 @@ from ..schemas import CreateEscalationPolicy, EscalationStepRequest, EscalationT
 _SPARE: Final = 2
 _SAID: Final = {
     "policy_quota": f"Limit: {POLICIES_OF_PROJECT_MOST} escalation policies per project.",
-    "in_use": "In use; remove it from monitors and services first.",
+    "in_use": "In use; remove it from monitors, services and other policies first.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """`targets` are spelled channel:id or schedule:id."""
+    """`targets` are spelled channel:id, schedule:id, person:id or policy:id."""
 
     after: str
     targets: list[str]
@@ -116,7 +121,7 @@ async def _save(
 
 def _target(step: int, text: str) -> EscalationTargetRequest:
     kind, _, uid = text.partition(":")
-    if kind not in ("channel", "schedule"):
+    if kind not in ("channel", "schedule", "person", "policy"):
         raise Refused("invalid", f"steps[{step}].targets", "must be chosen from the list")
     return EscalationTargetRequest(type=kind, id=uid)  # type: ignore[arg-type]
 
@@ -127,6 +132,8 @@ async def _ground(ask: Request) -> EscalationFormData:
         frame = await frame_of(ask, tx)
         schedules = await select_schedules_of(tx, org, project)
         channels = await select_channels_of(tx, org, project)
+        people = await people_choices(tx, org, project)
+        policies = await select_policies_of(tx, org, project)
         row, steps = None, list[StepRow]()
         if "policyID" in ask.ids:
             row = await select_policy(tx, ask.ids["policyID"])
@@ -134,10 +141,15 @@ async def _ground(ask: Request) -> EscalationFormData:
                 raise Problem("not_found")
             steps = [StepRow(str(after), []) for after in row.after_seconds]
             for target in await select_targets(tx, org, [row.id]):
-                kind = "channel" if target.channel is not None else "schedule"
-                steps[target.step - 1].targets.append(f"{kind}:{target.uid}")
+                steps[target.step - 1].targets.append(f"{target.kind.value}:{target.uid}")
     choices = [(f"schedule:{one.uid}", f"Who is on call by {one.name}") for one in schedules]
+    choices += [(f"person:{uid}", text) for uid, text in people]
     choices += [(f"channel:{one.uid}", f"{one.name}, {one.type}") for one in channels]
+    choices += [
+        (f"policy:{one.uid}", f"The steps of {one.name}")
+        for one in policies
+        if row is None or one.uid != row.uid
+    ]
     return EscalationFormData(frame, row, choices, steps)
 
 

@@ -11,6 +11,7 @@ from ....storage.core.instant import EARLIEST, LATEST, Instant
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channel_health import select_reach
 from ....storage.notifications.queries.channels import select_channels_of
+from ....storage.notifications.queries.project_people import people_choices
 from ....storage.notifications.rows import ChannelRow
 from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
 from ....storage.oncall.queries.oncall_overrides import select_override
@@ -20,6 +21,7 @@ from ....storage.oncall.queries.oncall_schedules import (
     select_schedules_of,
 )
 from ....storage.oncall.rows import EscalationPolicyRow, EscalationTargetRow, ScheduleRow
+from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ....storage.oncall.transactions.edit_schedules import EDIT
@@ -161,6 +163,7 @@ async def _render(
         frame = await frame_of(ask, tx)
         schedules = await select_schedules_of(tx, org, project)
         channels = await select_channels_of(tx, org, project)
+        people = await people_choices(tx, org, project)
         ladders = await select_policies_of(tx, org, project)
         targets = await select_targets(tx, org, [row.id for row in ladders])
         reach = await select_reach(tx, org, project)
@@ -185,6 +188,7 @@ async def _render(
         weeks=on,
         tabs=_tabs(on),
         channels=channels,
+        people=people,
         typed={name: stripped(ask, name) for name in ("channel", "from", "to")},
         ladders=_ladder_lines(ladders, targets),
         reach=reach_lines(reach, now),
@@ -242,13 +246,19 @@ def _ladder_lines(
     return [EscalationPolicyItem(row.uid, row.name, _steps(row, targets)) for row in rows]
 
 
+_TARGET_WORDS: Final = {
+    TargetKind.SCHEDULE: "who is on call by {}",
+    TargetKind.POLICY: "the steps of {}",
+}
+
+
 def _steps(
     row: EscalationPolicyRow, targets: list[EscalationTargetRow]
 ) -> list[EscalationStepItem]:
     steps = []
     for number, after in enumerate(row.after_seconds, 1):
         named = [
-            target.name if target.channel is not None else f"who is on call by {target.name}"
+            _TARGET_WORDS.get(target.kind, "{}").format(target.name)
             for target in targets
             if (target.policy, target.step) == (row.id, number)
         ]

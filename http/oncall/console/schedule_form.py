@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channels import select_channels_of
+from ....storage.notifications.queries.project_people import people_choices
 from ....storage.notifications.rows import ChannelRow
 from ....storage.oncall.queries.oncall_schedules import select_participants, select_schedule
 from ....storage.oncall.rows import ScheduleRow
@@ -48,6 +50,7 @@ class ScheduleFormData:
     frame: PageLayout
     row: ScheduleRow | None
     channels: list[ChannelRow]
+    people: list[tuple[UUID, str]]
     participants: list[str]
 
 
@@ -110,14 +113,15 @@ async def _ground(ask: Request) -> ScheduleFormData:
     async with ask.context.pool.transaction("console_schedule_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         channels = await select_channels_of(tx, org, project_of(ask))
+        people = await people_choices(tx, org, project_of(ask))
         row, participants = None, list[str]()
         if "scheduleID" in ask.ids:
             row = await select_schedule(tx, ask.ids["scheduleID"])
             if row is None:
                 raise Problem("not_found")
-            people = await select_participants(tx, org, [row.id])
-            participants = [str(person.uid) for person in people[row.id]]
-    return ScheduleFormData(frame, row, channels, participants)
+            turns = await select_participants(tx, org, [row.id])
+            participants = [str(person.uid) for person in turns[row.id]]
+    return ScheduleFormData(frame, row, channels, people, participants)
 
 
 def _form(
@@ -134,6 +138,7 @@ def _form(
         frame=ground.frame,
         row=ground.row,
         channels=ground.channels,
+        people=ground.people,
         typed={
             name: typed.get(name, "") for name in ("name", "shift", "unit", "anchor", "timezone")
         },

@@ -34,9 +34,8 @@ async def policies_json(
         for row in rows
     }
     for target in await select_targets(tx, org, list(steps)):
-        kind = TargetKind.CHANNEL if target.channel is not None else TargetKind.SCHEDULE
         steps[target.policy][target.step - 1].targets.append(
-            EscalationTarget(type=kind.value, id=str(target.uid))
+            EscalationTarget(type=target.kind.value, id=str(target.uid))
         )
     return [
         EscalationPolicy(

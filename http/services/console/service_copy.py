@@ -98,7 +98,7 @@ async def _commands(ask: Request, project: str) -> str:
     found = msgspec.to_builtins(detail)
     service, graph = found["service"], found.get("dependencies") or {}
     body = {name: service[name] for name in ("slug", "name")}
-    names = ("description", "escalation_policy_id", "oncall_schedule_id")
+    names = ("description", "escalation_policy_id", "oncall_schedule_id", "runbook_url")
     body |= {name: service[name] for name in names if service.get(name)}
     depends_on = [one["id"] for one in graph.get("depends_on") or ()]
     body |= {"depends_on": depends_on} if depends_on else {}

@@ -14,6 +14,7 @@ import msgspec
 from ....storage.alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ....storage.core.instant import DAY
 from ....storage.core.refusal import Refused
+from ....storage.core.runbook import RUNBOOK_LONGEST
 from ....storage.engine.pools import Tx
 from ....storage.objectives.transactions.set_service_objective import put_target_of
 from ....storage.oncall.queries.escalation_policies import select_policies_of
@@ -53,10 +54,11 @@ _STEP_OF: Final = {
     "policy": 3,
     "confirm_evaluations": 3,
     "renotify_seconds": 3,
+    "runbook_url": 3,
 }
 _TEXTS: Final = ("name", "slug", "description", "backfill_from")
 _OBJECTIVE: Final = ("objective", "window")
-_PAGING: Final = ("policy", "page_when", "renotify")
+_PAGING: Final = ("policy", "page_when", "renotify", "runbook_url")
 _FIRST: Final = {"window": "30d", "paging": "monitors", "page_when": "down", "renotify": "0"}
 
 
@@ -115,6 +117,7 @@ async def _create(ask: Request) -> UUID:
         name=stripped(ask, "name"),
         slug=stripped(ask, "slug") or None,
         description=stripped(ask, "description").replace("\r\n", "\n"),
+        runbook_url=stripped(ask, "runbook_url"),
     )
     declaration = draft_of(ask)
     window = stripped(ask, "window") or "30d"
@@ -199,6 +202,7 @@ async def _form(
         rule_said=rules.get(full["mode"], ""),
         region_said=rules.get(full["region_mode"], ""),
         members_most=MEMBERS_MOST,
+        runbook_longest=RUNBOOK_LONGEST,
         description_longest=number(DESCRIPTION_LONGEST),
         **shown,
     )

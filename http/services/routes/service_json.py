@@ -58,6 +58,7 @@ def service_json(row: ServiceRow) -> Service:
         description=row.description,
         escalation_policy_id=known(row.escalation_policy_uid),
         oncall_schedule_id=known(row.oncall_schedule_uid),
+        runbook_url=known(row.runbook_url or None),
         created_at=to_text(row.created_at),
         updated_at=to_text(row.updated_at),
         managed_by=known(row.managed_by or None),

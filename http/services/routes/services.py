@@ -24,6 +24,7 @@ from ....storage.services.transactions.declare_service import DeclarationDraft, 
 from ....storage.services.transactions.edit_dependencies import put_dependencies
 from ....storage.services.transactions.lock_service import EDIT
 from ....storage.services.transactions.set_paging_target import put_escalation_policy
+from ....storage.services.transactions.set_runbook import put_runbook
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
 from ...wire.schema import given, instant_text, known
@@ -42,6 +43,7 @@ from ..schemas.services import (
     ServiceDetail,
     ServiceGraph,
     ServiceMaterialization,
+    ServiceRunbook,
     ServiceSLATarget,
     ServiceSummary,
     ServiceTarget,
@@ -96,6 +98,7 @@ async def create(ask: Request) -> Service:
         description=body.description,
         escalation_policy=body.escalation_policy_id,
         oncall_schedule=body.oncall_schedule_id,
+        runbook_url=body.runbook_url,
         depends_on=body.depends_on,
     )
     async with ask.context.pool.transaction("create_service") as tx:
@@ -255,6 +258,14 @@ async def write_escalation_policy(ask: Request) -> EscalationOwner:
     return EscalationOwner(escalation_policy_id="" if uid is None else str(uid))
 
 
+async def write_runbook(ask: Request) -> ServiceRunbook:
+    async with ask.context.pool.transaction("put_service_runbook") as tx:
+        row = await put_runbook(
+            tx, ask.who, ask.ids["projectID"], ask.ids["serviceID"], ask.body.runbook_url
+        )
+    return ServiceRunbook(runbook_url=row.runbook_url)
+
+
 VIEW: Final = Permission(Need.VIEWER)
 _PROJECT: Final = ("project", "projectID")
 SERVICE: Final = ("service", "serviceID")
@@ -360,6 +371,18 @@ ROUTES: Final = (
         tag="services",
         body=EscalationOwner,
         answer=EscalationOwner,
+        also=(409,),
+    ),
+    Route(
+        method="PUT",
+        path=f"{ONE}/runbook",
+        action=EDIT,
+        scope=SERVICE,
+        handler=write_runbook,
+        summary="Set the runbook of the service.",
+        tag="services",
+        body=ServiceRunbook,
+        answer=ServiceRunbook,
         also=(409,),
     ),
 )

@@ -6,12 +6,14 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.alerting.rules.paging_delegation import SignalReason
+from ....storage.core.runbook import RUNBOOK_LONGEST
 from ....storage.services.rules.service_declaration import DESCRIPTION_LONGEST
 from ....storage.services.rules.service_policy import ServicePolicies
 from ...wire.schema import InstantText, Name, RequestSchema, Schema, SlugText
 
 WindowName = Literal["24h", "7d", "30d", "90d"]
 ServiceText = Annotated[str, Meta(max_length=DESCRIPTION_LONGEST)]
+RunbookText = Annotated[str, Meta(max_length=RUNBOOK_LONGEST)]
 NotNegative = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
@@ -24,6 +26,7 @@ class Service(Schema, frozen=True, kw_only=True):
     description: str
     escalation_policy_id: UUID | UnsetType = UNSET
     oncall_schedule_id: UUID | UnsetType = UNSET
+    runbook_url: str | UnsetType = UNSET
     created_at: InstantText
     updated_at: InstantText
     managed_by: str | UnsetType = UNSET
@@ -54,6 +57,7 @@ class CreateServiceRequest(RequestSchema, frozen=True, kw_only=True):
     description: ServiceText = ""
     escalation_policy_id: str = ""
     oncall_schedule_id: str = ""
+    runbook_url: RunbookText = ""
     depends_on: list[UUID] = []
 
 
@@ -224,17 +228,25 @@ class EscalationOwner(RequestSchema, frozen=True, kw_only=True):
     escalation_policy_id: str
 
 
+class ServiceRunbook(RequestSchema, frozen=True, kw_only=True):
+    """URL of the instructions, `""` for none."""
+
+    runbook_url: RunbookText
+
+
 class BurnRuleDeclaration(RequestSchema, frozen=True, kw_only=True):
     """Burn rule.
 
     Fires while the budget burns at least `threshold` times as fast as allowed over both windows.
-    The short window is at least 300 s. The long window is longer, and at most 7 d.
+    The short window is at least 300 s. The long window is longer, and at most 7 d. Without
+    `runbook_url`, its pages name the runbook of the service.
     """
 
     long_window_seconds: int
     short_window_seconds: int
     threshold: float
     severity: Literal["page", "ticket"]
+    runbook_url: RunbookText | UnsetType = UNSET
 
 
 class SetServiceBurnAlertingRequest(RequestSchema, frozen=True, kw_only=True):

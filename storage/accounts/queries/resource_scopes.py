@@ -12,7 +12,9 @@ select id, null from organizations where uid = %(uid)s and deleting_since is nul
     "monitor": "select org, project from monitors where uid = %(uid)s",
     "token": "select org, null from api_tokens where uid = %(uid)s",
     "invitation": "select org, null from invitations where uid = %(uid)s",
-    "channel": "select org, project from notification_channels where uid = %(uid)s",
+    "channel": (
+        "select org, project from notification_channels where uid = %(uid)s and person is null"
+    ),
     "webhook": "select org, null from webhooks where uid = %(uid)s",
     "incident": "select org, project from incidents where uid = %(uid)s",
     "template": "select org, project from incident_templates where uid = %(uid)s",

@@ -7,6 +7,7 @@ from uuid_utils.compat import uuid7
 from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import users as users_queries
+from ..queries.person_uses import is_person_on_call
 from ..rows import MembershipRow, UserRow
 from ..rules.access import Need, Permission, Principal, Role, membership_fault
 from ..tables import users
@@ -79,13 +80,16 @@ async def remove_member(tx: Tx, principal: Principal, organization: UUID, member
     """Removes a member.
 
     Raises:
-        Refused not_found, forbidden, last_org_admin.
+        Refused not_found, forbidden, last_org_admin, in_use if on-call names the person in a
+        project that no other membership covers.
     """
     home = await demand_organization(tx, principal, EDIT, organization)
     admins = await users.lock_org_admins(tx, home.id)
     before = await _locked(tx, home.id, membership)
     if admins == [before.id]:
         raise Refused(LAST_ORG_ADMIN)
+    if await is_person_on_call(tx, before.user_id, home.id, before.id):
+        raise Refused("in_use")
     await users.delete_membership(tx, home.id, before.id)
     target = f"membership:{before.uid} user:{before.user_uid} role={before.role}"
     await audit(tx, principal, home.id, "member.delete", target)

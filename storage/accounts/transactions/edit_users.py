@@ -10,6 +10,7 @@ from uuid_utils.compat import uuid7
 from ...core.naming import email_fault, words_fault
 from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
+from ..queries.person_uses import is_person_on_call
 from ..rows import INSTANCE, UserRow
 from ..rules.access import Need, Permission, Principal, Role
 from ..tables import users
@@ -70,7 +71,8 @@ async def delete_user(tx: Tx, principal: Principal, user: UUID) -> None:
     """Deletes an account with its sessions and memberships. Tokens that it created remain.
 
     Raises:
-        Refused forbidden, not_found, last_global_admin, own_account, last_org_admin.
+        Refused forbidden, not_found, last_global_admin, own_account, last_org_admin, in_use if
+        on-call names the person.
     """
     demand(principal, EDIT, None)
     admins = await users.lock_global_admins(tx)
@@ -83,6 +85,8 @@ async def delete_user(tx: Tx, principal: Principal, user: UUID) -> None:
             continue
         if await users.lock_org_admins(tx, membership.org) == [membership.id]:
             raise Refused(LAST_ORG_ADMIN)
+    if await is_person_on_call(tx, row.id):
+        raise Refused("in_use")
     await users.delete_user(tx, row.id)
     await audit(tx, principal, INSTANCE, "user.delete", f"user:{user}")
 

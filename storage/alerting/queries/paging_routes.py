@@ -14,9 +14,16 @@ from ..rules.paging_delegation import RouteState
 _KEYS = "unnest(%(orgs)s::int[], %(services)s::int[]) as k(org, service)"
 # As in paging, an escalation policy takes precedence over a schedule.
 _NAMED = f"""
-select s.org, s.id, t.channel, t.schedule from {_KEYS}
-  join services s on s.org = k.org and s.id = k.service
-  join escalation_targets t on t.org = s.org and t.policy = s.escalation_policy
+with recursive used as (
+  select s.org, s.id, s.escalation_policy as policy from {_KEYS}
+    join services s on s.org = k.org and s.id = k.service
+  where s.escalation_policy is not null
+  union
+  select u.org, u.id, t.nested from used u
+    join escalation_targets t on t.org = u.org and t.policy = u.policy and t.nested is not null
+)
+select u.org, u.id, t.channel, t.schedule from used u
+  join escalation_targets t on t.org = u.org and t.policy = u.policy and t.nested is null
 union all
 select s.org, s.id, null, s.oncall_schedule from {_KEYS}
   join services s on s.org = k.org and s.id = k.service

@@ -177,6 +177,7 @@ async def _notification(
         conditions=tuple(m.failed_condition for m in failing[:1] if m.failed_condition),
         since=incident.started_at,
         path=f"/incidents/{incident.uid}",
+        runbook_url=service.runbook_url,
     )
 
 

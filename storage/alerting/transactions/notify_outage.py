@@ -167,6 +167,7 @@ def _notification(
         conditions=row.conditions if status == "down" else (),
         since=row.began_at,
         path=path,
+        runbook_url=subject.runbook_url,
     )
 
 

@@ -75,6 +75,7 @@ class BurnRuleEntry(BundleEntry, frozen=True, kw_only=True):
     short_window_seconds: int
     threshold: float
     severity: Literal["page", "ticket"]
+    runbook_url: str = ""
 
 
 class TargetEntry(BundleEntry, frozen=True, kw_only=True):
@@ -95,6 +96,7 @@ class ServiceEntry(BundleEntry, frozen=True, kw_only=True):
     name: str | UnsetType = UNSET
     slug: str | UnsetType = UNSET
     description: str = ""
+    runbook_url: str = ""
     escalation_policy: str = ""
     oncall_schedule: str = ""
     depends_on: list[str] = []

@@ -59,6 +59,7 @@ def entry_in_words(
     return {
         "name": entry.name if isinstance(entry.name, str) else uid,
         "description": entry.description,
+        "runbook_url": entry.runbook_url,
         "escalation_policy": word_for(policy, place.policies),
         "oncall_schedule": word_for(schedule, place.schedules),
         "depends_on": sorted(upstreams),
@@ -92,6 +93,7 @@ def standing_in_words(
     return {
         "name": row.name,
         "description": row.description,
+        "runbook_url": row.runbook_url,
         "escalation_policy": word_for(row.escalation_policy_uid, place.policies),
         "oncall_schedule": word_for(row.oncall_schedule_uid, place.schedules),
         "depends_on": sorted(service_words[key] for key in standing.upstreams),
@@ -135,6 +137,7 @@ def rule_of(entry: BurnRuleEntry) -> BurnRule:
         entry.short_window_seconds * SECOND,
         threshold_of(entry.threshold),
         BurnSeverity(entry.severity),
+        entry.runbook_url,
     )
 
 
@@ -144,4 +147,5 @@ def _rule_in_words(rule: BurnRule) -> dict[str, Any]:
         "short_window_seconds": rule.short_us // SECOND,
         "threshold": float(rule.threshold),
         "severity": rule.severity.value,
+        **({"runbook_url": rule.runbook_url} if rule.runbook_url else {}),
     }

@@ -13,6 +13,7 @@ from ...alerting.tables.service_alerting import select_alertings
 from ...alerting.transactions.edit_alerting import AlertingEdit, edit_alerting
 from ...core.naming import name_fault
 from ...core.refusal import Refused, expect
+from ...core.runbook import runbook_fault
 from ...engine.pools import Tx
 from ...objectives.queries.burn_rules import select_rules_of_services
 from ...objectives.queries.service_targets import select_service_targets
@@ -221,6 +222,7 @@ class _Write:
             name=entry.name if isinstance(entry.name, str) else uid,
             slug=entry.slug if isinstance(entry.slug, str) else uid,
             description=entry.description,
+            runbook_url=entry.runbook_url,
             escalation_policy=self._policy(entry),
             oncall_schedule=self._schedule(entry),
             depends_on=resolve("depends_on", entry.depends_on, self.ids),
@@ -238,7 +240,7 @@ class _Write:
     ) -> None:
         row = standing.row
         changed = {one.name.partition(".")[0] for one in change.fields}
-        if changed & {"name", "description", "escalation_policy", "oncall_schedule"}:
+        if changed & {"name", "description", "runbook_url", "escalation_policy", "oncall_schedule"}:
             await self._describe(uid, entry, row)
         if "depends_on" in changed:
             generation = await select_generation(self.tx, row.org, row.project)
@@ -287,7 +289,11 @@ class _Write:
 
     async def _describe(self, uid: str, entry: ServiceEntry, row: ServiceRow) -> None:
         name = entry.name if isinstance(entry.name, str) else uid
-        faults = {"name": name_fault(name), "description": description_fault(entry.description)}
+        faults = {
+            "name": name_fault(name),
+            "description": description_fault(entry.description),
+            "runbook_url": runbook_fault(entry.runbook_url),
+        }
         for field_, fault in faults.items():
             expect(field_, fault)
         home = self.place.home
@@ -296,6 +302,7 @@ class _Write:
             row.key,
             name=name,
             description=entry.description,
+            runbook_url=entry.runbook_url,
             escalation_policy=await lock_owning_policy(
                 self.tx, home.org, home.id, self._policy(entry)
             ),

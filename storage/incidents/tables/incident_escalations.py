@@ -24,6 +24,28 @@ select id, name from notification_channels where org = %(org)s and id = any(%(id
 """
 
 
+# The messages to the contact methods of people that this transaction wrote for the incident.
+_PERSONAL = """
+select p.id, k.kind, k.label, o.due_at
+from outbox o join destinations d on d.org = o.org and d.id = o.destination
+  join notification_channels c on c.org = d.org and c.id = d.channel
+  join contact_methods k on k.id = c.contact_method
+  join notification_channels p on p.org = c.org and p.project = c.project
+    and p.person = c.person and p.contact_method is null
+where o.org = %(org)s and o.thread = %(thread)s and o.created_at = at(%(now)s)
+  and p.id = any(%(ids)s::int[])
+order by o.due_at, o.id
+"""
+
+
+async def select_personal_messages(
+    tx: Tx, org: int, thread: UUID, people: Sequence[int]
+) -> list[tuple[int, str, str, Instant]]:
+    """Returns (channel of the person, kind, label, instant) of messages that were just written."""
+    rows = await tx.rows(_PERSONAL, org=org, thread=thread, ids=list(people), now=tx.now)
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
 async def select_due_ladders(tx: Tx, now: Instant, most: int) -> list[tuple[UUID, str]]:
     """Returns due incidents and their kind: `service`, `monitor` or `incident`."""
     return [(uid, subject) for uid, subject in await tx.rows(_DUE, now=now, most=most)]

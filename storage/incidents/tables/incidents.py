@@ -16,7 +16,7 @@ i.org, i.id, i.uid, i.project, p.uid, i.monitor, m.uid, i.service, s.uid, i.exte
 i.number, i.seq, i.title, i.status, i.impact, i.source, i.started_at, i.resolved_at,
 i.acknowledged_at, u.uid, i.acknowledged_label, i.escalation_policy, i.escalation_step,
 i.last_escalated_at, i.escalate_at, coalesce(i.escalation_started_at, i.created_at), i.created_at,
-i.updated_at
+i.updated_at, coalesce(nullif(m.runbook_url, ''), s.runbook_url, '')
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project

@@ -15,6 +15,7 @@ from ...core.key import ServiceKey
 from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...notifications.tables.outbox import lock_begun_pages
+from ...notifications.transactions.enqueue_notifications import cancel_later_messages
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governed_within
 from ...services.tables.services import lock_shared_service
@@ -201,6 +202,7 @@ async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentR
     if before.status == IncidentStatus.RESOLVED:
         raise Refused("incident_resolved")
     await incidents.acknowledge_incident(tx, before, person_of(principal), principal.label)
+    await cancel_later_messages(tx, before.org, before.uid)
     await audit(tx, principal, before.org, "incident.acknowledge", _target(before))
     row = await incidents_queries.select_incident(tx, incident)
     assert row is not None, "the locked incident is missing"

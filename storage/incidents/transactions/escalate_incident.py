@@ -14,13 +14,14 @@ from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.rules.notification import Notification
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at
-from ...oncall.tables.escalation_policies import select_ladder
+from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from ..queries import incident_escalations
 from ..rows import IncidentRow
 from ..rules.incident import IncidentStatus
 from ..tables import incident_escalations as ladders
 from ..tables import incidents
+from .name_recipients import paged_names
 
 INCIDENT = "incident_event"
 
@@ -37,7 +38,7 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     """Takes the due steps of a locked incident. `spared` channels are notified otherwise."""
     ladder = None
     if row.escalation_policy is not None:
-        ladder = await select_ladder(tx, row.org, row.escalation_policy)
+        ladder = await select_expanded_ladder(tx, row.org, row.escalation_policy)
     taken, last_at = row.escalation_step, row.last_escalated_at
     if ladder is None or row.acknowledged_at is not None or row.status == IncidentStatus.RESOLVED:
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=None)
@@ -78,6 +79,7 @@ async def _take(
     wanted = [channel for channel in channels if channel not in told]
     paged = await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}
+    names = await paged_names(tx, row.org, row.uid, channels)
     shown = [names[channel] for channel in channels if channel in reached]
     lost = [names[channel] for channel in channels if channel not in reached]
     await ladders.insert_page(tx, row.org, row.id, number, shown, lost)
@@ -97,4 +99,5 @@ def _notification(
         conditions=conditions,
         since=row.started_at,
         path=f"/incidents/{row.uid}",
+        runbook_url=row.runbook_url,
     )

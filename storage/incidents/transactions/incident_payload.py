@@ -55,6 +55,7 @@ def incident_body(row: IncidentRow) -> dict[str, Any]:
         "acknowledged_at": _instant(row.acknowledged_at),
         "acknowledged_by": _text(row.acknowledged_by),
         "acknowledged_by_name": row.acknowledged_label or None,
+        "runbook_url": row.runbook_url or None,
         "escalation_step": row.escalation_step,
         "last_escalated_at": _instant(row.last_escalated_at),
         "created_at": to_text(row.created_at),
@@ -95,6 +96,7 @@ def recovery_page(incident: IncidentRow, update: UpdateRow) -> Notification:
         why="",
         since=incident.started_at,
         path=path_of(incident),
+        runbook_url=incident.runbook_url,
     )
 
 

@@ -11,11 +11,12 @@ from ...engine.pools import Tx
 from ...notifications.rules.notification import Notification, Topic
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationTarget, TargetKind
-from ...oncall.tables.escalation_policies import select_ladder
+from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from .. import rows as incidents_rows
 from ..rows import IncidentRow
 from ..tables import incident_escalations as ladders
+from .name_recipients import paged_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +74,14 @@ async def page_stream(
 
 async def record_page(tx: Tx, incident: IncidentRow, paged: Sequence[int]) -> None:
     """Records the channels that were paged outside the escalation policy."""
-    names = await ladders.select_channel_names(tx, incident.org, paged)
+    names = await paged_names(tx, incident.org, incident.uid, paged)
     told = [names[channel] for channel in paged if channel in names]
     await ladders.insert_page(tx, incident.org, incident.id, incidents_rows.OWN_CHANNELS, told, [])
 
 
 async def _steps(tx: Tx, org: int, route: PagingRoute) -> list[Sequence[EscalationTarget]]:
     if route.policy is not None:
-        ladder = await select_ladder(tx, org, route.policy)
+        ladder = await select_expanded_ladder(tx, org, route.policy)
         return [] if ladder is None else [step.targets for step in ladder.steps]
     if route.schedule is not None:
         return [(EscalationTarget(TargetKind.SCHEDULE, route.schedule),)]

@@ -15,6 +15,7 @@ from msgspec import NODEFAULT, UNSET, Struct, UnsetType, defstruct, structs
 from ....probes.check.check import CONDITIONS_MOST
 from ....probes.check.condition import CONDITION_LONGEST
 from ....probes.check.monitor_spec import MonitorType
+from ...core.runbook import RUNBOOK_LONGEST
 
 Method = Literal["GET", "POST", "HEAD", "PUT", "DELETE"]
 Group = Literal["about", "schedule", "conditions", "alerts", "more"]
@@ -71,6 +72,16 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
     description: Annotated[
         str,
         MonitorField(bounds=FieldBounds(0, 200, "characters"), meaning="a remark, for the console"),
+    ] = ""
+    runbook_url: Annotated[
+        str,
+        MonitorField(
+            bounds=FieldBounds(0, RUNBOOK_LONGEST, "characters"),
+            label="Runbook",
+            hint="URL of the instructions. Every page and incident names it.",
+            meaning="http or https URL of the instructions for a failure; every page and incident "
+            "of the monitor names it",
+        ),
     ] = ""
     target: Annotated[
         str,

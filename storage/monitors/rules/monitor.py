@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ....probes.check.monitor_spec import MonitorType as MonitorType  # noqa: PLC0414 - had from here too
 from ...core.naming import text_rule_broken
+from ...core.runbook import runbook_fault
 from ...core.slug import is_slug
 from ...scheduling.rules.run_schedule import ResultMode
 from .fields import (
@@ -120,6 +121,8 @@ def _text_faults(draft: MonitorDraft) -> Iterator[MonitorFault]:
         text: str = getattr(draft, field)
         long = bound.fault(len(text))
         broken = text_rule_broken(text, multiline=field == "description")
+        if field == "runbook_url":
+            broken = runbook_fault(text)
         if long or broken:
             yield MonitorFault(field, long or broken or "")
         elif bound.least and not text.strip():

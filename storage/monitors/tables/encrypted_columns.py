@@ -20,6 +20,7 @@ SEALED_COLUMNS: Final = (
     Column("monitors", "push_token_ciphertext"),
     Column("project_secrets", "value_ciphertext"),
     Column("notification_channels", "config_ciphertext"),
+    Column("contact_methods", "config_ciphertext"),
     Column("webhooks", "secret_ciphertext"),
     Column("check_tests", "document_ciphertext"),
     Column("bundle_applications", "document_ciphertext"),

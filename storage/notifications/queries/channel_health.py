@@ -20,7 +20,7 @@ from notification_channels c
           where org = %(org)s order by id desc limit %(most)s) o
     where o.status = 'delivered' group by o.destination
   ) l on l.destination = d.id
-where c.org = %(org)s and c.project = %(project)s
+where c.org = %(org)s and c.project = %(project)s and c.contact_method is null
 """
 _BY_NAME = "order by lower(c.name), c.id"
 _REACH = f"""
@@ -31,7 +31,7 @@ _REACH = f"""
     where v.org = c.org and v.channel = c.id and v.ends_at > at(%(now)s)))
 {_BY_NAME}
 """
-_OF_PROJECT = f"{_HEALTH} {_BY_NAME}"
+_OF_PROJECT = f"{_HEALTH} and c.person is null {_BY_NAME}"
 
 
 class ChannelHealth(msgspec.Struct, frozen=True):

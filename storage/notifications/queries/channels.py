@@ -7,7 +7,8 @@ from ..rows import ChannelRow
 from ..tables.channels import _BY_UID, _COLUMNS, _FROM
 
 _OF_PROJECT = f"""
-select {_COLUMNS} {_FROM} where c.org = %(org)s and c.project = %(project)s order by c.id
+select {_COLUMNS} {_FROM} where c.org = %(org)s and c.project = %(project)s and c.person is null
+order by c.id
 """
 
 _OF_MONITOR = f"""

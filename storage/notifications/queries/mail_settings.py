@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from ....probes.senders import SendContext
+from ....probes.senders.gateway_settings import PhoneGateway
 from ....probes.senders.mail_settings import MailSettings
 from ....probes.senders.send_result import OutgoingMail
 from ...accounts.rows import SettingRow
@@ -28,6 +29,9 @@ class Mailing:
 
     means: SendContext
     base_url: str
+
+    def with_gateway(self, gateway: PhoneGateway | None) -> "Mailing":
+        return replace(self, means=replace(self.means, gateway=gateway))
 
     @property
     def can_link(self) -> bool:

@@ -37,7 +37,8 @@ class Notification:
     an incident it is monitor.down, monitor.reminder or monitor.recovered. For a budget it is
     budget.burning, budget.reminder or budget.recovered. `status` and `severity` are values of
     STATUSES and SEVERITIES; `path` begins with a slash. `conditions` are the failed conditions with
-    their values; they can contain observed content, so a page is never public.
+    their values; they can contain observed content, so a page is never public. `runbook_url` is the
+    URL of the instructions, empty for none.
     """
 
     event: str
@@ -49,6 +50,7 @@ class Notification:
     since: Instant | None
     path: str
     conditions: tuple[str, ...] = ()
+    runbook_url: str = ""
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES or self.severity not in SEVERITIES:

@@ -9,11 +9,15 @@ from ...engine.pools import LockRank, Tx
 from ..rows import ChannelRow
 
 _COLUMNS = """
-c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, c.config::text, c.config_ciphertext,
-c.enabled, c.created_at
+c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, coalesce(k.config, c.config)::text,
+coalesce(k.config_ciphertext, c.config_ciphertext), c.enabled, c.created_at, c.contact_method
 """
-_FROM = "from notification_channels c join projects p on p.org = c.org and p.id = c.project"
-_BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s"
+_FROM = """
+from notification_channels c join projects p on p.org = c.org and p.id = c.project
+  left join contact_methods k on k.id = c.contact_method
+"""
+# Channels of people and of their contact methods are no channels of the API.
+_BY_UID = f"select {_COLUMNS} {_FROM} where c.uid = %(uid)s and c.person is null"
 # The lock prevents lost updates, and new references to a channel that is being deleted.
 _LOCK = f"{_BY_UID} for update of c"
 _BY_KEY = f"""
@@ -21,7 +25,8 @@ select {_COLUMNS} {_FROM}
   join unnest(%(orgs)s::int[], %(ids)s::int[]) as t(org, id) on c.org = t.org and c.id = t.id
 """
 _COUNT = """
-select count(*) from notification_channels where org = %(org)s and project = %(project)s
+select count(*) from notification_channels
+where org = %(org)s and project = %(project)s and person is null
 """
 _INSERT = """
 insert into notification_channels
@@ -37,11 +42,11 @@ where org = %(org)s and id = %(id)s
 _DELETE = "delete from notification_channels where org = %(org)s and id = %(id)s"
 _HOLD = """
 select id from notification_channels
-where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
+where uid = %(uid)s and org = %(org)s and project = %(project)s and person is null for key share
 """
 _HOLD_SEVERAL = """
 select uid, id from notification_channels
-where uid = any(%(uids)s::uuid[]) and org = %(org)s and project = %(project)s
+where uid = any(%(uids)s::uuid[]) and org = %(org)s and project = %(project)s and person is null
 order by id for key share
 """
 _ATTACH = """

@@ -119,6 +119,46 @@ from unnest(%(destinations)s::int[]) as t(destination)
 on conflict do nothing
 """
 
+# A row with a lease or an attempt is being sent.
+_DELETE_LATER = """
+delete from outbox o using destinations d, notification_channels c
+where o.org = %(org)s and o.thread = %(thread)s and o.status = 'pending' and o.lease is null
+  and o.attempts = 0 and o.due_at > at(%(now)s) and o.payload->>'status' = 'down'
+  and d.org = o.org and d.id = o.destination and c.org = d.org and c.id = d.channel
+  and c.contact_method is not null
+returning o.destination, o.stream
+"""
+# A destination that got no event of the thread gets no later one.
+_FORGET_UNNOTIFIED = """
+delete from notification_threads t
+where t.org = %(org)s and t.thread = %(thread)s and t.destination = any(%(destinations)s::int[])
+  and not exists (select from outbox o
+    where o.org = t.org and o.thread = t.thread and o.destination = t.destination)
+"""
+_READY_HEADS = """
+update outbox o set ready = true
+from unnest(%(destinations)s::int[], %(streams)s::uuid[]) as t(destination, stream)
+  cross join lateral (
+    select n.org, n.id from outbox n
+    where n.org = %(org)s and n.destination = t.destination and n.stream = t.stream
+      and n.status <> 'delivered'
+    order by n.id limit 1) n
+where o.org = n.org and o.id = n.id and not o.ready
+"""
+
+
+async def delete_later(tx: Tx, org: int, thread: UUID) -> int:
+    """Deletes messages to contact methods about an outage that are not due yet."""
+    tx.lock_rank(LockRank.OUTBOX, "messages to people that are not due yet")
+    rows = await tx.rows(_DELETE_LATER, org=org, thread=thread, now=tx.now)
+    if rows:
+        gone = sorted(set(rows))
+        destinations = [destination for destination, _ in gone]
+        await tx.execute(_FORGET_UNNOTIFIED, org=org, thread=thread, destinations=destinations)
+        streams = [stream for _, stream in gone]
+        await tx.execute(_READY_HEADS, org=org, destinations=destinations, streams=streams)
+    return len(rows)
+
 
 async def lock_shared_webhooks(tx: Tx, org: int, project: int) -> list[int]:
     """Share-locks the destinations of the enabled webhooks that receive events of the project."""

@@ -13,11 +13,15 @@ from ....probes.senders import SPECS
 from ....probes.senders.channel_spec import MASK, ChannelSpec
 from ...core.refusal import Refused
 from ...engine.keyring import CannotOpen, CipherContext, Keyring
-from ..rows import ChannelRow
+from ..rows import ChannelRow, ContactMethodRow
 
 
 def place_of(channel: UUID) -> CipherContext:
     return CipherContext("notification_channels", "config_ciphertext", channel)
+
+
+def place_of_method(method: UUID) -> CipherContext:
+    return CipherContext("contact_methods", "config_ciphertext", method)
 
 
 def spec_of(kind: str) -> ChannelSpec:
@@ -51,7 +55,7 @@ def merged(
 
 
 def split(
-    spec: ChannelSpec, config: Mapping[str, str], keyring: Keyring, channel: UUID
+    spec: ChannelSpec, config: Mapping[str, str], keyring: Keyring, place: CipherContext
 ) -> tuple[str, bytes | None]:
     """Returns the plain settings as JSON text, and the encrypted secrets or None.
 
@@ -59,7 +63,7 @@ def split(
     """
     plain = {k: "" if k in spec.secrets else v for k, v in config.items()}
     secret = {k: v for k, v in config.items() if k in spec.secrets}
-    sealed = keyring.seal(msgspec.json.encode(secret), place_of(channel)) if secret else None
+    sealed = keyring.seal(msgspec.json.encode(secret), place) if secret else None
     return msgspec.json.encode(plain).decode(), sealed
 
 
@@ -78,7 +82,22 @@ def opened(row: ChannelRow, keyring: Keyring) -> dict[str, str]:
     plain = msgspec.json.decode(row.config, type=dict[str, str])
     if row.config_ciphertext is None:
         return plain
-    text = keyring.open(row.config_ciphertext, place_of(row.uid))
+    place = place_of(row.uid) if row.contact_method is None else place_of_method(row.uid)
+    text = keyring.open(row.config_ciphertext, place)
+    return {**plain, **msgspec.json.decode(text, type=dict[str, str])}
+
+
+def plain_settings(config: str) -> dict[str, str]:
+    """Returns the settings of a stored row, with blanks for secrets."""
+    return msgspec.json.decode(config, type=dict[str, str])
+
+
+def opened_method(row: ContactMethodRow, keyring: Keyring) -> dict[str, str]:
+    """Returns the settings of a contact method with secrets. Raises: CannotOpen."""
+    plain = plain_settings(row.config)
+    if row.config_ciphertext is None:
+        return plain
+    text = keyring.open(row.config_ciphertext, place_of_method(row.uid))
     return {**plain, **msgspec.json.decode(text, type=dict[str, str])}
 
 

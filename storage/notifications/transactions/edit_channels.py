@@ -17,7 +17,7 @@ from ..queries import channel_uses
 from ..queries import channels as channels_queries
 from ..rows import ChannelRow
 from ..tables import channels
-from .channel_secrets import checked, merged, opened_for_edit, spec_of, split
+from .channel_secrets import checked, merged, opened_for_edit, place_of, spec_of, split
 
 CHANNELS_OF_PROJECT_MOST: Final = 100
 EDIT = Permission(Need.EDITOR)
@@ -46,7 +46,7 @@ async def create_channel(
     if await channels.count_channels(tx, home.org, home.id) >= CHANNELS_OF_PROJECT_MOST:
         raise Refused("channel_quota")
     uid = uuid7()
-    plain, sealed = split(spec, whole, keyring, uid)
+    plain, sealed = split(spec, whole, keyring, place_of(uid))
     values = {"org": home.org, "uid": uid, "project": home.id, "type": kind, "name": name}
     values |= {"config": plain, "sealed": sealed, "enabled": enabled}
     await channels.insert_channel(tx, values)
@@ -81,7 +81,7 @@ async def edit_channel(
         whole = merged(spec, stored, config)
         is_config_changed = whole != stored
         if is_config_changed:
-            plain, sealed = split(spec, whole, keyring, before.uid)
+            plain, sealed = split(spec, whole, keyring, place_of(before.uid))
     if not is_config_changed and (new_name, is_enabled) == (before.name, before.enabled):
         return before
     await channels.update_channel(

@@ -11,10 +11,13 @@ from ...core.instant import Instant
 from ...engine.pools import Tx
 from ..rules.notification import NOTICE_EVENT, Notification, Topic, document_text, page_text
 from ..tables import outbox
+from ..tables.person_channels import select_people
+from .page_people import after_quiet_hours, planned_methods
 
 __all__ = [
     "Notification",
     "Topic",
+    "cancel_later_messages",
     "enqueue_pages",
     "enqueue_status_page_events",
     "enqueue_to_notified_channels",
@@ -72,13 +75,25 @@ async def enqueue_pages(
     channels: Collection[int],
     page: Notification,
 ) -> list[int]:
-    """Writes to the enabled ones of the channels and records them as notified. Returns them."""
+    """Writes to the enabled ones of the channels and records them as notified. Returns them.
+
+    A channel of a person stands for the person's contact methods. It counts as paged if a row was
+    written for at least one of them.
+    """
     if not channels:
         return []
-    found = await outbox.lock_shared_channels(tx, org, project, sorted(set(channels)))
-    await _write(tx, org, project, Topic(topic), stream, thread, page, found)
+    every, people = await select_people(tx, org, project, sorted(set(channels)))
+    later: dict[int, Instant] = {}
+    mine: dict[int, list[int]] = {}
+    if people:
+        later, mine = await planned_methods(tx, org, project, people, page.severity)
+    wanted = sorted({*later, *channels} - every)
+    found = await outbox.lock_shared_channels(tx, org, project, wanted)
+    await _write(tx, org, project, Topic(topic), stream, thread, page, found, later)
     await outbox.insert_notified(tx, org, thread, [destination for destination, _ in found])
-    return [channel for _, channel in found]
+    paged = {channel for _, channel in found}
+    reached = [person for person, methods in mine.items() if paged & set(methods)]
+    return [channel for _, channel in found if channel not in later] + reached
 
 
 async def enqueue_to_notified_channels(
@@ -90,9 +105,16 @@ async def enqueue_to_notified_channels(
     topic: Topic | str,
     page: Notification,
 ) -> list[int]:
-    """Writes to every enabled channel of the thread. Returns the channels."""
+    """Writes to every enabled channel of the thread. Returns the channels.
+
+    A recovery cancels the messages to people that are not due yet.
+    """
+    if page.status == "recovered":
+        await cancel_later_messages(tx, org, thread)
     found = await outbox.lock_shared_notified(tx, org, thread)
-    await _write(tx, org, project, Topic(topic), stream, thread, page, found)
+    channels = [channel for _, channel in found]
+    later = await after_quiet_hours(tx, org, channels, page.severity)
+    await _write(tx, org, project, Topic(topic), stream, thread, page, found, later)
     return [channel for _, channel in found]
 
 
@@ -105,9 +127,13 @@ async def _write(
     thread: UUID,
     page: Notification,
     found: list[tuple[int, int]],
+    later: Mapping[int, Instant],
 ) -> None:
-    if found:
-        destinations = [destination for destination, _ in found]
+    """Writes the page to each (destination, channel), `later` at the instant of its channel."""
+    by_instant: dict[Instant, list[int]] = {}
+    for destination, channel in found:
+        by_instant.setdefault(later.get(channel, tx.now), []).append(destination)
+    for due_at, destinations in sorted(by_instant.items()):
         await outbox.insert_events(
             tx,
             org,
@@ -118,4 +144,13 @@ async def _write(
             page.event,
             page_text(page),
             destinations,
+            due_at,
         )
+
+
+async def cancel_later_messages(tx: Tx, org: int, thread: UUID) -> int:
+    """Deletes messages to people about an outage that are not due yet. Returns their number.
+
+    An acknowledgement and a recovery call it. Locks: the caller has locked the subject.
+    """
+    return await outbox.delete_later(tx, org, thread)

@@ -1,7 +1,7 @@
 """Burn rules of targets, in order, with the result of the last evaluation.
 
 A rule that is saved unchanged keeps its row, with its firing state and notifications. A changed
-rule is a new rule with a new row.
+rule is a new rule with a new row. A change of the runbook alone keeps the row.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from ..rules import BurnRule, BurnSeverity, BurnState
 _COLUMNS = """
 b.org, b.id, b.uid, b.service, b.monitor, b."window", b.place, b.long_seconds, b.short_seconds,
 b.threshold, b.severity, b.firing, b.firing_since, b.last_verdict, b.evaluated_at, b.lease_until,
-b.notified_at
+b.notified_at, b.runbook_url
 """
 _OF_SERVICES = f"""
 select {_COLUMNS} from burn_rules b
@@ -43,15 +43,15 @@ _SET_ASIDE = """
 update burn_rules set place = -1 - place where org = %(org)s and id = any(%(ids)s::int[])
 """
 _PLACE = """
-update burn_rules b set place = k.place
-from unnest(%(ids)s::int[], %(places)s::int[]) as k(id, place)
+update burn_rules b set place = k.place, runbook_url = k.url
+from unnest(%(ids)s::int[], %(places)s::int[], %(urls)s::text[]) as k(id, place, url)
 where b.org = %(org)s and b.id = k.id
 """
 _INSERT = """
 insert into burn_rules (org, uid, service, monitor, "window", place, long_seconds, short_seconds,
-  threshold, severity)
+  threshold, severity, runbook_url)
 values (%(org)s, %(uid)s, %(service)s, %(monitor)s, %(window)s, %(place)s, %(long)s, %(short)s,
-  %(threshold)s, %(severity)s)
+  %(threshold)s, %(severity)s, %(runbook_url)s)
 """
 _WRITE = """
 update burn_rules b set firing = i.firing, firing_since = at(i.since), last_verdict = i.verdict,
@@ -179,11 +179,13 @@ async def replace_rules(tx: Tx, aim: BurnTarget, rules: Sequence[BurnRule]) -> b
         return False
     spare: dict[BurnRule, list[int]] = defaultdict(list)
     for row in rows:
-        spare[row.rule].append(row.id)
-    kept = {spare[rule].pop(0): place for place, rule in enumerate(rules) if spare[rule]}
+        spare[row.rule.without_runbook].append(row.id)
+    cores = [rule.without_runbook for rule in rules]
+    kept = {spare[core].pop(0): place for place, core in enumerate(cores) if spare[core]}
     await tx.execute(_DROP, org=aim.org, ids=[row.id for row in rows if row.id not in kept])
     await tx.execute(_SET_ASIDE, org=aim.org, ids=list(kept))
-    await tx.execute(_PLACE, org=aim.org, ids=list(kept), places=list(kept.values()))
+    urls = [rules[place].runbook_url for place in kept.values()]
+    await tx.execute(_PLACE, org=aim.org, ids=list(kept), places=list(kept.values()), urls=urls)
     for place, rule in enumerate(rules):
         if place not in kept.values():
             await _insert(tx, aim, place, rule)
@@ -203,6 +205,7 @@ async def _insert(tx: Tx, aim: BurnTarget, place: int, rule: BurnRule) -> None:
         short=rule.short_us // SECOND,
         threshold=Decimal(rule.threshold.numerator) / rule.threshold.denominator,
         severity=rule.severity.value,
+        runbook_url=rule.runbook_url,
     )
 
 
@@ -228,6 +231,7 @@ def _row(
     evaluated_at: Instant | None,
     lease_until: Instant | None,
     notified_at: Instant | None,
+    runbook_url: str,
 ) -> BurnRuleRow:
     return BurnRuleRow(
         org=org,
@@ -242,6 +246,7 @@ def _row(
             short_seconds * SECOND,
             Fraction(threshold),
             BurnSeverity(severity),
+            runbook_url,
         ),
         firing=firing,
         firing_since=firing_since,

@@ -45,6 +45,7 @@ class BurnSubject:
     name: str
     path: str
     route: PagingRoute
+    runbook_url: str = ""
     channels: Collection[int] = ()
     renotify_us: int = 0
     quiet: bool = False
@@ -83,6 +84,7 @@ def of_service(row: ServiceRow, renotify_us: int = 0, *, silenced: bool = False)
         project=row.project,
         name=row.name,
         path=f"/services/{row.uid}",
+        runbook_url=row.runbook_url,
         route=PagingRoute(row.escalation_policy, row.oncall_schedule),
         renotify_us=renotify_us,
         silenced=silenced,
@@ -101,6 +103,7 @@ def of_monitor(
         project=row.project,
         name=row.name,
         path=f"/monitors/{row.uid}",
+        runbook_url=row.runbook_url,
         route=PagingRoute(row.escalation_policy, None),
         channels=channels,
         renotify_us=row.renotify_seconds * SECOND,
@@ -165,4 +168,5 @@ def _notification(
         why="",
         since=since,
         path=of.path,
+        runbook_url=rule.runbook_url or of.runbook_url,
     )

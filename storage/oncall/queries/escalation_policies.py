@@ -12,10 +12,12 @@ select {_COLUMNS} {_FROM} where e.org = %(org)s and e.project = %(project)s orde
 """
 
 _TARGETS = """
-select t.policy, t.step, t.channel, t.schedule, coalesce(c.uid, s.uid), coalesce(c.name, s.name)
+select t.policy, t.step, t.channel, t.schedule, coalesce(c.uid, s.uid, n.uid),
+  coalesce(c.name, s.name, n.name), c.person is not null
 from escalation_targets t
   left join notification_channels c on c.org = t.org and c.id = t.channel
   left join oncall_schedules s on s.org = t.org and s.id = t.schedule
+  left join escalation_policies n on n.org = t.org and n.id = t.nested
 where t.org = %(org)s and t.policy = any(%(policies)s::int[])
 order by t.policy, t.step, t.place
 """

@@ -57,7 +57,7 @@ select {_COLUMNS} {_FROM} where s.org = %(org)s and s.project = %(project)s orde
 """
 
 _PARTICIPANTS = """
-select t.schedule, t.channel, c.uid, c.name, c.enabled
+select t.schedule, t.channel, c.uid, c.name, c.enabled, c.person is not null
 from oncall_participants t join notification_channels c on c.org = t.org and c.id = t.channel
 where t.org = %(org)s and t.schedule = any(%(schedules)s::int[])
 order by t.schedule, t.place

@@ -5,6 +5,7 @@ from ...engine.pools import Tx
 _POLICY_IS_USED = """
 select exists (select from monitors where org = %(org)s and escalation_policy = %(key)s)
   or exists (select from services where org = %(org)s and escalation_policy = %(key)s)
+  or exists (select from escalation_targets where org = %(org)s and nested = %(key)s)
 """
 _SCHEDULE_IS_USED = """
 select exists (select from escalation_targets where org = %(org)s and schedule = %(key)s)
@@ -13,7 +14,7 @@ select exists (select from escalation_targets where org = %(org)s and schedule =
 
 
 async def is_policy_used(tx: Tx, org: int, policy: int) -> bool:
-    """Returns whether a monitor or a service refers to the escalation policy."""
+    """Returns whether a monitor, a service or a step refers to the escalation policy."""
     found: bool = await tx.value(_POLICY_IS_USED, org=org, key=policy)
     return found
 

@@ -5,7 +5,7 @@ order, because each has other targets. The last step can repeat: the interval is
 last two steps, at least REPEAT_SHORTEST_US, and a late pass takes all missed repeats as one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,13 +15,21 @@ STEPS = (1, 20)
 TARGETS = (1, 20)
 AFTER_SECONDS = (0, 604_800)
 REPEAT_SHORTEST_US = 60 * SECOND
+# Policies below each other, counted from the one that is used.
+NESTED_MOST = 3
+EXPANDED_STEPS_MOST = 100
 
 
 class TargetKind(StrEnum):
-    """Kind of a target: one channel, or the participant who is on call by a schedule."""
+    """Kind of a target: a channel, a person, the participant on call by a schedule, or a policy.
+
+    A stored target of a person is the channel of the person in the project.
+    """
 
     CHANNEL = "channel"
     SCHEDULE = "schedule"
+    PERSON = "person"
+    POLICY = "policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,57 @@ class EscalationPolicy:
             return None
         before = self.steps[-2].after_us if len(self.steps) > 1 else 0
         return max(self.steps[-1].after_us - before, REPEAT_SHORTEST_US)
+
+
+def nested_in(policy: EscalationPolicy) -> set[int]:
+    """Returns the keys of the policies that the steps name."""
+    targets = (target for step in policy.steps for target in step.targets)
+    return {target.key for target in targets if target.kind is TargetKind.POLICY}
+
+
+def expanded(policies: Mapping[int, EscalationPolicy], root: int) -> EscalationPolicy:
+    """Returns a policy with the steps of the policies that it names, without such targets.
+
+    The steps of a named policy count from the step that names it. Steps at the same instant become
+    one. Of the named policies, `repeat_last` is ignored, as is what is deeper than NESTED_MOST.
+    """
+    whole = policies[root]
+    if not nested_in(whole):
+        return whole
+    merged: dict[int, dict[EscalationTarget, None]] = {}
+    for after_us, target in _flat(policies, root, 0, NESTED_MOST):
+        merged.setdefault(after_us, {})[target] = None
+    steps = tuple(EscalationStep(after, tuple(merged[after])) for after in sorted(merged))
+    return EscalationPolicy(steps or (EscalationStep(0),), whole.repeat_last)
+
+
+def _flat(
+    policies: Mapping[int, EscalationPolicy], key: int, from_us: int, depth: int
+) -> Iterator[tuple[int, EscalationTarget]]:
+    """Yields (delay, target) of a policy and of those that it names."""
+    for step in policies[key].steps:
+        after_us = from_us + step.after_us
+        for target in step.targets:
+            if target.kind is not TargetKind.POLICY:
+                yield after_us, target
+            elif depth and target.key in policies:
+                yield from _flat(policies, target.key, after_us, depth - 1)
+
+
+def nesting_fault(policies: Mapping[int, EscalationPolicy]) -> str | None:
+    """Returns why the policies of a project cannot name each other so, None if they can."""
+    for key in policies:
+        below, depth = nested_in(policies[key]), 0
+        while below:
+            depth += 1
+            if key in below:
+                return "must not lead back to this policy"
+            if depth > NESTED_MOST:
+                return f"must name at most {NESTED_MOST} policies below each other"
+            below = set().union(*(nested_in(policies[one]) for one in below if one in policies))
+        if len(expanded(policies, key).steps) > EXPANDED_STEPS_MOST:
+            return f"must lead to at most {EXPANDED_STEPS_MOST} steps"
+    return None
 
 
 def due_steps(

@@ -4,15 +4,24 @@ Steps and places are numbered from 1. A transaction that refers to a policy take
 it. An update or deletion takes an exclusive lock, so that no referenced policy is deleted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from uuid import UUID
 
 from ...core.instant import SECOND
 from ...engine.pools import LockRank, Tx
 from ..rows import EscalationPolicyRow
-from ..rules.escalation import EscalationPolicy, EscalationStep, EscalationTarget, TargetKind
+from ..rules.escalation import (
+    EscalationPolicy,
+    EscalationStep,
+    EscalationTarget,
+    TargetKind,
+    expanded,
+    nested_in,
+)
 
+# A project has fewer policies.
+POLICIES_READ_MOST = 200
 _COLUMNS = """
 e.org, e.id, e.uid, e.project, p.uid, e.name, e.repeat_last, e.after_seconds, e.created_at,
 e.updated_at
@@ -21,12 +30,16 @@ _FROM = "from escalation_policies e join projects p on p.org = e.org and p.id = 
 _BY_UID = f"select {_COLUMNS} {_FROM} where e.uid = %(uid)s"
 _LOCK = f"{_BY_UID} for update of e"
 _COUNT = "select count(*) from escalation_policies where org = %(org)s and project = %(project)s"
-_LADDER = """
-select repeat_last, after_seconds from escalation_policies where org = %(org)s and id = %(id)s
+_LADDERS = """
+select id, repeat_last, after_seconds from escalation_policies
+where org = %(org)s and id = any(%(ids)s::int[])
 """
 _LADDER_TARGETS = """
-select step, channel, schedule from escalation_targets
-where org = %(org)s and policy = %(id)s order by step, place
+select policy, step, channel, schedule, nested from escalation_targets
+where org = %(org)s and policy = any(%(ids)s::int[]) order by policy, step, place
+"""
+_OF_PROJECT_IDS = """
+select id from escalation_policies where org = %(org)s and project = %(project)s
 """
 _INSERT = """
 insert into escalation_policies
@@ -43,10 +56,10 @@ where org = %(org)s and id = %(id)s
 _DELETE = "delete from escalation_policies where org = %(org)s and id = %(id)s"
 _DROP_TARGETS = "delete from escalation_targets where org = %(org)s and policy = %(policy)s"
 _ADD_TARGETS = """
-insert into escalation_targets (org, policy, step, place, channel, schedule)
-select %(org)s, %(policy)s, t.step, t.place, t.channel, t.schedule
-from unnest(%(steps)s::int[], %(places)s::int[], %(channels)s::int[], %(schedules)s::int[])
-  as t (step, place, channel, schedule)
+insert into escalation_targets (org, policy, step, place, channel, schedule, nested)
+select %(org)s, %(policy)s, t.step, t.place, t.channel, t.schedule, t.nested
+from unnest(%(steps)s::int[], %(places)s::int[], %(channels)s::int[], %(schedules)s::int[],
+  %(nested)s::int[]) as t (step, place, channel, schedule, nested)
 """
 _HOLD = """
 select id from escalation_policies
@@ -54,8 +67,12 @@ where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
 """
 # The escalation of each incident then takes the steps that are due by the new policy.
 _LOOK_AGAIN = """
+with recursive above as (
+  select %(id)s::int as id
+  union
+  select t.policy from above a join escalation_targets t on t.org = %(org)s and t.nested = a.id)
 update incidents set escalate_at = at(%(now)s)
-where org = %(org)s and escalation_policy = %(id)s and status <> 'resolved'
+where org = %(org)s and escalation_policy in (select id from above) and status <> 'resolved'
   and acknowledged_at is null
 """
 
@@ -79,19 +96,47 @@ async def count_policies(tx: Tx, org: int, project: int) -> int:
 
 async def select_ladder(tx: Tx, org: int, policy_id: int) -> EscalationPolicy | None:
     """Returns the policy for the rule, None if it is deleted."""
-    row = await tx.row(_LADDER, org=org, id=policy_id)
-    if row is None:
-        return None
-    found = await tx.rows(_LADDER_TARGETS, org=org, id=policy_id)
+    return (await select_ladders(tx, org, {policy_id})).get(policy_id)
+
+
+async def select_ladders(
+    tx: Tx, org: int, policies: Collection[int]
+) -> dict[int, EscalationPolicy]:
+    """Returns the policies that exist, with their targets as they are written."""
+    ids = sorted(policies)
+    rows = await tx.rows(_LADDERS, org=org, ids=ids)
+    found = await tx.rows(_LADDER_TARGETS, org=org, ids=ids)
     targets = {
-        step: tuple(_target(channel, schedule) for _, channel, schedule in group)
-        for step, group in groupby(found, key=lambda target: target[0])
+        place: tuple(_target(*keys) for _, _, *keys in group)
+        for place, group in groupby(found, key=lambda target: (target[0], target[1]))
     }
-    steps = tuple(
-        EscalationStep(after * SECOND, targets.get(number, ()))
-        for number, after in enumerate(row[1], 1)
-    )
-    return EscalationPolicy(steps, row[0])
+    return {
+        key: EscalationPolicy(
+            tuple(
+                EscalationStep(after * SECOND, targets.get((key, number), ()))
+                for number, after in enumerate(after_seconds, 1)
+            ),
+            repeat_last,
+        )
+        for key, repeat_last, after_seconds in rows
+    }
+
+
+async def select_expanded_ladder(tx: Tx, org: int, policy_id: int) -> EscalationPolicy | None:
+    """Returns the policy with the steps of the policies that it names; None if it is deleted."""
+    found: dict[int, EscalationPolicy] = {}
+    wanted = {policy_id}
+    while wanted and len(found) <= POLICIES_READ_MOST:
+        read = await select_ladders(tx, org, wanted)
+        found |= read
+        wanted = {key for one in read.values() for key in nested_in(one)} - set(found)
+    return expanded(found, policy_id) if policy_id in found else None
+
+
+async def select_ladders_of(tx: Tx, org: int, project: int) -> dict[int, EscalationPolicy]:
+    """Returns all policies of a project."""
+    keys = [row[0] for row in await tx.rows(_OF_PROJECT_IDS, org=org, project=project)]
+    return await select_ladders(tx, org, keys)
 
 
 async def insert_policy(
@@ -151,6 +196,7 @@ async def _add_targets(tx: Tx, org: int, policy: int, steps: Sequence[Escalation
         places=[place for _, place, _ in flat],
         channels=[_key_of(target, TargetKind.CHANNEL) for _, _, target in flat],
         schedules=[_key_of(target, TargetKind.SCHEDULE) for _, _, target in flat],
+        nested=[_key_of(target, TargetKind.POLICY) for _, _, target in flat],
     )
 
 
@@ -162,8 +208,10 @@ def _after_seconds(ladder: EscalationPolicy) -> list[int]:
     return [step.after_us // SECOND for step in ladder.steps]
 
 
-def _target(channel: int | None, schedule: int | None) -> EscalationTarget:
+def _target(channel: int | None, schedule: int | None, nested: int | None) -> EscalationTarget:
+    if nested is not None:
+        return EscalationTarget(TargetKind.POLICY, nested)
     if channel is not None:
         return EscalationTarget(TargetKind.CHANNEL, channel)
-    assert schedule is not None, "a target has a channel or a schedule"
+    assert schedule is not None, "a target has a channel, a schedule or a policy"
     return EscalationTarget(TargetKind.SCHEDULE, schedule)

@@ -12,6 +12,7 @@ from uuid import UUID
 from ...core.refusal import Refused
 from ...engine.pools import Tx
 from ...notifications.tables.channels import lock_shared_channels
+from ...notifications.tables.person_channels import ensure_people
 from ..rules.escalation import EscalationTarget, TargetKind
 from ..tables.escalation_policies import lock_shared_policy
 from ..tables.oncall_schedules import lock_shared_schedules
@@ -21,11 +22,15 @@ NOT_OURS: Final = "does not exist in this project"
 
 @dataclass(frozen=True, slots=True)
 class RequestedTarget:
-    """Requested target and the name of its input field."""
+    """Requested target and the name of its input field.
+
+    With `or_person`, the id of a channel can also be that of a member of the project.
+    """
 
     field: str
     kind: TargetKind
     text: str
+    or_person: bool = False
 
     @property
     def uid(self) -> UUID | None:
@@ -49,19 +54,31 @@ async def lock_targets(
         if one.uid is not None:
             wanted[one.kind].add(one.uid)
     found: dict[TargetKind, dict[UUID, int]] = {kind: {} for kind in TargetKind}
-    # Lock order: schedules before channels.
+    # Lock order: policies, schedules, channels.
+    for uid in sorted(wanted[TargetKind.POLICY]):
+        policy = await lock_shared_policy(tx, org, project, uid)
+        if policy is not None:
+            found[TargetKind.POLICY][uid] = policy
     if wanted[TargetKind.SCHEDULE]:
         schedules = await lock_shared_schedules(tx, org, project, wanted[TargetKind.SCHEDULE])
         found[TargetKind.SCHEDULE] = schedules
     if wanted[TargetKind.CHANNEL]:
         channels = await lock_shared_channels(tx, org, project, wanted[TargetKind.CHANNEL])
         found[TargetKind.CHANNEL] = channels
+    unknown = {one.uid for one in given if one.or_person and one.uid} - set(
+        found[TargetKind.CHANNEL]
+    )
+    people = await ensure_people(tx, org, project, wanted[TargetKind.PERSON] | unknown)
+    found[TargetKind.PERSON] = people
     targets = []
     for one in given:
         key = found[one.kind].get(one.uid) if one.uid is not None else None
+        if key is None and one.or_person and one.uid is not None:
+            key = people.get(one.uid)
         if key is None:
             raise Refused("invalid", one.field, NOT_OURS)
-        targets.append(EscalationTarget(one.kind, key))
+        kind = TargetKind.CHANNEL if one.kind is TargetKind.PERSON else one.kind
+        targets.append(EscalationTarget(kind, key))
     return targets
 
 

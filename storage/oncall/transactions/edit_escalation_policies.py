@@ -16,7 +16,13 @@ from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ..queries import escalation_policies, oncall_uses
 from ..rows import EscalationPolicyRow
-from ..rules.escalation import EscalationPolicy, EscalationStep, TargetKind, ladder_fault
+from ..rules.escalation import (
+    EscalationPolicy,
+    EscalationStep,
+    TargetKind,
+    ladder_fault,
+    nesting_fault,
+)
 from ..tables import escalation_policies as policies
 from .check_targets import RequestedTarget, lock_targets
 
@@ -56,6 +62,7 @@ async def create_policy(
     uid = uuid7()
     await policies.insert_policy(tx, home.org, home.id, uid, draft.name, ladder)
     row = await _written(tx, uid)
+    await _check_nesting(tx, row)
     await audit(tx, principal, row.org, "escalation_policy.create", _target(row))
     return row
 
@@ -68,14 +75,18 @@ async def replace_policy(
     Raises:
         Refused not_found, forbidden, invalid with its field.
     """
-    before = await _lock(tx, principal, policy)
+    seen = demand_row(principal, EDIT, await escalation_policies.select_policy(tx, policy))
     _check(draft)
+    # Edits of a project's policies follow each other, so that no two of them close a circle.
+    await lock_project(tx, await demand_project(tx, principal, EDIT, seen.project_uid))
+    before = await _lock(tx, principal, policy)
     ladder = await _ladder(tx, before.org, before.project, draft)
     if draft.name == before.name and ladder == await policies.select_ladder(
         tx, before.org, before.id
     ):
         return before
     await policies.update_policy(tx, before, draft.name, ladder)
+    await _check_nesting(tx, before)
     await policies.look_at_incidents_again(tx, before)
     row = await _written(tx, policy)
     await audit(tx, principal, row.org, "escalation_policy.update", _target(row))
@@ -86,7 +97,7 @@ async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
     """Deletes a policy.
 
     Raises:
-        Refused not_found, forbidden, and in_use if a monitor or a service refers to it.
+        Refused not_found, forbidden, and in_use if a monitor, a service or a step refers to it.
     """
     row = await _lock(tx, principal, policy)
     if await oncall_uses.is_policy_used(tx, row.org, row.id):
@@ -102,6 +113,16 @@ def _check(draft: PolicyDraft) -> None:
     )
     if wrong is not None:
         raise Refused("invalid", *wrong)
+
+
+async def _check_nesting(tx: Tx, row: EscalationPolicyRow) -> None:
+    """Checks the policies that the project has after the write.
+
+    Raises:
+        Refused invalid.
+    """
+    ladders = await policies.select_ladders_of(tx, row.org, row.project)
+    expect("steps", nesting_fault(ladders))
 
 
 async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> EscalationPolicy:

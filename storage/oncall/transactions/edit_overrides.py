@@ -43,7 +43,7 @@ async def create_override(
     wrong = override_fault(starts_at, ends_at)
     if wrong is not None:
         raise Refused("invalid", *wrong)
-    given = [RequestedTarget("channel_id", TargetKind.CHANNEL, channel)]
+    given = [RequestedTarget("channel_id", TargetKind.CHANNEL, channel, or_person=True)]
     (held,) = await lock_targets(tx, home.org, home.project, given)
     if await oncall_overrides.count_coming(tx, home.org, home.id) >= COMING_MOST:
         raise Refused("override_quota")

@@ -30,7 +30,7 @@ EDIT = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDraft:
-    """Requested schedule. `participants` are channel ids in the order of rotation."""
+    """Requested schedule. `participants` are ids of channels and members, in rotation order."""
 
     name: str
     shift_seconds: int
@@ -134,7 +134,7 @@ def _check(draft: ScheduleDraft) -> None:
 
 async def _roster(tx: Tx, org: int, project: int, draft: ScheduleDraft) -> OnCallSchedule:
     given = [
-        RequestedTarget(f"participants[{place}]", TargetKind.CHANNEL, text)
+        RequestedTarget(f"participants[{place}]", TargetKind.CHANNEL, text, or_person=True)
         for place, text in enumerate(draft.participants)
     ]
     held = await lock_targets(tx, org, project, given)

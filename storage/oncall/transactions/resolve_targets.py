@@ -18,6 +18,6 @@ async def channels_of_step(
     for target in targets:
         if target.kind is TargetKind.CHANNEL:
             found[target.key] = None
-        elif target.key in holding:
+        elif target.kind is TargetKind.SCHEDULE and target.key in holding:
             found[holding[target.key]] = None
     return list(found)

@@ -45,7 +45,9 @@ class PickableKind(StrEnum):
 _SOURCES: Final = {
     PickableKind.MONITOR: "monitors",
     PickableKind.SERVICE: "(select *, '' as type from services) as services",
-    PickableKind.CHANNEL: "(select *, null as slug from notification_channels) as channels",
+    PickableKind.CHANNEL: (
+        "(select *, null as slug from notification_channels where person is null) as channels"
+    ),
 }
 
 

@@ -14,7 +14,7 @@ from ..rows import ServiceRow
 COLUMNS = """
 s.org, s.id, s.uid, s.project, p.uid, s.slug, s.name, s.description, s.escalation_policy, e.uid,
 s.oncall_schedule, o.uid, s.managed_by, s.materialization_start, s.sealed_through, s.backfill_from,
-s.created_at, s.updated_at, s.bundle_uid, s.bundle_path, s.orphaned_at
+s.created_at, s.updated_at, s.bundle_uid, s.bundle_path, s.orphaned_at, s.runbook_url
 """
 FROM = """
 from services s join projects p on p.org = s.org and p.id = s.project
@@ -29,9 +29,9 @@ select uid, id from services where org = %(org)s and project = %(project)s
 _SLUGS = "select slug from services where org = %(org)s and project = %(project)s"
 _INSERT = """
 insert into services (org, uid, project, slug, name, description, escalation_policy,
-  oncall_schedule, created_at, updated_at)
+  oncall_schedule, runbook_url, created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(slug)s, %(name)s, %(description)s, %(escalation_policy)s,
-  %(oncall_schedule)s, at(%(now)s), at(%(now)s))
+  %(oncall_schedule)s, %(runbook_url)s, at(%(now)s), at(%(now)s))
 on conflict (org, project, slug) do nothing
 returning id
 """
@@ -39,8 +39,12 @@ _SET_POLICY = """
 update services set escalation_policy = %(policy)s, updated_at = at(%(now)s)
 where org = %(org)s and id = %(service)s
 """
+_SET_RUNBOOK = """
+update services set runbook_url = %(url)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(service)s
+"""
 _UPDATE = """
-update services set name = %(name)s, description = %(description)s,
+update services set name = %(name)s, description = %(description)s, runbook_url = %(runbook_url)s,
   escalation_policy = %(escalation_policy)s, oncall_schedule = %(oncall_schedule)s,
   updated_at = at(%(now)s)
 where org = %(org)s and id = %(service)s
@@ -103,6 +107,7 @@ async def update_service(
     *,
     name: str,
     description: str,
+    runbook_url: str,
     escalation_policy: int | None,
     oncall_schedule: int | None,
 ) -> None:
@@ -113,10 +118,16 @@ async def update_service(
         service=key[1],
         name=name,
         description=description,
+        runbook_url=runbook_url,
         escalation_policy=escalation_policy,
         oncall_schedule=oncall_schedule,
         now=tx.now,
     )
+
+
+async def set_runbook(tx: Tx, key: ServiceKey, url: str) -> None:
+    """Sets the runbook of a locked service."""
+    await tx.execute(_SET_RUNBOOK, org=key[0], service=key[1], url=url, now=tx.now)
 
 
 async def lock_shared_service(tx: Tx, uid: UUID) -> ServiceRow | None:

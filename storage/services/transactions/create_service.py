@@ -15,6 +15,7 @@ from ...accounts.transactions.authorize import audit
 from ...core.key import ServiceKey
 from ...core.naming import name_fault, slug_fault
 from ...core.refusal import Refused, expect
+from ...core.runbook import runbook_fault
 from ...core.slug import free_slug, slug_of
 from ...engine.pools import Tx
 from ..rows import ServiceRow
@@ -35,6 +36,7 @@ class ServiceDraft:
     name: str
     slug: str | None = None
     description: str = ""
+    runbook_url: str = ""
     escalation_policy: str = ""
     oncall_schedule: str = ""
     depends_on: Sequence[UUID] = ()
@@ -61,6 +63,7 @@ async def create_service(
         "slug": draft.slug or free_slug(slug_of(draft.name, "service"), taken),
         "name": draft.name,
         "description": draft.description,
+        "runbook_url": draft.runbook_url,
         "escalation_policy": await lock_owning_policy(
             tx, home.org, home.id, draft.escalation_policy
         ),
@@ -85,6 +88,7 @@ def _check(draft: ServiceDraft) -> None:
         "name": name_fault(draft.name),
         "slug": None if draft.slug is None else slug_fault(draft.slug),
         "description": description_fault(draft.description),
+        "runbook_url": runbook_fault(draft.runbook_url),
     }
     for field, fault in faults.items():
         expect(field, fault)

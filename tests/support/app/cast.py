@@ -5,6 +5,7 @@ Acme, except the neighbour, who is only in mill, the shopkeeper, who is only in 
 stranger, who is in Other.
 """
 
+import json
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -71,6 +72,7 @@ from leadline.storage.monitors.transactions.attach_channel import attach_channel
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
 from leadline.storage.notifications.rules.notification import Notification, Topic
+from leadline.storage.notifications.tables import contact_methods
 from leadline.storage.notifications.transactions.edit_channels import create_channel
 from leadline.storage.notifications.transactions.edit_webhooks import create_webhook
 from leadline.storage.notifications.transactions.enqueue_notifications import enqueue_pages
@@ -223,6 +225,38 @@ class Api:
         """Creates a session of a user of the cast. Returns its id and the value of the cookie."""
         async with self.pool.transaction("new_session") as tx:
             return await insert_session(tx, self.users[who][0])
+
+    async def new_contact_method(
+        self,
+        who: str,
+        kind: str = "webhook",
+        *,
+        verified: bool = True,
+        label: str = "mobile",
+        **config: str,
+    ) -> UUID:
+        uid = uuid7()
+        key, _ = self.users[who]
+        given = config or {"url": "http://127.0.0.1:1/"}
+        async with self.pool.transaction("make_contact_method") as tx:
+            await contact_methods.insert_method(
+                tx,
+                {
+                    "uid": uid,
+                    "user": key,
+                    "kind": kind,
+                    "label": label,
+                    "config": json.dumps(given),
+                    "sealed": None,
+                },
+            )
+            if verified:
+                (row,) = [
+                    one for one in await contact_methods.select_methods(tx, key) if one.uid == uid
+                ]
+                await contact_methods.verify_method(tx, row.id)
+                await contact_methods.refresh_channels(tx, key)
+        return uid
 
     async def new_token(self) -> UUID:
         async with self.pool.transaction("new_token") as tx:

@@ -1,0 +1,61 @@
+"""SMS and voice calls, through the gateway of the installation."""
+
+from typing import Final, Literal
+
+from .channel_spec import ChannelSetting, ChannelSpec, Config
+from .gateway import call_gateway, request_of
+from .gateway_settings import PHONE
+from .message import Message, body_lines, clipped, title_line
+from .send_result import Delivered, NotDelivered, SendContext, SendFailure
+
+# Three concatenated SMS of the 7-bit alphabet.
+SMS_LONGEST: Final = 459
+VOICE_LONGEST: Final = 600
+# Kinds that need the gateway.
+PHONE_KINDS: Final = frozenset({"sms", "voice"})
+
+_NUMBER: Final = ChannelSetting(
+    name="to",
+    help="Phone number with country code, such as +4930123456",
+    required=True,
+    pattern=PHONE.pattern,
+    hint="must be a phone number such as +4930123456",
+    longest=16,
+)
+SMS: Final = ChannelSpec(
+    type="sms", help="An SMS through the gateway of this installation.", settings=(_NUMBER,)
+)
+VOICE: Final = ChannelSpec(
+    type="voice", help="A call through the gateway of this installation.", settings=(_NUMBER,)
+)
+
+
+def sms_text(message: Message) -> str:
+    """Returns title, link and then as many lines as fit. The link is never truncated."""
+    head = f"{title_line(message)}\n{message.link}" if message.link else title_line(message)
+    rest = "\n".join(body_lines(message))
+    return clipped(f"{head}\n{rest}" if rest else head, SMS_LONGEST)
+
+
+def voice_text(message: Message) -> str:
+    """Returns the text to be said: the title and the reason, without URLs."""
+    lines = [*message.lines, *([message.why] if message.why else [])]
+    return clipped(". ".join(["Leadline", title_line(message), *lines]), VOICE_LONGEST)
+
+
+async def send_sms(message: Message, config: Config, means: SendContext) -> Delivered:
+    return await _send("sms", sms_text(message), config, means)
+
+
+async def send_voice(message: Message, config: Config, means: SendContext) -> Delivered:
+    return await _send("voice", voice_text(message), config, means)
+
+
+async def _send(
+    service: Literal["sms", "voice"], text: str, config: Config, means: SendContext
+) -> Delivered:
+    gateway = means.gateway
+    if gateway is None or not gateway.can(service):
+        raise NotDelivered(SendFailure.RETRY, "gateway_unavailable")
+    await call_gateway(request_of(gateway, service, config["to"], text), means)
+    return Delivered()
