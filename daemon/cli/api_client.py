@@ -214,21 +214,32 @@ def within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
         raise NoResponse(f"timed out after {seconds:g} s") from error
 
 
-def refusal(answer: ApiResponse) -> str:
+@dataclass(frozen=True, slots=True)
+class RefusalHints:
+    """What the user can do about an answer without success, by what is wrong with it."""
+
+    redirect: str = ""
+    foreign: str = "unexpected response; check LEADLINE_URL"
+    unauthorized: str = "LEADLINE_TOKEN is not accepted"
+    forbidden: str = "token lacks permission"
+    missing: str = "project or service not found or not visible to this token"
+
+
+_OF_ENVIRONMENT: Final = RefusalHints()
+
+
+def refusal(answer: ApiResponse, hints: RefusalHints = _OF_ENVIRONMENT) -> str:
     """Returns the error message for a response without success, with a hint for the user."""
     if 300 <= answer.status < 400:
-        place = shown(answer.location, 200)
-        return f"{answer.status}: redirect to {place or 'no address'} not followed"
-    error = answer.error
-    if error is None:
-        return f"{answer.status}: unexpected response; check LEADLINE_URL"
-    message = f"{answer.status} {error}"
-    if answer.status == 401:
-        return f"{message}: LEADLINE_TOKEN is not accepted"
-    if answer.status == 403:
-        return f"{message}: token lacks permission"
-    if answer.status == 404:
-        return f"{message}: project or service not found or not visible to this token"
+        place = shown(answer.location, 200) or "no address"
+        hint = f"; {hints.redirect}" if hints.redirect else ""
+        return f"{answer.status}: redirect to {place} not followed{hint}"
+    if answer.error is None:
+        return f"{answer.status}: {hints.foreign}"
+    message = f"{answer.status} {answer.error}"
+    by_status = {401: hints.unauthorized, 403: hints.forbidden, 404: hints.missing}
+    if answer.status in by_status:
+        return f"{message}: {by_status[answer.status]}"
     after = answer.retry_after
     if after.isascii() and after.isdigit() and len(after) < 10:
         return f"{message}: retry after {after} s"

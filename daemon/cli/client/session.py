@@ -17,9 +17,17 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ..api_client import ApiClient, ApiResponse, NoResponse, read_json, timeout_option, within
+from ..api_client import (
+    ApiClient,
+    ApiResponse,
+    NoResponse,
+    RefusalHints,
+    read_json,
+    refusal,
+    timeout_option,
+    within,
+)
 from ..options import fail, fail_configuration
-from ..safe_text import shown
 from .account import Account, choose_account
 from .profile_file import BadProfiles
 from .profile_names import profile_option
@@ -118,22 +126,14 @@ def _time_of(answer: ApiResponse) -> datetime | None:
 
 def refusal_text(answer: ApiResponse, account: Account) -> str:
     """Returns status and code of a response without success, with what to do about it."""
-    if 300 <= answer.status < 400:
-        place = shown(answer.location, 200) or "no address"
-        return f"{answer.status}: redirect to {place} not followed; check the address of the server"
-    if answer.error is None:
-        return f"{answer.status}: the answer is not from a Leadline server; check its address"
-    message = f"{answer.status} {answer.error}"
-    if answer.status == 401:
-        return f"{message}: the token of {account.source} is not accepted: {account.sign_in}"
-    if answer.status == 403:
-        return f"{message}: the token of {account.source} lacks permission: {_ROLE}"
-    if answer.status == 404:
-        return f"{message}: it does not exist, or {account.source} cannot see it"
-    after = answer.retry_after
-    if after.isascii() and after.isdigit() and len(after) < 10:
-        return f"{message}: retry after {after} s"
-    return message
+    hints = RefusalHints(
+        redirect="check the address of the server",
+        foreign="the answer is not from a Leadline server; check its address",
+        unauthorized=f"the token of {account.source} is not accepted: {account.sign_in}",
+        forbidden=f"the token of {account.source} lacks permission: {_ROLE}",
+        missing=f"it does not exist, or {account.source} cannot see it",
+    )
+    return refusal(answer, hints)
 
 
 @dataclass(frozen=True, slots=True)
