@@ -36,6 +36,10 @@ async def test_a_method_is_added_and_deleted(api: Api) -> None:
     assert "+4930123456" in text
     ((method,),) = await api.rows("select uid from contact_methods")
     assert "No valid code" not in text
+    assert 'value="delete"' not in text
+    asked = await shown(api, f"?delete={method}")
+    assert "its rules are deleted" in asked
+    assert 'value="delete"' in asked
     await send(api, 303, act="delete", method=str(method))
     assert "No contact methods yet" in await shown(api)
 
@@ -71,8 +75,13 @@ async def test_rules_and_quiet_hours_are_saved(api: Api) -> None:
     assert "must be 0 to 1440 minutes" in await send(
         api, 400, act="rules", **{f"page-{method}": "1441"}
     )
-    refused = await send(api, 400, **{"act": "rules", "quiet-from": "22:00"})
+    typed = {f"page-{method}": "7", "quiet-from": "21:30", "quiet-zone": "Asia/Tokyo"}
+    refused = await send(api, 400, act="rules", **typed)
     assert "Quiet until: must be a time such as 22:00." in refused
+    for text in ('value="7"', 'value="21:30"', "<option selected>Asia/Tokyo"):
+        assert text in refused, "what was typed stays"
+    assert 'value="22:00"' not in refused
+    assert "Rules saved." in await shown(api, "?done=rules")
     await send(api, 303, act="disable", method=method)
     assert "disabled" in await shown(api)
     await send(api, 303, act="enable", method=method)

@@ -144,6 +144,7 @@ PAGES = [
     "/profile",
     "/profile/contacts",
     "/profile/contacts?kind=mattermost",
+    "/profile/contacts?delete={contact}",
     "/help",
     "/organizations/{organization}/projects",
     "/projects/{project}/settings",
@@ -181,6 +182,12 @@ def places(leadline: Daemon, project: str) -> Iterator[dict[str, str]]:
     ):
         channel = {"type": kind, "name": f"Operators by {kind}", "config": config}
         leadline.api("POST", f"/projects/{project}/notification-channels", channel)
+    for kind, config in (
+        ("sms", {"to": "+4930123456"}),
+        ("webhook", {"url": "https://a-host-with-a-long-name.example.com/" + "x" * 90}),
+    ):
+        method = {"kind": kind, "label": f"By {kind} at work", "config": config}
+        contact = leadline.api("POST", "/me/contact-methods", method)["id"]
     people = [
         leadline.api("POST", f"/projects/{project}/notification-channels", channel)["id"]
         for channel in (
@@ -228,6 +235,7 @@ def places(leadline: Daemon, project: str) -> Iterator[dict[str, str]]:
         },
     )
     made = {
+        "contact": contact,
         "channel": people[1],
         "hourly": schedules[1],
         "ladder": ladder["id"],

@@ -1,7 +1,9 @@
 """Contact methods of the user, with the personal rules. Each button calls its API handler."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -11,7 +13,7 @@ from ....storage.notifications.rules.contact_method import LABEL_LONGEST
 from ....storage.notifications.rules.personal_rules import DELAY_SECONDS, Urgency
 from ....storage.notifications.transactions.edit_contact_methods import OWN
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, uuid_given, value_of, whole_number
+from ...ui.form_values import stripped, uuid_given, uuid_or_none, value_of, whole_number
 from ...ui.formatting import label
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import outer_frame_of
@@ -20,6 +22,7 @@ from ...wire.errors import Problem, problem_of
 from ...wire.route import Request, Response, Route
 from ..routes import contacts as api
 from ..schemas.contacts import (
+    CLOCK,
     ContactCode,
     ContactRule,
     CreateContactMethod,
@@ -44,12 +47,35 @@ _SAID: Final = {
     "contact_method_quota": "The limit of contact methods is reached.",
 }
 _MINUTES_MOST: Final = DELAY_SECONDS[1] // 60
+_CLOCK: Final = re.compile(CLOCK)
+_NAMES: Final = {
+    "email": "E-mail",
+    "ntfy": "ntfy",
+    "telegram": "Telegram",
+    "slack": "Slack",
+    "mattermost": "Mattermost",
+    "webhook": "Webhook",
+    "sms": "SMS",
+    "voice": "Voice call",
+}
+_DONE: Final = {
+    "add": "Added. Send a code to verify the method.",
+    "verify": "Verified. Pages reach you by this method now.",
+    "enable": "Enabled.",
+    "disable": "Disabled.",
+    "delete": "Deleted.",
+    "rules": "Rules saved.",
+}
 
 
 class ContactsQuery(msgspec.Struct, frozen=True):
-    """`kind` opens the form of a new method of this kind."""
+    """`kind` opens the form of a new method of this kind, `delete` asks before this method is
+    deleted, and `done` names the completed action.
+    """
 
     kind: str = ""
+    delete: str = ""
+    done: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +85,8 @@ class ContactsResult:
 
 
 async def render_contacts(ask: Request) -> Response:
-    return await _render(ask, ContactsResult(), ask.query.kind)
+    said = ContactsResult(_DONE.get(ask.query.done, ""))
+    return await _render(ask, said, ask.query.kind)
 
 
 async def submit_contacts(ask: Request) -> Response:
@@ -99,10 +126,10 @@ async def _apply(ask: Request, what: str) -> Response:
             config=config,
         )
         await api.create(replace(ask, body=body))
-        return redirect(PATH)
+        return _done(what)
     if what == "rules":
         await api.write_rules(replace(ask, body=await _rules(ask)))
-        return redirect(PATH)
+        return _done(what)
     named = replace(ask, ids={**ask.ids, "methodID": uuid_given(value_of(ask, "method"))})
     match what:
         case "code":
@@ -117,7 +144,11 @@ async def _apply(ask: Request, what: str) -> Response:
             await api.delete(named)
         case _:
             raise Problem("Unknown action")
-    return redirect(PATH)
+    return _done(what)
+
+
+def _done(what: str) -> Response:
+    return redirect(f"{PATH}?done={what}")
 
 
 def _sent(tested: Tested, text: str) -> ContactsResult:
@@ -141,7 +172,7 @@ async def _rules(ask: Request) -> PersonalRulesBody:
     since, until = stripped(ask, "quiet-from"), stripped(ask, "quiet-until")
     if since or until:
         for name, text in (("from", since), ("until", until)):
-            if not _is_clock(text):
+            if not _CLOCK.fullmatch(text):
                 raise Refused("invalid", f"quiet_hours.{name}", "must be a time such as 22:00")
         zone = stripped(ask, "quiet-zone")
         quiet = QuietHoursBody(from_=since, until=until, time_zone=zone)
@@ -150,24 +181,12 @@ async def _rules(ask: Request) -> PersonalRulesBody:
     )
 
 
-def _is_clock(text: str) -> bool:
-    hour, colon, minute = text.partition(":")
-    is_short = len(hour) == 2 and len(minute) == 2 and (hour + minute).isascii()
-    return (
-        bool(colon)
-        and is_short
-        and hour.isdigit()
-        and minute.isdigit()
-        and (int(hour) < 24 and int(minute) < 60)
-    )
-
-
 async def _render(
     ask: Request, said: ContactsResult, kind: str = "", *, status: int = 200
 ) -> Response:
     own = await api.own_contacts(ask)
     rules = await api.read_rules(ask)
-    delays = {
+    delays: dict[tuple[str, UUID], int | str] = {
         (urgency.value, one.method_id): one.delay_seconds // 60
         for urgency, of_urgency in ((Urgency.PAGE, rules.page), (Urgency.TICKET, rules.ticket))
         for one in of_urgency
@@ -175,6 +194,19 @@ async def _render(
     frame = await outer_frame_of(ask)
     quiet = rules.quiet_hours
     zone = quiet.time_zone if quiet is not None else ask.who.time_zone
+    shown = {
+        "from": quiet.from_ if quiet else "",
+        "until": quiet.until if quiet else "",
+        "zone": zone or "UTC",
+    }
+    if said.is_wrong and value_of(ask, "act") == "rules":
+        # What was typed stays after an error.
+        delays = {
+            (urgency.value, row.uid): stripped(ask, f"{urgency.value}-{row.uid}")
+            for urgency in Urgency
+            for row in own.methods
+        }
+        shown = {name: stripped(ask, f"quiet-{name}") for name in shown}
     return page(
         "notifications/console/contacts.html",
         status=status,
@@ -183,6 +215,8 @@ async def _render(
         said=said,
         methods=[api.method_json(row) for row in own.methods],
         kinds=[(name, spec.help) for name, spec in PERSONAL_SPECS.items()],
+        names=_NAMES,
+        deleting=uuid_or_none(ask.query.delete) if ask.method == "GET" else None,
         adding=kind if kind in PERSONAL_SPECS else "",
         inputs=[
             (one, label(one.name), stripped(ask, f"config.{one.name}") if not one.secret else "")
@@ -193,9 +227,8 @@ async def _render(
         severities=[one.value for one in Urgency],
         delays=delays,
         minutes_most=_MINUTES_MOST,
-        quiet=quiet,
-        zones=zone_choices(zone),
-        zone=zone,
+        quiet=shown,
+        zones=zone_choices(shown["zone"]),
     )
 
 

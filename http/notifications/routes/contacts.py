@@ -106,7 +106,10 @@ async def send_code(ask: Request) -> Tested:
         row, wait = await begin_code(tx, ask.who, ask.ids["methodID"], code)
     _refuse_too_many(wait)
     minutes = CODE_LASTS_US // 60_000_000
-    lines = (f"It is valid for {minutes} minutes.", "Nobody of Leadline asks you for it.")
+    lines = (
+        f"It is valid for {minutes} minutes.",
+        "Enter it on the page of your contact methods only.",
+    )
     return await _send(ask, row, f"Your code is {code}", lines)
 
 

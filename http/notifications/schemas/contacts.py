@@ -1,6 +1,6 @@
 """JSON bodies of the own contact methods and personal rules. Responses mask secrets."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,8 @@ from .notifications import Config
 
 ContactKind = Literal["email", "ntfy", "telegram", "slack", "mattermost", "webhook", "sms", "voice"]
 Label = Annotated[str, Meta(min_length=1, max_length=LABEL_LONGEST)]
-Clock = Annotated[str, Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$", max_length=5)]
+CLOCK: Final = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
+Clock = Annotated[str, Meta(pattern=CLOCK, max_length=5)]
 
 
 class ContactMethod(Schema, frozen=True, kw_only=True):
