@@ -18,7 +18,7 @@ from ...storage.maintenance.tables import maintenance_series, maintenances
 from ...storage.maintenance.transactions.extend_series import announce_ahead
 from ...storage.monitors.tables import check_tests as trials
 from ...storage.monitors.tables import compositions, monitors
-from ...storage.notifications.tables import outbox_deliveries as deliveries
+from ...storage.notifications.tables import outbox_settlements as settlements
 from ...storage.results.tables import push_events
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences, schedule_edits
@@ -157,9 +157,9 @@ class Janitor:
         dropped = DELIVERED_AT_ONCE
         while dropped == DELIVERED_AT_ONCE:
             async with self._pool.transaction("purge_delivered") as tx:
-                dropped = await deliveries.purge_delivered(tx, before, DELIVERED_AT_ONCE)
+                dropped = await settlements.purge_delivered(tx, before, DELIVERED_AT_ONCE)
         async with self._pool.transaction("purge_threads") as tx:
-            await deliveries.purge_threads(tx, before)
+            await settlements.purge_threads(tx, before)
 
 
 def _log_rows(dropped: list[str]) -> None:

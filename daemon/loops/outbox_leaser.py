@@ -32,7 +32,7 @@ from ...storage.notifications.rules.delivery_retry import (
     InFlight,
     rooms_beside,
 )
-from ...storage.notifications.tables.outbox_deliveries import is_delivery_due, select_backlog
+from ...storage.notifications.tables.outbox_claims import is_delivery_due, select_backlog
 from ...storage.notifications.transactions.lease_deliveries import (
     LeasedDeliveries,
     LeasedDelivery,

@@ -104,6 +104,39 @@ class Leased(msgspec.Struct, frozen=True):
         return DestinationKey((self.org, self.destination))
 
 
+class _OutboxEvent(msgspec.Struct, frozen=True):
+    org: int
+    id: int
+    destination: int
+    stream: UUID
+    thread: UUID
+    attempts: int
+
+    @property
+    def key(self) -> EventKey:
+        return EventKey((self.org, self.id))
+
+    @property
+    def destination_key(self) -> DestinationKey:
+        return DestinationKey((self.org, self.destination))
+
+
+class HeldEvent(_OutboxEvent, frozen=True):
+    """An event whose lease is valid and whose row is locked."""
+
+
+class DueEvent(HeldEvent, frozen=True):
+    was_leased: bool
+    is_question: bool
+    is_visitors_webhook: bool
+
+
+class WaitingEvent(HeldEvent, frozen=True):
+    """An event that is due and is not leased."""
+
+    is_question: bool
+
+
 class Backlog(msgspec.Struct, frozen=True):
     """State of the outbox at the instant `at`.
 

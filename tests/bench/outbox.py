@@ -13,7 +13,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
-from leadline.storage.notifications.tables import outbox_deliveries as deliveries
+from leadline.storage.notifications.tables import outbox_claims as claims
 
 from ..support.processes.daemon_process import Daemon, daemon
 from .seed import first_project
@@ -196,16 +196,16 @@ def _claim(running: Daemon) -> Figures:
         connection.execute("update destinations set backoff_until = null")
         now = connection.execute("select (extract(epoch from now()) * 1e6)::bigint").fetchone()
         assert now is not None
-        given: dict[str, Any] = dict.fromkeys(deliveries._KINDS, 50) | {"now": now[0]}
-        found = connection.execute(deliveries._LOCK_WANTING, given).fetchall()
+        given: dict[str, Any] = dict.fromkeys(claims._KINDS, 50) | {"now": now[0]}
+        found = connection.execute(claims._LOCK_WANTING, given).fetchall()
         some = {"orgs": [row[0] for row in found], "ids": [row[1] for row in found]}
         due = {"orgs": some["orgs"], "destinations": some["ids"], "counts": [5] * len(found)}
         return {
             "destinations": len(found),
-            "lock_wanting": _explained(connection, deliveries._LOCK_WANTING, given),
-            "demands": _explained(connection, deliveries._DEMANDS, {**some, "now": now[0]}),
-            "lock_due": _explained(connection, deliveries._LOCK_DUE, {**due, "now": now[0]}),
-            "backlog": _explained(connection, deliveries._BACKLOG, {"now": now[0]}),
+            "lock_wanting": _explained(connection, claims._LOCK_WANTING, given),
+            "demands": _explained(connection, claims._DEMANDS, {**some, "now": now[0]}),
+            "lock_due": _explained(connection, claims._LOCK_DUE, {**due, "now": now[0]}),
+            "backlog": _explained(connection, claims._BACKLOG, {"now": now[0]}),
         }
 
 

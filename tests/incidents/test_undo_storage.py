@@ -24,7 +24,7 @@ from leadline.storage.incidents.transactions.edit_incidents import (
     undo_update,
 )
 from leadline.storage.notifications.rules.delivery_retry import ROOMS, DeliveryOutcome
-from leadline.storage.notifications.tables.outbox_deliveries import make_due
+from leadline.storage.notifications.tables.outbox_settlements import make_due
 from leadline.storage.notifications.transactions.lease_deliveries import (
     LeasedDelivery,
     lease_deliveries,

@@ -10,7 +10,7 @@ from leadline.storage.core.instant import HOUR, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.notifications.queries.dead_letter_list import count_dead
 from leadline.storage.notifications.rules.delivery_retry import ROOMS
-from leadline.storage.notifications.tables.outbox_deliveries import select_backlog
+from leadline.storage.notifications.tables.outbox_claims import select_backlog
 from leadline.storage.notifications.transactions.lease_deliveries import lease_deliveries
 from leadline.storage.status_pages.rules.subscription import (
     MAIL_PAUSE_US,

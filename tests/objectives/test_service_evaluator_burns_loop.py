@@ -14,7 +14,7 @@ from leadline.storage.alerting.queries.alerting_state import (
 )
 from leadline.storage.core.instant import HOUR, MINUTE, SECOND, Instant
 from leadline.storage.monitors.rows import MonitorRow
-from leadline.storage.notifications.tables.outbox_deliveries import purge_threads
+from leadline.storage.notifications.tables.outbox_settlements import purge_threads
 from leadline.storage.objectives.rules import BurnRule, BurnSeverity
 from leadline.storage.objectives.tables import (
     burn_rules,

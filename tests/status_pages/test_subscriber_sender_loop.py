@@ -23,7 +23,7 @@ from leadline.storage.core.refusal import Refused
 from leadline.storage.engine.pools import Tx
 from leadline.storage.incidents.rules.incident import IncidentSource, IncidentStatus
 from leadline.storage.notifications.tables import outbox
-from leadline.storage.notifications.tables.outbox_deliveries import select_backlog
+from leadline.storage.notifications.tables.outbox_claims import select_backlog
 from leadline.storage.status_pages.queries.status_page_subscribers import select_subscription
 from leadline.storage.status_pages.rules.status_page import Visibility
 from leadline.storage.status_pages.rules.subscription import BOUNCES_MOST, SubscriberKind

@@ -10,7 +10,7 @@ from ...core.key import ChannelKey, DestinationKey, SubscriberKey, WebhookKey
 from ...engine.pools import Tx
 from ..queries import delivery_addresses
 from ..queries.delivery_addresses import SubscriberRow
-from ..rows import ChannelRow, Leased, WebhookRow
+from ..rows import ChannelRow, DueEvent, Leased, WebhookRow
 from ..rules.delivery_retry import (
     LEASE_LOST,
     CapacityLimits,
@@ -22,8 +22,8 @@ from ..rules.delivery_retry import (
     retry_limit,
 )
 from ..tables import channels, webhooks
-from ..tables import outbox_deliveries as deliveries
-from ..tables.outbox_deliveries import Due
+from ..tables import outbox_claims as claims
+from ..tables import outbox_settlements as settlements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +58,8 @@ async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> 
     rooms = rooms.of_claim()
     if rooms.whole.both <= 0:
         return LeasedDeliveries((), 0)
-    wanted = allot(await deliveries.lock_wanting(tx, rooms), rooms)
-    due = await deliveries.lock_due(tx, wanted) if wanted else []
+    wanted = allot(await claims.lock_wanting(tx, rooms), rooms)
+    due = await claims.lock_due(tx, wanted) if wanted else []
     lost = [
         item for item in due if is_lost(item.attempts, max_attempts, was_leased=item.was_leased)
     ]
@@ -73,20 +73,20 @@ async def lease_deliveries(tx: Tx, rooms: CapacityLimits, max_attempts: int) -> 
         for demand, _ in wanted
         if demand.is_failing
     }
-    events = await deliveries.lease(tx, kept, name)
+    events = await claims.lease(tx, kept, name)
     return LeasedDeliveries(await _addressed(tx, events, name, failing), dead)
 
 
-async def _give_up(tx: Tx, lost: Sequence[Due], max_attempts: int) -> int:
+async def _give_up(tx: Tx, lost: Sequence[DueEvent], max_attempts: int) -> int:
     """Returns how many became dead letters."""
     decided = [(item, lost_delivery(_limit(item, max_attempts), tx.now)) for item in lost]
-    await deliveries.settle(tx, [(item, decision, LEASE_LOST) for item, decision in decided])
+    await settlements.settle(tx, [(item, decision, LEASE_LOST) for item, decision in decided])
     dead = [item for item, decision in decided if decision.status is DeliveryStatus.DEAD]
-    await deliveries.set_aside(tx, dead)
+    await settlements.set_aside(tx, dead)
     return len(dead)
 
 
-def _limit(item: Due, max_attempts: int) -> RetryLimit:
+def _limit(item: DueEvent, max_attempts: int) -> RetryLimit:
     return retry_limit(
         max_attempts,
         is_question=item.is_question,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ...core.key import DestinationKey, EventKey
 from ...engine.pools import Tx
+from ..rows import HeldEvent
 from ..rules.delivery_retry import (
     DeliveryDecision,
     DeliveryOutcome,
@@ -24,8 +25,7 @@ from ..rules.delivery_retry import (
     standing_after,
 )
 from ..rules.notification import Topic
-from ..tables import outbox_deliveries as deliveries
-from ..tables.outbox_deliveries import Held
+from ..tables import outbox_settlements as settlements
 from .lease_deliveries import LeasedDelivery
 
 
@@ -50,13 +50,13 @@ async def settle_deliveries(
     """Settles sends that ended. `random` returns numbers in [0, 1)."""
     outcomes = {one.event.key: outcome for one, outcome in ended}
     limits = {one.event.key: _limit(one, outcome, max_attempts) for one, outcome in ended}
-    seen = await deliveries.lock_shared_destinations(
+    seen = await settlements.lock_shared_destinations(
         tx, {one.event.destination_key for one, _ in ended}
     )
-    held, busy = await deliveries.lock_held(tx, [(one.event, one.lease) for one, _ in ended])
+    held, busy = await settlements.lock_held(tx, [(one.event, one.lease) for one, _ in ended])
     if not held:
         return Settled(busy=busy)
-    sent: list[tuple[Held, DeliveryDecision, str]] = [
+    sent: list[tuple[HeldEvent, DeliveryDecision, str]] = [
         (
             item,
             decide_delivery(outcome, item.attempts, limits[item.key], tx.now, random()),
@@ -68,24 +68,24 @@ async def settle_deliveries(
     ended_by = _by_destination(held, outcomes)
     beside, dead_beside = await _count_beside(tx, ended, ended_by, seen, max_attempts, random)
     settled = sent + beside
-    readied = await deliveries.settle(tx, settled)
+    readied = await settlements.settle(tx, settled)
     dead = [item for item, judged, _ in settled if judged.status is DeliveryStatus.DEAD]
-    readied += await deliveries.set_aside(tx, dead)
+    readied += await settlements.set_aside(tx, dead)
     # Only for sent events: the other events of the destination have no outcome.
     named = [(item, outcomes[item.key].external_id) for item in held]
     named = [(item, external_id) for item, external_id in named if external_id]
     if named:
-        await deliveries.name_threads(tx, named)
+        await settlements.name_threads(tx, named)
     recovered = [key for key in ended_by if has_recovered(seen[key], ended_by[key])]
     if recovered:
-        readied += await deliveries.make_due(tx, recovered)
+        readied += await settlements.make_due(tx, recovered)
     await _record_states(tx, ended_by, seen, random)
     became = {item.key: judged.status for item, judged, _ in settled}
     return Settled(became, busy, readied, dead_beside)
 
 
 def _by_destination(
-    held: Sequence[Held], outcomes: Mapping[EventKey, DeliveryOutcome]
+    held: Sequence[HeldEvent], outcomes: Mapping[EventKey, DeliveryOutcome]
 ) -> dict[DestinationKey, list[DeliveryOutcome]]:
     ended: dict[DestinationKey, list[DeliveryOutcome]] = {}
     for item in held:
@@ -100,7 +100,7 @@ async def _count_beside(
     seen: Mapping[DestinationKey, DestinationState],
     max_attempts: int,
     random: Callable[[], float],
-) -> tuple[list[tuple[Held, DeliveryDecision, str]], Counter[EventKey]]:
+) -> tuple[list[tuple[HeldEvent, DeliveryDecision, str]], Counter[EventKey]]:
     """Counts a repeated failure of a destination as an attempt of its waiting events.
 
     Returns their decisions, and the number of new dead letters by the event that was sent.
@@ -112,7 +112,7 @@ async def _count_beside(
         return [], dead
     sent = {one.event.destination_key: one for one, _ in ended}
     decided = []
-    for item in await deliveries.lock_waiting(tx, shared):
+    for item in await settlements.lock_waiting(tx, shared):
         key = item.destination_key
         one, failure = sent[key], shared[key]
         limit = retry_limit(
@@ -151,9 +151,9 @@ async def _record_states(
     moved = [key for key in ended if standing_after(seen[key], ended[key], tx.now, 0) != seen[key]]
     if not moved:
         return
-    before = await deliveries.lock_standings(tx, moved)
+    before = await settlements.lock_standings(tx, moved)
     after = {
         key: standing_after(standing, ended[key], tx.now, random())
         for key, standing in before.items()
     }
-    await deliveries.set_standings(tx, after)
+    await settlements.set_standings(tx, after)

@@ -5,7 +5,7 @@ from typing import Final
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ...notifications.tables.outbox_deliveries import ACTIVE
+from ...notifications.tables.outbox_claims import ACTIVE
 from ..rules.work import Work
 from ..tables.work_queues import HELD
 

@@ -12,7 +12,7 @@ from ...engine.pools import Tx
 from ...notifications.rows import Leased
 from ...notifications.rules.notification import NOTICE_EVENT, BadPayload, Topic
 from ...notifications.tables import outbox
-from ...notifications.tables import outbox_deliveries as deliveries
+from ...notifications.tables import outbox_claims as claims
 from ..queries.status_page_incidents import select_page_incident
 from ..queries.status_pages import about_of, select_bindings, select_frame, select_page
 from ..rules.status_page import Visibility
@@ -54,7 +54,7 @@ async def pass_on(tx: Tx, event: Leased, lease: UUID, after: int) -> int | None:
     if told:
         await _write(tx, event, notice, told)
     through = found[-1][1]
-    if not await deliveries.record_notified(tx, event, lease, through):
+    if not await claims.record_notified(tx, event, lease, through):
         raise LeaseLost
     return through if len(found) == TOLD_AT_ONCE else None
 
