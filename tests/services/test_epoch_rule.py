@@ -23,6 +23,7 @@ from leadline.storage.services.rules.epoch import (
     governing,
     minute_from,
     next_minute,
+    service_watermark,
     stretches,
 )
 from leadline.storage.services.rules.service_health import Policies
@@ -160,6 +161,39 @@ def test_members_of_current_and_coming_revisions_are_in_use(
     wanted = set(each[-1].monitors) | set(governs.monitors if governs is not None else ())
     assert counts_on(each, at, monitor) is (monitor in wanted)
     assert not counts_on([], at, monitor)
+
+
+@given(
+    _revisions(),
+    st.lists(st.integers(-3, MINUTES + 3), min_size=3, max_size=3),
+    st.integers(0, MINUTES),
+    st.integers(0, 12),
+)
+@settings(max_examples=examples(300), deadline=None)
+def test_a_service_is_sealed_as_far_as_the_members_of_each_minute(
+    revisions: list[Revision], marks: list[int], fence: int, since: int
+) -> None:
+    def member_watermark(member: int, within: TimeSpan) -> Instant:
+        mark = Instant(ZERO + marks[member - 1] * MINUTE)
+        return min(max(mark, within.from_), within.until)
+
+    def is_sealed(minute: int) -> bool:
+        known = [r for r in revisions if r.governs_from <= ZERO + minute * MINUTE]
+        if not known:
+            return True
+        if not known[-1].sli:
+            later = [r for r in revisions if r.governs_from > ZERO + minute * MINUTE]
+            return bool(later) and minute < fence
+        return all(minute < marks[member - 1] for member in known[-1].sli)
+
+    found = service_watermark(
+        revisions,
+        Instant(ZERO + since * MINUTE),
+        Instant(ZERO + fence * MINUTE),
+        member_watermark,
+    )
+    open_ = next(minute for minute in range(since, 10 * MINUTES) if not is_sealed(minute))
+    assert found == ZERO + open_ * MINUTE
 
 
 def test_rounding_to_minutes() -> None:

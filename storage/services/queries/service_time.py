@@ -23,12 +23,19 @@ from ...figures.queries.monitor_time import (
     MonitorInputs,
     load_facts_beneath,
 )
-from ...monitors.rules.composite import CompositeMode, Composition, Lines, MemberWatermarks
+from ...monitors.rules.composite import Lines, MemberWatermarks
 from ...monitors.tables import compositions
 from ...scheduling.queries import shards
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from ...scheduling.tables import shards as schedules
-from ..rules.epoch import Epoch, MemberConfig, Revision, epochs, governed, stretches
+from ..rules.epoch import (
+    Epoch,
+    MemberConfig,
+    Revision,
+    epochs,
+    service_watermark,
+    stretches,
+)
 from ..rules.service_health import MemberTimeline, StateLine, state_line
 from ..rules.service_minute import MinuteSpan, joined, runs_of
 from . import service_revisions
@@ -36,10 +43,6 @@ from . import service_revisions
 # Size of one part; it takes some tens of milliseconds.
 RESULTS_MOST: Final = 10_000
 LONGEST_PART_SECONDS: Final = 86_400
-# Placeholder members of a revision without members: a past revision is wholly sealed, and the
-# governing one can never be sealed.
-_OVER: Final = MonitorKey((0, 0))
-_NEVER: Final = MonitorKey((0, -1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +91,16 @@ async def select_watermarks(
     within = TimeSpan(min(since.values()), LATEST)
     members = {MonitorKey((key[0], m)) for key, by in governed_by.items() for m in by.members}
     marks, made = await watermarks_of(tx, members, fences, within)
-    marks |= {_OVER: min(fences.values()), _NEVER: None}
-    own = {_pseudo(key): _as_compositions(key, by) for key, by in governed_by.items()}
-    seals = MemberWatermarks({**made, **own}, marks)
-    return {key: seals.of(_pseudo(key), TimeSpan(start, LATEST)) for key, start in since.items()}
+    seals = MemberWatermarks(made, marks)
+    fence = min(fences.values())
+    return {
+        key: service_watermark(governed_by[key].revisions, start, fence, _of_org(seals, key[0]))
+        for key, start in since.items()
+    }
 
 
-def _pseudo(key: ServiceKey) -> MonitorKey:
-    """Returns a key for the service among monitors. Monitor keys are positive."""
-    return MonitorKey((key[0], -key[1] - 1))
-
-
-def _as_compositions(key: ServiceKey, by: ServiceTimeline) -> list[Composition]:
-    found = []
-    for span, revision in governed(by.revisions):
-        members = tuple(MonitorKey((key[0], member)) for member in revision.sli)
-        if not members:
-            members = (_OVER,) if span.until < LATEST else (_NEVER,)
-        found.append(Composition(span.from_, span.until, CompositeMode.ALL, 0, members))
-    return found
+def _of_org(seals: MemberWatermarks, org: int) -> Callable[[int, TimeSpan], Instant]:
+    return lambda monitor, within: seals.of(MonitorKey((org, monitor)), within)
 
 
 async def compute_service_time(

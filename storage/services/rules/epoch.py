@@ -6,7 +6,7 @@ a member's region, interval or enabled state. Both are pure functions of declara
 so that all callers get the same epochs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from ...core.instant import LATEST, MINUTE, Instant
 from ...core.key import MonitorKey
-from ...core.time_span import TimeSpan
+from ...core.time_span import TimeSpan, clipped
 from ...scheduling.rules.run_schedule import ScheduleTerm
 from .service_health import Policies
 
@@ -97,6 +97,33 @@ def governed_within(revisions: Sequence[Revision], from_: Instant, to: Instant) 
     """Returns the revisions that governed a part of a range, its end included, in order."""
     spans = governed(revisions)
     return [revision for span, revision in spans if span.from_ <= to and span.until > from_]
+
+
+def service_watermark(
+    revisions: Sequence[Revision],
+    since: Instant,
+    fence: Instant,
+    member_watermark: Callable[[int, TimeSpan], Instant],
+) -> Instant:
+    """Returns the instant up to which all data of a service is sealed, not before `since`.
+
+    Each revision is sealed as far as its least member. A past revision without members is sealed
+    as far as the `fence` of all regions; a governing one is never sealed.
+
+    Args:
+        member_watermark: returns the watermark of a member within a span.
+    """
+    for governs, revision in governed(revisions):
+        for part in clipped([governs], TimeSpan(since, LATEST)):
+            if revision.sli:
+                least = min(member_watermark(member, part) for member in revision.sli)
+            elif governs.until == LATEST:
+                least = part.from_
+            else:
+                least = min(max(fence, part.from_), part.until)
+            if least < part.until:
+                return least
+    return LATEST
 
 
 def counts_on(revisions: Sequence[Revision], instant: Instant, monitor: int) -> bool:
