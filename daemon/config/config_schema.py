@@ -178,6 +178,12 @@ class BackupConfig(Section, frozen=True):
     passphrase_file: str = ""
 
 
+class MetricsConfig(Section, frozen=True):
+    """Metrics of single monitors: of at most `monitors` of them, 0 for none."""
+
+    monitors: Annotated[int, Meta(ge=0, le=10_000)] = 0
+
+
 class Canary(Section, frozen=True):
     concurrency_per_region: Count = 4
 
@@ -203,6 +209,7 @@ class Settings(Section, frozen=True):
     change: ChangeConfig = ChangeConfig()
     canary: Canary = Canary()
     backup: BackupConfig = BackupConfig()
+    metrics: MetricsConfig = MetricsConfig()
 
     def faults(self, unread: Collection[str] = ()) -> list[str]:
         """Returns the faults that no single field shows, one line each, beginning with the key.

@@ -23,7 +23,6 @@ from ...storage.scheduling.tables import presences
 from ..config.roles import DaemonPart
 from ..loops import (
     alert_processor,
-    backup_sampler,
     cache_invalidator,
     canary_dispatcher,
     composite_evaluator,
@@ -32,6 +31,7 @@ from ..loops import (
     file_provider_syncer,
     invitation_mailer,
     janitor,
+    metric_samplers,
     monitor_sealer,
     operation_runner,
     outbox_leaser,
@@ -39,7 +39,6 @@ from ..loops import (
     presence_renewer,
     prober,
     push_deadline_checker,
-    region_load_sampler,
     schedule_ticker,
     service_evaluator,
     service_sealer,
@@ -356,14 +355,14 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         work=(Work.EVALUATIONS,),
     ),
     _loop("edits", DaemonPart.HTTP, lambda h: h.edits, cache_invalidator.PAUSE_SECONDS),
-    _loop("surveyor", DaemonPart.SURVEYOR, lambda h: h.surveyor, region_load_sampler.PAUSE_SECONDS),
+    _loop("surveyor", DaemonPart.SURVEYOR, lambda h: h.surveyor, metric_samplers.PAUSE_SECONDS),
     _loop(
         "providers",
         DaemonPart.PROVIDERS,
         lambda h: h.providers,
         file_provider_syncer.PAUSE_SECONDS,
     ),
-    _loop("backups", DaemonPart.JANITOR, lambda h: h.backups, backup_sampler.PAUSE_SECONDS),
+    _loop("sampler", DaemonPart.JANITOR, lambda h: h.sampler, metric_samplers.PAUSE_SECONDS),
     _loop(
         "operations",
         DaemonPart.JANITOR,

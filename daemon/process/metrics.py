@@ -1,4 +1,6 @@
-"""Prometheus metrics of the daemon, in a separate registry. No label names a target.
+"""Prometheus metrics of the daemon, in a separate registry. No label contains a target.
+
+Labels have slugs of monitors only if `metrics.monitors` is set.
 
 Values that other components keep are read at the scrape, so that no hot path updates a gauge.
 """
@@ -27,6 +29,7 @@ from ...storage.engine.pools import Pool, TransactionOutcome
 from ..config.roles import PARTS, DaemonPart
 from ..loops.outbox_leaser import BACKLOG_FRESH_US
 from ..runtime.supervisor import Supervisor
+from .monitor_metrics import monitor_families
 
 if TYPE_CHECKING:
     from .wiring import Components
@@ -118,6 +121,8 @@ class _HouseCollector(Collector):
         yield from self._keeping()
         yield from self._backing_up()
         yield from self._surveying()
+        if house.sampler is not None and house.sampler.monitors is not None:
+            yield from monitor_families(house.sampler.monitors)
         yield from self._canaries()
         yield _pools(house.pools.loops, house.pools.http)
 
@@ -300,13 +305,13 @@ class _HouseCollector(Collector):
 
     def _backing_up(self) -> Iterator[Family]:
         """Yields the age of the newest verified backup, which rises until the next one."""
-        backups = self._house.backups
-        if backups is None or backups.newest is None:
+        sampler = self._house.sampler
+        if sampler is None or sampler.newest_backup is None:
             return
         yield _gauge(
             "leadline_backup_verified_age_seconds",
             "Age of the newest verified backup of the schedule, in seconds.",
-            max(self._house.clock.now() - backups.newest, 0) / 1e6,
+            max(self._house.clock.now() - sampler.newest_backup, 0) / 1e6,
         )
 
     def _surveying(self) -> Iterator[Family]:

@@ -34,7 +34,6 @@ from ..config.config_schema import Settings
 from ..config.egress_setup import make_egress
 from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops.alert_processor import AlertProcessor
-from ..loops.backup_sampler import BackupSampler
 from ..loops.bundle_applier import BundleApplier
 from ..loops.cache_invalidator import CacheInvalidator
 from ..loops.canary_dispatcher import CanaryDispatcher
@@ -46,6 +45,7 @@ from ..loops.figure_repairer import Repairer
 from ..loops.file_provider_syncer import FileProviderConfig, FileProviderSyncer
 from ..loops.invitation_mailer import InvitationMailer
 from ..loops.janitor import Janitor
+from ..loops.metric_samplers import InstallationSampler, RegionLoadSampler
 from ..loops.monitor_sealer import MonitorSealer
 from ..loops.operation_runner import OperationRunner
 from ..loops.outbox_leaser import OutboxLeaser
@@ -53,7 +53,6 @@ from ..loops.password_reset_mailer import PasswordResetMailer
 from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import PushDeadlineChecker
-from ..loops.region_load_sampler import RegionLoadSampler
 from ..loops.result_recorder import Recorder
 from ..loops.schedule_ticker import Ticker
 from ..loops.service_evaluator import ServiceEvaluator
@@ -107,7 +106,7 @@ class Components:
     edits: CacheInvalidator
     due_reader: DueReader
     janitor: Janitor
-    backups: BackupSampler | None
+    sampler: InstallationSampler | None
     operations: OperationRunner | None
     ticker: Ticker | None
     composer: CompositeScheduler | None
@@ -182,7 +181,7 @@ def build(
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
         # Every process that stores results needs partitions, also without the janitor loop.
         janitor=_janitor(settings, pools.loops, clock),
-        backups=BackupSampler(pools.loops) if tidies else None,
+        sampler=_sampler(settings, pools.loops, clock) if tidies else None,
         operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
         if DaemonPart.TICKER in parts
@@ -318,6 +317,10 @@ def _surveyor(
     if DaemonPart.SURVEYOR not in PARTS[role]:
         return None
     return RegionLoadSampler(pool, clock.now, regions_of(settings))
+
+
+def _sampler(settings: Settings, pool: Pool, clock: ProductClock) -> InstallationSampler:
+    return InstallationSampler(pool, clock.now, settings.metrics.monitors)
 
 
 async def _evaluate_composite(house: Components, key: MonitorKey) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leadline.daemon.loops.backup_sampler import BackupSampler
+from leadline.daemon.loops.metric_samplers import InstallationSampler
 from leadline.storage.backups.queries import select_newest_backup
 from leadline.storage.backups.tables import KEPT, insert_backup
 from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
@@ -52,13 +52,13 @@ async def test_rows_of_a_clock_that_was_ahead_are_no_age_and_are_deleted(pool: P
 
 async def test_a_pass_that_fails_leaves_the_newest_as_it_was(pool: Pool) -> None:
     """Its age rises, so an alert fires also if the table cannot be read."""
-    sampler = BackupSampler(pool)
+    sampler = InstallationSampler(pool, lambda: FROZEN_NOW)
     await sampler.pass_once()
-    assert sampler.newest is None
+    assert sampler.newest_backup is None
     await record(pool, FROZEN_NOW)
     await sampler.pass_once()
     async with pool.transaction("rename") as tx:
         await tx.execute("alter table backups rename to elsewhere")
     with pytest.raises(Rejected):
         await sampler.pass_once()
-    assert sampler.newest == FROZEN_NOW
+    assert sampler.newest_backup == FROZEN_NOW

@@ -27,7 +27,7 @@ NO_KEYS = {"database.dump"}
 METRIC = re.compile(r"\bleadline_[a-z_]+[a-z]\b")
 FEATURE_PAGE = ROOT / "docs" / "explanation" / "features.md"
 INVARIANT_PAGE = ROOT / "docs" / "explanation" / "invariants.md"
-PATH = re.compile(rf"(?:{'|'.join(LAYERS)}|tests|docs|systemd)/[\w./-]+(?:::\w+)?")
+PATH = re.compile(rf"(?:{'|'.join(LAYERS)}|tests|docs|systemd|extras)/[\w./-]+(?:::\w+)?")
 CREATED_TABLE = re.compile(r"^\s*create table (?:if not exists )?([a-z_]+)", re.MULTILINE)
 
 
@@ -131,7 +131,7 @@ def test_every_setting_of_a_type_is_documented_in_its_section(kind: MonitorType)
 
 
 def metrics_of_the_code() -> set[str]:
-    code = "".join(text(path) for path in files() if path.name == "metrics.py")
+    code = "".join(text(path) for path in files() if path.name.endswith("metrics.py"))
     return set(re.findall(r'"(leadline_[a-z_]+)"', code))
 
 

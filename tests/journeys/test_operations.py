@@ -39,6 +39,21 @@ def test_the_metrics_are_valid_for_prometheus(shared: Daemon, nginx: Nginx) -> N
     assert "127.0.0.1" not in text.decode(), "metrics contain no target"
 
 
+@pytest.mark.needs("promtool", "nginx")
+def test_metrics_of_monitors_are_valid_and_only_on_request(nginx: Nginx) -> None:
+    with daemon(LEADLINE_METRICS__MONITORS="10") as leadline:
+        leadline.start()
+        leadline.sign_in()
+        made = monitor(leadline, target=nginx.url)
+        line = 'leadline_monitor_up{monitor="shop",organization="default",project="default"} 1.0'
+        eventually(lambda: line in leadline.raw("GET", "/metrics")[2].decode(), 40)
+        text = leadline.raw("GET", "/metrics")[2]
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
+        assert (done.stdout + done.stderr).decode() == ""
+        assert nginx.url not in text.decode(), "metrics contain no target"
+        assert made["id"] not in text.decode()
+
+
 @pytest.mark.needs("nginx")
 def test_a_stop_ends_streams_and_stores_running_results(leadline: Daemon, nginx: Nginx) -> None:
     made = monitor(leadline, target=nginx.url)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from leadline.daemon.loops.region_load_sampler import STALE_US, RegionLoadSampler
+from leadline.daemon.loops.metric_samplers import STALE_US, RegionLoadSampler
 from leadline.daemon.loops.schedule_ticker import Ticker
 from leadline.storage.agents.queries.fleet import RegionLoad, count_watched, select_fleet
 from leadline.storage.core.instant import SECOND, Instant
