@@ -30,6 +30,8 @@ _NAVIGATION = {
         f"how-to/{page}"
         for page in (
             "install",
+            "containers",
+            "watch-leadline",
             "back-up",
             "upgrade",
             "troubleshoot",

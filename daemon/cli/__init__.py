@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "backup": "Write or verify a backup of the whole installation.",
     "restore": "Restore a backup into an empty store.",
     "change": "Record changes of a service.",
+    "extras": "Print the files for Prometheus, Grafana and containers.",
 }
 # Commands of people, who sign in with a profile: the modules of `client`.
 CLIENT_COMMANDS: Final = {

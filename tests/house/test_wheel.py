@@ -9,7 +9,6 @@ import pytest
 from tests.support.processes.built_wheel import FOLDERS, build_wheel
 
 ROOT = Path(__file__).parents[2]
-UNITS = "systemd"
 SHIPPED = {".py", ".sql", ".html", ".css", ".js", ".svg", ".png", ".typed"}
 
 
@@ -30,10 +29,15 @@ def test_every_product_file_is_in_the_wheel(wheel: set[str]) -> None:
     assert tree - wheel == set()
 
 
-def test_every_file_that_install_writes_is_in_the_wheel(wheel: set[str]) -> None:
-    units = {f"leadline/{UNITS}/{path.name}" for path in (ROOT / UNITS).iterdir()}
-    assert "leadline/systemd/leadline.service" in units
-    assert units - wheel == set()
+def test_every_file_that_commands_write_is_in_the_wheel(wheel: set[str]) -> None:
+    written = {
+        f"leadline/{folder}/{path.name}"
+        for folder in ("systemd", "extras")
+        for path in (ROOT / folder).iterdir()
+    }
+    assert "leadline/systemd/leadline.service" in written
+    assert "leadline/extras/compose.yaml" in written
+    assert written - wheel == set()
 
 
 def test_the_glossary_of_the_help_screen_is_in_the_wheel(wheel: set[str]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[3]
-# The layers, and the files that `leadline install` reads.
-FOLDERS: Final = ("daemon", "http", "storage", "probes", "systemd")
+# The layers, and the files that `leadline install` and `leadline extras` read.
+FOLDERS: Final = ("daemon", "http", "storage", "probes", "systemd", "extras")
 FILES: Final = (
     "pyproject.toml",
     "README.md",
