@@ -10,6 +10,7 @@ ARGS   ?=
 # Processes that share the tests. Twice the cores of the machine that the times in tests/README.md
 # were measured on, because half of the time of a process is waiting.
 WORKERS ?= 5
+REVISION ?= 1
 PYTEST_ARGS := -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 # Runs of `make flaky`.
@@ -21,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC100,ASYNC124,ASYNC127,ASYNC128,ASYNC300,ASYNC9 \
   --startable-in-context-manager=watch,run,_run,_serve,serve,serve_not_ready
 
-.PHONY: run test check check-style check-async check-types check-structure check-site site bench chaos soak flaky coverage mutations shots lock format clean
+.PHONY: run test deb check check-style check-async check-types check-structure check-site site bench chaos soak flaky coverage mutations shots lock format clean
 
 run: $(STAMP)
 	@LEADLINE_DATA_DIR="$${LEADLINE_DATA_DIR:-$(CURDIR)/data}" $(BIN)/leadline run $(ARGS)
@@ -85,6 +86,10 @@ shots: $(STAMP)
 # Changes HEAD in 130 places, one at a time, and lists those that no test detects: an hour.
 mutations: $(STAMP)
 	$(BIN)/python -m tests.support.run.mutations $(ARGS) build/mutations.json
+
+# Builds dist/leadline_VERSION-REVISION_ARCHITECTURE.deb for the Python of this Debian.
+deb: $(STAMP)
+	$(BIN)/python packaging/build_deb.py $(REVISION)
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -88,6 +88,8 @@ OPENID_PROVIDER = Path(__file__).parent / "support/openid/node_modules/oidc-prov
 PROVIDED_BY = {
     "nginx": "apt-get install nginx",
     "curl": "apt-get install curl",
+    "debootstrap": "apt-get install debootstrap",
+    "dpkg-deb": "apt-get install dpkg",
     "promtool": "apt-get install prometheus",
     "prometheus": "apt-get install prometheus",
     "prometheus-alertmanager": "apt-get install prometheus-alertmanager",
