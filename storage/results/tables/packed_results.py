@@ -21,13 +21,13 @@ Invariants:
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
-from ...engine.pools import Tx
+from ...engine.pools import Rejected, Tx
 from ..rules.late_result import SettledWindow, StoredHeartbeat
 
 # 960 values of 2 bytes fit into one row of TOAST, which has 1 996 bytes.
@@ -101,6 +101,11 @@ with r as (
   from unnest(%(orgs)s::int[], %(monitors)s::int[]) with ordinality as key(org, monitor, g)
     join {raw} t on t.org = key.org and t.monitor = key.monitor
       and t.{time} >= at(%(from_at)s) and t.{time} < at(%(until_at)s)
+      -- Without a nested loop, only bounds can use the index. The planner estimates a range of
+      -- rows by the first column alone, so that the range of the second one is given too.
+      and (t.org, t.monitor) >= ((%(orgs)s::int[])[1], (%(monitors)s::int[])[1])
+      and (t.org, t.monitor) <= (%(last_org)s::int, %(last_monitor)s::int)
+      and t.monitor >= %(least)s::int and t.monitor <= %(most)s::int
   window w as (partition by key.g order by t.{time})),
 -- A piece has one number, because the planner misjudges a join by several columns.
 p as materialized (
@@ -145,6 +150,7 @@ select org, monitor, from_at, until_at, results, checksum, origin, step, skipped
   state, {", ".join(f"state_{name}" for name in state)}, {columns}
 from c join o using (piece) join s using (piece)
 order by org, monitor, from_at
+returning results
 """
 
 
@@ -214,22 +220,35 @@ _JOIN_BY_HASH: Final = "set local enable_nestloop = off"
 _JOIN_AS_USUAL: Final = "set local enable_nestloop to default"
 
 
-class DamagedPiece(Exception):
+class DamagedPiece(Rejected):
     """The rows of a piece do not have its number or its checksum."""
 
 
-async def pack_results(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
-    """Inserts the pieces of all heartbeats and ledger rows in the span.
+async def pack_results(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> int:
+    """Inserts the pieces of all heartbeats and ledger rows in the span, and returns their number.
 
-    The caller deletes the raw rows. Raises DamagedPiece if the restored rows differ, and Rejected
-    (a unique violation) if the range is packed already.
+    The span is a day or a part of one. The caller deletes the raw rows. Raises DamagedPiece if the
+    restored rows differ, and Rejected (a unique violation) if the range is packed already.
     """
-    those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
+    those = _parameters(keys, span)
     await tx.execute(_JOIN_BY_HASH)
-    await tx.execute(_PACK_HEARTBEATS, **those)
-    await tx.execute(_PACK_RUNS, **those)
+    packed = await tx.rows(_PACK_HEARTBEATS, **those) + await tx.rows(_PACK_RUNS, **those)
     await tx.execute(_JOIN_AS_USUAL)
     await verify_pieces(tx, keys, span)
+    return sum(count for (count,) in packed)
+
+
+def _parameters(keys: Sequence[MonitorKey], span: TimeSpan) -> dict[str, Any]:
+    order = sorted(keys)
+    return {
+        **key_arrays(order, "monitors"),
+        "last_org": order[-1][0],
+        "last_monitor": order[-1][1],
+        "least": min(monitor for _, monitor in order),
+        "most": max(monitor for _, monitor in order),
+        "from_at": span.from_,
+        "until_at": span.until,
+    }
 
 
 async def verify_pieces(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
@@ -264,7 +283,7 @@ async def put_pieces(
     windows: Sequence[SettledWindow],
 ) -> None:
     """Packs the rows of a range that has no pieces. Raises as `pack_results`."""
-    those = {**key_arrays([key], "monitors"), "from_at": span.from_, "until_at": span.until}
+    those = _parameters([key], span)
     await tx.execute(_JOIN_BY_HASH)
     for query, rows in ((_REPACK_HEARTBEATS, heartbeats), (_REPACK_RUNS, windows)):
         await tx.execute(query, rows=msgspec.json.encode(list(rows)).decode(), **those)

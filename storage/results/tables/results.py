@@ -5,6 +5,8 @@ steady statement stores a result only if the state row still has the version tha
 It locks that row FOR KEY SHARE until the commit. A writer that changes a state locks it FOR UPDATE
 first.
 
+A row that can belong to a packed day is written by `transactions/result_placer.py` instead.
+
 Invariant: two writers never both treat their result as the newest.
 """
 
@@ -19,6 +21,7 @@ from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ...monitors.rules.monitor_state import StatusChange
 from ..rules.incoming_result import IncomingResult
+from ..rules.packed_days import LATE_US
 
 _ITEM = """
   select * from json_to_recordset(%(items)s::json) as i(
@@ -44,6 +47,8 @@ held as materialized (
     join item i on i.org = s.org and i.monitor = s.monitor and i.version = s.version
     join fence f on f.id = i.shard
   where at(i.ts) >= f.sealed_through - i.reach_us * interval '1 microsecond'
+    -- The first window is the oldest. An older row than this can belong to a packed day.
+    and at(least(i.ts, i.dues[1])) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
   order by s.org, s.monitor
   for key share of s),
 ran as (
@@ -103,19 +108,22 @@ order by s.org, s.monitor
 _NEWEST = """
 select k.org, k.monitor, h.ts, h.msg
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-cross join lateral (
-  select ts, msg from heartbeats h where h.org = k.org and h.monitor = k.monitor
-  order by ts desc limit 1) h
+cross join lateral newest_heartbeat(k.org, k.monitor, 'infinity') h
 """
 
 _SAME = """
-select exists (select from heartbeats where org = %(org)s and monitor = %(monitor)s
-  and ts = at(%(ts)s) and up = %(up)s and latency_ms = %(latency_ms)s
-  and coalesce(msg, '') = %(msg)s)
+select exists (
+  select from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(ts)s),
+    at(%(ts)s) + interval '1 microsecond')
+  where up = %(up)s and latency_ms = %(latency_ms)s and coalesce(msg, '') = %(msg)s)
 """
 
 _FOLLOWING = """
-select min(ts) from heartbeats where org = %(org)s and monitor = %(monitor)s and ts > at(%(ts)s)
+select least(
+  (select min(ts) from heartbeats where org = %(org)s and monitor = %(monitor)s and ts > at(%(ts)s)
+    and ts >= (select packed_through from packing)),
+  (select min(ts) from packed_heartbeats_in(%(org)s::int, %(monitor)s::int,
+    at(%(ts)s) + interval '1 microsecond', at(%(until)s))))
 """
 
 # A window is settled once. Only a missed one can still become covered late.
@@ -140,6 +148,13 @@ from ({_ITEM}) i
 order by i.org, i.monitor, i.ts
 on conflict do nothing
 returning org, monitor, ts
+"""
+
+_CONDITIONS = """
+select i.n - 1, c.id
+from unnest(%(orgs)s::int[], %(monitors)s::int[], %(texts)s::text[]) with ordinality
+    as i(org, monitor, text, n)
+  join monitor_conditions c on c.org = i.org and c.monitor = i.monitor and c.text = i.text
 """
 
 _UPDATE_STATES = """
@@ -232,9 +247,12 @@ async def select_newest(
     return {MonitorKey((org, monitor)): (ts, msg) for org, monitor, ts, msg in rows}
 
 
-async def select_following(tx: Tx, key: MonitorKey, ts: Instant) -> Instant | None:
-    found: Instant | None = await tx.value(_FOLLOWING, org=key[0], monitor=key[1], ts=ts)
-    return found
+async def select_following(tx: Tx, key: MonitorKey, ts: Instant, until: Instant) -> Instant | None:
+    """Returns the next result after an instant, if it is before `until`."""
+    found: Instant | None = await tx.value(
+        _FOLLOWING, org=key[0], monitor=key[1], ts=ts, until=until
+    )
+    return found if found is None or found < until else None
 
 
 async def settle_windows(
@@ -260,6 +278,17 @@ async def insert_heartbeats(
         return set()
     rows = await tx.rows(_INSERT, items=encode_items(arrivals))
     return {(org, monitor, ts) for org, monitor, ts in rows}
+
+
+async def select_condition_ids(tx: Tx, arrivals: Sequence[IncomingResult]) -> dict[int, int]:
+    """Returns the id of the failed condition by the place of the result, without those of none."""
+    return dict(
+        await tx.rows(
+            _CONDITIONS,
+            **key_arrays([a.key for a in arrivals], "monitors"),
+            texts=[a.condition for a in arrivals],
+        )
+    )
 
 
 async def is_stored(tx: Tx, arrival: IncomingResult) -> bool:
