@@ -44,7 +44,7 @@ select p.org, p.monitor, p.origin + (p.step_us * (u.i - 1 + coalesce(u.skipped, 
   x.tls::integer as tls_us, x.first_byte::integer as first_byte_us, p.state_up[x.k] as up,
   p.state_msg[x.k] as msg, p.state_failed_condition[x.k] as failed_condition,
   p.state_measured[x.k] as measured, p.from_at as piece_from, p.until_at as piece_until,
-  p.state_up as piece_up
+  p.state_up as piece_up, p.state_msg as piece_messages
 from packed_heartbeats p,
   unnest(array_fill(0::smallint, array[p.results]), p.skipped, p.state,
     p.away_low, p.away_mid, p.away_top, p.latency_low, p.latency_mid, p.latency_top,
@@ -190,4 +190,22 @@ select * from (
     and r.piece_from < least(before_at, (select packed_through from packing)) and r.ts < before_at
   order by r.piece_from desc, r.ts desc limit 1)) newest
 limit 1
+$$;
+
+-- The number of consecutive failures up to now, at most 1 000. A piece without a success is not
+-- decoded to find the last one.
+create function failures_in_row(of_org integer, of_monitor integer)
+returns bigint
+language sql stable parallel safe
+as $$
+select count(*) from (
+  select from heartbeats_in(of_org, of_monitor, coalesce(
+    (select h.ts from heartbeats h where h.org = of_org and h.monitor = of_monitor and h.up
+      and h.ts >= (select packed_through from packing) order by h.ts desc limit 1),
+    (select r.ts from restored_heartbeats r
+      where r.org = of_org and r.monitor = of_monitor and true = any(r.piece_up) and r.up
+        and r.piece_from < (select packed_through from packing)
+      order by r.piece_from desc, r.ts desc limit 1),
+    '-infinity') + interval '1 microsecond', 'infinity')
+  limit 1000) failures
 $$;

@@ -12,8 +12,8 @@ _WINDOWS = """
 select w.place, count(*)::int, avg(h.latency_ms)::float8,
   percentile_cont(0.95) within group (order by h.latency_ms)
 from unnest(%(sinces)s::bigint[]) with ordinality as w(since, place)
-  join heartbeats h on h.org = %(org)s and h.monitor = %(monitor)s and h.up
-    and h.ts >= at(w.since) and h.ts < at(%(until)s)
+  cross join lateral heartbeats_in(%(org)s::int, %(monitor)s::int, at(w.since), at(%(until)s)) h
+where h.up
 group by w.place
 """
 

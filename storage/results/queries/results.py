@@ -14,38 +14,37 @@ _COLUMNS = """
 select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us,
   (select c.text from monitor_conditions c
     where c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition), measured
-from heartbeats h"""
-
-_HEARTBEATS = f"""
-{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and h.ts < at(%(before)s)
+"""
+_NEWEST = f"""
+{_COLUMNS} from heartbeats h
+where h.org = %(org)s and h.monitor = %(monitor)s and h.ts < at(%(before)s)
+  and h.ts >= (select packed_through from packing) and up = any(%(ups)s::boolean[])
 order by ts desc limit %(most)s
 """
-
-
-_FAILURES = f"""
-{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and not up
-order by ts desc limit %(most)s
-"""
-
-_LAST_GOOD = f"""
-{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and up
-order by ts desc limit 1
+# Pieces are decoded from the newest one on, and only those with a wanted result.
+_NEWEST_PACKED = f"""
+{_COLUMNS} from restored_heartbeats h
+where h.org = %(org)s and h.monitor = %(monitor)s
+  and h.piece_from < least(at(%(before)s), (select packed_through from packing))
+  and h.ts < at(%(before)s)
+  and h.piece_up && %(ups)s::boolean[] and up = any(%(ups)s::boolean[])
+order by piece_from desc, ts desc limit %(most)s
 """
 
 _FAILED_CONDITIONS = """
-select h.org, h.monitor, c.text, h.measured
+select k.org, k.monitor, c.text, h.measured
 from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ats)s::bigint[]) as k(org, monitor, at_us)
-  join heartbeats h on h.org = k.org and h.monitor = k.monitor and h.ts = at(k.at_us)
-  join monitor_conditions c on c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition
+  cross join lateral heartbeats_in(
+    k.org, k.monitor, at(k.at_us), at(k.at_us) + interval '1 microsecond') h
+  join monitor_conditions c on c.org = k.org and c.monitor = k.monitor and c.id = h.failed_condition
 """
 
 _LATENCY = """
 select date_bin(%(step_us)s * interval '1 microsecond', ts, timestamptz 'epoch'), count(*),
   percentile_disc(0.5) within group (order by latency_ms)::float8,
   percentile_disc(0.95) within group (order by latency_ms)::float8
-from heartbeats
-where org = %(org)s and monitor = %(monitor)s and up
-  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(from_at)s), at(%(to_at)s))
+where up
 group by 1 order by 1
 """
 
@@ -55,6 +54,7 @@ select due_at, verdict, reason, settled_at from (
   select due_at, verdict::text, reason, settled_at from expected_runs
   where org = %(org)s and monitor = %(monitor)s
     and due_at >= at(%(from_at)s) and due_at < at(%(to_at)s)
+    and due_at >= (select packed_through from packing)
     and (%(all)s or verdict::text = any(%(verdicts)s::text[]))
   union all
   select w.due, 'reserved', null, null
@@ -65,6 +65,16 @@ select due_at, verdict, reason, settled_at from (
     and not exists (select from expected_runs r
       where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due)) runs
 order by due_at desc limit %(most)s
+"""
+# No packed window is in a run batch: a day with an open window is not packed.
+_LEDGER_PACKED = """
+select due_at, verdict::text, reason, settled_at from restored_runs
+where org = %(org)s and monitor = %(monitor)s
+  and piece_from < least(at(%(to_at)s), (select packed_through from packing))
+  and piece_until >= at(%(from_at)s) and due_at >= at(%(from_at)s) and due_at < at(%(to_at)s)
+  and (%(all)s or piece_verdicts::text[] && %(verdicts)s::text[])
+  and (%(all)s or verdict::text = any(%(verdicts)s::text[]))
+order by piece_from desc, due_at desc limit %(most)s
 """
 
 
@@ -105,17 +115,27 @@ async def select_heartbeats(
     tx: Tx, key: MonitorKey, most: int, before: Instant = LATEST
 ) -> list[HeartbeatRow]:
     """Returns the newest heartbeats before an instant, newest first."""
-    return await tx.structs(
-        HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], before=before, most=most
-    )
+    return await _select_newest(tx, key, most, before, [True, False])
 
 
 async def select_failures(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
-    return await tx.structs(HeartbeatRow, _FAILURES, org=key[0], monitor=key[1], most=most)
+    return await _select_newest(tx, key, most, LATEST, [False])
 
 
 async def select_last_good(tx: Tx, key: MonitorKey) -> HeartbeatRow | None:
-    return await tx.one(HeartbeatRow, _LAST_GOOD, org=key[0], monitor=key[1])
+    return next(iter(await _select_newest(tx, key, 1, LATEST, [True])), None)
+
+
+async def _select_newest(
+    tx: Tx, key: MonitorKey, most: int, before: Instant, ups: list[bool]
+) -> list[HeartbeatRow]:
+    those = {"org": key[0], "monitor": key[1], "ups": ups}
+    found = await tx.structs(HeartbeatRow, _NEWEST, before=before, most=most, **those)
+    if len(found) < most:
+        # A day can be packed between the two statements. Its rows are not before the last one.
+        rest = {"before": found[-1].ts if found else before, "most": most - len(found)}
+        found += await tx.structs(HeartbeatRow, _NEWEST_PACKED, **rest, **those)
+    return found
 
 
 async def select_latency(
@@ -142,17 +162,19 @@ async def select_ledger(
     most: int,
 ) -> list[RunRow]:
     """Returns windows due in [from, to), newest first."""
-    return await tx.structs(
-        RunRow,
-        _LEDGER,
-        org=key[0],
-        monitor=key[1],
-        from_at=from_at,
-        to_at=to_at,
-        all=verdicts is None,
-        verdicts=list(verdicts or ()),
-        most=most,
-    )
+    those = {
+        "org": key[0],
+        "monitor": key[1],
+        "from_at": from_at,
+        "all": verdicts is None,
+        "verdicts": list(verdicts or ()),
+    }
+    found = await tx.structs(RunRow, _LEDGER, to_at=to_at, most=most, **those)
+    if len(found) < most:
+        # A day can be packed between the two statements. Its rows are not before the last one.
+        rest = {"to_at": found[-1].due_at if found else to_at, "most": most - len(found)}
+        found += await tx.structs(RunRow, _LEDGER_PACKED, **rest, **those)
+    return found
 
 
 async def select_failed_conditions(
