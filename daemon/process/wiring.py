@@ -54,6 +54,7 @@ from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import PushDeadlineChecker
 from ..loops.region_load_sampler import RegionLoadSampler
+from ..loops.result_packer import ResultPacker
 from ..loops.result_recorder import Recorder
 from ..loops.schedule_ticker import Ticker
 from ..loops.service_evaluator import ServiceEvaluator
@@ -107,6 +108,7 @@ class Components:
     edits: CacheInvalidator
     due_reader: DueReader
     janitor: Janitor
+    packer: ResultPacker | None
     backups: BackupSampler | None
     operations: OperationRunner | None
     ticker: Ticker | None
@@ -124,6 +126,10 @@ class Components:
     evaluator: ServiceEvaluator | None
     surveyor: RegionLoadSampler | None
     providers: FileProviderSyncer | None
+
+
+# Results in the queue of the recorder above which packing waits.
+PACKING_QUEUE_MOST = 1_000
 
 
 def version() -> str:
@@ -182,6 +188,7 @@ def build(
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
         # Every process that stores results needs partitions, also without the janitor loop.
         janitor=_janitor(settings, pools.loops, clock),
+        packer=_packer(settings, role, pools.loops, clock, recorder),
         backups=BackupSampler(pools.loops) if tidies else None,
         operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
@@ -462,7 +469,16 @@ def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
         heartbeat_days=settings.heartbeats.retention_days,
         ledger_days=settings.ledger.retention_days,
         gate_days=settings.gate.decision_retention_days,
+        history_days=settings.history.retention_days,
     )
+
+
+def _packer(
+    settings: Settings, role: ProcessRole, pool: Pool, clock: ProductClock, recorder: Recorder
+) -> ResultPacker | None:
+    if DaemonPart.PACKER not in PARTS[role] or not settings.history.retention_days:
+        return None
+    return ResultPacker(pool, clock.now, version(), lambda: recorder.waiting > PACKING_QUEUE_MOST)
 
 
 def _leaser(

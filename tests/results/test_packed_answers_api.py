@@ -1,6 +1,7 @@
 """Every answer about results is the same before and after their days are packed."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -154,8 +155,8 @@ def reads(rows: list[MonitorRow]) -> dict[str, Read]:
         ),
     }
     for row in rows:
-        found[f"failures {row.id}"] = lambda tx, k=row.key: results.select_failures(tx, k, 50)
-        found[f"last good {row.id}"] = lambda tx, k=row.key: results.select_last_good(tx, k)
+        found[f"failures {row.id}"] = partial(results.select_failures, key=row.key, most=50)
+        found[f"last good {row.id}"] = partial(results.select_last_good, key=row.key)
     for span in RANGES:
         found |= _reads_of(keys, org, *span)
     return found
@@ -177,14 +178,18 @@ def _reads_of(
         ),
     }
     for key in keys:
-        found[f"bins {key}"] = lambda tx, k=key: console_results.select_latency_bins(
-            tx, k, from_at, to_at, HOUR
+        found[f"bins {key}"] = partial(
+            console_results.select_latency_bins,
+            key=key,
+            from_at=from_at,
+            to_at=to_at,
+            step_us=HOUR,
         )
-        found[f"windows {key}"] = lambda tx, k=key: select_latency_windows(
-            tx, k, [from_at, FIRST], to_at
+        found[f"windows {key}"] = partial(
+            select_latency_windows, key=key, sinces=[from_at, FIRST], until=to_at
         )
-        found[f"following {key}"] = lambda tx, k=key: result_tables.select_following(
-            tx, k, from_at, to_at
+        found[f"following {key}"] = partial(
+            result_tables.select_following, key=key, ts=from_at, until=to_at
         )
     return {name + what: read for what, read in found.items()}
 
@@ -199,7 +204,7 @@ async def everything(api: Api, rows: list[MonitorRow]) -> tuple[dict[str, Any], 
         beats = read[f"failures {row.id}"][-1:]
         async with api.pool.transaction("read", read_only=True) as tx:
             read[f"conditions {row.id}"] = await results.select_failed_conditions(
-                tx, {row.key: beat.ts for beat in beats}
+                tx, dict.fromkeys([row.key], beats[0].ts) if beats else {}
             )
             again = [
                 IncomingResult(

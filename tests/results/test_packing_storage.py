@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import trio
 
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
+from leadline.storage.engine.backup import restore_backup, write_backup
 from leadline.storage.engine.pools import Rejected
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.incoming_result import ResultSource, StoreOutcome
@@ -19,7 +21,7 @@ from leadline.storage.results.transactions.pack_day import PackOutcome, PackStep
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.results.transactions.record_steady import record_steady
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
-from tests.support.worlds.world import START, World
+from tests.support.worlds.world import START, World, small_world
 
 _HEARTBEATS = """
 select ts, up, latency_ms, code, msg, dns_us from heartbeats_in(%(org)s::int, %(monitor)s::int,
@@ -244,6 +246,12 @@ async def test_a_steady_result_of_an_old_window_takes_the_locked_path(world: Wor
         assert await record_steady(tx, [recent]) == [True]
 
 
+async def killed_step(world: World) -> None:
+    async with world.pool.transaction("pack_day") as tx:
+        assert (await pack_some(tx, [START], 1)).monitors == 1
+        await tx.execute("select pg_terminate_backend(pg_backend_pid())")
+
+
 async def test_a_killed_step_leaves_nothing_and_is_repeated(world: World) -> None:
     rows = [await world.monitor() for _ in range(3)]
     await seal(world, START)
@@ -253,9 +261,7 @@ async def test_a_killed_step_leaves_nothing_and_is_repeated(world: World) -> Non
     before = [await stored(world, row) for row in rows]
     await step(world, 1)
     with pytest.raises((Unavailable, Rejected)):
-        async with world.pool.transaction("pack_day") as tx:
-            assert (await pack_some(tx, [START], 1)).monitors == 1
-            await tx.execute("select pg_terminate_backend(pg_backend_pid())")
+        await killed_step(world)
     assert await world.rows("select count(*) from packed_runs") == [(1,)]
     assert await pack_all(world, 1) == 1
     assert [await stored(world, row) for row in rows] == before
@@ -282,6 +288,33 @@ async def test_rows_of_a_deleted_monitor_are_not_packed(world: World) -> None:
         await delete_monitor(tx, world.editor, row.uid)
     assert await pack_all(world, 1) == 1
     assert await world.rows("select monitor, results from packed_runs") == [(other.id, 1)]
+
+
+async def test_a_backup_has_the_pieces(
+    world: World, dsn: str, empty_dsn: str, tmp_path: Path
+) -> None:
+    row = await world.monitor()
+    await seal(world, START)
+    await record(world, row, Instant(START + HOUR), Instant(START + 2 * HOUR))
+    await seal(world, Instant(START + 4 * DAY))
+    assert await pack_all(world) == 2
+    async with world.pool.transaction("drop") as tx:
+        await tx.execute("truncate heartbeats, expected_runs")
+    before = await stored(world, row)
+    assert [len(rows) for rows in before] == [2, 2]
+    manifest = await write_backup(
+        dsn,
+        tmp_path / "b",
+        product_version="0",
+        key=None,
+        key_state="excluded",
+        progress=lambda _: None,
+    )
+    await restore_backup(empty_dsn, tmp_path / "b", manifest, progress=lambda _: None)
+    async with small_world(empty_dsn) as restored:
+        assert await stored(restored, row) == before
+        assert await through(restored) == START + 2 * DAY
+        assert await record(restored, row, Instant(START + 3 * HOUR)) == [StoreOutcome.HISTORY]
 
 
 def test_a_day_is_packed_when_it_is_old_and_has_no_open_window() -> None:

@@ -19,6 +19,7 @@ from ....storage.results.queries.results import (
     select_heartbeats,
     select_latency,
     select_ledger,
+    select_packed_from,
 )
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
@@ -125,8 +126,7 @@ async def availability(ask: Request) -> list[DailyAvailability]:
         row = await _monitor(ask, tx)
         key = row.key
         found = (await select_days(tx, {key: row.type}, tx.now, ask.query.days))[key]
-        now = tx.now
-    kept_from = Instant(now - ask.context.options.heartbeat_days * DAY)
+        kept_from = await _kept_from(tx, ask.context.options.heartbeat_days)
     return daily(found, kept_from)
 
 
@@ -166,7 +166,8 @@ async def expected_runs(ask: Request) -> ExpectedRuns:
         row = await _monitor(ask, tx)
         if row.project_uid != ask.ids["projectID"]:
             raise Refused("not_found")
-        ledger_from = max(row.created_at, Instant(tx.now - ask.context.options.ledger_days * DAY))
+        kept_from = await _kept_from(tx, ask.context.options.ledger_days)
+        ledger_from = max(row.created_at, kept_from)
         found = await select_ledger(
             tx,
             row.key,
@@ -192,6 +193,12 @@ def _run(item: RunRow) -> ExpectedRun:
         reason=known(item.reason),
         settled_at=to_text(item.settled_at) if item.settled_at is not None else None,
     )
+
+
+async def _kept_from(tx: Tx, days: int) -> Instant:
+    """Returns the instant since which results are complete, in tables of `days` or in pieces."""
+    packed_from = await select_packed_from(tx)
+    return min(Instant(tx.now - days * DAY), LATEST if packed_from is None else packed_from)
 
 
 async def _monitor(ask: Request, tx: Tx) -> MonitorRow:

@@ -78,6 +78,9 @@ order by piece_from desc, due_at desc limit %(most)s
 """
 
 
+_PACKED_FROM = "select kept_from from packing"
+
+
 class HeartbeatRow(msgspec.Struct, frozen=True):
     ts: Instant
     up: bool
@@ -135,6 +138,12 @@ async def _select_newest(
         # A day can be packed between the two statements. Its rows are not before the last one.
         rest = {"before": found[-1].ts if found else before, "most": most - len(found)}
         found += await tx.structs(HeartbeatRow, _NEWEST_PACKED, **rest, **those)
+    return found
+
+
+async def select_packed_from(tx: Tx) -> Instant | None:
+    """Returns the instant since which no result was deleted, None if no day was packed."""
+    found: Instant | None = await tx.value(_PACKED_FROM)
     return found
 
 
