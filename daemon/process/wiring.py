@@ -68,6 +68,7 @@ from .http_options import (
     regions_of,
     reserved_regions,
 )
+from .keepers import janitor_of, packer_of
 
 
 @dataclass(slots=True)
@@ -128,10 +129,6 @@ class Components:
     providers: FileProviderSyncer | None
 
 
-# Results in the queue of the recorder above which packing waits.
-PACKING_QUEUE_MOST = 1_000
-
-
 def version() -> str:
     return metadata.version("leadline")
 
@@ -186,9 +183,8 @@ def build(
         attendance=attendance,
         edits=CacheInvalidator(pools.http),
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
-        # Every process that stores results needs partitions, also without the janitor loop.
-        janitor=_janitor(settings, pools.loops, clock),
-        packer=_packer(settings, role, pools.loops, clock, recorder),
+        janitor=janitor_of(settings, pools.loops, clock),
+        packer=packer_of(settings, role, pools.loops, clock, recorder, version()),
         backups=BackupSampler(pools.loops) if tidies else None,
         operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
@@ -460,25 +456,6 @@ def _attendance(
         lambda: recorder.lost,
         lambda tx: clock.follow(partial(presences.read_clock, tx)),
     )
-
-
-def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
-    return Janitor(
-        pool,
-        clock.now,
-        heartbeat_days=settings.heartbeats.retention_days,
-        ledger_days=settings.ledger.retention_days,
-        gate_days=settings.gate.decision_retention_days,
-        history_days=settings.history.retention_days,
-    )
-
-
-def _packer(
-    settings: Settings, role: ProcessRole, pool: Pool, clock: ProductClock, recorder: Recorder
-) -> ResultPacker | None:
-    if DaemonPart.PACKER not in PARTS[role] or not settings.history.retention_days:
-        return None
-    return ResultPacker(pool, clock.now, version(), lambda: recorder.waiting > PACKING_QUEUE_MOST)
 
 
 def _leaser(

@@ -19,6 +19,7 @@ from ....storage.results.queries.results import (
     select_heartbeats,
     select_latency,
     select_ledger,
+    select_packed_count,
     select_packed_from,
 )
 from ...wire.cursor import page_limit, read_cursor, write_cursor
@@ -39,6 +40,8 @@ from ..schemas.monitors import (
 
 HEARTBEATS_MOST: Final = 1_000
 POINTS_MOST: Final = 500
+# Packed results of one answer: a year at one minute, which takes about a second to decode.
+PACKED_MOST: Final = 600_000
 DAYS_MOST: Final = 365
 _STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
@@ -104,6 +107,8 @@ async def latency(ask: Request) -> Latency:
         raise Problem("range_too_wide")
     async with ask.context.pool.transaction("latency", read_only=True) as tx:
         row = await _monitor(ask, tx)
+        if await select_packed_count(tx, row.key, from_at, to_at) > PACKED_MOST:
+            raise Problem("range_too_wide")
         found = await select_latency(tx, row.key, from_at, to_at, _STEPS[step])
     return Latency(
         from_=to_text(from_at),
@@ -244,7 +249,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_MONITOR,
         handler=latency,
-        summary="Latency of good results by step; at most 500 points.",
+        summary="Latency of good results by step; at most 500 points and about 600 000 results.",
         tag="results",
         query=LatencyQuery,
         answer=Latency,

@@ -78,6 +78,11 @@ order by piece_from desc, due_at desc limit %(most)s
 """
 
 
+_PACKED_COUNT = """
+select coalesce(sum(results), 0)::bigint from packed_heartbeats
+where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
+  and from_at > at(%(from_at)s) - interval '1 day' and from_at < at(%(to_at)s)
+"""
 _PACKED_FROM = "select kept_from from packing"
 
 
@@ -144,6 +149,14 @@ async def _select_newest(
 async def select_packed_from(tx: Tx) -> Instant | None:
     """Returns the instant since which no result was deleted, None if no day was packed."""
     found: Instant | None = await tx.value(_PACKED_FROM)
+    return found
+
+
+async def select_packed_count(tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant) -> int:
+    """Returns the number of packed results that a read of the range decodes."""
+    found: int = await tx.value(
+        _PACKED_COUNT, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
+    )
     return found
 
 

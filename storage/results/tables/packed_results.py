@@ -2,8 +2,7 @@
 
 A piece is one row of `packed_heartbeats` or `packed_runs`. It holds up to PIECE_ROWS rows of one
 monitor in the order of time. The views `restored_heartbeats` and `restored_runs` return the rows.
-A reader of a range gives bounds of `piece_from` on both sides, the lower one as far ahead as the
-longest span that is packed at once, and of `piece_until`: the primary key then finds the pieces.
+The functions `heartbeats_in` and `runs_in` return the rows of a range, packed or not.
 
 Each number is stored as its distance from the smallest one of the piece, in up to three arrays:
 
@@ -76,24 +75,11 @@ def _arrays(number: str) -> str:
       then array_agg(({distance} >> ({shift} + 7))::integer) end as {number}_top"""
 
 
-def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequence[str]) -> str:
-    """Returns the statement that inserts the pieces of some monitors in a range of time.
-
-    The aggregates rely on the order of the subquery `d`: an ORDER BY in each would sort each alone.
-    """
-    every = ("away", *numbers)
-    states = ", ".join(state)
+def _read(packed: str, raw: str, time: str, numbers: dict[str, str], states: str) -> str:
+    """Returns the CTE of the rows to pack, numbered by monitor."""
     values = ", ".join(f"{expression} as v_{name}" for name, expression in numbers.items())
-    bases = ", ".join(
-        f"min(v_{name}) as base_{name}, max(v_{name}) - min(v_{name}) as max_{name}"
-        for name in every
-    )
-    distances = ", ".join(
-        f"v_{name} - base_{name} as d_{name}, base_{name}, max_{name}" for name in every
-    )
-    columns = ", ".join(f"{name}_{part}" for name in every for part in _PARTS)
     return f"""
-with r as (
+r as (
   select key.g, t.org, t.monitor, t.{time} as t, {states}, {values},
     {_CHECKSUMS[packed]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
     row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap,
@@ -106,7 +92,26 @@ with r as (
       and (t.org, t.monitor) >= ((%(orgs)s::int[])[1], (%(monitors)s::int[])[1])
       and (t.org, t.monitor) <= (%(last_org)s::int, %(last_monitor)s::int)
       and t.monitor >= %(least)s::int and t.monitor <= %(most)s::int
-  window w as (partition by key.g order by t.{time})),
+  window w as (partition by key.g order by t.{time}))"""
+
+
+def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequence[str]) -> str:
+    """Returns the statement that inserts the pieces of some monitors in a range of time.
+
+    The aggregates rely on the order of the subquery `d`: an ORDER BY in each would sort each alone.
+    """
+    every = ("away", *numbers)
+    states = ", ".join(state)
+    bases = ", ".join(
+        f"min(v_{name}) as base_{name}, max(v_{name}) - min(v_{name}) as max_{name}"
+        for name in every
+    )
+    distances = ", ".join(
+        f"v_{name} - base_{name} as d_{name}, base_{name}, max_{name}" for name in every
+    )
+    columns = ", ".join(f"{name}_{part}" for name in every for part in _PARTS)
+    return f"""
+with {_read(packed, raw, time, numbers, states)},
 -- A piece has one number, because the planner misjudges a join by several columns.
 p as materialized (
   select r.*, r.g << 32 | n / size as piece, (n %% size)::int as i
