@@ -35,7 +35,7 @@ from ..config.egress_setup import make_egress
 from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops.alert_processor import AlertProcessor
 from ..loops.backup_sampler import BackupSampler
-from ..loops.bundle_applier import BundleApplier
+from ..loops.bundles.bundle_applier import BundleApplier
 from ..loops.cache_invalidator import CacheInvalidator
 from ..loops.canary_dispatcher import CanaryDispatcher
 from ..loops.check_cache import CheckCache

@@ -130,6 +130,7 @@ async def answers(api: Api, rows: list[MonitorRow]) -> dict[str, Any]:
             span = f"from={to_text(from_at)}&to={to_text(to_at)}"
             paths += [f"{runs}&{span}", f"/monitors/{row.uid}/latency?{span}"]
             paths.append(f"/monitors/{row.uid}/latency?{span}&step=day")
+            paths.append(f"/monitors/{row.uid}/heartbeats?{span}&limit=90")
         for path in paths:
             found[path] = await pages(api, path)
     found["list"] = await pages(api, f"/projects/{api.project}/monitors?limit=100")

@@ -14,6 +14,7 @@ from ....storage.figures.queries.availability import Days, select_days
 from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.monitors.rows import MonitorRow
 from ....storage.results.queries.results import (
+    FIRST,
     HeartbeatRow,
     RunRow,
     select_heartbeats,
@@ -46,11 +47,16 @@ DAYS_MOST: Final = 365
 _STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 
-class HeartbeatsQuery(msgspec.Struct, frozen=True):
-    """`limit` is capped at 1 000; older results are on the next pages."""
+class HeartbeatsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    """`limit` is capped at 1 000; older results are on the next pages.
+
+    The range contains `from` and does not contain `to`.
+    """
 
     limit: Annotated[int, Meta(ge=1)] = 100
     cursor: str | None = None
+    from_: str | None = None
+    to: str | None = None
 
 
 class DaysQuery(msgspec.Struct, frozen=True):
@@ -74,14 +80,20 @@ class RunsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
 async def heartbeats(ask: Request) -> Response:
     """The header `Link` names the page of the next older results."""
     most = min(ask.query.limit, HEARTBEATS_MOST)
+    from_at = max(instant_if_given("from", ask.query.from_) or FIRST, FIRST)
+    to_at = instant_if_given("to", ask.query.to)
+    if to_at is not None and to_at <= from_at:
+        raise Problem("range_invalid")
     async with ask.context.pool.transaction("heartbeats", read_only=True) as tx:
         row = await _monitor(ask, tx)
-        bound = ("heartbeats", row.uid)
+        bound: tuple[object, ...] = ("heartbeats", row.uid)
+        if ask.query.from_ or ask.query.to:
+            bound = (*bound, from_at, to_at)
         last = read_cursor(ask.query.cursor, bound, 1)
-        before = Instant(last[0]) if last else LATEST
+        before = Instant(last[0]) if last else to_at or LATEST
         if not EARLIEST <= before <= LATEST:
             raise Problem("cursor_invalid")
-        found = await select_heartbeats(tx, row.key, most + 1, before)
+        found = await select_heartbeats(tx, row.key, most + 1, before, from_at)
     page = found[:most]
     more = len(found) > most
     headers = next_page(ask, write_cursor([page[-1].ts], bound)) if more else {}

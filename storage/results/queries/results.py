@@ -1,12 +1,14 @@
 """Stored results: heartbeats, latency by step, and the ledger in pages."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from ....probes.check.result import FailedCondition
 from ...core.instant import LATEST, Instant
 from ...core.key import MonitorKey
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 
 # The text of the failed condition is looked up for failures only.
@@ -17,7 +19,8 @@ select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, 
 """
 _NEWEST = f"""
 {_COLUMNS} from heartbeats h
-where h.org = %(org)s and h.monitor = %(monitor)s and h.ts < at(%(before)s)
+where h.org = %(org)s and h.monitor = %(monitor)s
+  and h.ts >= at(%(since)s) and h.ts < at(%(before)s)
   and h.ts >= (select packed_through from packing) and up = any(%(ups)s::boolean[])
 order by ts desc limit %(most)s
 """
@@ -26,7 +29,8 @@ _NEWEST_PACKED = f"""
 {_COLUMNS} from restored_heartbeats h
 where h.org = %(org)s and h.monitor = %(monitor)s
   and h.piece_from < least(at(%(before)s), (select packed_through from packing))
-  and h.ts < at(%(before)s)
+  and h.piece_from > at(%(since)s) - interval '1 day'
+  and h.ts >= at(%(since)s) and h.ts < at(%(before)s)
   and h.piece_up && %(ups)s::boolean[] and up = any(%(ups)s::boolean[])
 order by piece_from desc, ts desc limit %(most)s
 """
@@ -78,6 +82,10 @@ order by piece_from desc, due_at desc limit %(most)s
 """
 
 
+# PostgreSQL subtracts a day from the bound.
+FIRST: Final = Instant(0)
+_ALWAYS: Final = TimeSpan(FIRST, LATEST)
+
 _PACKED_COUNT = """
 select coalesce(sum(results), 0)::bigint from packed_heartbeats
 where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
@@ -120,28 +128,28 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 async def select_heartbeats(
-    tx: Tx, key: MonitorKey, most: int, before: Instant = LATEST
+    tx: Tx, key: MonitorKey, most: int, before: Instant = LATEST, since: Instant = FIRST
 ) -> list[HeartbeatRow]:
-    """Returns the newest heartbeats before an instant, newest first."""
-    return await _select_newest(tx, key, most, before, [True, False])
+    """Returns the newest heartbeats before an instant and from another on, newest first."""
+    return await _select_newest(tx, key, most, TimeSpan(since, before), [True, False])
 
 
 async def select_failures(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
-    return await _select_newest(tx, key, most, LATEST, [False])
+    return await _select_newest(tx, key, most, _ALWAYS, [False])
 
 
 async def select_last_good(tx: Tx, key: MonitorKey) -> HeartbeatRow | None:
-    return next(iter(await _select_newest(tx, key, 1, LATEST, [True])), None)
+    return next(iter(await _select_newest(tx, key, 1, _ALWAYS, [True])), None)
 
 
 async def _select_newest(
-    tx: Tx, key: MonitorKey, most: int, before: Instant, ups: list[bool]
+    tx: Tx, key: MonitorKey, most: int, span: TimeSpan, ups: list[bool]
 ) -> list[HeartbeatRow]:
-    those = {"org": key[0], "monitor": key[1], "ups": ups}
-    found = await tx.structs(HeartbeatRow, _NEWEST, before=before, most=most, **those)
+    those = {"org": key[0], "monitor": key[1], "since": span.from_, "ups": ups}
+    found = await tx.structs(HeartbeatRow, _NEWEST, before=span.until, most=most, **those)
     if len(found) < most:
         # A day can be packed between the two statements. Its rows are not before the last one.
-        rest = {"before": found[-1].ts if found else before, "most": most - len(found)}
+        rest = {"before": found[-1].ts if found else span.until, "most": most - len(found)}
         found += await tx.structs(HeartbeatRow, _NEWEST_PACKED, **rest, **those)
     return found
 
