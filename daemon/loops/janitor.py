@@ -130,12 +130,11 @@ class Janitor:
         await self.make_room()
         now = self._clock()
         open_from = await self._open_from()
-        for (parent, _), days in self._kept.items():
+        for (parent, _), row_days in self._kept.items():
+            # The packer drops the partitions of packed days. The rows of a day that is not packed
+            # yet are kept as long as pieces.
+            days = self._piece_days if self._packs else row_days
             before = min(Instant(now - days * DAY), Instant(open_from - OPEN_BEHIND_US))
-            if self._packs:
-                # Rows that are not packed yet are kept as long as pieces.
-                kept_from = Instant(now - self._piece_days * DAY)
-                before = min(before, max(await self._packed_through(), kept_from))
             dropped = await drop_partitions(self._pool, parent, before=before)
             _log_rows(dropped)
         kept_from = Instant(now - self._gate_days * DAY)
