@@ -82,16 +82,11 @@ def _read(packed: str, raw: str, time: str, numbers: dict[str, str], states: str
 r as (
   select key.g, t.org, t.monitor, t.{time} as t, {states}, {values},
     {_CHECKSUMS[packed]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
-    row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap,
-    count(*) over (partition by key.g) as total
+    row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap
   from unnest(%(orgs)s::int[], %(monitors)s::int[]) with ordinality as key(org, monitor, g)
-    join {raw} t on t.org = key.org and t.monitor = key.monitor
-      and t.{time} >= at(%(from_at)s) and t.{time} < at(%(until_at)s)
-      -- Without a nested loop, only bounds can use the index. The planner estimates a range of
-      -- rows by the first column alone, so that the range of the second one is given too.
-      and (t.org, t.monitor) >= ((%(orgs)s::int[])[1], (%(monitors)s::int[])[1])
-      and (t.org, t.monitor) <= (%(last_org)s::int, %(last_monitor)s::int)
-      and t.monitor >= %(least)s::int and t.monitor <= %(most)s::int
+    -- One index scan for each monitor: OFFSET keeps the planner from joining the tables.
+    cross join lateral (select * from {raw} t where t.org = key.org and t.monitor = key.monitor
+      and t.{time} >= at(%(from_at)s) and t.{time} < at(%(until_at)s) offset 0) t
   window w as (partition by key.g order by t.{time}))"""
 
 
@@ -114,8 +109,7 @@ def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequ
 with {_read(packed, raw, time, numbers, states)},
 -- A piece has one number, because the planner misjudges a join by several columns.
 p as materialized (
-  select r.*, r.g << 32 | n / size as piece, (n %% size)::int as i
-  from r, lateral (select ceil(total / ceil(total / {PIECE_ROWS}::float8))::bigint as size) z),
+  select r.*, r.g << 32 | n / {PIECE_ROWS} as piece, (n %% {PIECE_ROWS})::int as i from r),
 o as materialized (
   select q.*, from_at - step / 2 * interval '1 microsecond' as origin
   from (
@@ -221,8 +215,15 @@ order by p.org, p.monitor, p.from_at
 _DAMAGED_HEARTBEATS: Final = _damaged("packed_heartbeats", "restored_heartbeats")
 _DAMAGED_RUNS: Final = _damaged("packed_runs", "restored_runs")
 # The planner takes the rows of a CTE for few, and would compare every row with every piece.
-_JOIN_BY_HASH: Final = "set local enable_nestloop = off"
-_JOIN_AS_USUAL: Final = "set local enable_nestloop to default"
+_BEFORE_PACKING: Final = (
+    "set local enable_nestloop = off",
+    # Rows of a step are sorted in memory.
+    "set local work_mem = '32MB'",
+)
+_AFTER_PACKING: Final = (
+    "set local enable_nestloop to default",
+    "set local work_mem to default",
+)
 
 
 class DamagedPiece(Rejected):
@@ -236,24 +237,17 @@ async def pack_results(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> in
     restored rows differ, and Rejected (a unique violation) if the range is packed already.
     """
     those = _parameters(keys, span)
-    await tx.execute(_JOIN_BY_HASH)
+    for setting in _BEFORE_PACKING:
+        await tx.execute(setting)
     packed = await tx.rows(_PACK_HEARTBEATS, **those) + await tx.rows(_PACK_RUNS, **those)
-    await tx.execute(_JOIN_AS_USUAL)
+    for setting in _AFTER_PACKING:
+        await tx.execute(setting)
     await verify_pieces(tx, keys, span)
     return sum(count for (count,) in packed)
 
 
 def _parameters(keys: Sequence[MonitorKey], span: TimeSpan) -> dict[str, Any]:
-    order = sorted(keys)
-    return {
-        **key_arrays(order, "monitors"),
-        "last_org": order[-1][0],
-        "last_monitor": order[-1][1],
-        "least": min(monitor for _, monitor in order),
-        "most": max(monitor for _, monitor in order),
-        "from_at": span.from_,
-        "until_at": span.until,
-    }
+    return {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
 
 
 async def verify_pieces(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
@@ -289,8 +283,10 @@ async def put_pieces(
 ) -> None:
     """Packs the rows of a range that has no pieces. Raises as `pack_results`."""
     those = _parameters([key], span)
-    await tx.execute(_JOIN_BY_HASH)
+    for setting in _BEFORE_PACKING:
+        await tx.execute(setting)
     for query, rows in ((_REPACK_HEARTBEATS, heartbeats), (_REPACK_RUNS, windows)):
         await tx.execute(query, rows=msgspec.json.encode(list(rows)).decode(), **those)
-    await tx.execute(_JOIN_AS_USUAL)
+    for setting in _AFTER_PACKING:
+        await tx.execute(setting)
     await verify_pieces(tx, [key], span)
