@@ -6,10 +6,10 @@ from typing import Final
 
 import trio
 
-from ...storage.core.instant import DAY, MINUTE, Instant
+from ...storage.core.instant import MINUTE, Instant
 from ...storage.engine.partitions import drop_partitions, partitions
 from ...storage.engine.pools import Pool, Rejected, Tx
-from ...storage.results.rules.packed_days import PACKED_AFTER_US
+from ...storage.results.rules.packed_days import days_to_pack
 from ...storage.results.tables import packing
 from ...storage.results.transactions.pack_day import PackOutcome, PackStep, pack_some
 from ...storage.scheduling.tables import presences
@@ -99,7 +99,9 @@ class ResultPacker:
         if await presences.select_other_versions(tx, self._version, since):
             return PackStep(PackOutcome.BUSY)
         state = await packing.select_packing(tx)
-        self.days_left = await _days_left(tx, max([state.packed_through, min(oldest, default=0)]))
+        settled = await packing.select_settled_through(tx)
+        begin = max([state.packed_through, min(oldest, default=state.packed_through)])
+        self.days_left = 0 if settled is None else days_to_pack(begin, settled)
         return await pack_some(tx, oldest, self._monitors)
 
     def _count(self, step: PackStep) -> None:
@@ -127,10 +129,3 @@ class ResultPacker:
         for table in TABLES:
             for name in await drop_partitions(self._pool, table, before=state.packed_through):
                 log.info("packed partition dropped", extra={"partition": name})
-
-
-async def _days_left(tx: Tx, packed_through: int) -> int:
-    settled = await packing.select_settled_through(tx)
-    if settled is None:
-        return 0
-    return max((settled - PACKED_AFTER_US - packed_through) // DAY, 0)

@@ -10,6 +10,7 @@ from ...core.instant import LATEST, Instant
 from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
+from ..rules.packed_days import days_to_pack
 
 # The text of the failed condition is looked up for failures only.
 _COLUMNS = """
@@ -91,6 +92,9 @@ select coalesce(sum(results), 0)::bigint from packed_heartbeats
 where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
   and from_at > at(%(from_at)s) - interval '1 day' and from_at < at(%(to_at)s)
 """
+_PACKING_PROGRESS = """
+select packed_through, (select min(settled_through) from shards) from packing
+"""
 _PACKED_FROM = "select kept_from from packing"
 
 
@@ -166,6 +170,18 @@ async def select_packed_count(tx: Tx, key: MonitorKey, from_at: Instant, to_at: 
         _PACKED_COUNT, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
     )
     return found
+
+
+async def select_packing_progress(tx: Tx) -> tuple[Instant, int] | None:
+    """Returns the end of the packed days and the number of days that wait for packing.
+
+    None if no day is packed.
+    """
+    row = await tx.row(_PACKING_PROGRESS)
+    if row is None or row[0] == FIRST:
+        return None
+    packed_through, settled = row
+    return packed_through, 0 if settled is None else days_to_pack(packed_through, settled)
 
 
 async def select_latency(

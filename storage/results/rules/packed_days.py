@@ -30,3 +30,8 @@ def is_sealed_day(day: TimeSpan, settled_through: Instant, first_open: Instant |
     if first_open is not None and first_open < day.until:
         return False
     return day.until <= settled_through - PACKED_AFTER_US
+
+
+def days_to_pack(packed_through: Instant, settled_through: Instant) -> int:
+    """Returns the number of days that are old enough and not packed."""
+    return max((settled_through - PACKED_AFTER_US - packed_through) // DAY, 0)

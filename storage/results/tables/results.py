@@ -51,33 +51,31 @@ held as materialized (
     and at(least(i.ts, i.dues[1])) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
   order by s.org, s.monitor
   for key share of s),
+-- A plain INSERT writes a fifth less WAL for a result than one with ON CONFLICT. If a window or an
+-- instant is taken, which is rare, the whole statement fails.
 ran as (
+  insert into expected_runs (org, monitor, due_at, settled_at, verdict)
+  select h.org, h.monitor, at(h.dues[1]), at(%(now)s),
+    (case when h.late then 'covered_late' else 'covered' end)::verdict
+  from held h where h.windowed
+  order by h.org, h.monitor, h.dues[1]),
+-- The window of a push is often covered already.
+pushed as (
   insert into expected_runs (org, monitor, due_at, settled_at, verdict)
   select h.org, h.monitor, at(d.due), at(%(now)s),
     (case when h.late then 'covered_late' else 'covered' end)::verdict
-  from held h, unnest(h.dues) as d(due)
+  from held h, unnest(h.dues) as d(due) where not h.windowed
   order by h.org, h.monitor, d.due
-  on conflict do nothing
-  returning org, monitor, due_at),
-kept as materialized (
-  select h.* from held h
-  -- The "or" keeps this a hashed lookup. A join of the two CTEs is quadratic.
-  where not h.windowed
-    or (h.org, h.monitor, at(h.dues[1])) in (select org, monitor, due_at from ran)),
+  on conflict do nothing),
 stored as (
   insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
     first_byte_us, up, msg, failed_condition, measured)
   select k.org, k.monitor, at(k.ts), k.latency_ms, k.code, k.dns_us, k.connect_us, k.tls_us,
     k.first_byte_us, k.up, nullif(k.msg, ''), {_FAILED_CONDITION.format("k")}
-  from kept k
+  from held k
   order by k.org, k.monitor, k.ts
-  on conflict do nothing
   returning org, monitor, ts)
 select org, monitor, ts from stored
-union all
--- A covered window must have its result: if an instant was taken, the statement is undone.
-select null, null, null
-where not or_conflict((select count(*) from stored) = (select count(*) from kept))
 """
 
 _SHARE_FENCES = """
@@ -215,7 +213,11 @@ def encode_items(arrivals: Iterable[IncomingResult]) -> str:
 
 
 async def insert_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[int]) -> set[Any]:
-    """Stores results that leave their states unchanged. Returns the stored (org, monitor, ts)."""
+    """Stores results that leave their states unchanged. Returns the stored (org, monitor, ts).
+
+    A run covers one window. Raises Rejected (a unique violation), without a write, if the window of
+    a run or an instant is taken.
+    """
     rows = await tx.rows(_STEADY, items=encode_items(arrivals), shards=shards, now=tx.now)
     return set(rows)
 
