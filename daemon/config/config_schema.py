@@ -100,6 +100,12 @@ class Ledger(Section, frozen=True):
     retention_days: Annotated[int, Meta(ge=4, le=3_650)] = 14
 
 
+class History(Section, frozen=True):
+    """Packed results. 0 packs no further day."""
+
+    retention_days: Annotated[int, Meta(ge=0, le=3_650)] = 365
+
+
 class Outbox(Section, frozen=True):
     max_attempts: Annotated[int, Meta(ge=1, le=1_000)] = 24
 
@@ -200,6 +206,7 @@ class Settings(Section, frozen=True):
     notification_egress: NotificationEgress = NotificationEgress()
     heartbeats: Heartbeats = Heartbeats()
     ledger: Ledger = Ledger()
+    history: History = History()
     outbox: Outbox = Outbox()
     security: Security = Security()
     mail: MailConfig = MailConfig()

@@ -27,6 +27,7 @@ class DaemonPart(StrEnum):
     SERVICE_SEALER = "service_sealer"
     REPAIRER = "repairer"
     JANITOR = "janitor"
+    PACKER = "packer"
     LEASER = "leaser"
     WATCHER = "watcher"
     EVALUATOR = "evaluator"
@@ -57,6 +58,7 @@ PARTS: dict[ProcessRole, frozenset[DaemonPart]] = {
             DaemonPart.SERVICE_SEALER,
             DaemonPart.REPAIRER,
             DaemonPart.JANITOR,
+            DaemonPart.PACKER,
             DaemonPart.LEASER,
             DaemonPart.WATCHER,
             DaemonPart.EVALUATOR,

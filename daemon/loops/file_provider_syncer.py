@@ -42,7 +42,7 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Refused, Unavailable
 from ...storage.engine.pools import Pool, Tx
 from ...storage.monitors.transactions.write_batch import MonitorWriteBatch
-from .bundle_directory import BundleFile, DirectoryUnreadable, look_into
+from .bundles.bundle_directory import BundleFile, DirectoryUnreadable, look_into
 
 log = logging.getLogger("leadline.file_provider_syncer")
 

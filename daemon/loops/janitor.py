@@ -19,7 +19,8 @@ from ...storage.maintenance.transactions.extend_series import announce_ahead
 from ...storage.monitors.tables import check_tests as trials
 from ...storage.monitors.tables import compositions, monitors
 from ...storage.notifications.tables import outbox_settlements as settlements
-from ...storage.results.tables import push_events
+from ...storage.results.rules.packed_days import day_of
+from ...storage.results.tables import packing, push_events
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences, schedule_edits
 from ...storage.scheduling.tables import work_queues as queues
@@ -45,6 +46,7 @@ OPERATIONS_KEPT_US: Final = 7 * DAY
 # Retention of delivered events and their threads. Dead letters stay.
 DELIVERED_KEPT_US: Final = 14 * DAY
 DELIVERED_AT_ONCE: Final = 10_000
+PIECES_AT_ONCE: Final = 1_000
 # Retention before the seal of a service. The longest window has 90 days, and policies are tested
 # on windows that ended up to 31 days ago.
 MINUTES_KEPT_DAYS: Final = 125
@@ -62,6 +64,7 @@ class Janitor:
         heartbeat_days: int,
         ledger_days: int,
         gate_days: int,
+        history_days: int = 0,
     ) -> None:
         self._pool = pool
         self._clock = clock
@@ -72,6 +75,9 @@ class Janitor:
             ("expected_runs", "due_at"): max(ledger_days, heartbeat_days),
         }
         self._gate_days = gate_days
+        self._packs = history_days > 0
+        # Pieces replace rows, so they are kept for at least as long as rows.
+        self._piece_days = max(history_days, heartbeat_days, ledger_days)
         # Span of the partitions of the gate ledger, from the last pass.
         self.gate_ledger: TimeSpan | None = None
 
@@ -84,8 +90,11 @@ class Janitor:
         """
         now = self._clock()
         from_ = min(Instant(now - BEHIND_US), await self._open_from())
+        # Nothing is stored in the tables before this instant.
+        packed_through = await self._packed_through()
         for parent, column in self._kept:
             through = Instant(now + AHEAD_US)
+            from_ = max(from_, packed_through)
             await make_partitions(self._pool, parent, column, from_=from_, through=through)
             from_ = min(from_, (await partitions(self._pool, parent))[0].from_)
         await self._make_room_for_decisions(now)
@@ -106,11 +115,25 @@ class Janitor:
         ends += [told] if told is not None else []
         return min(ends, default=self._clock())
 
+    async def _packed_through(self) -> Instant:
+        async with self._pool.transaction("read_packing", read_only=True) as tx:
+            return (await packing.select_packing(tx)).packed_through
+
+    async def _delete_pieces(self, now: Instant) -> None:
+        before = day_of(Instant(now - self._piece_days * DAY)).from_
+        deleted = PIECES_AT_ONCE
+        while deleted == PIECES_AT_ONCE:
+            async with self._pool.transaction("delete_old_pieces") as tx:
+                deleted = await packing.delete_old_pieces(tx, before, PIECES_AT_ONCE)
+
     async def pass_once(self) -> None:
         await self.make_room()
         now = self._clock()
         open_from = await self._open_from()
-        for (parent, _), days in self._kept.items():
+        for (parent, _), row_days in self._kept.items():
+            # The packer drops the partitions of packed days. The rows of a day that is not packed
+            # yet are kept as long as pieces.
+            days = self._piece_days if self._packs else row_days
             before = min(Instant(now - days * DAY), Instant(open_from - OPEN_BEHIND_US))
             dropped = await drop_partitions(self._pool, parent, before=before)
             _log_rows(dropped)
@@ -131,7 +154,8 @@ class Janitor:
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
             await compositions.forget(tx, oldest)
             # A partition is dropped whole, so its oldest results are kept a day longer.
-            await monitors.forget_conditions(tx, Instant(oldest - DAY))
+            pieces_from = Instant(now - self._piece_days * DAY)
+            await monitors.forget_conditions(tx, Instant(min(oldest, pieces_from) - DAY))
             await maintenances.purge_expired_previews(tx)
             await sessions.purge_expired(tx)
             await purge_expired_resets(tx)
@@ -141,6 +165,7 @@ class Janitor:
             await subscribers.purge_unconfirmed(tx)
             await operations.purge_finished(tx, Instant(now - OPERATIONS_KEPT_US))
             await service_facts.delete_minutes(tx, MINUTES_KEPT_DAYS)
+        await self._delete_pieces(now)
         await self._announce_ahead(now)
         await self._purge_delivered(Instant(now - DELIVERED_KEPT_US))
 

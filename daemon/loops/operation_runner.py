@@ -18,7 +18,7 @@ from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Tx
 from ...storage.retirement.transactions.delete_tenant import abandon_deletion, continue_deletion
-from .bundle_applier import BundleApplier
+from .bundles.bundle_applier import BundleApplier
 
 log = logging.getLogger("leadline.operation_runner")
 

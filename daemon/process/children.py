@@ -39,6 +39,7 @@ from ..loops import (
     presence_renewer,
     prober,
     push_deadline_checker,
+    result_packer,
     schedule_ticker,
     service_evaluator,
     service_sealer,
@@ -370,6 +371,7 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         operation_runner.PAUSE_SECONDS,
         work=(Work.OPERATIONS,),
     ),
+    _loop("packer", DaemonPart.PACKER, lambda h: h.packer, result_packer.PAUSE_SECONDS),
     _loop("janitor", DaemonPart.JANITOR, lambda h: h.janitor, janitor.PAUSE_SECONDS),
     # After the loops, whose wake events it needs.
     _loop("due_work", None, lambda h: h.due_reader, due_reader.PAUSE_SECONDS),

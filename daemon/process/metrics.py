@@ -119,6 +119,7 @@ class _HouseCollector(Collector):
         yield from self._watching()
         yield from self._evaluating()
         yield from self._keeping()
+        yield from self._packing()
         yield from self._backing_up()
         yield from self._surveying()
         if house.sampler is not None and house.sampler.monitors is not None:
@@ -302,6 +303,22 @@ class _HouseCollector(Collector):
             "Age of the oldest gate decision that is kept, in seconds.",
             (now - kept.from_) / 1e6,
         )
+
+    def _packing(self) -> Iterator[Family]:
+        packer = self._house.packer
+        if packer is None:
+            return
+        yield _counter(
+            "leadline_packed_rows_total",
+            "Results and ledger rows packed by this process.",
+            packer.packed_rows,
+        )
+        if packer.days_left is not None:
+            yield _gauge(
+                "leadline_packing_days_left",
+                "Closed days that are old enough and not packed yet.",
+                packer.days_left,
+            )
 
     def _backing_up(self) -> Iterator[Family]:
         """Yields the age of the newest verified backup, which rises until the next one."""

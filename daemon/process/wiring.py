@@ -34,7 +34,7 @@ from ..config.config_schema import Settings
 from ..config.egress_setup import make_egress
 from ..config.roles import PARTS, DaemonPart, ProcessRole
 from ..loops.alert_processor import AlertProcessor
-from ..loops.bundle_applier import BundleApplier
+from ..loops.bundles.bundle_applier import BundleApplier
 from ..loops.cache_invalidator import CacheInvalidator
 from ..loops.canary_dispatcher import CanaryDispatcher
 from ..loops.check_cache import CheckCache
@@ -53,6 +53,7 @@ from ..loops.password_reset_mailer import PasswordResetMailer
 from ..loops.presence_renewer import PresenceRenewer, ProcessIdentity
 from ..loops.prober import Prober
 from ..loops.push_deadline_checker import PushDeadlineChecker
+from ..loops.result_packer import ResultPacker
 from ..loops.result_recorder import Recorder
 from ..loops.schedule_ticker import Ticker
 from ..loops.service_evaluator import ServiceEvaluator
@@ -66,6 +67,7 @@ from .http_options import (
     regions_of,
     reserved_regions,
 )
+from .keepers import janitor_of, packer_of
 
 
 @dataclass(slots=True)
@@ -106,6 +108,7 @@ class Components:
     edits: CacheInvalidator
     due_reader: DueReader
     janitor: Janitor
+    packer: ResultPacker | None
     sampler: InstallationSampler | None
     operations: OperationRunner | None
     ticker: Ticker | None
@@ -179,8 +182,8 @@ def build(
         attendance=attendance,
         edits=CacheInvalidator(pools.http),
         due_reader=DueReader(pools.loops, clock.now, _probed(settings, role)),
-        # Every process that stores results needs partitions, also without the janitor loop.
-        janitor=_janitor(settings, pools.loops, clock),
+        janitor=janitor_of(settings, pools.loops, clock),
+        packer=packer_of(settings, role, pools.loops, clock, recorder, version()),
         sampler=_sampler(settings, pools.loops, clock) if tidies else None,
         operations=_operations(settings, pools.loops, clock, keyring, prober) if tidies else None,
         ticker=_ticker(settings, pools.loops, clock, process, prober)
@@ -455,16 +458,6 @@ def _attendance(
         recorder.committed_through,
         lambda: recorder.lost,
         lambda tx: clock.follow(partial(presences.read_clock, tx)),
-    )
-
-
-def _janitor(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
-    return Janitor(
-        pool,
-        clock.now,
-        heartbeat_days=settings.heartbeats.retention_days,
-        ledger_days=settings.ledger.retention_days,
-        gate_days=settings.gate.decision_retention_days,
     )
 
 

@@ -9,6 +9,6 @@ from .route import Request
 
 def next_page(ask: Request, cursor: str) -> dict[str, str]:
     """Returns the header with the address of the same request that continues at the cursor."""
-    given = {name: value for name, value in msgspec.structs.asdict(ask.query).items() if value}
+    given = {name: value for name, value in msgspec.to_builtins(ask.query).items() if value}
     query = urlencode({**given, "cursor": cursor}, doseq=True)
     return {"Link": f'<{ask.base_url}{ask.path}?{query}>; rel="next"'}

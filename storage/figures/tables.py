@@ -13,6 +13,11 @@ _RESULTS = """
 select org, monitor, ts, up, msg from heartbeats
 where (org, monitor) in (select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
   and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+  and ts >= (select packed_through from packing)
+union all
+select k.org, k.monitor, p.ts, p.up, p.msg
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  cross join lateral packed_heartbeats_in(k.org, k.monitor, at(%(from_at)s), at(%(to_at)s)) p
 order by org, monitor, ts
 """
 
@@ -20,11 +25,8 @@ order by org, monitor, ts
 _BEFORE = """
 select k.org, k.monitor, h.ts, h.up, h.msg
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-cross join lateral (
-  select ts, up, msg from heartbeats h
-  where h.org = k.org and h.monitor = k.monitor and h.ts < at(%(from_at)s)
-    and h.ts >= at(%(since)s)
-  order by ts desc limit 1) h
+cross join lateral newest_heartbeat(k.org, k.monitor, at(%(from_at)s)) h
+where h.ts >= at(%(since)s)
 """
 
 _PUT_HOURS = """

@@ -10,7 +10,7 @@ from uuid_utils.compat import uuid7
 
 from leadline.storage.agents.queries.agent_tokens import select_live_agent_token
 from leadline.storage.agents.transactions import edit_agent_tokens
-from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.instant import DAY, SECOND, Instant
 from leadline.storage.core.token import digest
 from leadline.storage.scheduling.tables import presences
 from tests.support.app.cast import Api
@@ -51,6 +51,19 @@ async def hear(api: Api, name: str, region: str, ago_seconds: int, **given: Any)
             at=Instant(tx.now - ago_seconds * SECOND),
             **values,
         )
+
+
+async def test_the_screen_says_which_days_are_packed(api: Api) -> None:
+    assert "packed" not in await seen(api)
+    await api.new_monitor()
+    async with api.pool.transaction("pack") as tx:
+        await tx.execute(
+            "update packing set packed_through = at(%(t)s)", t=Instant(tx.now - 5 * DAY)
+        )
+        await tx.execute("update shards set settled_through = at(%(t)s)", t=tx.now)
+    assert "Results before 2025-12-31 (UTC) are packed. 3 days must still be packed." in await seen(
+        api
+    )
 
 
 async def test_a_region_without_probers_is_shown_with_its_monitors(api: Api) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import trio
 
-from leadline.daemon.loops import bundle_applier
+from leadline.daemon.loops.bundles import bundle_applier
 from leadline.daemon.loops.operation_runner import FAILURES_MOST, OperationRunner
 from leadline.http.bundles.routes.bundles import prefers_async
 from leadline.storage.accounts.tables.operations import lock_running

@@ -11,8 +11,8 @@ import pytest
 import trio
 from uuid_utils.compat import uuid7
 
-from leadline.daemon.loops import bundle_directory
 from leadline.daemon.loops import file_provider_syncer as providers
+from leadline.daemon.loops.bundles import bundle_directory
 from leadline.daemon.loops.file_provider_syncer import (
     AGAIN_US,
     FileProviderConfig,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leadline.storage.core.instant import SECOND, Instant
+from leadline.storage.core.instant import SECOND, Instant, to_text
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
@@ -45,6 +45,24 @@ async def test_results_are_read_to_the_oldest(api: Api, limit: int, sizes: list[
     found = await pages(api, f"/monitors/{monitor.uid}/heartbeats?limit={limit}")
     assert [len(page) for page in found] == sizes
     assert [beat["latency_ms"] for page in found for beat in page] == [7, 6, 5, 4, 3, 2, 1]
+
+
+async def test_a_range_of_results_has_its_own_pages(api: Api) -> None:
+    monitor = await api.new_monitor()
+    await put_results(api, monitor, 9)
+    first = FROZEN_NOW - 10_000 * SECOND
+    span = f"from={to_text(Instant(first + 3 * SECOND))}&to={to_text(Instant(first + 8 * SECOND))}"
+    path = f"/monitors/{monitor.uid}/heartbeats?{span}&limit=2"
+    found = await pages(api, path)
+    assert [[beat["latency_ms"] for beat in page] for page in found] == [[7, 6], [5, 4], [3]]
+    answer = await api.ask("viewer", "GET", f"/api/v1{path}")
+    cursor = answer.headers["Link"].partition("cursor=")[2].partition(">")[0].partition("&")[0]
+    other = f"/api/v1/monitors/{monitor.uid}/heartbeats?cursor={cursor}"
+    assert (await api.ask("viewer", "GET", other)).status_code == 400
+    turned = f"from={to_text(FROZEN_NOW)}&to={to_text(FROZEN_NOW)}"
+    path = f"/api/v1/monitors/{monitor.uid}/heartbeats?{turned}"
+    refused = await api.ask("viewer", "GET", path)
+    assert await refused.get_json() == {"error": "range_invalid"}
 
 
 async def test_without_a_limit_the_newest_hundred_are_the_first_page(api: Api) -> None:

@@ -6,7 +6,7 @@ import click
 
 from .exporting import Export, export_command
 from .lookup import find_organization, organization_option
-from .row_writer import RowWriter
+from .row_writer import Rows
 from .session import Api
 
 _ENTRY: Final = (
@@ -42,7 +42,7 @@ def export_(export: Export, organization: str | None, installation: bool) -> Non
     if installation and organization is not None:
         raise click.UsageError("--organization and --installation exclude each other")
 
-    async def work(api: Api, rows: RowWriter) -> None:
+    async def work(api: Api, rows: Rows) -> None:
         path = "/admin/audit"
         if not installation:
             home = await find_organization(api, organization)

@@ -3,35 +3,48 @@
 import functools
 import math
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import trio
 
-from ..api_client import NoResponse, timeout_option
+from ..api_client import DurationParam, NoResponse, timeout_option
 from .account import choose_account
+from .parquet_rows import PARQUET
 from .profile_names import profile_option
-from .row_writer import CSV, JSON_LINES, RowWriter, opened_rows
+from .row_writer import CSV, JSON_LINES, Rows, opened_rows
 from .session import Api, Page, Session, ended_quietly
 
 PAGE_ROWS: Final = 500
+_FORMS: Final = (
+    "CSV with a header, or one JSON object in each line.",
+    "CSV with a header, one JSON object in each line, or Parquet (needs leadline[parquet]).",
+)
+
+since_option = click.option(
+    "--since",
+    type=DurationParam("1m", "3660d", "7d"),
+    help="Only the newest part, such as 7d.  [default: everything that is stored]",
+)
 
 Visit = Callable[[dict[str, Any]], bool]
-Work = Callable[[Api, RowWriter], Awaitable[None]]
+Work = Callable[[Api, Rows], Awaitable[None]]
 
 
-def export_command(function: Callable[..., None]) -> Callable[..., None]:
+def export_command(
+    function: Callable[..., None], forms: Sequence[str] = (CSV, JSON_LINES)
+) -> Callable[..., None]:
     """Adds the options of an export to a command, whose first argument is its Export."""
 
     @click.option(
         "--format",
         "form",
-        type=click.Choice([CSV, JSON_LINES]),
+        type=click.Choice(forms),
         default=CSV,
         show_default=True,
-        help="CSV with a header, or one JSON object in each line.",
+        help=_FORMS[len(forms) > 2],
     )
     @click.option(
         "--output",
@@ -47,6 +60,8 @@ def export_command(function: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         with ended_quietly():
             account = choose_account(profile, os.environ)
+            if form == PARQUET and output is None:
+                raise click.UsageError("--format parquet needs --output")
             session = Session(account, False, timeout_seconds)
             function(Export(session, form, output), **given)
 
@@ -59,19 +74,24 @@ class Export:
     def __init__(self, session: Session, form: str, output: Path | None) -> None:
         self._session = session
         self._form = form
-        self._output = output
+        self.output = output
 
-    def run(self, fields: tuple[str, ...], work: Work) -> None:
+    @property
+    def url(self) -> str:
+        """Returns the address of the server."""
+        return str(self._session.account.server.base)
+
+    def run(self, fields: Collection[str], work: Work) -> None:
         """Writes the rows of the work. Exits with 1 if some are missing."""
-        with opened_rows(self._output, self._form, fields) as rows:
+        with opened_rows(self.output, self._form, fields) as rows:
             try:
                 self._session.run(lambda api: work(api, rows), math.inf)
                 rows.begin()
             except NoResponse as error:
                 text = f"the export is incomplete after {rows.count} rows: {error}"
                 raise NoResponse(text) from error
-        if self._output is not None:
-            click.echo(f"Wrote {rows.count} rows to {self._output}", err=True)
+        if self.output is not None:
+            click.echo(f"Wrote {rows.count} rows to {self.output}", err=True)
 
     async def walk(self, api: Api, path: str, doing: str, visit: Visit) -> None:
         """Visits the rows of a list from the newest on, until a visit returns False.
@@ -80,7 +100,7 @@ class Export:
         """
         cursor = ""
         while True:
-            page = await self._page(api, path, cursor, doing)
+            page = await self.page(api, path, cursor, doing)
             for row in page.rows:
                 if not visit(row):
                     return
@@ -88,7 +108,8 @@ class Export:
             if not cursor:
                 return
 
-    async def _page(self, api: Api, path: str, cursor: str, doing: str) -> Page:
+    async def page(self, api: Api, path: str, cursor: str, doing: str) -> Page:
+        """Returns the page of a list that begins after the cursor."""
         try:
             with trio.fail_after(self._session.timeout_seconds):
                 return await api.page(path, PAGE_ROWS, cursor, doing)

@@ -10,12 +10,13 @@ import io
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from ..api_client import NoResponse
+from .parquet_rows import PARQUET, ParquetRows
 from .printed import json_line
 
 CSV: Final = "csv"
@@ -53,6 +54,9 @@ class RowWriter:
         self._out.write(text.getvalue().encode())
 
 
+Rows = RowWriter | ParquetRows
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return ""
@@ -66,17 +70,28 @@ def _cell(value: Any) -> str:
 
 
 @contextmanager
-def opened_rows(path: Path | None, form: str, fields: Sequence[str]) -> Iterator[RowWriter]:
-    """Yields a writer to the file, or to the standard output. Raises NoResponse if it fails."""
+def opened_rows(path: Path | None, form: str, fields: Collection[str]) -> Iterator[Rows]:
+    """Yields a writer to the file, or to the standard output. Raises NoResponse if it fails.
+
+    `fields` has the types of the fields if Parquet can be written, see ParquetRows.
+    """
     if path is None:
         out: BinaryIO = sys.stdout.buffer
-        yield RowWriter(out, form, fields)
+        yield RowWriter(out, form, tuple(fields))
         out.flush()
         return
     made = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with made.open("xb") as file:
-            yield RowWriter(file, form, fields)
+            if form == PARQUET:
+                assert isinstance(fields, Mapping), "Parquet has types"
+                rows = ParquetRows(file, fields)
+                try:
+                    yield rows
+                finally:
+                    rows.close()
+            else:
+                yield RowWriter(file, form, tuple(fields))
             file.flush()
             os.fsync(file.fileno())
         made.replace(path)

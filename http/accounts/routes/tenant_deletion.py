@@ -16,6 +16,7 @@ from ....storage.core.instant import Instant
 from ....storage.engine.lock_refusal import refused_when_locked
 from ....storage.engine.partitions import partitions
 from ....storage.engine.pools import Tx
+from ....storage.results.queries.results import select_packed_from
 from ....storage.retirement.transactions.delete_tenant import continue_deletion
 from ...wire.route import Request, Response
 from ..schemas.organizations import DeletionCounts
@@ -40,6 +41,8 @@ async def delete_tenant(ask: Request, uid: UUID, count: _Count, begin: _Begin) -
     stored = await partitions(pool, "heartbeats")
     kept_from = min((partition.from_ for partition in stored), default=Instant(0))
     async with pool.transaction("count_tenant", read_only=True) as tx:
+        packed_from = await select_packed_from(tx)
+        kept_from = kept_from if packed_from is None else min(kept_from, packed_from)
         counts = await count(tx, ask.who, uid, kept_from)
     if ask.query.dry_run:
         return Response(body=DeletionCounts(**asdict(counts)), status=200)

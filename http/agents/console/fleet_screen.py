@@ -13,6 +13,7 @@ from ....storage.agents.queries.agents import select_agents
 from ....storage.agents.queries.fleet import count_watched, select_fleet
 from ....storage.agents.transactions.edit_agent_tokens import LIVE_MOST, REVOKE
 from ....storage.core.refusal import Refused
+from ....storage.results.queries.results import select_packing_progress
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, uuid_given, value_of
 from ...ui.render import page, redirect
@@ -21,7 +22,14 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes import agent_tokens as api
 from ..schemas.agent_tokens import CreatedAgentToken
-from .fleet_text import agent_lines, first_of, process_lines, region_lines, token_lines
+from .fleet_text import (
+    agent_lines,
+    first_of,
+    packing_line,
+    process_lines,
+    region_lines,
+    token_lines,
+)
 
 PATH: Final = "/admin/fleet"
 AGENTS_MOST: Final = 500
@@ -63,6 +71,7 @@ async def _render(
         watched = await count_watched(tx)
         agents = await select_agents(tx, AGENTS_MOST)
         tokens = await select_agent_tokens(tx)
+        packed = await select_packing_progress(tx)
     return page(
         "agents/console/fleet_screen.html",
         frame=await outer_frame_of(ask),
@@ -70,6 +79,7 @@ async def _render(
         path=PATH,
         first=first_of(fleet, watched),
         regions=region_lines(fleet, watched),
+        packing=packing_line(packed),
         processes=process_lines(fleet, options.version),
         agents=agent_lines(agents, fleet.at, options.version),
         tokens=token_lines(tokens, fleet.at),

@@ -8,7 +8,7 @@ from uuid import UUID
 from ....probes.jobs.agent_protocol import LIVE_SECONDS
 from ....storage.agents.queries.fleet import Fleet, RegionLoad
 from ....storage.agents.rows import AgentRow, AgentTokenRow
-from ....storage.core.instant import SECOND, Instant
+from ....storage.core.instant import SECOND, Instant, to_text
 from ...ui.formatting import Moment, ago, count, duration, moment, number
 
 # A run that has waited this long indicates too few workers or agents.
@@ -191,3 +191,12 @@ def token_lines(rows: Collection[AgentTokenRow], now: Instant) -> list[AgentToke
         )
         for row in rows
     ]
+
+
+def packing_line(progress: tuple[Instant, int] | None) -> str:
+    """Returns how far results are packed, empty before the first packed day."""
+    if progress is None:
+        return ""
+    packed_through, left = progress
+    text = f"Results before {to_text(packed_through)[:10]} (UTC) are packed."
+    return f"{text} {count(left, 'day')} must still be packed." if left else text

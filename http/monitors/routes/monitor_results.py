@@ -14,11 +14,14 @@ from ....storage.figures.queries.availability import Days, select_days
 from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.monitors.rows import MonitorRow
 from ....storage.results.queries.results import (
+    FIRST,
     HeartbeatRow,
     RunRow,
     select_heartbeats,
     select_latency,
     select_ledger,
+    select_packed_count,
+    select_packed_from,
 )
 from ...wire.cursor import page_limit, read_cursor, write_cursor
 from ...wire.errors import Problem
@@ -38,15 +41,22 @@ from ..schemas.monitors import (
 
 HEARTBEATS_MOST: Final = 1_000
 POINTS_MOST: Final = 500
+# Packed results of one answer: a year at one minute, which takes about a second to decode.
+PACKED_MOST: Final = 600_000
 DAYS_MOST: Final = 365
 _STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
 
-class HeartbeatsQuery(msgspec.Struct, frozen=True):
-    """`limit` is capped at 1 000; older results are on the next pages."""
+class HeartbeatsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    """`limit` is capped at 1 000; older results are on the next pages.
+
+    The range contains `from` and does not contain `to`.
+    """
 
     limit: Annotated[int, Meta(ge=1)] = 100
     cursor: str | None = None
+    from_: str | None = None
+    to: str | None = None
 
 
 class DaysQuery(msgspec.Struct, frozen=True):
@@ -70,14 +80,20 @@ class RunsQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
 async def heartbeats(ask: Request) -> Response:
     """The header `Link` names the page of the next older results."""
     most = min(ask.query.limit, HEARTBEATS_MOST)
+    from_at = max(instant_if_given("from", ask.query.from_) or FIRST, FIRST)
+    to_at = instant_if_given("to", ask.query.to)
+    if to_at is not None and to_at <= from_at:
+        raise Problem("range_invalid")
     async with ask.context.pool.transaction("heartbeats", read_only=True) as tx:
         row = await _monitor(ask, tx)
-        bound = ("heartbeats", row.uid)
+        bound: tuple[object, ...] = ("heartbeats", row.uid)
+        if ask.query.from_ or ask.query.to:
+            bound = (*bound, from_at, to_at)
         last = read_cursor(ask.query.cursor, bound, 1)
-        before = Instant(last[0]) if last else LATEST
+        before = Instant(last[0]) if last else to_at or LATEST
         if not EARLIEST <= before <= LATEST:
             raise Problem("cursor_invalid")
-        found = await select_heartbeats(tx, row.key, most + 1, before)
+        found = await select_heartbeats(tx, row.key, most + 1, before, from_at)
     page = found[:most]
     more = len(found) > most
     headers = next_page(ask, write_cursor([page[-1].ts], bound)) if more else {}
@@ -103,6 +119,8 @@ async def latency(ask: Request) -> Latency:
         raise Problem("range_too_wide")
     async with ask.context.pool.transaction("latency", read_only=True) as tx:
         row = await _monitor(ask, tx)
+        if await select_packed_count(tx, row.key, from_at, to_at) > PACKED_MOST:
+            raise Problem("range_too_wide")
         found = await select_latency(tx, row.key, from_at, to_at, _STEPS[step])
     return Latency(
         from_=to_text(from_at),
@@ -125,8 +143,7 @@ async def availability(ask: Request) -> list[DailyAvailability]:
         row = await _monitor(ask, tx)
         key = row.key
         found = (await select_days(tx, {key: row.type}, tx.now, ask.query.days))[key]
-        now = tx.now
-    kept_from = Instant(now - ask.context.options.heartbeat_days * DAY)
+        kept_from = await _kept_from(tx, ask.context.options.heartbeat_days)
     return daily(found, kept_from)
 
 
@@ -166,7 +183,8 @@ async def expected_runs(ask: Request) -> ExpectedRuns:
         row = await _monitor(ask, tx)
         if row.project_uid != ask.ids["projectID"]:
             raise Refused("not_found")
-        ledger_from = max(row.created_at, Instant(tx.now - ask.context.options.ledger_days * DAY))
+        kept_from = await _kept_from(tx, ask.context.options.ledger_days)
+        ledger_from = max(row.created_at, kept_from)
         found = await select_ledger(
             tx,
             row.key,
@@ -192,6 +210,12 @@ def _run(item: RunRow) -> ExpectedRun:
         reason=known(item.reason),
         settled_at=to_text(item.settled_at) if item.settled_at is not None else None,
     )
+
+
+async def _kept_from(tx: Tx, days: int) -> Instant:
+    """Returns the instant since which results are complete, in tables of `days` or in pieces."""
+    packed_from = await select_packed_from(tx)
+    return min(Instant(tx.now - days * DAY), LATEST if packed_from is None else packed_from)
 
 
 async def _monitor(ask: Request, tx: Tx) -> MonitorRow:
@@ -237,7 +261,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_MONITOR,
         handler=latency,
-        summary="Latency of good results by step; at most 500 points.",
+        summary="Latency of good results by step; at most 500 points and about 600 000 results.",
         tag="results",
         query=LatencyQuery,
         answer=Latency,

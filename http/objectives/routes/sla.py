@@ -46,14 +46,15 @@ async def monitor_sla(ask: Request) -> MonitorSLA:
         )[key]
         days = (await select_days(tx, {key: row.type}, tx.now, 1))[key]
         until = days.watermark or tx.now
-        sinces = [Instant(until - length) for length in WINDOWS.values()]
+        kept_from = Instant(tx.now - ask.context.options.heartbeat_days * DAY)
+        # Older results can be packed, but are not part of the figures.
+        sinces = [max(Instant(until - length), kept_from) for length in WINDOWS.values()]
         latency = await select_latency_windows(tx, key, sinces, until)
         targets = (await monitor_targets_queries.select_monitor_targets(tx, [key])).get(key, {})
         rules = (await burn_rules_queries.select_rules_of_monitors(tx, [key])).get(key, {})
         standing = (await select_standings(tx, [key], counted=False)).get(key)
         spans = (await select_maintenances(tx, tx.now, monitors=[row.id])).get(row.id, ())
         status = status_of(standing, row.type, tx.now, spans)
-        kept_from = Instant(tx.now - ask.context.options.heartbeat_days * DAY)
     return MonitorSLA(
         monitor_id=row.uid,
         status=status.value,

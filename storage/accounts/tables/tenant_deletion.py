@@ -79,7 +79,7 @@ select cardinality(%(projects)s::int[]),
     join monitor_hours h on h.org = o.org and h.monitor = o.id
       and h.hour >= o.last_day and h.hour < o.rolled)::bigint
   + (select count(*) from own o
-    join heartbeats b on b.org = o.org and b.monitor = o.id and b.ts >= o.rolled)
+    cross join lateral heartbeats_in(o.org, o.id, o.rolled, 'infinity'))
 """
 _NEXT_SERVICE = f"select uid from services where {_OF} order by id limit 1"
 # Composites first: then no composite counts children that are gone.

@@ -73,10 +73,10 @@ insert into outages (org, uid, monitor, began_at, why, failed_condition)
 select %(org)s, %(uid)s, %(monitor)s, at(%(began)s), coalesce(h.msg, ''),
   c.text || coalesce(' (' || h.measured || ')', '')
 from (select) one
-  left join heartbeats h
-    on h.org = %(org)s and h.monitor = %(monitor)s and h.ts = at(%(began)s)
+  left join heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(began)s),
+    at(%(began)s) + interval '1 microsecond') h on true
   left join monitor_conditions c
-    on c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition
+    on c.org = %(org)s and c.monitor = %(monitor)s and c.id = h.failed_condition
 returning id, why, failed_condition
 """
 _END = """

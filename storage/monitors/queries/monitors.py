@@ -39,24 +39,14 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitor_states s on s.org = k.org and s.monitor = k.monitor
   join lateral (select interval_seconds, grace_seconds, enabled, from_at from monitor_terms
     where org = k.org and monitor = k.monitor order by from_at desc limit 1) t on true
-  left join lateral (select ts, up, latency_ms, code, msg from heartbeats b
-    where b.org = k.org and b.monitor = k.monitor
-      -- Partitions created ahead are empty. Without this bound each is scanned for each monitor.
-      and b.ts < at(%(now)s) + interval '1 day'
-    order by b.ts desc limit 1) h on true
+  -- Partitions created ahead are empty. Without this bound each is scanned for each monitor.
+  left join lateral newest_heartbeat(k.org, k.monitor, at(%(now)s) + interval '1 day') h on true
   left join lateral (select interval_seconds, grace_seconds from monitor_terms
     where org = k.org and monitor = k.monitor and from_at < h.ts
     order by from_at desc limit 1) g on true
 """
 
-_FAILURES = """case when h.up is false then (
-    -- Consecutive failures, counted back to the last success, at most 1 000.
-    select count(*) from (
-      select b.up from heartbeats b
-      where b.org = k.org and b.monitor = k.monitor
-        and b.ts > coalesce((select g.ts from heartbeats g where g.org = k.org
-          and g.monitor = k.monitor and g.up order by g.ts desc limit 1), '-infinity')
-      order by b.ts desc limit 1000) failures) else 0 end"""
+_FAILURES = "case when h.up is false then failures_in_row(k.org, k.monitor) else 0 end"
 _COUNTED = _STANDING.replace("{failures}", _FAILURES)
 _UNCOUNTED = _STANDING.replace("{failures}", "0")
 

@@ -17,31 +17,26 @@ from ...scheduling.tables import shards as schedules
 LONGEST_HOLD_US = 4 * DAY
 
 _SLOTS = """
-select h.org, h.monitor,
+select k.org, k.monitor,
   date_bin(%(step_us)s * interval '1 microsecond', h.ts, at(%(from_at)s)),
   count(*) filter (where h.up), count(*) filter (where not h.up), max(h.ts),
   (array_agg(h.up order by h.ts desc))[1]
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-  join heartbeats h on h.org = k.org and h.monitor = k.monitor
-    and h.ts >= at(%(from_at)s) and h.ts < at(%(to_at)s)
+  cross join lateral heartbeats_in(k.org, k.monitor, at(%(from_at)s), at(%(to_at)s)) h
 group by 1, 2, 3 order by 1, 2, 3
 """
 _BEFORE = """
 select k.org, k.monitor, b.ts, b.up
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-cross join lateral (
-  select ts, up from heartbeats h where h.org = k.org and h.monitor = k.monitor
-    and h.ts < at(%(from_at)s) and h.ts >= at(%(since)s)
-  order by ts desc limit 1) b
+cross join lateral newest_heartbeat(k.org, k.monitor, at(%(from_at)s)) b
+where b.ts >= at(%(since)s)
 """
 _LATENCY = """
 select date_bin(%(step_us)s * interval '1 microsecond', ts, at(%(from_at)s)),
   count(*) filter (where up), count(*) filter (where not up),
   percentile_disc(0.5) within group (order by latency_ms) filter (where up),
   percentile_disc(0.95) within group (order by latency_ms) filter (where up)
-from heartbeats
-where org = %(org)s and monitor = %(monitor)s
-  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(from_at)s), at(%(to_at)s))
 group by 1 order by 1
 """
 

@@ -21,11 +21,8 @@ select concat_ws('|',
     from (select org, id from monitors
         where uid = any(%(shown)s::uuid[]) and org = %(org)s and project = %(project)s
         limit {RESULTS_MOST}) m
-      cross join lateral (select b.ts from heartbeats b
-        where b.org = m.org and b.monitor = m.id
-          -- Partitions created ahead are empty.
-          and b.ts < at(%(now)s) + interval '1 day'
-        order by b.ts desc limit 1) h),
+      -- Partitions created ahead are empty.
+      cross join lateral newest_heartbeat(m.org, m.id, at(%(now)s) + interval '1 day') h),
   (select concat_ws(',', count(*), sum(i.seq), max(i.id)) from incidents i
     where i.org = %(org)s and i.project = %(project)s and i.status <> 'resolved'),
   (select concat_ws(',', count(*), sum(hashtext(x.id || ' ' || coalesce(x.cancel_effective_at,
@@ -54,11 +51,9 @@ select concat_ws('|',
 
 _NEWEST = """
 select k.monitor, h.ts from unnest(%(monitors)s::int[]) as k(monitor)
-  cross join lateral (select b.ts from heartbeats b
-    where b.org = %(org)s and b.monitor = k.monitor
-      -- Partitions created ahead are empty.
-      and b.ts < at(%(now)s) + interval '1 day'
-    order by b.ts desc limit 1) h
+  -- Partitions created ahead are empty.
+  cross join lateral newest_heartbeat(
+    %(org)s::int, k.monitor, at(%(now)s) + interval '1 day') h
 """
 
 

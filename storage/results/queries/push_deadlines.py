@@ -12,9 +12,7 @@ select m.org, m.id, m.shard, case
   when m.updated_at > at(%(now)s) - interval '1 minute' then h.ts
   else h.ts + make_interval(secs => m.interval_seconds
     + case when h.msg is not distinct from 'push_missed' then 0 else m.grace_seconds end) end
-from monitors m left join lateral (
-  select ts, msg from heartbeats where org = m.org and monitor = m.id
-  order by ts desc limit 1) h on true
+from monitors m left join lateral newest_heartbeat(m.org, m.id, 'infinity') h on true
 where m.type = 'push' and m.shard = any(%(shards)s)
   -- A deadline can have passed just before the monitor was paused.
   and (m.enabled or m.updated_at > at(%(now)s) - interval '1 minute')

@@ -1,51 +1,55 @@
 """Stored results: heartbeats, latency by step, and the ledger in pages."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from ....probes.check.result import FailedCondition
 from ...core.instant import LATEST, Instant
 from ...core.key import MonitorKey
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
+from ..rules.packed_days import days_to_pack
 
 # The text of the failed condition is looked up for failures only.
 _COLUMNS = """
 select ts, up, latency_ms, code, coalesce(msg, ''), dns_us, connect_us, tls_us, first_byte_us,
   (select c.text from monitor_conditions c
     where c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition), measured
-from heartbeats h"""
-
-_HEARTBEATS = f"""
-{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and h.ts < at(%(before)s)
+"""
+_NEWEST = f"""
+{_COLUMNS} from heartbeats h
+where h.org = %(org)s and h.monitor = %(monitor)s
+  and h.ts >= at(%(since)s) and h.ts < at(%(before)s)
+  and h.ts >= (select packed_through from packing) and up = any(%(ups)s::boolean[])
 order by ts desc limit %(most)s
 """
-
-
-_FAILURES = f"""
-{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and not up
-order by ts desc limit %(most)s
-"""
-
-_LAST_GOOD = f"""
-{_COLUMNS} where h.org = %(org)s and h.monitor = %(monitor)s and up
-order by ts desc limit 1
+# Pieces are decoded from the newest one on, and only those with a wanted result.
+_NEWEST_PACKED = f"""
+{_COLUMNS} from restored_heartbeats h
+where h.org = %(org)s and h.monitor = %(monitor)s
+  and h.piece_from < least(at(%(before)s), (select packed_through from packing))
+  and h.piece_from > at(%(since)s) - interval '1 day'
+  and h.ts >= at(%(since)s) and h.ts < at(%(before)s)
+  and h.piece_up && %(ups)s::boolean[] and up = any(%(ups)s::boolean[])
+order by piece_from desc, ts desc limit %(most)s
 """
 
 _FAILED_CONDITIONS = """
-select h.org, h.monitor, c.text, h.measured
+select k.org, k.monitor, c.text, h.measured
 from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ats)s::bigint[]) as k(org, monitor, at_us)
-  join heartbeats h on h.org = k.org and h.monitor = k.monitor and h.ts = at(k.at_us)
-  join monitor_conditions c on c.org = h.org and c.monitor = h.monitor and c.id = h.failed_condition
+  cross join lateral heartbeats_in(
+    k.org, k.monitor, at(k.at_us), at(k.at_us) + interval '1 microsecond') h
+  join monitor_conditions c on c.org = k.org and c.monitor = k.monitor and c.id = h.failed_condition
 """
 
 _LATENCY = """
 select date_bin(%(step_us)s * interval '1 microsecond', ts, timestamptz 'epoch'), count(*),
   percentile_disc(0.5) within group (order by latency_ms)::float8,
   percentile_disc(0.95) within group (order by latency_ms)::float8
-from heartbeats
-where org = %(org)s and monitor = %(monitor)s and up
-  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(from_at)s), at(%(to_at)s))
+where up
 group by 1 order by 1
 """
 
@@ -55,6 +59,7 @@ select due_at, verdict, reason, settled_at from (
   select due_at, verdict::text, reason, settled_at from expected_runs
   where org = %(org)s and monitor = %(monitor)s
     and due_at >= at(%(from_at)s) and due_at < at(%(to_at)s)
+    and due_at >= (select packed_through from packing)
     and (%(all)s or verdict::text = any(%(verdicts)s::text[]))
   union all
   select w.due, 'reserved', null, null
@@ -66,6 +71,31 @@ select due_at, verdict, reason, settled_at from (
       where r.org = w.org and r.monitor = w.monitor and r.due_at = w.due)) runs
 order by due_at desc limit %(most)s
 """
+# No packed window is in a run batch: a day with an open window is not packed.
+_LEDGER_PACKED = """
+select due_at, verdict::text, reason, settled_at from restored_runs
+where org = %(org)s and monitor = %(monitor)s
+  and piece_from < least(at(%(to_at)s), (select packed_through from packing))
+  and piece_until >= at(%(from_at)s) and due_at >= at(%(from_at)s) and due_at < at(%(to_at)s)
+  and (%(all)s or piece_verdicts::text[] && %(verdicts)s::text[])
+  and (%(all)s or verdict::text = any(%(verdicts)s::text[]))
+order by piece_from desc, due_at desc limit %(most)s
+"""
+
+
+# PostgreSQL subtracts a day from the bound.
+FIRST: Final = Instant(0)
+_ALWAYS: Final = TimeSpan(FIRST, LATEST)
+
+_PACKED_COUNT = """
+select coalesce(sum(results), 0)::bigint from packed_heartbeats
+where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
+  and from_at > at(%(from_at)s) - interval '1 day' and from_at < at(%(to_at)s)
+"""
+_PACKING_PROGRESS = """
+select packed_through, (select min(settled_through) from shards) from packing
+"""
+_PACKED_FROM = "select kept_from from packing"
 
 
 class HeartbeatRow(msgspec.Struct, frozen=True):
@@ -102,20 +132,56 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 async def select_heartbeats(
-    tx: Tx, key: MonitorKey, most: int, before: Instant = LATEST
+    tx: Tx, key: MonitorKey, most: int, before: Instant = LATEST, since: Instant = FIRST
 ) -> list[HeartbeatRow]:
-    """Returns the newest heartbeats before an instant, newest first."""
-    return await tx.structs(
-        HeartbeatRow, _HEARTBEATS, org=key[0], monitor=key[1], before=before, most=most
-    )
+    """Returns the newest heartbeats before an instant and from another on, newest first."""
+    return await _select_newest(tx, key, most, TimeSpan(since, before), [True, False])
 
 
 async def select_failures(tx: Tx, key: MonitorKey, most: int) -> list[HeartbeatRow]:
-    return await tx.structs(HeartbeatRow, _FAILURES, org=key[0], monitor=key[1], most=most)
+    return await _select_newest(tx, key, most, _ALWAYS, [False])
 
 
 async def select_last_good(tx: Tx, key: MonitorKey) -> HeartbeatRow | None:
-    return await tx.one(HeartbeatRow, _LAST_GOOD, org=key[0], monitor=key[1])
+    return next(iter(await _select_newest(tx, key, 1, _ALWAYS, [True])), None)
+
+
+async def _select_newest(
+    tx: Tx, key: MonitorKey, most: int, span: TimeSpan, ups: list[bool]
+) -> list[HeartbeatRow]:
+    those = {"org": key[0], "monitor": key[1], "since": span.from_, "ups": ups}
+    found = await tx.structs(HeartbeatRow, _NEWEST, before=span.until, most=most, **those)
+    if len(found) < most:
+        # A day can be packed between the two statements. Its rows are not before the last one.
+        rest = {"before": found[-1].ts if found else span.until, "most": most - len(found)}
+        found += await tx.structs(HeartbeatRow, _NEWEST_PACKED, **rest, **those)
+    return found
+
+
+async def select_packed_from(tx: Tx) -> Instant | None:
+    """Returns the instant since which no result was deleted, None if no day was packed."""
+    found: Instant | None = await tx.value(_PACKED_FROM)
+    return found
+
+
+async def select_packed_count(tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant) -> int:
+    """Returns the number of packed results that a read of the range decodes."""
+    found: int = await tx.value(
+        _PACKED_COUNT, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
+    )
+    return found
+
+
+async def select_packing_progress(tx: Tx) -> tuple[Instant, int] | None:
+    """Returns the end of the packed days and the number of days that wait for packing.
+
+    None if no day is packed.
+    """
+    row = await tx.row(_PACKING_PROGRESS)
+    if row is None or row[0] == FIRST:
+        return None
+    packed_through, settled = row
+    return packed_through, 0 if settled is None else days_to_pack(packed_through, settled)
 
 
 async def select_latency(
@@ -142,17 +208,19 @@ async def select_ledger(
     most: int,
 ) -> list[RunRow]:
     """Returns windows due in [from, to), newest first."""
-    return await tx.structs(
-        RunRow,
-        _LEDGER,
-        org=key[0],
-        monitor=key[1],
-        from_at=from_at,
-        to_at=to_at,
-        all=verdicts is None,
-        verdicts=list(verdicts or ()),
-        most=most,
-    )
+    those = {
+        "org": key[0],
+        "monitor": key[1],
+        "from_at": from_at,
+        "all": verdicts is None,
+        "verdicts": list(verdicts or ()),
+    }
+    found = await tx.structs(RunRow, _LEDGER, to_at=to_at, most=most, **those)
+    if len(found) < most:
+        # A day can be packed between the two statements. Its rows are not before the last one.
+        rest = {"to_at": found[-1].due_at if found else to_at, "most": most - len(found)}
+        found += await tx.structs(RunRow, _LEDGER_PACKED, **rest, **those)
+    return found
 
 
 async def select_failed_conditions(

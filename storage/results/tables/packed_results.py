@@ -2,8 +2,7 @@
 
 A piece is one row of `packed_heartbeats` or `packed_runs`. It holds up to PIECE_ROWS rows of one
 monitor in the order of time. The views `restored_heartbeats` and `restored_runs` return the rows.
-A reader of a range gives bounds of `piece_from` on both sides, the lower one as far ahead as the
-longest span that is packed at once, and of `piece_until`: the primary key then finds the pieces.
+The functions `heartbeats_in` and `runs_in` return the rows of a range, packed or not.
 
 Each number is stored as its distance from the smallest one of the piece, in up to three arrays:
 
@@ -21,13 +20,13 @@ Invariants:
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
-from ...engine.pools import Tx
+from ...engine.pools import Rejected, Tx
 from ..rules.late_result import SettledWindow, StoredHeartbeat
 
 # 960 values of 2 bytes fit into one row of TOAST, which has 1 996 bytes.
@@ -76,6 +75,21 @@ def _arrays(number: str) -> str:
       then array_agg(({distance} >> ({shift} + 7))::integer) end as {number}_top"""
 
 
+def _read(packed: str, raw: str, time: str, numbers: dict[str, str], states: str) -> str:
+    """Returns the CTE of the rows to pack, numbered by monitor."""
+    values = ", ".join(f"{expression} as v_{name}" for name, expression in numbers.items())
+    return f"""
+r as (
+  select key.g, t.org, t.monitor, t.{time} as t, {states}, {values},
+    {_CHECKSUMS[packed]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
+    row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap
+  from unnest(%(orgs)s::int[], %(monitors)s::int[]) with ordinality as key(org, monitor, g)
+    -- One index scan for each monitor: OFFSET keeps the planner from joining the tables.
+    cross join lateral (select * from {raw} t where t.org = key.org and t.monitor = key.monitor
+      and t.{time} >= at(%(from_at)s) and t.{time} < at(%(until_at)s) offset 0) t
+  window w as (partition by key.g order by t.{time}))"""
+
+
 def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequence[str]) -> str:
     """Returns the statement that inserts the pieces of some monitors in a range of time.
 
@@ -83,7 +97,6 @@ def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequ
     """
     every = ("away", *numbers)
     states = ", ".join(state)
-    values = ", ".join(f"{expression} as v_{name}" for name, expression in numbers.items())
     bases = ", ".join(
         f"min(v_{name}) as base_{name}, max(v_{name}) - min(v_{name}) as max_{name}"
         for name in every
@@ -93,19 +106,10 @@ def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequ
     )
     columns = ", ".join(f"{name}_{part}" for name in every for part in _PARTS)
     return f"""
-with r as (
-  select key.g, t.org, t.monitor, t.{time} as t, {states}, {values},
-    {_CHECKSUMS[packed]} as checksum, hash_record_extended(row({states}), 0) as state_hash,
-    row_number() over w - 1 as n, t.{time} - lag(t.{time}) over w as gap,
-    count(*) over (partition by key.g) as total
-  from unnest(%(orgs)s::int[], %(monitors)s::int[]) with ordinality as key(org, monitor, g)
-    join {raw} t on t.org = key.org and t.monitor = key.monitor
-      and t.{time} >= at(%(from_at)s) and t.{time} < at(%(until_at)s)
-  window w as (partition by key.g order by t.{time})),
+with {_read(packed, raw, time, numbers, states)},
 -- A piece has one number, because the planner misjudges a join by several columns.
 p as materialized (
-  select r.*, r.g << 32 | n / size as piece, (n %% size)::int as i
-  from r, lateral (select ceil(total / ceil(total / {PIECE_ROWS}::float8))::bigint as size) z),
+  select r.*, r.g << 32 | n / {PIECE_ROWS} as piece, (n %% {PIECE_ROWS})::int as i from r),
 o as materialized (
   select q.*, from_at - step / 2 * interval '1 microsecond' as origin
   from (
@@ -145,6 +149,7 @@ select org, monitor, from_at, until_at, results, checksum, origin, step, skipped
   state, {", ".join(f"state_{name}" for name in state)}, {columns}
 from c join o using (piece) join s using (piece)
 order by org, monitor, from_at
+returning results
 """
 
 
@@ -210,26 +215,39 @@ order by p.org, p.monitor, p.from_at
 _DAMAGED_HEARTBEATS: Final = _damaged("packed_heartbeats", "restored_heartbeats")
 _DAMAGED_RUNS: Final = _damaged("packed_runs", "restored_runs")
 # The planner takes the rows of a CTE for few, and would compare every row with every piece.
-_JOIN_BY_HASH: Final = "set local enable_nestloop = off"
-_JOIN_AS_USUAL: Final = "set local enable_nestloop to default"
+_BEFORE_PACKING: Final = (
+    "set local enable_nestloop = off",
+    # Rows of a step are sorted in memory.
+    "set local work_mem = '32MB'",
+)
+_AFTER_PACKING: Final = (
+    "set local enable_nestloop to default",
+    "set local work_mem to default",
+)
 
 
-class DamagedPiece(Exception):
+class DamagedPiece(Rejected):
     """The rows of a piece do not have its number or its checksum."""
 
 
-async def pack_results(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
-    """Inserts the pieces of all heartbeats and ledger rows in the span.
+async def pack_results(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> int:
+    """Inserts the pieces of all heartbeats and ledger rows in the span, and returns their number.
 
-    The caller deletes the raw rows. Raises DamagedPiece if the restored rows differ, and Rejected
-    (a unique violation) if the range is packed already.
+    The span is a day or a part of one. The caller deletes the raw rows. Raises DamagedPiece if the
+    restored rows differ, and Rejected (a unique violation) if the range is packed already.
     """
-    those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
-    await tx.execute(_JOIN_BY_HASH)
-    await tx.execute(_PACK_HEARTBEATS, **those)
-    await tx.execute(_PACK_RUNS, **those)
-    await tx.execute(_JOIN_AS_USUAL)
+    those = _parameters(keys, span)
+    for setting in _BEFORE_PACKING:
+        await tx.execute(setting)
+    packed = await tx.rows(_PACK_HEARTBEATS, **those) + await tx.rows(_PACK_RUNS, **those)
+    for setting in _AFTER_PACKING:
+        await tx.execute(setting)
     await verify_pieces(tx, keys, span)
+    return sum(count for (count,) in packed)
+
+
+def _parameters(keys: Sequence[MonitorKey], span: TimeSpan) -> dict[str, Any]:
+    return {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
 
 
 async def verify_pieces(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
@@ -264,9 +282,11 @@ async def put_pieces(
     windows: Sequence[SettledWindow],
 ) -> None:
     """Packs the rows of a range that has no pieces. Raises as `pack_results`."""
-    those = {**key_arrays([key], "monitors"), "from_at": span.from_, "until_at": span.until}
-    await tx.execute(_JOIN_BY_HASH)
+    those = _parameters([key], span)
+    for setting in _BEFORE_PACKING:
+        await tx.execute(setting)
     for query, rows in ((_REPACK_HEARTBEATS, heartbeats), (_REPACK_RUNS, windows)):
         await tx.execute(query, rows=msgspec.json.encode(list(rows)).decode(), **those)
-    await tx.execute(_JOIN_AS_USUAL)
+    for setting in _AFTER_PACKING:
+        await tx.execute(setting)
     await verify_pieces(tx, [key], span)

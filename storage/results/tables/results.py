@@ -5,6 +5,8 @@ steady statement stores a result only if the state row still has the version tha
 It locks that row FOR KEY SHARE until the commit. A writer that changes a state locks it FOR UPDATE
 first.
 
+A row that can belong to a packed day is written by `transactions/result_placer.py` instead.
+
 Invariant: two writers never both treat their result as the newest.
 """
 
@@ -19,6 +21,7 @@ from ...core.key import MonitorKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ...monitors.rules.monitor_state import StatusChange
 from ..rules.incoming_result import IncomingResult
+from ..rules.packed_days import LATE_US
 
 _ITEM = """
   select * from json_to_recordset(%(items)s::json) as i(
@@ -44,35 +47,35 @@ held as materialized (
     join item i on i.org = s.org and i.monitor = s.monitor and i.version = s.version
     join fence f on f.id = i.shard
   where at(i.ts) >= f.sealed_through - i.reach_us * interval '1 microsecond'
+    -- The first window is the oldest. An older row than this can belong to a packed day.
+    and at(least(i.ts, i.dues[1])) >= f.sealed_through - {LATE_US} * interval '1 microsecond'
   order by s.org, s.monitor
   for key share of s),
+-- A plain INSERT writes a fifth less WAL for a result than one with ON CONFLICT. If a window or an
+-- instant is taken, which is rare, the whole statement fails.
 ran as (
+  insert into expected_runs (org, monitor, due_at, settled_at, verdict)
+  select h.org, h.monitor, at(h.dues[1]), at(%(now)s),
+    (case when h.late then 'covered_late' else 'covered' end)::verdict
+  from held h where h.windowed
+  order by h.org, h.monitor, h.dues[1]),
+-- The window of a push is often covered already.
+pushed as (
   insert into expected_runs (org, monitor, due_at, settled_at, verdict)
   select h.org, h.monitor, at(d.due), at(%(now)s),
     (case when h.late then 'covered_late' else 'covered' end)::verdict
-  from held h, unnest(h.dues) as d(due)
+  from held h, unnest(h.dues) as d(due) where not h.windowed
   order by h.org, h.monitor, d.due
-  on conflict do nothing
-  returning org, monitor, due_at),
-kept as materialized (
-  select h.* from held h
-  -- The "or" keeps this a hashed lookup. A join of the two CTEs is quadratic.
-  where not h.windowed
-    or (h.org, h.monitor, at(h.dues[1])) in (select org, monitor, due_at from ran)),
+  on conflict do nothing),
 stored as (
   insert into heartbeats (org, monitor, ts, latency_ms, code, dns_us, connect_us, tls_us,
     first_byte_us, up, msg, failed_condition, measured)
   select k.org, k.monitor, at(k.ts), k.latency_ms, k.code, k.dns_us, k.connect_us, k.tls_us,
     k.first_byte_us, k.up, nullif(k.msg, ''), {_FAILED_CONDITION.format("k")}
-  from kept k
+  from held k
   order by k.org, k.monitor, k.ts
-  on conflict do nothing
   returning org, monitor, ts)
 select org, monitor, ts from stored
-union all
--- A covered window must have its result: if an instant was taken, the statement is undone.
-select null, null, null
-where not or_conflict((select count(*) from stored) = (select count(*) from kept))
 """
 
 _SHARE_FENCES = """
@@ -103,19 +106,22 @@ order by s.org, s.monitor
 _NEWEST = """
 select k.org, k.monitor, h.ts, h.msg
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
-cross join lateral (
-  select ts, msg from heartbeats h where h.org = k.org and h.monitor = k.monitor
-  order by ts desc limit 1) h
+cross join lateral newest_heartbeat(k.org, k.monitor, 'infinity') h
 """
 
 _SAME = """
-select exists (select from heartbeats where org = %(org)s and monitor = %(monitor)s
-  and ts = at(%(ts)s) and up = %(up)s and latency_ms = %(latency_ms)s
-  and coalesce(msg, '') = %(msg)s)
+select exists (
+  select from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(ts)s),
+    at(%(ts)s) + interval '1 microsecond')
+  where up = %(up)s and latency_ms = %(latency_ms)s and coalesce(msg, '') = %(msg)s)
 """
 
 _FOLLOWING = """
-select min(ts) from heartbeats where org = %(org)s and monitor = %(monitor)s and ts > at(%(ts)s)
+select least(
+  (select min(ts) from heartbeats where org = %(org)s and monitor = %(monitor)s and ts > at(%(ts)s)
+    and ts >= (select packed_through from packing)),
+  (select min(ts) from packed_heartbeats_in(%(org)s::int, %(monitor)s::int,
+    at(%(ts)s) + interval '1 microsecond', at(%(until)s))))
 """
 
 # A window is settled once. Only a missed one can still become covered late.
@@ -140,6 +146,13 @@ from ({_ITEM}) i
 order by i.org, i.monitor, i.ts
 on conflict do nothing
 returning org, monitor, ts
+"""
+
+_CONDITIONS = """
+select i.n - 1, c.id
+from unnest(%(orgs)s::int[], %(monitors)s::int[], %(texts)s::text[]) with ordinality
+    as i(org, monitor, text, n)
+  join monitor_conditions c on c.org = i.org and c.monitor = i.monitor and c.text = i.text
 """
 
 _UPDATE_STATES = """
@@ -200,7 +213,11 @@ def encode_items(arrivals: Iterable[IncomingResult]) -> str:
 
 
 async def insert_steady(tx: Tx, arrivals: Sequence[IncomingResult], shards: list[int]) -> set[Any]:
-    """Stores results that leave their states unchanged. Returns the stored (org, monitor, ts)."""
+    """Stores results that leave their states unchanged. Returns the stored (org, monitor, ts).
+
+    A run covers one window. Raises Rejected (a unique violation), without a write, if the window of
+    a run or an instant is taken.
+    """
     rows = await tx.rows(_STEADY, items=encode_items(arrivals), shards=shards, now=tx.now)
     return set(rows)
 
@@ -232,9 +249,12 @@ async def select_newest(
     return {MonitorKey((org, monitor)): (ts, msg) for org, monitor, ts, msg in rows}
 
 
-async def select_following(tx: Tx, key: MonitorKey, ts: Instant) -> Instant | None:
-    found: Instant | None = await tx.value(_FOLLOWING, org=key[0], monitor=key[1], ts=ts)
-    return found
+async def select_following(tx: Tx, key: MonitorKey, ts: Instant, until: Instant) -> Instant | None:
+    """Returns the next result after an instant, if it is before `until`."""
+    found: Instant | None = await tx.value(
+        _FOLLOWING, org=key[0], monitor=key[1], ts=ts, until=until
+    )
+    return found if found is None or found < until else None
 
 
 async def settle_windows(
@@ -260,6 +280,17 @@ async def insert_heartbeats(
         return set()
     rows = await tx.rows(_INSERT, items=encode_items(arrivals))
     return {(org, monitor, ts) for org, monitor, ts in rows}
+
+
+async def select_condition_ids(tx: Tx, arrivals: Sequence[IncomingResult]) -> dict[int, int]:
+    """Returns the id of the failed condition by the place of the result, without those of none."""
+    return dict(
+        await tx.rows(
+            _CONDITIONS,
+            **key_arrays([a.key for a in arrivals], "monitors"),
+            texts=[a.condition for a in arrivals],
+        )
+    )
 
 
 async def is_stored(tx: Tx, arrival: IncomingResult) -> bool:

@@ -59,11 +59,17 @@ order by w.org, w.monitor, w.due
 
 # Newest heartbeat up to a window's end, without `push_missed` failures.
 _LAST_HEARTBEATS = """
-select w.monitor, at(w.due), (
+select w.monitor, at(w.due), coalesce((
   select h.ts from heartbeats h
   where h.org = w.org and h.monitor = w.monitor and h.ts <= at(w.until)
-    and h.msg is distinct from 'push_missed'
-  order by h.ts desc limit 1)
+    and h.msg is distinct from 'push_missed' and h.ts >= (select packed_through from packing)
+  order by h.ts desc limit 1), (
+  select r.ts from restored_heartbeats r
+  where r.org = w.org and r.monitor = w.monitor
+    and r.piece_from <= at(w.until) and r.piece_from < (select packed_through from packing)
+    and r.ts <= at(w.until) and r.msg is distinct from 'push_missed'
+    and exists (select from unnest(r.piece_messages) m where m is distinct from 'push_missed')
+  order by r.piece_from desc, r.ts desc limit 1))
 from json_to_recordset(%(items)s::json) as w(org int, monitor int, due bigint, until bigint)
 """
 

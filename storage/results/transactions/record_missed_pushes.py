@@ -11,6 +11,7 @@ from ..rules.incoming_result import IncomingResult
 from ..tables import results
 from .push_expectations import PushExpectation, missed_arrival
 from .request_repairs import passed, request_repairs
+from .result_placer import ResultPlacer
 from .state_update import StateUpdate, begin_courses, write_courses
 
 
@@ -41,7 +42,7 @@ async def record_missed_pushes(
         for deadline in course.promise.missed(tx.now)
     ]
     # A heartbeat exactly at its deadline is in time, so its instant is skipped.
-    stored = await results.insert_heartbeats(tx, [arrival for arrival, _ in due])
+    stored = await ResultPlacer(tx, fences).insert([arrival for arrival, _ in due])
     found = [pair for pair in due if (*pair[0].key, pair[0].ts) in stored]
     for arrival, course in sorted(found, key=lambda pair: pair[0].ts):
         course.take(arrival)

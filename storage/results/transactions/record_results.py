@@ -26,6 +26,7 @@ from ..rules.push_deadline import newly_covered
 from ..tables import results
 from .push_expectations import missed_arrival
 from .request_repairs import passed, request_repairs
+from .result_placer import ResultPlacer
 from .state_update import StateUpdate, begin_courses, write_courses
 
 # Number of times that a taken instant is moved by a microsecond.
@@ -45,10 +46,11 @@ async def record_results(
     fates = [_fate(a, courses.get(a.key), fences, patient=patient) for a in arrivals]
     arrivals = [_with_windows(a, courses.get(a.key)) for a in arrivals]
     live = [n for n, fate in enumerate(fates) if fate in (StoreOutcome.LIVE, StoreOutcome.HISTORY)]
-    await _settle_windows(tx, arrivals, live, fates)
+    placer = ResultPlacer(tx, fences)
+    await _settle_windows(placer, tx.now, arrivals, live, fates)
     stored = [n for n in live if fates[n] is not StoreOutcome.DUPLICATE]
     silences = _silences_before(arrivals, stored, fates, courses)
-    moved = await _store(tx, [*silences, *(arrivals[n] for n in stored)], again=again)
+    moved = await _store(tx, placer, [*silences, *(arrivals[n] for n in stored)], again=again)
     arrived = dict(zip(stored, moved[len(silences) :], strict=True))
     _fold(moved[: len(silences)], arrived, fates, courses)
     late = [a for n, a in arrived.items() if fates[n] is StoreOutcome.HISTORY]
@@ -98,7 +100,11 @@ def _with_windows(arrival: IncomingResult, course: StateUpdate | None) -> Incomi
 
 
 async def _settle_windows(
-    tx: Tx, arrivals: Sequence[IncomingResult], live: Sequence[int], fates: list[StoreOutcome]
+    placer: ResultPlacer,
+    now: Instant,
+    arrivals: Sequence[IncomingResult],
+    live: Sequence[int],
+    fates: list[StoreOutcome],
 ) -> None:
     """Settles the windows. A probe result whose window is already settled is a duplicate."""
     wanted: dict[tuple[int, int, Instant], tuple[str, str | None]] = {}
@@ -107,7 +113,7 @@ async def _settle_windows(
         arrival = arrivals[n]
         verdict = verdict_of_result(
             arrival.covered_until,
-            tx.now,
+            now,
             history=fates[n] is StoreOutcome.HISTORY,
             backfill=arrival.source is ResultSource.BACKFILL,
         )
@@ -118,7 +124,7 @@ async def _settle_windows(
             wanted[window] = ("withheld", arrival.withheld) if arrival.withheld else (verdict, None)
             if arrival.windowed:
                 claimed[n] = window
-    taken = await results.settle_windows(tx, [(*w, *v) for w, v in wanted.items()])
+    taken = await placer.settle([(*w, *v) for w, v in wanted.items()])
     for n in live:
         if arrivals[n].windowed and claimed.get(n) not in taken:
             fates[n] = StoreOutcome.DUPLICATE
@@ -146,7 +152,7 @@ def _silences_before(
 
 
 async def _store(
-    tx: Tx, arrivals: Sequence[IncomingResult], *, again: bool
+    tx: Tx, placer: ResultPlacer, arrivals: Sequence[IncomingResult], *, again: bool
 ) -> list[IncomingResult]:
     """Stores each result. A result whose instant is taken moves by 1 µs and is never dropped."""
     placed = list(arrivals)
@@ -155,7 +161,7 @@ async def _store(
         batch: dict[tuple[int, int, Instant], int] = {}
         for n in waiting:
             batch.setdefault((*placed[n].key, placed[n].ts), n)
-        done = await results.insert_heartbeats(tx, [placed[n] for n in batch.values()])
+        done = await placer.insert([placed[n] for n in batch.values()])
         stored = {batch[key] for key in done}
         waiting = [n for n in waiting if n not in stored]
         if again:

@@ -32,7 +32,6 @@ async def request_repairs(tx: Tx, arrivals: Sequence[IncomingResult]) -> None:
     ranges = []
     for arrival in arrivals:
         until = Instant(arrival.ts + holds[arrival.key])
-        following = await results.select_following(tx, arrival.key, arrival.ts)
-        until = min(until, following or until)
+        until = await results.select_following(tx, arrival.key, arrival.ts, until) or until
         ranges.append(RepairRequest(arrival.org, arrival.shard, arrival.monitor, arrival.ts, until))
     await repair_requests.insert_repairs(tx, ranges)

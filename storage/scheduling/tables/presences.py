@@ -48,6 +48,11 @@ select process, host, roles, regions, version, from_at, through_at from presence
 where not ended and through_at > at(%(now)s) - interval '15 seconds' order by host, from_at
 """
 
+_OTHER_VERSIONS = """
+select exists (select from presences
+  where not ended and through_at > at(%(since)s) and version <> %(version)s)
+"""
+
 _DROP = "delete from presences where through_at < at(%(before)s)"
 
 
@@ -94,6 +99,12 @@ async def ask_others(tx: Tx) -> None:
 
 async def end_presence(tx: Tx, process: UUID, from_at: Instant, through: Instant) -> None:
     await tx.execute(_END, process=process, from_at=from_at, through=through)
+
+
+async def select_other_versions(tx: Tx, version: str, since: Instant) -> bool:
+    """Returns whether a process of another version was present since an instant."""
+    found: bool = await tx.value(_OTHER_VERSIONS, version=version, since=since)
+    return found
 
 
 async def read_clock(tx: Tx) -> tuple[Instant, Instant | None]:

@@ -9,12 +9,12 @@ from ...engine.pools import Tx
 from ..rules.component_latency import STEP_US, LatencyPoint, measures_latency
 
 _POINTS: Final = """
-select monitor, date_bin(%(step_us)s * interval '1 microsecond', ts, at(%(from_at)s)),
+select k.monitor, date_bin(%(step_us)s * interval '1 microsecond', ts, at(%(from_at)s)),
   percentile_disc(0.5) within group (order by latency_ms),
   percentile_disc(0.95) within group (order by latency_ms)
-from heartbeats
-where org = %(org)s and monitor = any(%(monitors)s::int[]) and up
-  and ts >= at(%(from_at)s) and ts < at(%(to_at)s)
+from unnest(%(monitors)s::int[]) as k(monitor)
+  cross join lateral heartbeats_in(%(org)s::int, k.monitor, at(%(from_at)s), at(%(to_at)s))
+where up
 group by 1, 2 order by 1, 2
 """
 _TYPE: Final = "select type from monitors where org = %(org)s and id = %(id)s"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import trio
 
-from leadline.daemon.loops.bundle_applier import BundleApplier
+from leadline.daemon.loops.bundles.bundle_applier import BundleApplier
 from leadline.daemon.loops.operation_runner import OperationRunner
 from leadline.storage.bundles.transactions.bundle_context import ApplyContext
 from leadline.storage.core.instant import Instant

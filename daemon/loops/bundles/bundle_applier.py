@@ -8,29 +8,29 @@ from uuid import UUID
 import msgspec
 import trio
 
-from ...storage.accounts.tables.operations import report_progress, stop_reason
-from ...storage.bundles.rows import ApplicationRow
-from ...storage.bundles.rules.apply_log import ApplyLog, extended
-from ...storage.bundles.rules.bundle import Bundle, read_bundle
-from ...storage.bundles.tables.bundle_applications import (
+from ....storage.accounts.tables.operations import report_progress, stop_reason
+from ....storage.bundles.rows import ApplicationRow
+from ....storage.bundles.rules.apply_log import ApplyLog, extended
+from ....storage.bundles.rules.bundle import Bundle, read_bundle
+from ....storage.bundles.tables.bundle_applications import (
     lock_application,
     select_application,
 )
-from ...storage.bundles.transactions.apply_in_background import (
+from ....storage.bundles.transactions.apply_in_background import (
     STOPPED,
     fail_application,
     open_document,
     perform_application,
     source_of_row,
 )
-from ...storage.bundles.transactions.bundle_context import (
+from ....storage.bundles.transactions.bundle_context import (
     ApplyContext,
     ApplyProgress,
     ApplySource,
 )
-from ...storage.core.refusal import Refused, Unavailable
-from ...storage.engine.keyring import CannotOpen
-from ...storage.engine.pools import Pool, Tx
+from ....storage.core.refusal import Refused, Unavailable
+from ....storage.engine.keyring import CannotOpen
+from ....storage.engine.pools import Pool, Tx
 
 log = logging.getLogger("leadline.bundle_applier")
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ...storage.bundles.rules.bundle import BYTES_MOST, Bundle, read_bundle
-from ...storage.bundles.rules.bundle_yaml import BadText, Text, read_text
-from ...storage.bundles.rules.file_provider import FILES_MOST
-from ...storage.core.refusal import Refused
+from ....storage.bundles.rules.bundle import BYTES_MOST, Bundle, read_bundle
+from ....storage.bundles.rules.bundle_yaml import BadText, Text, read_text
+from ....storage.bundles.rules.file_provider import FILES_MOST
+from ....storage.core.refusal import Refused
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 

@@ -1,0 +1,1 @@
+"""Bundles in the background: their directories, and their application."""

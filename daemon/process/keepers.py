@@ -1,0 +1,40 @@
+"""Construction of the loops that keep the store: retention and packing."""
+
+from typing import Final
+
+from ...storage.engine.pools import Pool
+from ...storage.engine.product_clock import ProductClock
+from ..config.config_schema import Settings
+from ..config.roles import PARTS, DaemonPart, ProcessRole
+from ..loops.janitor import Janitor
+from ..loops.result_packer import ResultPacker
+from ..loops.result_recorder import Recorder
+
+# Results in the queue of the recorder above which packing waits.
+PACKING_QUEUE_MOST: Final = 1_000
+
+
+def janitor_of(settings: Settings, pool: Pool, clock: ProductClock) -> Janitor:
+    """Returns the janitor. A process that stores results needs it also without its loop."""
+    return Janitor(
+        pool,
+        clock.now,
+        heartbeat_days=settings.heartbeats.retention_days,
+        ledger_days=settings.ledger.retention_days,
+        gate_days=settings.gate.decision_retention_days,
+        history_days=settings.history.retention_days,
+    )
+
+
+def packer_of(
+    settings: Settings,
+    role: ProcessRole,
+    pool: Pool,
+    clock: ProductClock,
+    recorder: Recorder,
+    version: str,
+) -> ResultPacker | None:
+    """Returns the packer, None in a role without it or if no history is kept."""
+    if DaemonPart.PACKER not in PARTS[role] or not settings.history.retention_days:
+        return None
+    return ResultPacker(pool, clock.now, version, lambda: recorder.waiting > PACKING_QUEUE_MOST)

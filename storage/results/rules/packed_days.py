@@ -1,0 +1,37 @@
+"""Which days can be packed, and which rows can belong to a packed day.
+
+The fence of a shard only moves forward, and a writer holds it until its commit. A row that is newer
+than LATE_US before the held fence is therefore committed before the fence has passed the end of its
+day by PACKED_AFTER_US. An older row is a late one: its writer asks first whether its day is packed.
+"""
+
+from typing import Final
+
+from ...core.instant import DAY, HOUR, Instant
+from ...core.time_span import TimeSpan
+
+PACKED_AFTER_US: Final = 48 * HOUR
+LATE_US: Final = 24 * HOUR
+
+
+def day_of(instant: Instant) -> TimeSpan:
+    """Returns the day in UTC that contains the instant. No piece crosses its ends."""
+    start = Instant(instant - instant % DAY)
+    return TimeSpan(start, Instant(start + DAY))
+
+
+def is_sealed_day(day: TimeSpan, settled_through: Instant, first_open: Instant | None) -> bool:
+    """Returns whether the day can be packed: it is old enough, and no window of it is open.
+
+    Args:
+        settled_through: instant through which windows are settled, the least of all shards.
+        first_open: the first due instant of a window that can still be settled, None without one.
+    """
+    if first_open is not None and first_open < day.until:
+        return False
+    return day.until <= settled_through - PACKED_AFTER_US
+
+
+def days_to_pack(packed_through: Instant, settled_through: Instant) -> int:
+    """Returns the number of days that are old enough and not packed."""
+    return max((settled_through - PACKED_AFTER_US - packed_through) // DAY, 0)

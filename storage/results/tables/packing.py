@@ -1,0 +1,183 @@
+"""State of packing: the instant through which days are packed, and late rows of the next days.
+
+The instant is read by every reader and moved once a day. A late writer holds a shared advisory lock
+from its read of the instant to its commit. `advance_packed` tries the exclusive one, so that it
+never makes a writer wait for longer than its own short transaction.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from ...core.instant import Instant
+from ...core.key import MonitorKey, key_arrays
+from ...core.time_span import TimeSpan
+from ...engine.pools import Tx
+
+# The key of the advisory lock.
+LOCK_CLASS: Final = 1_279_610_183
+
+_SHARE = f"select pg_advisory_xact_lock_shared({LOCK_CLASS}, 0)"
+_TRY_ALONE = f"select pg_try_advisory_xact_lock({LOCK_CLASS}, 0)"
+_THROUGH = "select packed_through from packing"
+_STATE = "select packed_through, kept_from, org, monitor, moved_at from packing"
+_LOCK = f"{_STATE} for update skip locked"
+_INSERT_LATE = """
+insert into late_writes (org, monitor, day)
+select org, monitor, at(day)
+from unnest(%(orgs)s::int[], %(monitors)s::int[], %(days)s::bigint[]) as w(org, monitor, day)
+"""
+# Those of deleted monitors as well: their rows are not packed.
+_LATE = """
+select org, monitor, array_agg(id) from late_writes
+where day = at(%(day)s) group by org, monitor order by org, monitor limit 1
+"""
+_DELETE_LATE = "delete from late_writes where id = any(%(ids)s::bigint[])"
+_LOCK_MONITOR = """
+select 1 from monitors where org = %(org)s and id = %(monitor)s for key share
+"""
+# The foreign key of the pieces takes the same lock. Only a deletion of the monitor waits for it.
+_NEXT_MONITORS = """
+select org, id from monitors where (org, id) > (%(org)s, %(monitor)s)
+order by org, id limit %(most)s for key share
+"""
+_MOVE_CURSOR = "update packing set org = %(org)s, monitor = %(monitor)s"
+_ADVANCE = """
+update packing set packed_through = at(%(through)s),
+  kept_from = coalesce(at(%(kept_from)s), kept_from), org = 0, monitor = 0, moved_at = at(%(now)s)
+"""
+_SETTLED_THROUGH = "select min(settled_through) from shards"
+# Batches keep all of their windows until the last one is settled.
+_FIRST_OPEN = "select min(w.due) from run_batches s cross join unnest(s.due_ats) as w(due)"
+_DELETE_PIECES = """
+delete from {packed} where org = %(org)s and monitor = %(monitor)s
+  and from_at >= at(%(from_at)s) and from_at < at(%(until)s)
+"""
+_DELETE_OLD_PIECES = """
+delete from {packed} where ctid = any(array(
+  select ctid from {packed} where from_at < at(%(before)s) limit %(most)s))
+"""
+_RAISE_KEPT_FROM = """
+update packing set kept_from = at(%(kept_from)s) where kept_from < at(%(kept_from)s)
+"""
+_PACKED: Final = ("packed_heartbeats", "packed_runs")
+
+
+class PackingState(msgspec.Struct, frozen=True):
+    """`org` and `monitor` are the last monitor whose next day is packed; see the migration."""
+
+    packed_through: Instant
+    kept_from: Instant | None
+    org: int
+    monitor: int
+    moved_at: Instant
+
+
+class LateDay(msgspec.Struct, frozen=True):
+    """A monitor with late rows in a day, and the rows of `late_writes` that say so."""
+
+    org: int
+    monitor: int
+    marks: list[int]
+
+    @property
+    def key(self) -> MonitorKey:
+        return MonitorKey((self.org, self.monitor))
+
+
+async def lock_packed_through(tx: Tx) -> Instant:
+    """Returns the instant through which days are packed; it does not move before the commit."""
+    await tx.execute(_SHARE)
+    # A separate statement: its snapshot includes the commit that the lock waited for.
+    found: Instant = await tx.value(_THROUGH)
+    return found
+
+
+async def select_packing(tx: Tx) -> PackingState:
+    found = await tx.one(PackingState, _STATE)
+    assert found is not None, "the migration inserts the row"
+    return found
+
+
+async def lock_packing(tx: Tx) -> PackingState | None:
+    """Locks the state against other packers. Returns None if one has it."""
+    return await tx.one(PackingState, _LOCK)
+
+
+async def insert_late_writes(tx: Tx, rows: Collection[tuple[MonitorKey, Instant]]) -> None:
+    """Marks (monitor, start of day) for packing again."""
+    await tx.execute(
+        _INSERT_LATE,
+        **key_arrays([key for key, _ in rows], "monitors"),
+        days=[day for _, day in rows],
+    )
+
+
+async def select_late_day(tx: Tx, day: Instant) -> LateDay | None:
+    """Returns the first monitor with late rows in the day. Those rows are committed."""
+    return await tx.one(LateDay, _LATE, day=day)
+
+
+async def delete_late_writes(tx: Tx, late: LateDay) -> None:
+    await tx.execute(_DELETE_LATE, ids=late.marks)
+
+
+async def lock_monitor(tx: Tx, key: MonitorKey) -> bool:
+    """Locks a monitor against deletion. Returns False if it is deleted."""
+    return await tx.value(_LOCK_MONITOR, org=key[0], monitor=key[1]) is not None
+
+
+async def lock_next_monitors(tx: Tx, state: PackingState, most: int) -> list[MonitorKey]:
+    """Returns the monitors after the cursor, locked against deletion."""
+    rows = await tx.rows(_NEXT_MONITORS, org=state.org, monitor=state.monitor, most=most)
+    return [MonitorKey((org, monitor)) for org, monitor in rows]
+
+
+async def move_cursor(tx: Tx, key: MonitorKey) -> None:
+    await tx.execute(_MOVE_CURSOR, org=key[0], monitor=key[1])
+
+
+async def advance_packed(tx: Tx, day: TimeSpan, kept_from: Instant | None) -> bool:
+    """Moves the instant over a day whose monitors all have their pieces.
+
+    From the commit on, readers read the day from its pieces. Returns False, without a change, if a
+    late writer is active or has left a row. `kept_from` replaces the stored instant if given.
+    """
+    if not await tx.value(_TRY_ALONE) or await select_late_day(tx, day.from_):
+        return False
+    await tx.execute(_ADVANCE, through=day.until, kept_from=kept_from, now=tx.now)
+    return True
+
+
+async def select_settled_through(tx: Tx) -> Instant | None:
+    """Returns the least instant through which a shard is settled, None without a shard."""
+    found: Instant | None = await tx.value(_SETTLED_THROUGH)
+    return found
+
+
+async def select_first_open(tx: Tx) -> Instant | None:
+    """Returns a lower bound of the due instants of all windows that are not settled."""
+    found: Instant | None = await tx.value(_FIRST_OPEN)
+    return found
+
+
+async def delete_pieces(tx: Tx, key: MonitorKey, span: TimeSpan) -> None:
+    """Deletes the pieces of a monitor that begin in the span."""
+    those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until": span.until}
+    for packed in _PACKED:
+        await tx.execute(_DELETE_PIECES.format(packed=packed), **those)
+
+
+async def delete_old_pieces(tx: Tx, before: Instant, most: int) -> int:
+    """Deletes up to `most` pieces of each kind that begin before an instant, the start of a day.
+
+    Returns the larger number of deleted pieces.
+    """
+    await tx.execute(_RAISE_KEPT_FROM, kept_from=before)
+    return max(
+        [
+            await tx.execute(_DELETE_OLD_PIECES.format(packed=packed), before=before, most=most)
+            for packed in _PACKED
+        ]
+    )

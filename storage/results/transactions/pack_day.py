@@ -1,0 +1,94 @@
+"""Packing of closed days: one step of bounded work, in one transaction.
+
+A day is packed monitor by monitor, while readers and writers still use its rows in the tables. When
+every monitor has its pieces, one update moves `packed_through` past the day: from its commit on,
+readers and late writers use the pieces. The partitions of the day are dropped later. An interrupted
+step leaves nothing, and the next one begins at the same monitor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...core.instant import EARLIEST, Instant
+from ...core.time_span import TimeSpan
+from ...engine.pools import Tx
+from ..rules.packed_days import day_of, is_sealed_day
+from ..tables import packing
+from ..tables.packed_results import pack_results
+from ..tables.packing import PackingState
+
+
+class PackOutcome(StrEnum):
+    """What a step did."""
+
+    # Another process packs.
+    BUSY = "busy"
+    # No day can be packed yet.
+    NOTHING = "nothing"
+    # Some monitors were packed.
+    MONITORS = "monitors"
+    # All monitors of the day are packed: its rows are now read from the pieces.
+    DAY = "day"
+    # A late writer was active. The step is repeated.
+    LATE_WRITER = "late_writer"
+
+
+@dataclass(frozen=True, slots=True)
+class PackStep:
+    """`rows` are the packed heartbeats and ledger rows of `monitors` monitors."""
+
+    outcome: PackOutcome
+    monitors: int = 0
+    rows: int = 0
+
+
+def next_day(packed_through: Instant, oldest: Sequence[Instant]) -> TimeSpan:
+    """Returns the next day to pack. `oldest` has the first instant of each table."""
+    return day_of(max(packed_through, min(oldest, default=EARLIEST)))
+
+
+async def pack_some(tx: Tx, oldest: Sequence[Instant], most: int) -> PackStep:
+    """Packs the next day of up to `most` monitors.
+
+    Raises Rejected if a monitor cannot be packed, such as DamagedPiece; nothing is changed then.
+    """
+    state = await packing.lock_packing(tx)
+    if state is None:
+        return PackStep(PackOutcome.BUSY)
+    day = next_day(state.packed_through, oldest)
+    settled = await packing.select_settled_through(tx)
+    if settled is None or not is_sealed_day(day, settled, await packing.select_first_open(tx)):
+        return PackStep(PackOutcome.NOTHING)
+    keys = await packing.lock_next_monitors(tx, state, most)
+    if keys:
+        rows = await pack_results(tx, keys, day)
+        await packing.move_cursor(tx, keys[-1])
+        return PackStep(PackOutcome.MONITORS, len(keys), rows)
+    return await _pack_late(tx, day) or await _advance(tx, state, day, oldest)
+
+
+async def _pack_late(tx: Tx, day: TimeSpan) -> PackStep | None:
+    """Packs one monitor again that has late rows since its day was packed, None without one."""
+    late = await packing.select_late_day(tx, day.from_)
+    if late is None:
+        return None
+    rows = 0
+    if await packing.lock_monitor(tx, late.key):
+        await packing.delete_pieces(tx, late.key, day)
+        rows = await pack_results(tx, [late.key], day)
+    # Only the marks that were read before the rows.
+    await packing.delete_late_writes(tx, late)
+    return PackStep(PackOutcome.MONITORS, 1, rows)
+
+
+async def _advance(
+    tx: Tx, state: PackingState, day: TimeSpan, oldest: Sequence[Instant]
+) -> PackStep:
+    """Moves `packed_through` past the day."""
+    # Days without a partition were deleted before they were packed.
+    gap = day.from_ > state.packed_through
+    kept_from = max(oldest, default=day.from_) if gap else None
+    if not await packing.advance_packed(tx, day, kept_from):
+        return PackStep(PackOutcome.LATE_WRITER)
+    return PackStep(PackOutcome.DAY)
