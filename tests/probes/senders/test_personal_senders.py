@@ -52,6 +52,16 @@ def test_a_template_encodes_each_value_once_for_its_place(to: str, text: str) ->
         (GatewayCall(url="ftp://x/{to}{text}"), {}, "sms.url"),
         (GatewayCall(url="https://x.example/", body="{}"), {}, "sms.body"),
         (GatewayCall(url="https://x.example/", body='{"a": {to}, "b": "{text}'), {}, "sms.body"),
+        (GatewayCall(url="https://x.example/", body='{"a": {to}, "b": "{text}"}'), {}, "sms.body"),
+        (GatewayCall(url="https://x.example/", body='{"a": "{to}", "b": {text}}'), {}, "sms.body"),
+        (GatewayCall(url="https://{to}.x.example/{text}"), {}, "sms.url"),
+        (GatewayCall(url="https://x.example:{to}/{text}"), {}, "sms.url"),
+        (GatewayCall(url="https://x.example/#{to}{text}"), {}, "sms.body"),
+        (
+            GatewayCall(url="https://x.example/", method="GET", body='["{to}", "{text}"]'),
+            {},
+            "sms.body",
+        ),
         (CALL, {"X Y": "1"}, "sms.headers"),
         (CALL, {"X-Y": "a\r\nb"}, "sms.headers"),
         (CALL, {f"X-{n}": "1" for n in range(21)}, "sms.headers"),
@@ -70,6 +80,8 @@ def test_secrets_of_a_gateway_are_in_no_representation() -> None:
     request = request_of(whole, "sms", "+1", "x")
     assert request.headers["x-key"] == "canary3b"
     assert "canary3b" not in repr(whole) + repr(whole.secrets) + repr(request)
+    keyed = gateway(GatewayCall(url="https://sms.example/?key=canary3b&n={to}&t={text}"))
+    assert "canary3b" not in repr(keyed) + repr(request_of(keyed, "sms", "+1", "x"))
 
 
 def test_an_sms_keeps_the_link_and_a_call_says_no_url() -> None:
