@@ -18,7 +18,13 @@ from leadline.probes.senders.gateway_settings import (
     PhoneGateway,
     gateway_faults,
 )
-from leadline.probes.senders.phone import SMS_LONGEST, VOICE_LONGEST, sms_text, voice_text
+from leadline.probes.senders.phone import (
+    SMS_LONGEST,
+    VOICE_LONGEST,
+    plain_number,
+    sms_text,
+    voice_text,
+)
 from tests.support.peers.fake_services import a_message, means_of, service
 from tests.support.peers.servers import Prober, answer
 
@@ -177,6 +183,47 @@ async def test_a_mattermost_bot_opens_the_conversation_and_posts(prober: Prober)
     assert post.json["channel_id"] == "chan2"
     assert post.json["message"].startswith("Checkout is down")
     assert {one.headers["authorization"] for one in peer.got} == {"Bearer canary"}
+
+
+async def test_a_deleted_first_message_does_not_stop_mattermost(prober: Prober) -> None:
+    ids = [answer(f'{{"id":"{name}"}}'.encode()) for name in ("bot1", "chan2", "post4")]
+    ids.insert(2, answer(b'{"id":"api.post.create_post.root_id.app_error"}', "400 Bad Request"))
+    async with service(*ids) as peer:
+        config = {"bot_token": "canary", "user_id": "user9", "server": peer.url}
+        message = a_message(thread="gone")
+        done = await deliver_to_person("mattermost", message, config, means_of(prober.reach))
+    assert done.thread == "post4"
+    assert peer.got[2].json["root_id"] == "gone"
+    assert "root_id" not in peer.got[3].json
+
+
+async def test_a_deleted_first_message_does_not_stop_slack(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [answer(b'{"ok":false,"error":"thread_not_found"}'), answer(b'{"ok":true,"ts":"18.5"}')]
+    async with service(*said) as peer:
+        monkeypatch.setattr(direct, "SLACK_URL", peer.url)
+        config = {"bot_token": "xoxb-1", "user_id": "U1"}
+        message = a_message(thread="17.5")
+        done = await deliver_to_person("slack", message, config, means_of(prober.reach))
+    assert done.thread
+    assert [one.json.get("thread_ts") for one in peer.got] == ["17.5", None]
+
+
+@given(st.text("0123456789", min_size=7, max_size=12), st.data())
+def test_a_number_is_read_as_people_write_it(digits: str, data: st.DataObject) -> None:
+    digits = f"4{digits}"
+    blanks = st.sampled_from(["", " ", "-", ".", "/", "\u00a0"])
+    typed = "".join(f"{digit}{data.draw(blanks)}" for digit in digits)
+    for prefix in ("+", "00", "+ ", " 00 "):
+        assert plain_number(prefix + typed) == f"+{digits}"
+    assert plain_number(f"+49 (0) {typed}") == f"+49{digits}"
+    assert plain_number(f"+1 ({digits[:3]}) {digits[3:]}") == f"+1{digits}"
+
+
+@pytest.mark.parametrize("typed", ["030 1234567", "+49x30", "\u0664\u0669", "", "++4930123456"])
+def test_a_number_without_a_country_stays_invalid(typed: str) -> None:
+    assert PERSONAL_SPECS["sms"].faults({"to": plain_number(typed)})
 
 
 async def test_incoming_webhooks_need_no_bot(prober: Prober) -> None:
