@@ -1,5 +1,6 @@
 """SMS and voice calls, through the gateway of the installation."""
 
+import re
 from typing import Final, Literal
 
 from .channel_spec import ChannelSetting, ChannelSpec, Config
@@ -28,6 +29,13 @@ SMS: Final = ChannelSpec(
 VOICE: Final = ChannelSpec(
     type="voice", help="A call through the gateway of this installation.", settings=(_NUMBER,)
 )
+
+
+def plain_number(text: str) -> str:
+    """Returns a typed number as + and digits: without separators and a trunk (0), 00 as +."""
+    found = re.sub(r"\(0\)", "", text)
+    found = re.sub(r"[\s().\-/]", "", found)
+    return f"+{found[2:]}" if found.startswith("00") else found
 
 
 def sms_text(message: Message) -> str:

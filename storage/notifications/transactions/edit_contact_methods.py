@@ -12,6 +12,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ....probes.senders import PERSONAL_SPECS
+from ....probes.senders.phone import PHONE_KINDS, plain_number
 from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
@@ -56,6 +57,8 @@ async def create_method(
     if spec is None:
         raise Refused("invalid", "kind", f"must be one of {', '.join(PERSONAL_SPECS)}")
     expect("label", _label_fault(label))
+    if kind in PHONE_KINDS:
+        config = {**config, "to": plain_number(config.get("to", ""))}
     whole = checked(spec, config)
     if len(await contact_methods.select_methods(tx, user)) >= METHODS_MOST:
         raise Refused("contact_method_quota")
