@@ -1,0 +1,29 @@
+-- Alerts of a monitor, of a service, or of objects with matching labels wait until the end. Matchers
+-- are in the syntax of Alertmanager.
+create table mutes (
+  org integer not null,
+  id integer generated always as identity,
+  uid uuid not null,
+  project integer not null,
+  monitor integer,
+  service integer,
+  matchers text not null default '',
+  reason text not null,
+  starts_at timestamptz not null,
+  ends_at timestamptz not null,
+  author_label text not null,
+  created_at timestamptz not null,
+  primary key (org, id),
+  foreign key (org, project) references projects (org, id) on delete cascade,
+  foreign key (org, monitor) references monitors (org, id) on delete cascade,
+  foreign key (org, service) references services (org, id) on delete cascade,
+  check (num_nonnulls(monitor, service, nullif(matchers, '')) = 1),
+  check (ends_at >= starts_at)
+);
+create index mutes_uid on mutes (uid);
+create index mutes_project on mutes (org, project, ends_at);
+create index mutes_monitor on mutes (org, monitor) where monitor is not null;
+create index mutes_service on mutes (org, service) where service is not null;
+
+-- Labels of the external alert that opened the incident.
+alter table incidents add column labels jsonb;
