@@ -43,6 +43,7 @@ from ..monitors.console import (
 )
 from ..monitors.console import monitor_screen as monitor
 from ..monitors.form import form_screen as monitor_form
+from ..mutes import console as mutes
 from ..notifications.console import channels, contacts, mail_settings, webhook_list
 from ..notifications.console import failed_deliveries as dead_letters
 from ..notifications.console import global_silence as silence
@@ -112,6 +113,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *gate_ledger.ROUTES,
     *sla.ROUTES,
     *maintenance.ROUTES,
+    *mutes.ROUTES,
     *oncall.ROUTES,
     *schedule_form.ROUTES,
     *ladder_form.ROUTES,

@@ -49,6 +49,7 @@ from ..monitors.routes import (
     secrets,
 )
 from ..monitors.routes import monitor_results as results
+from ..mutes import routes as mutes
 from ..notifications.routes import (
     channels,
     contacts,
@@ -115,6 +116,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *alerts.ROUTES,
     *maintenance.ROUTES,
     *maintenance_series.ROUTES,
+    *mutes.ROUTES,
     *status_pages.ROUTES,
     *subscriptions.ROUTES,
     *public_pages.ROUTES,

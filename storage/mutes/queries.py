@@ -1,4 +1,4 @@
-"""Reads of mutes: the list of a project, and those in force for monitors, services and incidents."""
+"""Reads of mutes: the list of a project, and the mutes in force for an object."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +9,7 @@ from ..engine.pools import Tx
 from .rows import MuteRow
 from .rules.label_matcher import BadMatcher, Labels, match_all, parse_matchers, plain_labels
 from .rules.mute import labels_of_monitor, labels_of_service
-from .tables import COLUMNS, FROM
+from .tables import COLUMNS, FROM, select_mute
 
 LISTED_MOST = 500
 # Those that have not ended come first, in the order of their end.
@@ -37,6 +37,10 @@ from unnest(%(orgs)s::int[], %(ids)s::int[]) as k(org, id)
 _INCIDENT = """
 select org, project, monitor, service, labels from incidents where uid = %(uid)s
 """
+
+
+async def select_shown_mute(tx: Tx, uid: UUID) -> MuteRow | None:
+    return await select_mute(tx, uid)
 
 
 async def select_mutes_of(tx: Tx, org: int, project: int) -> list[MuteRow]:

@@ -75,8 +75,10 @@ def test_the_syntax_of_alertmanager_is_read(text: str, normal: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a", "a=", '="b"', 'a="b" c="d"', 'a="b', '{a="b"', 'a=~"("', 'a="\\x41"', '""="b"']
-    + ['a="b",,c="d"', "a==b", f'a="{"x" * TEXT_LONGEST}"', ",".join(["a=b"] * 21), 'a="\x01"'],
+    [
+        *("a", "a=", '="b"', 'a="b" c="d"', 'a="b', '{a="b"', 'a=~"("', 'a="\\x41"', '""="b"'),
+        *('a="b",,c="d"', "a==b", f'a="{"x" * TEXT_LONGEST}"', ",".join(["a=b"] * 21), 'a="\x01"'),
+    ],
 )
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(BadMatcher):

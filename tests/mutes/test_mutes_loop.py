@@ -43,7 +43,7 @@ async def test_a_muted_monitor_waits_and_another_pages(story: PagingWorld, by: s
     muted = await story.world.monitor(name="muted", tags=["db", "prod"])
     other = await story.world.monitor(name="other", tags=["prod"])
     await story.channel("ops", muted, other)
-    scope = {
+    scope: dict[str, dict[str, Any]] = {
         "monitor": {"monitor": muted.uid},
         "tag": {"matchers": 'tag="db"'},
         "name": {"matchers": 'monitor=~"mut.*", tag!="web"'},

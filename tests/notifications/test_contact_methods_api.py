@@ -196,7 +196,9 @@ async def test_personal_rules_are_stored_as_a_whole(api: Api) -> None:
     assert refused["error"].startswith("quiet_hours.time_zone: ")
     assert await call(api, "GET", rules) == body
     await call(api, "PUT", rules, body)
-    audited = await api.rows("select target from audit_entries where action = 'contact_rules.update'")
+    audited = await api.rows(
+        "select target from audit_entries where action = 'contact_rules.update'"
+    )
     assert len(audited) == 1
     assert "page=2 ticket=1 quiet=true" in audited[0][0]
     await call(api, "DELETE", f"{METHODS}/{one}", None, 204)

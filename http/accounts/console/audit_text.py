@@ -20,6 +20,7 @@ _KINDS: Final = {
     "maintenance_series": "maintenance series",
     "membership": "membership",
     "monitor": "monitor",
+    "mute": "mute",
     "oncall_override": "override",
     "oncall_schedule": "schedule",
     "organization": "organization",
@@ -71,6 +72,7 @@ _ACTIONS: Final = {
     "monitor.retire": "Retired",
     "monitor.supersede": "Set the successor of",
     "monitor.target": "Changed the objective of",
+    "mute.end": "Ended",
     "organization.limits": "Set the limits of",
     "outbox.replay": "Sent again",
     "outbox.replay_all": "Sent failed deliveries again",
@@ -111,6 +113,7 @@ _PATHS: Final = {
     "status_page": "/projects/{project}/status-pages/{uid}",
     "channel": "/projects/{project}/channels",
     "incident_template": "/projects/{project}/incident-templates",
+    "mute": "/projects/{project}/mutes",
     "oncall_schedule": "/projects/{project}/on-call",
     "escalation_policy": "/projects/{project}/on-call",
 }

@@ -90,4 +90,3 @@ def labels_of_monitor(
 def labels_of_service(name: str, slug: str) -> Labels:
     """Returns the label of a service: `service` (name and slug)."""
     return {"service": {name, slug}}
-

@@ -22,8 +22,8 @@ from ...figures.queries.availability import select_watermarks
 from ...figures.queries.monitor_time import measure
 from ...monitors.rows import MonitorRow
 from ...monitors.tables.monitors import select_monitors_by_key
-from ...notifications.queries.channels import select_channels_of_monitor
 from ...mutes.queries import mutes_of_monitors, mutes_of_services
+from ...notifications.queries.channels import select_channels_of_monitor
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...services.queries.service_reports import select_burns
 from ...services.queries.service_timeouts import select_longest_timeouts

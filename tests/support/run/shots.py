@@ -80,6 +80,7 @@ _PAGES: Final = {
     "token-form": "/organizations/{organization}/tokens?show=new",
     "audit-log": "/organizations/{organization}/audit",
     "channels": "/projects/{project}/channels",
+    "mutes": "/projects/{project}/mutes",
     "incident-templates": "/projects/{project}/incident-templates",
     "mute": "/admin/silence",
     "service-copy": "/services/{service}/copy?show=yaml",
