@@ -36,8 +36,8 @@ from ..bundles.routes import bundles, file_providers
 from ..changes.routes import changes
 from ..gate.routes import gate, gate_ledger, gate_overrides, gate_replay
 from ..home.routes import search, version
+from ..incidents.routes import alert_routes, incident_templates, incidents
 from ..incidents.routes import alertmanager_intake as alerts
-from ..incidents.routes import incident_templates, incidents
 from ..maintenance.routes import maintenance, maintenance_series
 from ..monitors.routes import event_stream as stream
 from ..monitors.routes import (
@@ -114,6 +114,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incidents.ROUTES,
     *incident_templates.ROUTES,
     *alerts.ROUTES,
+    *alert_routes.ROUTES,
     *maintenance.ROUTES,
     *maintenance_series.ROUTES,
     *mutes.ROUTES,

@@ -76,6 +76,7 @@ _ACTIONS: Final = {
     "organization.limits": "Set the limits of",
     "outbox.replay": "Sent again",
     "outbox.replay_all": "Sent failed deliveries again",
+    "project.alert_routes": "Changed the alert routes of",
     "project.report": "Changed the SLA report of",
     "project.target": "Changed the objective of",
     "provider.release": "Released the objects of a file provider",

@@ -363,7 +363,12 @@ def _origin(facts: IncidentData) -> str:
         case IncidentSource.AUTO:
             return "Opened automatically."
         case IncidentSource.API if facts.row.external_key is not None:
-            return f"Opened by an external alert, sent by {_author(facts)}."
+            said = f"Opened by an external alert, sent by {_author(facts)}."
+            if facts.row.is_unrouted:
+                return f"{said} Unrouted: no alert route matches, so it pages nobody."
+            if facts.row.escalation_policy is None:
+                return f"{said} Its service has no escalation policy, so it pages nobody."
+            return said
         case _:
             return f"Opened by {_author(facts)}."
 

@@ -27,3 +27,21 @@ create index mutes_service on mutes (org, service) where service is not null;
 
 -- Labels of the external alert that opened the incident.
 alter table incidents add column labels jsonb;
+
+-- Routes of external alerts, in their order. The last one can have no matchers: the default. A route
+-- without a target matches and pages nobody, since its service was deleted.
+create table alert_routes (
+  org integer not null,
+  project integer not null,
+  place integer not null,
+  matchers text not null,
+  service integer,
+  policy integer,
+  primary key (org, project, place),
+  foreign key (org, project) references projects (org, id) on delete cascade,
+  foreign key (org, service) references services (org, id) on delete set null (service),
+  foreign key (org, policy) references escalation_policies (org, id) on delete set null (policy),
+  check (num_nonnulls(service, policy) <= 1)
+);
+create index alert_routes_service on alert_routes (org, service) where service is not null;
+create index alert_routes_policy on alert_routes (org, policy) where policy is not null;
