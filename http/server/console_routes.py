@@ -30,9 +30,9 @@ from ..gate.console import policy_form as gate_policy_form
 from ..home.console import monitor_list
 from ..home.console import overview_screen as overview
 from ..home.console import search_screen as search
+from ..incidents.console import alert_routes, incident_new, incident_templates
 from ..incidents.console import incident_detail as incident
 from ..incidents.console import incident_list as incidents
-from ..incidents.console import incident_new, incident_templates
 from ..maintenance.console import maintenance_screen as maintenance
 from ..monitors.console import (
     monitor_copy,
@@ -84,6 +84,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incidents.ROUTES,
     *incident_new.ROUTES,
     *incident_templates.ROUTES,
+    *alert_routes.ROUTES,
     *object_picker.ROUTES,
     *incident.ROUTES,
     *secrets.ROUTES,

@@ -208,9 +208,7 @@ def test_an_alert_pages_the_person_on_call_by_its_route(
     place = Place(leadline, organization, project, "alerts")
     policy = on_call(leadline, project, gateway, got)
     routes = {
-        "routes": [
-            {"matchers": 'team="shop", alertname!="Quiet"', "escalation_policy_id": policy}
-        ],
+        "routes": [{"matchers": 'team="shop", alertname!="Quiet"', "escalation_policy_id": policy}],
     }
     path = f"/projects/{project}/alert-routes"
     sample = {**routes, "labels": {"team": "shop", "alertname": "Errors"}}

@@ -93,6 +93,9 @@ E POST /projects/{projectID}/notification-channels
 E PATCH /notification-channels/{channelID}
 E DELETE /notification-channels/{channelID}
 E POST /notification-channels/{channelID}/test
+V GET /projects/{projectID}/alert-routes
+E PUT /projects/{projectID}/alert-routes
+E POST /projects/{projectID}/alert-routes/test
 V GET /projects/{projectID}/mutes
 E POST /projects/{projectID}/mutes
 V GET /mutes/{muteID}
@@ -343,6 +346,8 @@ BODIES: dict[tuple[str, str], Any] = {
         "config": {"url": "https://hook.example.com/"},
     },
     ("PATCH", "/notification-channels/{channelID}"): {"name": "renamed"},
+    ("PUT", "/projects/{projectID}/alert-routes"): {},
+    ("POST", "/projects/{projectID}/alert-routes/test"): {"labels": {"team": "shop"}},
     ("POST", "/projects/{projectID}/mutes"): {
         "matchers": "tag=db",
         "reason": "known",

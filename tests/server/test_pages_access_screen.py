@@ -78,6 +78,8 @@ A GET /projects/{projectID}/import
 A POST /projects/{projectID}/import
 V GET /projects/{projectID}/channels
 E POST /projects/{projectID}/channels
+V GET /projects/{projectID}/alert-routes
+E POST /projects/{projectID}/alert-routes
 V GET /projects/{projectID}/mutes
 E POST /projects/{projectID}/mutes
 V GET /projects/{projectID}/incident-templates
@@ -226,6 +228,7 @@ FORMS = {
     "/projects/{projectID}/incidents/new": (
         "about=components&title=New&impact=minor&status=investigating"
     ),
+    "/projects/{projectID}/alert-routes": "act=save",
     "/projects/{projectID}/mutes": "act=add&matchers=tag%3Ddb&for=3600&reason=New",
     "/projects/{projectID}/incident-templates": "act=add&name=new-{n}&title=New&impact=minor",
     "/incidents/{incidentID}": "act=note&body=New",
