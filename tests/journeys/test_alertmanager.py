@@ -170,8 +170,7 @@ def pager() -> Iterator[tuple[Daemon, str, list[Any]]]:
 
     with http.server.ThreadingHTTPServer((HOST, 0), Gateway) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        allowed = {"LEADLINE_NOTIFICATION_EGRESS__ALLOW_PRIVATE_IPS": "true"}
-        with daemon(**allowed) as running_:
+        with daemon(LEADLINE_NOTIFICATION_EGRESS__ALLOW_PRIVATE_IPS="true") as running_:
             running_.start()
             running_.sign_in()
             yield running_, f"http://{HOST}:{server.server_address[1]}/sms", got
