@@ -30,7 +30,7 @@ from ..gate.console import policy_form as gate_policy_form
 from ..home.console import monitor_list
 from ..home.console import overview_screen as overview
 from ..home.console import search_screen as search
-from ..incidents.console import alert_routes, incident_new, incident_templates
+from ..incidents.console import alert_routes, answer_screen, incident_new, incident_templates
 from ..incidents.console import incident_detail as incident
 from ..incidents.console import incident_list as incidents
 from ..maintenance.console import maintenance_screen as maintenance
@@ -85,6 +85,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incident_new.ROUTES,
     *incident_templates.ROUTES,
     *alert_routes.ROUTES,
+    *answer_screen.ROUTES,
     *object_picker.ROUTES,
     *incident.ROUTES,
     *secrets.ROUTES,

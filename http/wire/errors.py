@@ -39,6 +39,8 @@ _STATUSES = {
     "update_final": 409,
     "update_sent": 409,
     "undo_expired": 409,
+    "link_expired": 409,
+    "link_used": 409,
     "mute_ended": 409,
     "mute_quota": 409,
     "template_exists": 409,

@@ -1,5 +1,6 @@
 """A real Alertmanager and a real Prometheus open and resolve incidents of a running Leadline."""
 
+import base64
 import http.server
 import json
 import re
@@ -170,7 +171,11 @@ def pager() -> Iterator[tuple[Daemon, str, list[Any]]]:
 
     with http.server.ThreadingHTTPServer((HOST, 0), Gateway) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with daemon(LEADLINE_NOTIFICATION_EGRESS__ALLOW_PRIVATE_IPS="true") as running_:
+        with daemon(
+            LEADLINE_NOTIFICATION_EGRESS__ALLOW_PRIVATE_IPS="true",
+            LEADLINE_SERVER__PUBLIC_BASE_URL="https://leadline.example.com",
+            LEADLINE_SECURITY__ENCRYPTION_KEY=base64.b64encode(b"k" * 32).decode(),
+        ) as running_:
             running_.start()
             running_.sign_in()
             yield running_, f"http://{HOST}:{server.server_address[1]}/sms", got
@@ -197,6 +202,22 @@ def on_call(leadline: Daemon, project: str, gateway: str, got: list[Any]) -> str
     return str(leadline.api("POST", f"{home}/escalation-policies", policy)["id"])
 
 
+def answered(leadline: Daemon, text: str, place: Place) -> None:
+    """Acknowledges by the link of a message, which a mail scanner has opened before."""
+    found = re.search(r"Answer: https://leadline\.example\.com(/answer/[A-Za-z0-9_-]+)\n", text)
+    assert found is not None
+    incident = {one["title"]: one for one in place.incidents()}["Errors is high"]
+    for _ in range(2):
+        with urllib.request.urlopen(f"{leadline.url}{found[1]}", timeout=10) as answer:
+            assert "Errors is high" in answer.read().decode()
+    assert "acknowledged_at" not in leadline.api("GET", f"/incidents/{incident['id']}")
+    request = urllib.request.Request(f"{leadline.url}{found[1]}", b"act=acknowledge")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert "The escalation has stopped." in answer.read().decode()
+    seen = leadline.api("GET", f"/incidents/{incident['id']}")
+    assert seen["acknowledged_by_name"] == leadline.api("GET", "/me")["user"]["display_name"]
+
+
 def test_an_alert_pages_the_person_on_call_by_its_route(
     pager: tuple[Daemon, str, list[Any]],
 ) -> None:
@@ -219,6 +240,7 @@ def test_an_alert_pages_the_person_on_call_by_its_route(
         assert page["to"] == "+4930123456"
         assert page["text"].startswith("Errors is high\n")
         eventually(lambda: len(place.incidents()) == 2)
+        answered(leadline, page["text"], place)
         unrouted = {one["title"]: one.get("unrouted") for one in place.incidents()}
         assert unrouted == {"Errors is high": None, "Quiet is high": True}
         post(port, alert("Errors", ended=True))

@@ -39,6 +39,8 @@ STATED = """
 - POST /reset
 - GET /reset/{token}
 - POST /reset/{token}
+- GET /answer/{token}
+- POST /answer/{token}
 - GET /invitations/{token}
 - POST /invitations/{token}
 - GET /static/{file}

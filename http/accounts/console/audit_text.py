@@ -53,6 +53,7 @@ _ACTIONS: Final = {
     "gate_policy.create": "Created the gate policy of",
     "gate_policy.delete": "Deleted the gate policy of",
     "gate_policy.update": "Changed the gate policy of",
+    "incident.answer": "Answered a message about",
     "incident.acknowledge": "Acknowledged",
     "incident.note": "Posted an update to",
     "incident.postmortem": "Edited the postmortem of",

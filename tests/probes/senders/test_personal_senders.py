@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.senders import PERSONAL_SPECS, NotDelivered, SendFailure, deliver_to_person
+from leadline.probes.senders import (
+    PERSONAL_SPECS,
+    NotDelivered,
+    SendFailure,
+    deliver_to_person,
+    ntfy,
+    slack,
+    telegram,
+    webhook,
+)
 from leadline.probes.senders import direct_message as direct
 from leadline.probes.senders.gateway import request_of
 from leadline.probes.senders.gateway_settings import (
@@ -98,6 +107,25 @@ def test_an_sms_keeps_the_link_and_a_call_says_no_url() -> None:
     said = voice_text(message)
     assert len(said) <= VOICE_LONGEST
     assert message.link not in said
+
+
+def test_the_link_to_answer_is_in_each_written_message_and_in_no_representation() -> None:
+    url = "https://leadline.example/answer/canary5c"
+    message = a_message(lines=("word " * 300,), answer=url)
+    assert sms_text(message).startswith(
+        f"Checkout is down\n{message.link}\nAnswer: {url}\n" if message.link else ""
+    )
+    assert url not in voice_text(message)
+    assert url in direct.mattermost_text(message)
+    assert url in telegram.document(message, "1")["text"]
+    assert url == webhook.document(message)["answer_url"]
+    assert url == ntfy.document(message, "topic")["actions"][0]["url"]
+    elements = slack.document(message)["blocks"][0]["elements"][0]["elements"]
+    assert next(one["url"] for one in elements if one["type"] == "link") == url
+    assert "canary5c" not in repr(message)
+    plain = a_message()
+    assert "answer_url" not in webhook.document(plain)
+    assert "actions" not in ntfy.document(plain, "topic")
 
 
 @pytest.mark.parametrize(

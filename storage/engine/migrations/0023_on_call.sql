@@ -45,3 +45,16 @@ create table alert_routes (
 );
 create index alert_routes_service on alert_routes (org, service) where service is not null;
 create index alert_routes_policy on alert_routes (org, policy) where policy is not null;
+
+-- Links of messages that a person has answered. A link is used once; `event` is the message.
+create table message_answers (
+  event uuid primary key,
+  org integer not null,
+  incident integer not null,
+  user_id integer references users on delete set null,
+  action text not null,
+  answered_at timestamptz not null,
+  foreign key (org, incident) references incidents (org, id) on delete cascade
+);
+create index message_answers_incident on message_answers (org, incident);
+create index message_answers_user on message_answers (user_id) where user_id is not null;
