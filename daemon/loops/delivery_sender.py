@@ -4,6 +4,7 @@ A fault in an event is an outcome of that event alone, like a refusal by the rec
 """
 
 import logging
+from dataclasses import replace
 from typing import Final
 
 from ...probes.senders import (
@@ -16,8 +17,9 @@ from ...probes.senders import (
 from ...probes.senders.message import Message, MessageSeverity, NotificationStatus, one_line
 from ...storage.core.instant import SECOND
 from ...storage.engine.keyring import CannotOpen, Keyring
+from ...storage.incidents.transactions.answer_message import answer_token
 from ...storage.notifications.rules.delivery_retry import DeliveryOutcome
-from ...storage.notifications.rules.notification import BadPayload, link_of, page_of
+from ...storage.notifications.rules.notification import BadPayload, Topic, link_of, page_of
 from ...storage.notifications.transactions import (
     channel_secrets as settings_of_channel,
 )
@@ -84,8 +86,19 @@ async def _send(
     assert delivery.channel is not None, "a leased delivery has a destination"
     config = settings_of_channel.opened(delivery.channel, keyring)
     message = _message(delivery, base_url)
+    if delivery.channel.contact_method is not None:
+        message = replace(message, answer=_answer_url(delivery, message, keyring, base_url))
     send = deliver if delivery.channel.contact_method is None else deliver_to_person
     return (await send(delivery.channel.type, message, config, means)).thread
+
+
+def _answer_url(delivery: LeasedDelivery, message: Message, keyring: Keyring, base_url: str) -> str:
+    """Returns the link by which a person answers a page of an incident, empty without one."""
+    event = delivery.event
+    if event.topic != Topic.INCIDENT or message.status is not NotificationStatus.DOWN:
+        return ""
+    token = answer_token(event.uid, keyring)
+    return link_of(base_url, f"/answer/{token}") if token else ""
 
 
 def _message(delivery: LeasedDelivery, base_url: str) -> Message:

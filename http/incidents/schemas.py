@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from ...storage.incidents.queries.incident_impacts import ImpactRole, IncidentPart
+from ...storage.incidents.rules.alert_route import LABELS_MOST, ROUTES_MOST
 from ...storage.incidents.rules.alertmanager_alert import ALERTS_MOST
 from ...storage.incidents.rules.incident import (
     BODY_LONGEST,
@@ -16,6 +17,7 @@ from ...storage.incidents.rules.incident import (
     IncidentSource,
     IncidentStatus,
 )
+from ...storage.mutes.rules.label_matcher import TEXT_LONGEST
 from ...storage.status_pages.rules.status_page import ComponentStatus
 from ..wire.schema import InstantText, Name, RequestSchema, Schema
 
@@ -30,7 +32,8 @@ class Incident(Schema, frozen=True, kw_only=True):
     `number` counts the incidents of the project from 1. The console shows it as INC-214.
     `acknowledged_by` is a user. It is absent if an API token acknowledged; `acknowledged_by_name`
     is present in both cases. `seq` is the number of the last update. `runbook_url` is that of the
-    monitor or the service.
+    monitor or the service. `unrouted` is present if no route of the project matched the external
+    alert, so that it pages nobody.
     """
 
     id: UUID
@@ -50,6 +53,7 @@ class Incident(Schema, frozen=True, kw_only=True):
     acknowledged_by: UUID | UnsetType = UNSET
     acknowledged_by_name: str | UnsetType = UNSET
     runbook_url: str | UnsetType = UNSET
+    unrouted: bool | UnsetType = UNSET
     escalation_step: int
     last_escalated_at: InstantText | UnsetType = UNSET
     created_at: InstantText
@@ -106,7 +110,8 @@ class NamedComponent(RequestSchema, frozen=True, kw_only=True):
 class CreateIncident(RequestSchema, frozen=True, kw_only=True):
     """Incident to open.
 
-    It is about at most one of `monitor_id` and `service_id`, whose escalation policy starts.
+    It is about at most one of `monitor_id` and `service_id`. `escalation_policy_id` starts, or else
+    the escalation policy of the monitor or service.
     `components` decide, with the monitor or service, which status pages show it. `public` is of the
     first update.
     """
@@ -117,6 +122,7 @@ class CreateIncident(RequestSchema, frozen=True, kw_only=True):
     body: Body = ""
     monitor_id: UUID | UnsetType = UNSET
     service_id: UUID | UnsetType = UNSET
+    escalation_policy_id: UUID | UnsetType = UNSET
     components: list[NamedComponent] = []
     public: bool = True
 
@@ -241,3 +247,47 @@ class AlertmanagerResult(Schema, frozen=True, kw_only=True):
     resolved: int
     ignored: int
     truncated: int
+
+
+class AlertTarget(RequestSchema, frozen=True, kw_only=True):
+    """One of a service, whose escalation policy starts, and an escalation policy."""
+
+    service_id: UUID | UnsetType = UNSET
+    escalation_policy_id: UUID | UnsetType = UNSET
+
+
+class AlertRoute(AlertTarget, frozen=True, kw_only=True):
+    """Route of the alerts whose labels match all `matchers`, in the syntax of Alertmanager."""
+
+    matchers: Annotated[str, Meta(min_length=1, max_length=TEXT_LONGEST)]
+
+
+Routes = Annotated[list[AlertRoute], Meta(max_length=ROUTES_MOST)]
+
+
+class AlertRoutes(RequestSchema, frozen=True, kw_only=True):
+    """Routes in their order: the first that matches decides, else `default`.
+
+    An alert without a route is unrouted: its incident pages nobody. A route in an answer has no
+    target if its service or escalation policy was deleted.
+    """
+
+    routes: Routes = []
+    default: AlertTarget | None = None
+
+
+class AlertRoutesSample(AlertRoutes, frozen=True, kw_only=True):
+    """Routes that need not be saved, and the labels of a sample alert."""
+
+    labels: Annotated[dict[str, str], Meta(max_length=LABELS_MOST)]
+
+
+class AlertRouteResult(Schema, frozen=True, kw_only=True):
+    """Decision about a sample. `route` is the index of the route, absent for the default.
+
+    `matching` states for each route whether it matches, also if an earlier one decides.
+    """
+
+    outcome: Literal["route", "default", "unrouted"]
+    route: int | UnsetType = UNSET
+    matching: list[bool]

@@ -30,9 +30,9 @@ from ..gate.console import policy_form as gate_policy_form
 from ..home.console import monitor_list
 from ..home.console import overview_screen as overview
 from ..home.console import search_screen as search
+from ..incidents.console import alert_routes, answer_screen, incident_new, incident_templates
 from ..incidents.console import incident_detail as incident
 from ..incidents.console import incident_list as incidents
-from ..incidents.console import incident_new, incident_templates
 from ..maintenance.console import maintenance_screen as maintenance
 from ..monitors.console import (
     monitor_copy,
@@ -43,6 +43,7 @@ from ..monitors.console import (
 )
 from ..monitors.console import monitor_screen as monitor
 from ..monitors.form import form_screen as monitor_form
+from ..mutes import console as mutes
 from ..notifications.console import channels, contacts, mail_settings, webhook_list
 from ..notifications.console import failed_deliveries as dead_letters
 from ..notifications.console import global_silence as silence
@@ -83,6 +84,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incidents.ROUTES,
     *incident_new.ROUTES,
     *incident_templates.ROUTES,
+    *alert_routes.ROUTES,
+    *answer_screen.ROUTES,
     *object_picker.ROUTES,
     *incident.ROUTES,
     *secrets.ROUTES,
@@ -112,6 +115,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *gate_ledger.ROUTES,
     *sla.ROUTES,
     *maintenance.ROUTES,
+    *mutes.ROUTES,
     *oncall.ROUTES,
     *schedule_form.ROUTES,
     *ladder_form.ROUTES,

@@ -36,8 +36,8 @@ from ..bundles.routes import bundles, file_providers
 from ..changes.routes import changes
 from ..gate.routes import gate, gate_ledger, gate_overrides, gate_replay
 from ..home.routes import search, version
+from ..incidents.routes import alert_routes, incident_templates, incidents
 from ..incidents.routes import alertmanager_intake as alerts
-from ..incidents.routes import incident_templates, incidents
 from ..maintenance.routes import maintenance, maintenance_series
 from ..monitors.routes import event_stream as stream
 from ..monitors.routes import (
@@ -49,6 +49,7 @@ from ..monitors.routes import (
     secrets,
 )
 from ..monitors.routes import monitor_results as results
+from ..mutes import routes as mutes
 from ..notifications.routes import (
     channels,
     contacts,
@@ -113,8 +114,10 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incidents.ROUTES,
     *incident_templates.ROUTES,
     *alerts.ROUTES,
+    *alert_routes.ROUTES,
     *maintenance.ROUTES,
     *maintenance_series.ROUTES,
+    *mutes.ROUTES,
     *status_pages.ROUTES,
     *subscriptions.ROUTES,
     *public_pages.ROUTES,

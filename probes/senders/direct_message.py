@@ -1,6 +1,7 @@
 """Direct messages of Slack and Mattermost: by an incoming webhook of the person, or by a bot.
 
-A bot opens the conversation with the person. Later messages of an incident reply in its thread.
+A bot opens the conversation with the person. Later messages of an incident reply in its thread,
+or are sent without it if its first message is gone.
 """
 
 from typing import Any, Final
@@ -98,16 +99,31 @@ async def send_slack(message: Message, config: Config, means: SendContext) -> De
     if config["url"]:
         return await slack.send(message, config, means)
     body = {**slack.document(message), "channel": config["user_id"]}
+    headers = {"Authorization": f"Bearer {config['bot_token']}"}
     if message.thread:
         body["thread_ts"] = message.thread
-    headers = {"Authorization": f"Bearer {config['bot_token']}"}
-    answer = answer_of(await post_json(means, f"{SLACK_URL}/api/chat.postMessage", body, headers))
+    answer = await _slack_answer(means, body, headers)
+    if message.thread and _is_refused(answer):
+        # A message without its thread is better than none.
+        del body["thread_ts"]
+        answer = await _slack_answer(means, body, headers)
     if answer.get("ok") is not True:
         reason = str(answer.get("error", "protocol_error"))
         verdict = SendFailure.REFUSED if reason in _FINAL else SendFailure.RETRY
         raise NotDelivered(verdict, reason if reason in _FINAL else "protocol_error")
     stamp = answer.get("ts")
     return Delivered(thread=message.thread or (stamp if isinstance(stamp, str) else ""))
+
+
+async def _slack_answer(
+    means: SendContext, body: dict[str, Any], headers: dict[str, str]
+) -> dict[str, Any]:
+    return answer_of(await post_json(means, f"{SLACK_URL}/api/chat.postMessage", body, headers))
+
+
+def _is_refused(answer: dict[str, Any]) -> bool:
+    """Returns whether Slack posted nothing, for a reason that can be the thread."""
+    return answer.get("ok") is False and str(answer.get("error")) not in _FINAL
 
 
 def mattermost_text(message: Message) -> str:
@@ -130,9 +146,17 @@ async def send_mattermost(message: Message, config: Config, means: SendContext) 
     channel = _id_of(answer_of(await post_json(means, f"{api}/channels/direct", pair, headers)))
     post: dict[str, Any] = {"channel_id": channel, "message": text}
     if message.thread:
-        post["root_id"] = message.thread
+        try:
+            replied = await post_json(
+                means, f"{api}/posts", {**post, "root_id": message.thread}, headers
+            )
+            return Delivered(thread=_id_of(answer_of(replied)) and message.thread)
+        except NotDelivered as failed:
+            # The first message can be deleted. A message without its thread is better than none.
+            if failed.verdict is not SendFailure.REFUSED:
+                raise
     made = _id_of(answer_of(await post_json(means, f"{api}/posts", post, headers)))
-    return Delivered(thread=message.thread or made)
+    return Delivered(thread=made)
 
 
 async def _get(means: SendContext, url: str, headers: dict[str, str]) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from .send_result import (
 @dataclass(frozen=True, slots=True)
 class GatewayRequest:
     method: str
-    url: str
+    # It can contain a key of the gateway, the number and the text.
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
 

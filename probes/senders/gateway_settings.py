@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -106,24 +106,40 @@ def _twilio_faults(settings: GatewaySettings, secrets: GatewaySecrets) -> Iterat
 def _call_faults(
     name: str, call: GatewayCall, headers: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    if (wrong := _url_fault(call.url.replace("{to}", "1").replace("{text}", "1"))) is not None:
+    if (wrong := _template_url_fault(call.url)) is not None:
         yield f"{name}.url", wrong
     if len(call.body) > BODY_LONGEST:
         yield f"{name}.body", f"must be at most {BODY_LONGEST} characters"
-    whole = call.url + call.body
-    if "{to}" not in whole or "{text}" not in whole:
-        yield f"{name}.body", "must contain {to} and {text}, or the URL must"
-    if call.format == "json" and call.body:
-        try:
-            msgspec.json.decode(filled(call.body, "json", "1", "1").encode())
-        except msgspec.DecodeError:
-            yield f"{name}.body", "must be JSON, with {to} and {text} inside strings"
+    # A GET has no body, and a fragment is not sent.
+    sent = call.url.partition("#")[0] + ("" if call.method == "GET" else call.body)
+    if "{to}" not in sent or "{text}" not in sent:
+        yield f"{name}.body", "must contain {to} and {text}, or the URL must; a GET has no body"
+    if call.format == "json" and call.body and not _is_json_template(call.body):
+        yield f"{name}.body", "must be JSON, with {to} and {text} inside strings"
     if len(headers) > HEADERS_MOST:
         yield f"{name}.headers", f"must have at most {HEADERS_MOST} entries"
     for key, value in headers.items():
         if not _HEADER.fullmatch(key) or len(value) > HEADER_LONGEST or not _VALUE.fullmatch(value):
             yield f"{name}.headers", "must be names and values of HTTP headers"
             return
+
+
+def _is_json_template(body: str) -> bool:
+    """Returns whether the body is JSON with any values. A quote is JSON inside strings only."""
+    try:
+        for value in ("1", '"'):
+            msgspec.json.decode(filled(body, "json", value, value).encode())
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _template_url_fault(url: str) -> str | None:
+    """Returns the fault of a URL with placeholders, which must not choose the server."""
+    wrong = _url_fault(url.replace("{to}", "1").replace("{text}", "1"))
+    if wrong is None and "{" in urlsplit(url).netloc:
+        return "must contain {to} and {text} in the path or the query only"
+    return wrong
 
 
 def _url_fault(url: str) -> str | None:

@@ -3,7 +3,7 @@
 Pure. No part contains markup. A sender escapes the characters that its service interprets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
@@ -35,7 +35,8 @@ class Message:
     `id` is the same for all attempts, and `key` for all messages of one incident. `thread` is the
     service's name of the first of them (`Delivered.thread`), empty if unknown. `since` is µs since
     the epoch. `conditions` are the failed conditions with their measured values. `runbook_url` is
-    the URL of the instructions, empty for none.
+    the URL of the instructions, empty for none. `answer` is the URL by which the recipient answers,
+    empty for none.
     """
 
     id: str
@@ -51,11 +52,15 @@ class Message:
     conditions: tuple[str, ...] = ()
     thread: str = ""
     runbook_url: str = ""
+    # It contains a credential.
+    answer: str = field(default="", repr=False)
 
 
 def body_lines(message: Message) -> list[str]:
     """Returns all parts except title and link, one per line, as bounded plain text."""
     lines = [one_line(line, LINE_LONGEST) for line in message.lines[:LINES_MOST]]
+    if message.answer:
+        lines.append(f"Acknowledge, resolve or add a note: {message.answer}")
     if message.runbook_url:
         # Before the texts that can be long, so that no limit of a service truncates it.
         lines.append(one_line(f"Runbook: {message.runbook_url}", LINE_LONGEST))

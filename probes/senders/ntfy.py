@@ -67,6 +67,8 @@ def document(message: Message, topic: str) -> dict[str, Any]:
         "tags": [_TAGS[message.status]],
         "priority": _PRIORITIES[message.severity] if down else 3,
     }
+    if message.answer:
+        found["actions"] = [{"action": "view", "label": "Answer", "url": message.answer}]
     if message.link:
         found["click"] = message.link
     return found

@@ -1,5 +1,7 @@
 """SMS and voice calls, through the gateway of the installation."""
 
+import re
+from dataclasses import replace
 from typing import Final, Literal
 
 from .channel_spec import ChannelSetting, ChannelSpec, Config
@@ -30,10 +32,19 @@ VOICE: Final = ChannelSpec(
 )
 
 
+def plain_number(text: str) -> str:
+    """Returns a typed number as + and digits: without separators and a trunk (0), 00 as +."""
+    found = re.sub(r"\(0\)", "", text)
+    found = re.sub(r"[\s().\-/]", "", found)
+    return f"+{found[2:]}" if found.startswith("00") else found
+
+
 def sms_text(message: Message) -> str:
-    """Returns title, link and then as many lines as fit. The link is never truncated."""
+    """Returns title, links and then as many lines as fit. The links are never truncated."""
     head = f"{title_line(message)}\n{message.link}" if message.link else title_line(message)
-    rest = "\n".join(body_lines(message))
+    if message.answer:
+        head += f"\nAnswer: {message.answer}"
+    rest = "\n".join(body_lines(replace(message, answer="")))
     return clipped(f"{head}\n{rest}" if rest else head, SMS_LONGEST)
 
 

@@ -5,6 +5,7 @@ interpret. The fallback text, which Slack interprets and other services show, ha
 characters escaped.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
@@ -36,7 +37,10 @@ def document(message: Message) -> dict[str, Any]:
     elements: list[dict[str, Any]] = [
         {"type": "text", "text": title_line(message), "style": {"bold": True}}
     ]
-    elements += [{"type": "text", "text": f"\n{line}"} for line in body_lines(message)]
+    elements += [{"type": "text", "text": f"\n{line}"} for line in body_lines(_plain(message))]
+    if message.answer:
+        elements.append({"type": "text", "text": "\n"})
+        elements.append({"type": "link", "url": message.answer, "text": "Answer"})
     if message.link:
         elements.append({"type": "text", "text": "\n"})
         elements.append({"type": "link", "url": message.link})
@@ -50,6 +54,11 @@ def document(message: Message) -> dict[str, Any]:
             }
         ],
     }
+
+
+def _plain(message: Message) -> Message:
+    """Returns the message without the link to answer, which the rich text has as a link."""
+    return replace(message, answer="")
 
 
 async def send(message: Message, config: Config, means: SendContext) -> Delivered:

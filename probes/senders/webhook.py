@@ -115,6 +115,7 @@ def document(message: Message) -> dict[str, object]:
         "why": message.why,
         **({"conditions": list(message.conditions)} if message.conditions else {}),
         **({"runbook_url": message.runbook_url} if message.runbook_url else {}),
+        **({"answer_url": message.answer} if message.answer else {}),
         "since": None if message.since is None else instant_text(message.since),
         "link": message.link,
     }

@@ -62,6 +62,16 @@ class IncidentRow(msgspec.Struct, frozen=True):
     updated_at: Instant
     runbook_url: str = ""
 
+    @property
+    def is_unrouted(self) -> bool:
+        """Returns whether it is of an external alert that no route gave to a recipient."""
+        return (
+            self.external_key is not None
+            and self.service is None
+            and self.monitor is None
+            and self.escalation_policy is None
+        )
+
 
 class IncidentTemplateRow(msgspec.Struct, frozen=True):
     """Template of a project. `body` is the first public text of an incident, possibly empty."""
@@ -97,3 +107,20 @@ class PostmortemRow(msgspec.Struct, frozen=True):
     published_at: Instant
     created_at: Instant
     updated_at: Instant
+
+
+class AlertRouteRow(msgspec.Struct, frozen=True):
+    """Route of external alerts. Without `matchers` it is the default.
+
+    `pages_by` is the escalation policy that starts: that of the route, or of its service. A route
+    whose service or policy was deleted has neither.
+    """
+
+    matchers: str
+    service: int | None
+    service_uid: UUID | None
+    service_name: str | None
+    pages_by: int | None
+    policy: int | None
+    policy_uid: UUID | None
+    policy_name: str | None

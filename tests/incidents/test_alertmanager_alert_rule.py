@@ -49,6 +49,7 @@ def an_alert(firing: bool, ended_at: Instant | None) -> Alert:
         impact=IncidentImpact.NONE,
         started_at=NOW,
         ended_at=ended_at,
+        labels={},
     )
 
 

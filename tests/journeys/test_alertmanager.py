@@ -1,9 +1,13 @@
 """A real Alertmanager and a real Prometheus open and resolve incidents of a running Leadline."""
 
+import base64
+import http.server
 import json
+import re
 import shutil
 import signal
 import subprocess
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +20,7 @@ from typing import Any
 import pytest
 
 from tests.support.peers.real_servers import HOST, listens, open_folder, running
-from tests.support.processes.daemon_process import Daemon
+from tests.support.processes.daemon_process import Daemon, daemon
 from tests.support.processes.ports import free_port
 
 from .conftest import eventually
@@ -149,6 +153,100 @@ def test_the_alerts_of_a_truncated_group_are_accepted(place: Place) -> None:
         eventually(lambda: len(place.incidents()) == 1)
         line = "truncated a group"
         eventually(lambda: line in place.leadline.log.read_text())
+
+
+@pytest.fixture
+def pager() -> Iterator[tuple[Daemon, str, list[Any]]]:
+    """Yields a Leadline, the URL of a gateway for SMS, and the requests that the gateway got."""
+    got: list[Any] = []
+
+    class Gateway(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with http.server.ThreadingHTTPServer((HOST, 0), Gateway) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with daemon(
+            LEADLINE_NOTIFICATION_EGRESS__ALLOW_PRIVATE_IPS="true",
+            LEADLINE_SERVER__PUBLIC_BASE_URL="https://leadline.example.com",
+            LEADLINE_SECURITY__ENCRYPTION_KEY=base64.b64encode(b"k" * 32).decode(),
+        ) as running_:
+            running_.start()
+            running_.sign_in()
+            yield running_, f"http://{HOST}:{server.server_address[1]}/sms", got
+        server.shutdown()
+
+
+def on_call(leadline: Daemon, project: str, gateway: str, got: list[Any]) -> str:
+    """Verifies a phone of the user, who is then on call. Returns the escalation policy."""
+    sms = {"url": gateway, "body": '{"to": "{to}", "text": "{text}"}'}
+    leadline.api("PUT", "/settings/gateway", {"provider": "http", "sms": sms})
+    body = {"kind": "sms", "label": "mobile", "config": {"to": "+49 30 123456"}}
+    method = leadline.api("POST", "/me/contact-methods", body)["id"]
+    assert leadline.api("POST", f"/me/contact-methods/{method}/code")["ok"] is True
+    code = re.search(r"Your code is ([0-9]{6})", got.pop()["text"])
+    assert code is not None
+    leadline.api("POST", f"/me/contact-methods/{method}/verify", {"code": code[1]})
+    me = leadline.api("GET", "/me")["user"]["id"]
+    shift = {"shift_seconds": 86_400, "anchor_at": "2026-01-05T09:00:00Z"}
+    home = f"/projects/{project}"
+    days = {"name": "Days", "participants": [me], **shift}
+    schedule = leadline.api("POST", f"{home}/oncall-schedules", days)["id"]
+    steps = [{"after_seconds": 0, "targets": [{"type": "schedule", "id": schedule}]}]
+    policy = {"name": "Night", "steps": steps}
+    return str(leadline.api("POST", f"{home}/escalation-policies", policy)["id"])
+
+
+def answered(leadline: Daemon, text: str, place: Place) -> None:
+    """Acknowledges by the link of a message, which a mail scanner has opened before."""
+    found = re.search(r"Answer: https://leadline\.example\.com(/answer/[A-Za-z0-9_-]+)\n", text)
+    assert found is not None
+    incident = {one["title"]: one for one in place.incidents()}["Errors is high"]
+    for _ in range(2):
+        with urllib.request.urlopen(f"{leadline.url}{found[1]}", timeout=10) as answer:
+            assert "Errors is high" in answer.read().decode()
+    assert "acknowledged_at" not in leadline.api("GET", f"/incidents/{incident['id']}")
+    request = urllib.request.Request(f"{leadline.url}{found[1]}", b"act=acknowledge")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert "The escalation has stopped." in answer.read().decode()
+    seen = leadline.api("GET", f"/incidents/{incident['id']}")
+    assert seen["acknowledged_by_name"] == leadline.api("GET", "/me")["user"]["display_name"]
+
+
+def test_an_alert_pages_the_person_on_call_by_its_route(
+    pager: tuple[Daemon, str, list[Any]],
+) -> None:
+    leadline, gateway, got = pager
+    organization = leadline.api("GET", "/organizations")[0]["id"]
+    body = {"name": "alerts", "slug": "alerts"}
+    project = leadline.api("POST", f"/organizations/{organization}/projects", body)["id"]
+    place = Place(leadline, organization, project, "alerts")
+    policy = on_call(leadline, project, gateway, got)
+    routes = {
+        "routes": [{"matchers": 'team="shop", alertname!="Quiet"', "escalation_policy_id": policy}],
+    }
+    path = f"/projects/{project}/alert-routes"
+    sample = {**routes, "labels": {"team": "shop", "alertname": "Errors"}}
+    assert leadline.api("POST", f"{path}/test", sample)["outcome"] == "route"
+    leadline.api("PUT", path, routes)
+    with alertmanager(place) as port:
+        post(port, alert("Errors"), alert("Quiet"))
+        (page,) = eventually(lambda: list(got))
+        assert page["to"] == "+4930123456"
+        assert page["text"].startswith("Errors is high\n")
+        eventually(lambda: len(place.incidents()) == 2)
+        answered(leadline, page["text"], place)
+        unrouted = {one["title"]: one.get("unrouted") for one in place.incidents()}
+        assert unrouted == {"Errors is high": None, "Quiet is high": True}
+        post(port, alert("Errors", ended=True))
+        eventually(lambda: len(got) == 2)
+        assert "Errors" in got[1]["text"]
+        assert len(got) == 2
 
 
 _RULES = """

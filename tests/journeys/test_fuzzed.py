@@ -87,6 +87,7 @@ def places(leadline: Daemon) -> dict[str, str]:
         "serviceID": made(f"{home}/services", slug="checkout", name="Checkout"),
         "incidentID": made(f"{home}/incidents", title="Slow", impact="minor"),
         "templateID": made(f"{home}/incident-templates", name="Slow", title="Slow"),
+        "muteID": made(f"{home}/mutes", matchers="tag=db", reason="x", ends_at=until["ends_at"]),
         "channelID": channel,
         "scheduleID": made(
             f"{home}/oncall-schedules", name="Days", participants=[channel], **shift

@@ -195,6 +195,12 @@ async def test_personal_rules_are_stored_as_a_whole(api: Api) -> None:
     refused = await call(api, "PUT", rules, {"quiet_hours": quiet}, 400)
     assert refused["error"].startswith("quiet_hours.time_zone: ")
     assert await call(api, "GET", rules) == body
+    await call(api, "PUT", rules, body)
+    audited = await api.rows(
+        "select target from audit_entries where action = 'contact_rules.update'"
+    )
+    assert len(audited) == 1
+    assert "page=2 ticket=1 quiet=true" in audited[0][0]
     await call(api, "DELETE", f"{METHODS}/{one}", None, 204)
     assert await call(api, "GET", rules) == {
         "page": [{"method_id": str(two), "delay_seconds": 300}],
@@ -257,6 +263,22 @@ async def test_twilio_sends_sms_and_calls(api: Api) -> None:
     assert "<Say>Leadline. Leadline test message" in parse_qs(spoken.body.decode())["Twiml"][0]
     secret = base64.b64decode(text.headers["authorization"].removeprefix("Basic "))
     assert secret == b"AC123:canarytoken7"
+
+
+async def test_a_call_says_the_digits_of_a_code_and_typing_them_verifies(api: Api) -> None:
+    reach_private(api)
+    async with service() as peer:
+        voice = {"url": f"{peer.url}/call", "body": '{"to": "{to}", "say": "{text}"}'}
+        given = {"provider": "http", "voice": voice}
+        await call(api, "PUT", "/settings/gateway", given, who="global_admin")
+        made = await make(api, "", kind="voice", config={"to": "0049 (0)30 / 123-456"})
+        assert made["config"] == {"to": "+4930123456"}
+        path = f"{METHODS}/{made['id']}"
+        assert await call(api, "POST", f"{path}/code") == {"ok": True}
+        said = re.search(r"Your code is ((?:[0-9], ){5}[0-9])\.", peer.got[0].json["say"])
+        assert said is not None
+        digits = said[1].replace(",", "")
+        assert (await call(api, "POST", f"{path}/verify", {"code": digits}))["verified_at"]
 
 
 async def test_without_a_gateway_an_sms_is_not_sent(api: Api) -> None:

@@ -2,17 +2,20 @@
 what is not due yet."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 from uuid_utils.compat import uuid7
 
-from leadline.storage.accounts.rules.access import Role
+from leadline.storage.accounts.rules.access import CredentialKind, Role
 from leadline.storage.accounts.tables import users
+from leadline.storage.accounts.transactions.edit_members import remove_member
 from leadline.storage.core.instant import MINUTE, Instant
 from leadline.storage.core.refusal import Refused
-from leadline.storage.incidents.transactions.edit_incidents import acknowledge
+from leadline.storage.incidents.rules.incident import IncidentStatus
+from leadline.storage.incidents.transactions.edit_incidents import acknowledge, add_update
 from leadline.storage.notifications.rules.notification import Topic
 from leadline.storage.notifications.rules.personal_rules import PersonalRule, QuietHours, Urgency
 from leadline.storage.notifications.tables import contact_methods
@@ -178,6 +181,38 @@ async def test_a_person_without_a_usable_method_or_membership_is_unreachable(tea
     await team.later(2 * MINUTE)
     assert await team.messages() == []
     assert await team.timeline() == [(1, [], ["Ada"]), (2, [], ["Grace"])]
+
+
+async def test_a_former_member_gets_no_later_message(team: Team) -> None:
+    user, uid = await team.person("Ada")
+    mail, call = await team.method(user, "email", "work"), await team.method(user, "voice", "m")
+    await team.rules(user, page=[PersonalRule(mail, 0), PersonalRule(call, 600)])
+    incident = await page(team, uid)
+    world = team.world
+    async with world.pool.transaction("leave") as tx:
+        await tx.execute("delete from escalation_targets")
+    async with world.pool.transaction("who") as tx:
+        row = (await users.select_memberships(tx, user))[0]
+        organization = await tx.value("select uid from organizations where id = %(o)s", o=row.org)
+    admin = replace(world.editor, kind=CredentialKind.SESSION, is_global_admin=True)
+    async with world.pool.transaction("remove") as tx:
+        await remove_member(tx, admin, organization, row.uid)
+    assert await team.messages() == []
+    async with world.pool.transaction("resolve") as tx:
+        await add_update(tx, world.editor, incident, IncidentStatus.RESOLVED, "", public=None)
+    assert await team.messages() == []
+
+
+async def test_a_recovery_skips_a_person_who_left_during_the_page(team: Team) -> None:
+    user, uid = await team.person("Ada")
+    await team.method(user, "email", "work")
+    incident = await page(team, uid)
+    world = team.world
+    async with world.pool.transaction("leave") as tx:
+        await tx.execute("delete from memberships where user_id = %(user)s", user=user)
+    async with world.pool.transaction("resolve") as tx:
+        await add_update(tx, world.editor, incident, IncidentStatus.RESOLVED, "", public=None)
+    assert [event for _, event, _ in await team.messages()] == ["incident.escalated"]
 
 
 async def test_a_schedule_pages_the_person_on_call_once_with_a_channel(team: Team) -> None:

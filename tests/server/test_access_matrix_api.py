@@ -93,6 +93,17 @@ E POST /projects/{projectID}/notification-channels
 E PATCH /notification-channels/{channelID}
 E DELETE /notification-channels/{channelID}
 E POST /notification-channels/{channelID}/test
+V GET /projects/{projectID}/alert-routes
+E PUT /projects/{projectID}/alert-routes
+E POST /projects/{projectID}/alert-routes/test
+V GET /projects/{projectID}/mutes
+E POST /projects/{projectID}/mutes
+V GET /mutes/{muteID}
+E PATCH /mutes/{muteID}
+E DELETE /mutes/{muteID}
+V GET /monitors/{monitorID}/mutes
+V GET /projects/{projectID}/services/{serviceID}/mutes
+V GET /incidents/{incidentID}/mutes
 V GET /projects/{projectID}/incident-templates
 E POST /projects/{projectID}/incident-templates
 E PATCH /incident-templates/{templateID}
@@ -335,6 +346,14 @@ BODIES: dict[tuple[str, str], Any] = {
         "config": {"url": "https://hook.example.com/"},
     },
     ("PATCH", "/notification-channels/{channelID}"): {"name": "renamed"},
+    ("PUT", "/projects/{projectID}/alert-routes"): {},
+    ("POST", "/projects/{projectID}/alert-routes/test"): {"labels": {"team": "shop"}},
+    ("POST", "/projects/{projectID}/mutes"): {
+        "matchers": "tag=db",
+        "reason": "known",
+        "ends_at": "2026-01-06T00:00:00Z",
+    },
+    ("PATCH", "/mutes/{muteID}"): {"reason": "renamed {n}"},
     ("POST", "/projects/{projectID}/incident-templates"): {"name": "new {n}", "title": "New"},
     ("PATCH", "/incident-templates/{templateID}"): {"name": "renamed {n}"},
     ("POST", "/projects/{projectID}/incidents"): {"title": "new {n}"},
@@ -513,6 +532,7 @@ OF_THE_SHOP = (
     "channelID",
     "incidentID",
     "templateID",
+    "muteID",
     "policyID",
     "scheduleID",
     "overrideID",
@@ -594,6 +614,7 @@ async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:
         "webhookID": api.new_webhook,
         "name": api.new_secret,
         "templateID": api.new_incident_template,
+        "muteID": api.new_mute,
         "eventID": api.new_dead_letter,
         "pageID": api.new_status_page,
         "componentID": api.new_component,

@@ -94,6 +94,10 @@ PAGES = [
     "/projects/{project}/incidents?q=nothing-is-called-so",
     "/projects/{project}/incidents/new",
     "/projects/{project}/incidents/new?template={template}",
+    "/projects/{project}/alert-routes",
+    "/projects/{project}/alert-routes?show=edit",
+    "/projects/{project}/mutes",
+    "/projects/{project}/mutes?show=add",
     "/projects/{project}/incident-templates",
     "/projects/{project}/incident-templates?show=add",
     "/projects/{project}/incident-templates?show=edit&uid={template}",
@@ -269,6 +273,11 @@ def places(leadline: Daemon, project: str) -> Iterator[dict[str, str]]:
         template = {"name": name, "title": words, "impact": "critical", "body": words}
         there = f"/projects/{project}/incident-templates"
         made["template"] = leadline.api("POST", there, template)["id"]
+    route = {"matchers": f'team="{words}"', "escalation_policy_id": ladder["id"]}
+    leadline.api("PUT", f"/projects/{project}/alert-routes", {"routes": [route]})
+    until = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    mute = {"reason": words, "ends_at": until, "matchers": f'tag="{words}"'}
+    leadline.api("POST", f"/projects/{project}/mutes", mute)
     incidents = f"/projects/{project}/incidents"
     for name, status in (("open", "identified"), ("over", "resolved")):
         body = {"title": f"{name}: {words}", "status": status, "body": f"{words}\n{words}"}

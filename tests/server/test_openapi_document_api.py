@@ -199,6 +199,7 @@ async def test_responses_match_the_openapi_document(api: Api) -> None:
     ids["decisionID"] = await api.new_decision(ids["serviceID"])
     await api.new_change(ids["serviceID"])
     ids["operationID"] = await api.new_operation()
+    ids["muteID"] = await api.new_mute(matchers="", monitor=monitor.uid)
     looked_at = 0
     for (method, path), operation in operations().items():
         if method != "GET" or path.startswith("/api/v1/public/") or path.endswith("/events"):

@@ -39,6 +39,8 @@ STATED = """
 - POST /reset
 - GET /reset/{token}
 - POST /reset/{token}
+- GET /answer/{token}
+- POST /answer/{token}
 - GET /invitations/{token}
 - POST /invitations/{token}
 - GET /static/{file}
@@ -78,6 +80,10 @@ A GET /projects/{projectID}/import
 A POST /projects/{projectID}/import
 V GET /projects/{projectID}/channels
 E POST /projects/{projectID}/channels
+V GET /projects/{projectID}/alert-routes
+E POST /projects/{projectID}/alert-routes
+V GET /projects/{projectID}/mutes
+E POST /projects/{projectID}/mutes
 V GET /projects/{projectID}/incident-templates
 E POST /projects/{projectID}/incident-templates
 V GET /projects/{projectID}/incidents
@@ -224,6 +230,8 @@ FORMS = {
     "/projects/{projectID}/incidents/new": (
         "about=components&title=New&impact=minor&status=investigating"
     ),
+    "/projects/{projectID}/alert-routes": "act=save",
+    "/projects/{projectID}/mutes": "act=add&matchers=tag%3Ddb&for=3600&reason=New",
     "/projects/{projectID}/incident-templates": "act=add&name=new-{n}&title=New&impact=minor",
     "/incidents/{incidentID}": "act=note&body=New",
     "/projects/{projectID}/maintenance": "act=plan&starts=2026-01-06T00:00&ends=2026-01-06T01:00",
@@ -484,8 +492,10 @@ async def test_names_are_escaped(api: Api) -> None:
     schedule = await api.new_schedule(channel, name=nasty)
     policy = await api.new_policy(channel)
     template = await api.new_incident_template(name=nasty, title=nasty, body=nasty)
+    await api.new_mute(matchers="", monitor=made.uid, reason=nasty)
     for path in (
         f"/projects/{api.project}",
+        f"/projects/{api.project}/mutes",
         f"/monitors/{made.uid}",
         f"/monitors/{made.uid}/edit",
         f"/projects/{api.project}/incidents",

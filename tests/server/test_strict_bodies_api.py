@@ -30,6 +30,8 @@ async def path_of(api: Api, route: Route) -> str:
         path = path.replace("{channelID}", str(await api.new_channel()))
     if "{templateID}" in path:
         path = path.replace("{templateID}", str(await api.new_incident_template()))
+    if "{muteID}" in path:
+        path = path.replace("{muteID}", str(await api.new_mute()))
     if "{webhookID}" in path:
         path = path.replace("{webhookID}", str(await api.new_webhook()))
     if "{monitorID}" in path:

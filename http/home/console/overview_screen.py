@@ -9,14 +9,20 @@ from uuid import UUID
 import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.instant import Instant
 from ....storage.engine.pools import Tx
 from ....storage.monitors.transactions.create_monitor import CREATE
+from ....storage.mutes.queries import select_mutes_of
+from ....storage.mutes.rows import MuteRow
+from ....storage.mutes.rules.mute import MuteState, mute_state
 from ...monitors.console.project_statuses import MonitorData, refreshed, select_statuses
 from ...services.console.service_list import select_facts
 from ...ui.form_routes import page_route
+from ...ui.formatting import count
 from ...ui.live_page import not_modified, select_tag, tagged
 from ...ui.monitor_status import MonitorStatusText
 from ...ui.render import page
+from ...ui.shell.mute_fact import scope_words
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
@@ -83,11 +89,13 @@ async def overview(ask: Request) -> Response:
         facts = await select_facts(tx, org_of(ask), project_of(ask), statuses)
         rail = await select_rail(ask, tx, watched, facts)
         attention = await select_attention(ask, tx, watched, facts)
+        mutes = await select_mutes_of(tx, org_of(ask), project_of(ask))
         now = tx.now
     drawn = rows(shown_now, courses, axis, now)
     return page(
         "home/console/overview_screen.html",
         rail=rail,
+        muted=_muted(mutes, now),
         **_summary(frame, watched, attention),
         groups=[] if folded is not None else groups(watched, shown_now, drawn),
         folds=_folds(ask, folded, drawn),
@@ -97,6 +105,20 @@ async def overview(ask: Request) -> Response:
         page=number,
         pages=pages,
     )
+
+
+def _muted(mutes: Sequence[MuteRow], now: Instant) -> str:
+    """Returns how many mutes are in force, empty without one."""
+    active = [one for one in mutes if _is_active(one, now)]
+    if not active:
+        return ""
+    if len(active) == 1:
+        return f"Alerts of {scope_words(active[0])} are muted: {active[0].reason}."
+    return f"{count(len(active), 'mute')} are in force."
+
+
+def _is_active(mute: MuteRow, now: Instant) -> bool:
+    return mute_state(mute.starts_at, mute.ends_at, now) is MuteState.ACTIVE
 
 
 async def part(ask: Request) -> Response:

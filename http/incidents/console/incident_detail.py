@@ -40,6 +40,8 @@ from ....storage.incidents.rules.incident import (
 )
 from ....storage.incidents.transactions.edit_incidents import EDIT
 from ....storage.incidents.transactions.write_incident import is_undoable_row
+from ....storage.mutes.queries import mutes_of_incident
+from ....storage.mutes.rows import MuteRow
 from ....storage.services.queries.service_revisions import select_revisions
 from ....storage.services.rules.epoch import governed_within
 from ....storage.status_pages.queries.incident_measurements import select_measured
@@ -49,6 +51,7 @@ from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in, value_of
 from ...ui.formatting import Moment, ago, clock, count, duration, moment, number
 from ...ui.render import page, redirect
+from ...ui.shell.mute_fact import mute_facts
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -102,6 +105,7 @@ class IncidentData:
     outside: PublicPreview | None
     compared: Comparison
     waiting: WaitingUpdate | None
+    mutes: list[MuteRow]
     now: Instant
 
 
@@ -297,6 +301,7 @@ async def _render(ask: Request, which: str, typed: IncidentInput, done: str = ""
         events=chosen(events, which),
         done=done,
         waiting=facts.waiting,
+        mutes=mute_facts(facts.mutes, now),
         told=notification_items(facts.deliveries, now) + subscriber_items(facts.readers),
         changes=changes_before(facts.changes),
         further_changes=max(len(facts.changes) - SHOWN_MOST, 0),
@@ -340,6 +345,7 @@ async def _select_facts(ask: Request, tx: Tx, typed: IncidentInput) -> IncidentD
         outside,
         compared,
         await _waiting(tx, row, updates),
+        [] if row.status == IncidentStatus.RESOLVED else await mutes_of_incident(tx, row.uid),
         tx.now,
     )
 
@@ -357,7 +363,12 @@ def _origin(facts: IncidentData) -> str:
         case IncidentSource.AUTO:
             return "Opened automatically."
         case IncidentSource.API if facts.row.external_key is not None:
-            return f"Opened by an external alert, sent by {_author(facts)}."
+            said = f"Opened by an external alert, sent by {_author(facts)}."
+            if facts.row.is_unrouted:
+                return f"{said} Unrouted: no alert route matches, so it pages nobody."
+            if facts.row.escalation_policy is None:
+                return f"{said} Its service has no escalation policy, so it pages nobody."
+            return said
         case _:
             return f"Opened by {_author(facts)}."
 

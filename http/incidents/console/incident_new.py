@@ -30,6 +30,7 @@ from ....storage.incidents.rules.incident import (
     title_fault,
 )
 from ....storage.incidents.transactions.edit_incidents import EDIT
+from ....storage.oncall.queries.escalation_policies import select_policies_of
 from ....storage.services.queries.pickable_objects import Pickable, PickableKind
 from ....storage.status_pages.queries.incident_measurements import select_measured
 from ....storage.status_pages.queries.incident_status_pages import IncidentSubject
@@ -41,7 +42,7 @@ from ....storage.status_pages.transactions.edit_pages import EDIT as EDIT_PAGE
 from ...monitors.console.object_picker import named, options_of
 from ...status_pages.public.page_text import STATUS
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, uuid_in, value_of
+from ...ui.form_values import stripped, uuid_given, uuid_in, value_of
 from ...ui.formatting import count, number
 from ...ui.pickers import PickerOption
 from ...ui.render import page, redirect
@@ -77,6 +78,8 @@ class NewIncidentInput:
     about: str = "service"
     service: str = ""
     monitor: str = ""
+    # Id of the escalation policy, empty for that of the service or monitor.
+    policy: str = ""
     # Named components with the state to set, empty for no change.
     components: dict[UUID, str] = field(default_factory=dict)
     title: str = ""
@@ -134,6 +137,7 @@ async def submit_new_incident(ask: Request) -> Response:
             body=typed.body,
             monitor_id=monitor.uid if monitor else UNSET,
             service_id=service.uid if service else UNSET,
+            escalation_policy_id=uuid_given(typed.policy) if typed.policy else UNSET,
             components=[
                 NamedComponent(component_id=uid, status=ComponentStatus(state) if state else UNSET)
                 for uid, state in typed.components.items()
@@ -150,7 +154,7 @@ async def submit_new_incident(ask: Request) -> Response:
     except Refused as refused:
         if not refused.field:
             raise
-        name = refused.field.removesuffix("_id")
+        name = refused.field.removesuffix("_id").removeprefix("escalation_")
         return await _render(ask, replace(typed, faulty=name, fault=refused.message))
     return redirect(f"/incidents/{made.id}")
 
@@ -225,6 +229,7 @@ def _typed(ask: Request) -> NewIncidentInput:
         about=about if about in SUBJECTS else "components",
         service=stripped(ask, "service"),
         monitor=stripped(ask, "monitor"),
+        policy=value_of(ask, "policy"),
         components=components,
         title=stripped(ask, "title"),
         status=value_of(ask, "status"),
@@ -261,6 +266,7 @@ async def _render(ask: Request, typed: NewIncidentInput) -> Response:
         monitors = await options_of(tx, org, project, PickableKind.MONITOR, typed.monitor)
         pages = await _pages(ask, tx)
         templates = await select_templates_of(tx, org, project)
+        policies = await select_policies_of(tx, org, project)
         outside = await _outside(ask, tx, typed, frame.place.uid)
         fact = fact_of(typed.warned or await _compared(ask, tx, typed), tx.now)
     return page(
@@ -272,6 +278,7 @@ async def _render(ask: Request, typed: NewIncidentInput) -> Response:
         lists=_lists(services, monitors),
         pages=pages,
         templates=[(str(row.uid), row.name) for row in templates],
+        policies=[(str(row.uid), row.name) for row in policies],
         states=[(one.value, STATUS[one]) for one in ComponentStatus],
         impacts=list(IncidentImpact),
         statuses=list(IncidentStatus),

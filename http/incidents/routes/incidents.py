@@ -127,6 +127,7 @@ async def create(ask: Request) -> Incident:
         body=body.body,
         monitor=given(body.monitor_id),
         service=given(body.service_id),
+        policy=given(body.escalation_policy_id),
         public=body.public,
     )
     affected = [AffectedComponent(one.component_id, given(one.status)) for one in body.components]

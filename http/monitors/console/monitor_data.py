@@ -6,6 +6,7 @@ from uuid import UUID
 
 from ....storage.alerting.queries.alerting_state import Delegation, select_delegations
 from ....storage.alerting.queries.console_outages import OpenOutage, select_open_outage
+from ....storage.alerting.queries.paging_owners import select_owning
 from ....storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from ....storage.core.refusal import Refused
 from ....storage.core.time_span import TimeSpan
@@ -23,6 +24,8 @@ from ....storage.monitors.queries.probe_errors import select_probe_errors
 from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import freshness_us
+from ....storage.mutes.queries import mutes_of_monitors
+from ....storage.mutes.rows import MuteRow
 from ....storage.results.queries.console_results import (
     LatencyBin,
     ResultTimeline,
@@ -85,6 +88,8 @@ class MonitorFacts:
     outage: OpenOutage | None
     # Owner of the monitor's paging.
     delegation: Delegation
+    # Mutes in force, also those of services that page for the monitor.
+    mutes: list[MuteRow]
     trail: OutageTrail | None
 
     @property
@@ -145,6 +150,9 @@ async def _facts(
         is_unserved=is_checked(row) and not await _is_live(ask, tx, row.region),
         outage=await select_open_outage(tx, *key),
         delegation=delegation,
+        mutes=(await mutes_of_monitors(tx, [key], await select_owning(tx, [key], now))).get(
+            key, []
+        ),
         trail=await select_trail(tx, row, [owner.uid for owner in delegation.live.owners]),
     )
 

@@ -19,6 +19,7 @@ from ...ui.live_page import not_modified, select_tag, tagged
 from ...ui.monitor_status import MonitorStatusText, sentence
 from ...ui.plots.expected_runs_strip import SAID
 from ...ui.render import page
+from ...ui.shell.mute_fact import mute_facts
 from ...wire.route import Request, Response
 from ..routes.monitors import push_token_of, push_url
 from . import monitor_actions as acts
@@ -75,6 +76,7 @@ async def _render(ask: Request) -> Response:
         upcoming=_upcoming(facts),
         told=alert_text(facts.outage, facts.now),
         voices=voices(facts.delegation),
+        mutes=mute_facts(facts.mutes, facts.now),
         said=ask.query.said,
         probed=probed,
         figures=figures(

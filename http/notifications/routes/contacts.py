@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 from ....probes.senders import PERSONAL_SPECS, Message, NotDelivered, deliver_to_person
 from ....probes.senders.channel_spec import MASK
 from ....probes.senders.message import NotificationStatus
+from ....probes.senders.phone import VOICE
 from ....storage.core.instant import to_text
 from ....storage.engine.keyring import CannotOpen
 from ....storage.notifications.queries.contact_methods import OwnContacts, select_own_contacts
@@ -110,7 +111,9 @@ async def send_code(ask: Request) -> Tested:
         f"It is valid for {minutes} minutes.",
         "Enter it on the page of your contact methods only.",
     )
-    return await _send(ask, row, f"Your code is {code}", lines)
+    # A voice says the digits one by one, and not one large number.
+    said = ", ".join(code) if row.kind == VOICE.type else code
+    return await _send(ask, row, f"Your code is {said}", lines)
 
 
 async def verify(ask: Request) -> ContactMethod:

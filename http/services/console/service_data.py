@@ -15,6 +15,8 @@ from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
 from ....storage.monitors.queries.monitors import select_superseded
 from ....storage.monitors.rows import MonitorRow
+from ....storage.mutes.queries import mutes_of_services
+from ....storage.mutes.rows import MuteRow
 from ....storage.objectives.queries.burn_rules import select_rules_of_services
 from ....storage.objectives.queries.service_targets import select_service_targets
 from ....storage.objectives.rows import BurnRuleRow, ServiceTargetRow
@@ -107,6 +109,7 @@ class ServiceFacts:
     repairing: Sequence[Repair]
     # Monitors that the service supersedes.
     supersedes: Sequence[MonitorRow]
+    mutes: Sequence[MuteRow]
 
     @property
     def objective(self) -> int | None:
@@ -181,6 +184,7 @@ async def _facts(
         alerting_state=await select_alerting_state(tx, key, now),
         repairing=await select_repairing(tx, row),
         supersedes=await select_superseded(tx, *key),
+        mutes=(await mutes_of_services(tx, [key])).get(key, ()),
     )
 
 

@@ -29,6 +29,7 @@ from ...ui.reliability_text import (
     word_of,
 )
 from ...ui.render import page
+from ...ui.shell.mute_fact import mute_facts
 from ...wire.route import Request, Response
 from . import budget_plot as budget
 from . import service_timeline as axis
@@ -110,6 +111,7 @@ async def _render(ask: Request) -> Response:
         upstreams=_neighbours(facts.upstreams),
         dependants=_neighbours(facts.dependants),
         spoken=spoken(facts),
+        mutes=mute_facts(facts.mutes, facts.now),
         revisions=revision_lines(facts),
         segments=segment_lines(window),
     )

@@ -26,6 +26,8 @@ _PROJECT: Final = (
     ("general", "General", "settings/general", "Name, slug, deletion", Rank.ORG_ADMIN),
     ("secrets", "Secrets", "secrets", "Values that monitors refer to", Rank.VIEWER),
     ("channels", "Channels", "channels", "Where alerts are sent", Rank.VIEWER),
+    ("routes", "Alert routes", "alert-routes", "Who is paged for external alerts", Rank.VIEWER),
+    ("mutes", "Mutes", "mutes", "Alerts that are not sent for a while", Rank.VIEWER),
     (
         "templates",
         "Incident templates",

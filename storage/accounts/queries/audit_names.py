@@ -13,6 +13,7 @@ select k.kind, k.uid, k.name, p.uid from (
   union all select 'service', uid, name, org, project from services
   union all select 'incident', uid, title, org, project from incidents
   union all select 'incident_template', uid, name, org, project from incident_templates
+  union all select 'mute', uid, reason, org, project from mutes
   union all select 'channel', uid, name, org, project from notification_channels
   union all select 'escalation_policy', uid, name, org, project from escalation_policies
   union all select 'oncall_schedule', uid, name, org, project from oncall_schedules

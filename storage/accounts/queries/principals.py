@@ -95,6 +95,21 @@ async def select_by_identity(tx: Tx, user: UserRow) -> Principal:
     )
 
 
+async def select_by_person(tx: Tx, user: int) -> Principal | None:
+    """Returns the principal of a person who answers without a session: its memberships only."""
+    row = await users.select_user_by_id(tx, user)
+    if row is None:
+        return None
+    memberships = await users.select_memberships(tx, user)
+    return Principal(
+        CredentialKind.SESSION,
+        tuple(Membership(m.org, m.project, Role(m.role)) for m in memberships),
+        user=row.uid,
+        label=row.display_name or row.email,
+        uid=row.uid,
+    )
+
+
 async def select_by_token(tx: Tx, token_hash: bytes) -> TokenUsed | None:
     token = await tokens.select_token_by_hash(tx, token_hash)
     if token is None:

@@ -18,6 +18,7 @@ select id, null from organizations where uid = %(uid)s and deleting_since is nul
     "webhook": "select org, null from webhooks where uid = %(uid)s",
     "incident": "select org, project from incidents where uid = %(uid)s",
     "template": "select org, project from incident_templates where uid = %(uid)s",
+    "mute": "select org, project from mutes where uid = %(uid)s",
     "service": "select org, project from services where uid = %(uid)s",
     "policy": "select org, project from escalation_policies where uid = %(uid)s",
     "schedule": "select org, project from oncall_schedules where uid = %(uid)s",

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from ...engine.pools import Tx
+from ...engine.pools import LockRank, Tx
 from ..rows import MembershipRow, UserRow
 
 _COLUMNS = """
@@ -72,6 +72,13 @@ _SET_ROLE = """
 update memberships set role = %(role)s::role where org = %(org)s and id = %(id)s
 """
 _DELETE_MEMBERSHIP = "delete from memberships where org = %(org)s and id = %(id)s"
+# Where no other membership remains: with their messages that wait, and their threads.
+_DROP_CONTACTS = """
+delete from notification_channels c
+where c.person = %(user)s and c.org = %(org)s and c.contact_method is not null
+  and not exists (select from memberships m
+    where m.user_id = c.person and m.org = c.org and (m.project is null or m.project = c.project))
+"""
 # Locked during a removal, so that concurrent removals cannot remove the last two.
 _LOCK_ORG_ADMINS = """
 select id from memberships where org = %(org)s and role = 'org_admin' order by id for update
@@ -181,8 +188,11 @@ async def set_role(tx: Tx, org: int, membership: int, role: str) -> None:
     await tx.execute(_SET_ROLE, org=org, id=membership, role=role)
 
 
-async def delete_membership(tx: Tx, org: int, membership: int) -> None:
-    await tx.execute(_DELETE_MEMBERSHIP, org=org, id=membership)
+async def delete_membership(tx: Tx, row: MembershipRow) -> None:
+    """Deletes a membership, and the messages that the person can no longer read."""
+    await tx.execute(_DELETE_MEMBERSHIP, org=row.org, id=row.id)
+    tx.lock_rank(LockRank.CHANNEL, "the contact methods of a former member")
+    await tx.execute(_DROP_CONTACTS, org=row.org, user=row.user_id)
 
 
 async def lock_org_admins(tx: Tx, org: int) -> list[int]:

@@ -90,7 +90,7 @@ async def remove_member(tx: Tx, principal: Principal, organization: UUID, member
         raise Refused(LAST_ORG_ADMIN)
     if await is_person_on_call(tx, before.user_id, home.id, before.id):
         raise Refused("in_use")
-    await users.delete_membership(tx, home.id, before.id)
+    await users.delete_membership(tx, before)
     target = f"membership:{before.uid} user:{before.user_uid} role={before.role}"
     await audit(tx, principal, home.id, "member.delete", target)
 

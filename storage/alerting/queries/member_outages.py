@@ -44,6 +44,8 @@ _OWN_CAUSES = frozenset(
         SuppressionReason.DEPENDENCY,
         SuppressionReason.MAINTENANCE,
         SuppressionReason.PAUSED,
+        # A mute of the monitor. The outage is rechecked soon after its end.
+        SuppressionReason.SILENCED,
     }
 )
 
@@ -70,7 +72,7 @@ class MemberOutage(msgspec.Struct, frozen=True):
     failed_condition: str | None = None
 
     def is_silent(self, now: Instant, look_us: int) -> bool:
-        """Returns whether the outage has a cause that is announced separately.
+        """Returns whether the outage is muted, or has a cause that is announced separately.
 
         An outage that is not processed yet counts as such for `look_us`.
         """

@@ -79,7 +79,7 @@ class EpisodeContext:
         spoken_for: a member's own page covers the problem.
         reaches: at least one channel can be paged.
         of_nothing: the governing revision declares no SLI members.
-        silenced: a global silence is in force.
+        silenced: a mute or the global silence is in force.
     """
 
     explained: bool = False
@@ -180,10 +180,10 @@ def _onset(speaking: AlertingPolicy, streak: int, around: EpisodeContext) -> Epi
         return EpisodeDecision(EpisodeAction.NOTHING, streak)
     if streak < speaking.confirm_evaluations:
         return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.PENDING)
-    if around.explained:
-        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.HELD)
     if around.silenced:
         return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.SILENCED)
+    if around.explained:
+        return EpisodeDecision(EpisodeAction.NOTHING, streak, NoPageReason.HELD)
     if around.spoken_for:
         return EpisodeDecision(EpisodeAction.ADOPT, streak, NoPageReason.ADOPTED)
     return (
@@ -212,10 +212,10 @@ def _not_yet_announced(
     quiet = None
     if around.spoken_for:
         quiet = NoPageReason.ADOPTED
-    elif around.explained:
-        quiet = NoPageReason.HELD
     elif around.silenced:
         quiet = NoPageReason.SILENCED
+    elif around.explained:
+        quiet = NoPageReason.HELD
     elif not around.reaches:
         quiet = NoPageReason.UNREACHED
     if quiet is None and speaking.owns_paging:

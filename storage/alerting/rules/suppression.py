@@ -4,7 +4,7 @@ Invariant: an outage is not announced in addition to its cause. A monitor is sup
 upstream is known to be down, has a failed last result, or is in maintenance. An unknown or paused
 upstream suppresses no outage. Before an onset is announced, every upstream is checked after the
 failure, or its wait has expired. After a suppression, a later result must show the failure again.
-Every wait is bounded and ends with the announcement, except during a global silence.
+Every wait is bounded and ends with the announcement, except while muted.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class SuppressionReason(StrEnum):
     UNKNOWN = "unknown"
     # A service pages for the monitor; no other reason applies.
     DELEGATED = "delegated"
-    # A global silence is in force; no other reason applies.
+    # A mute or the global silence is in force; no other reason applies.
     SILENCED = "silenced"
 
 
@@ -111,7 +111,7 @@ def decide_suppression(
 
     Args:
         before: the suppression so far.
-        is_silenced: a global silence is in force.
+        is_silenced: a mute or the global silence is in force.
     """
     found = _decided(own, upstreams, before, now, is_silenced=is_silenced)
     return _held(SuppressionReason.SILENCED) if is_silenced and found.hold is None else found

@@ -6,7 +6,7 @@ not.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...core.instant import Instant
@@ -14,6 +14,7 @@ from ...core.key import ServiceKey
 from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
 from ...incidents.tables import incidents
+from ...mutes.queries import mutes_of_services
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...services.queries.service_health import HealthNow, select_health_now
 from ...services.queries.service_revisions import select_revisions
@@ -78,7 +79,7 @@ class _Sight:
     open_: Mapping[ServiceKey, EpisodeRow]
     latches: Mapping[ServiceKey, EpisodeLatch]
     reach: Mapping[ServiceKey, RouteState]
-    is_silenced: bool
+    muted: Collection[ServiceKey]
 
 
 async def evaluate_services(tx: Tx, keys: Sequence[ServiceKey]) -> ServiceEvaluations:
@@ -159,8 +160,15 @@ async def _look(tx: Tx, keys: Sequence[ServiceKey]) -> _Sight:
         open_=await episodes.select_open_episodes(tx, keys),
         latches=await select_latches(tx, keys),
         reach=await select_reach(tx, keys, tx.now),
-        is_silenced=await global_silence_in_force(tx) is not None,
+        muted=await _muted(tx, keys),
     )
+
+
+async def _muted(tx: Tx, keys: Sequence[ServiceKey]) -> Collection[ServiceKey]:
+    """Returns the services that a mute or the global silence covers."""
+    if await global_silence_in_force(tx) is not None:
+        return keys
+    return (await mutes_of_services(tx, keys)).keys()
 
 
 async def _lock_incidents(
@@ -190,7 +198,7 @@ def _decide(
         spoken_for=_is_spoken_for(key, sight),
         reaches=sight.reach[key] is RouteState.SOMEBODY,
         of_nothing=revision is not None and not revision.sli,
-        silenced=sight.is_silenced,
+        silenced=key in sight.muted,
     )
     # An evaluation under other settings does not count as confirmation.
     streak = alerting.live_streak if alerting.live_generation == alerting.generation else 0

@@ -21,6 +21,9 @@ from ...engine.pools import Tx
 from ...incidents.rows import IncidentRow
 from ...incidents.tables import incidents
 from ...monitors.rules.monitor_state import MonitorStatus
+from ...mutes.queries import mutes_of_monitors
+from ...mutes.rows import MuteRow
+from ...mutes.rules.mute import next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.rules.global_silence import GlobalSilence
 from ...scheduling.rules.maintenance_window import is_in_maintenance
@@ -161,12 +164,14 @@ async def _notify(
         return
     around = await select_surroundings(tx, sorted(open_), tx.now)
     silence = await global_silence_in_force(tx)
-    is_silenced = silence is not None
+    mutes = await mutes_of_monitors(tx, sorted(open_), owning.of)
     holds: list[SuppressionWrite] = []
     asked: set[MonitorKey] = set()
     ready: list[OutageRow] = []
     for key, row in sorted(open_.items()):
         own = _own(subjects[key], around)
+        muted_check = _muted_check(silence, mutes.get(key, ()), tx.now)
+        is_silenced = muted_check is not None
         if row.service is not None:
             await _watch_over(tx, row, own, ready, is_silenced=is_silenced)
             continue
@@ -180,7 +185,7 @@ async def _notify(
         if judgement.hold is None:
             ready.append(row)
         else:
-            holds.append(_suppression_write(row, judgement.hold, tx.now, silence))
+            holds.append(_suppression_write(row, judgement.hold, tx.now, muted_check))
     left = await decide_delegation(tx, owning, ready, is_steady=is_steady)
     # By project, as the number of a new incident locks the counter of its project.
     for row in sorted(ready, key=lambda one: _place(subjects, one)):
@@ -283,11 +288,19 @@ def _own(subject: LockedMonitor, around: DependencyState) -> MonitorCondition:
     )
 
 
+def _muted_check(
+    silence: GlobalSilence | None, mutes: Sequence[MuteRow], now: Instant
+) -> Instant | None:
+    """Returns when to check a muted monitor again, None if no mute is in force."""
+    checks = [] if silence is None else [silence.next_check_at(now)]
+    return min([*checks, *(next_check_at(mute.ends_at, now) for mute in mutes)], default=None)
+
+
 def _suppression_write(
-    row: OutageRow, hold: Suppression, now: Instant, silence: GlobalSilence | None = None
+    row: OutageRow, hold: Suppression, now: Instant, muted_check: Instant | None = None
 ) -> SuppressionWrite:
-    if silence is not None and hold.by is SuppressionReason.SILENCED:
-        next_check_at = silence.next_check_at(now)
+    if muted_check is not None and hold.by is SuppressionReason.SILENCED:
+        next_check_at = muted_check
     elif hold.by in (SuppressionReason.WAITING, SuppressionReason.RECHECKING):
         next_check_at = Instant(now + WAITING_LOOK_US)
     elif hold.by is SuppressionReason.DELEGATED and now - (hold.since or now) >= LEFT_YOUNG_US:

@@ -10,7 +10,8 @@ from ...notifications.rules.notification import NOTICE_EVENT
 
 _COLUMNS = """
 i.uid, i.number, i.title, i.status, i.impact, i.started_at, i.resolved_at, i.acknowledged_at,
-i.acknowledged_label, coalesce('service ' || s.name, 'monitor ' || m.name, '')
+i.acknowledged_label, coalesce('service ' || s.name, 'monitor ' || m.name,
+  case when i.external_key is not null and i.escalation_policy is null then 'unrouted' end, '')
 """
 _MATCHING = """
 from incidents i
@@ -119,7 +120,7 @@ where o.org = %(org)s and o.thread = %(incident)s and o.event = %(event)s
 
 
 class ListedIncident(msgspec.Struct, frozen=True):
-    """Incident of a list. `about` is its service or monitor, empty without one."""
+    """Incident of a list. `about` is its service or monitor, `unrouted`, or empty."""
 
     uid: UUID
     number: int

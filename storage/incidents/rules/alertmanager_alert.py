@@ -27,6 +27,7 @@ class Alert:
     impact: IncidentImpact
     started_at: Instant
     ended_at: Instant | None
+    labels: Mapping[str, str]
 
 
 class AlertAction(StrEnum):
@@ -74,6 +75,7 @@ def read_alert(
         impact=impact_of_severity(labels.get("severity", "")),
         started_at=min(began, now),
         ended_at=ends_at if ends_at is not None and ends_at > 0 else None,
+        labels=labels,
     )
 
 

@@ -73,10 +73,11 @@ for update
 """
 _INSERT = """
 insert into incidents (org, uid, project, monitor, service, external_key, seq, title, status,
-  impact, source, started_at, resolved_at, escalation_policy, escalate_at, created_at, updated_at)
+  impact, source, started_at, resolved_at, escalation_policy, escalate_at, created_at, updated_at,
+  labels)
 values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(external_key)s, 1, %(title)s,
   %(status)s, %(impact)s, %(source)s, at(%(started_at)s), at(%(resolved_at)s),
-  %(escalation_policy)s, at(%(escalate_at)s), at(%(now)s), at(%(now)s))
+  %(escalation_policy)s, at(%(escalate_at)s), at(%(now)s), at(%(now)s), %(labels)s::jsonb)
 on conflict do nothing
 returning id
 """

@@ -16,6 +16,7 @@ from ...core.refusal import Refused, expect
 from ...engine.pools import Tx
 from ...notifications.tables.outbox import lock_begun_pages
 from ...notifications.transactions.enqueue_notifications import cancel_later_messages
+from ...oncall.tables.escalation_policies import lock_shared_policy
 from ...services.queries.service_revisions import select_revisions
 from ...services.rules.epoch import governed_within
 from ...services.tables.services import lock_shared_service
@@ -51,7 +52,10 @@ EDIT: Final = Permission(Need.EDITOR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentDraft:
-    """Incident as requested by a principal, optionally about a `monitor` or a `service`."""
+    """Incident as requested by a principal, optionally about a `monitor` or a `service`.
+
+    `policy` is the escalation policy that starts, by default that of the monitor or service.
+    """
 
     title: str
     status: IncidentStatus = IncidentStatus.INVESTIGATING
@@ -59,6 +63,7 @@ class IncidentDraft:
     body: str = ""
     monitor: UUID | None = None
     service: UUID | None = None
+    policy: UUID | None = None
     public: bool = True
 
 
@@ -79,7 +84,7 @@ async def prepare_incident(
 
     Raises:
         Refused not_found, forbidden. Refused invalid, if the title or body is not valid or the
-        project has no such monitor or service.
+        project has no such monitor, service or escalation policy.
     """
     home = await demand_project(tx, principal, EDIT, project)
     expect("title", title_fault(draft.title))
@@ -100,6 +105,12 @@ async def prepare_incident(
         if found is None:
             raise Refused("invalid", "monitor_id", "names no monitor of this project")
         monitor, policy = found
+    if draft.policy is not None:
+        policy = await lock_shared_policy(tx, home.org, home.id, draft.policy)
+        if policy is None:
+            raise Refused(
+                "invalid", "escalation_policy_id", "names no escalation policy of this project"
+            )
     is_manual = principal.kind is CredentialKind.SESSION
     return Opening(
         org=home.org,

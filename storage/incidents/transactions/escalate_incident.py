@@ -1,15 +1,18 @@
 """Takes the due steps of an incident's escalation policy, under the incident's lock.
 
 Invariant: a due step is taken once, and no step after an acknowledgement or resolution. The
-incident's timeline records the paged and the unreachable channels of each step. A global silence
-postpones the due step and all later steps by the same duration, so that the first responders have
-their time.
+incident's timeline records the paged and the unreachable channels of each step. A mute or the
+global silence postpones the due step and all later steps by the same duration, so that the first
+responders have their time.
 """
 
 from collections.abc import Collection
 from uuid import UUID
 
+from ...core.instant import Instant
 from ...engine.pools import Tx
+from ...mutes.queries import mutes_of_incident
+from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.rules.notification import Notification
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
@@ -43,14 +46,14 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     if ladder is None or row.acknowledged_at is not None or row.status == IncidentStatus.RESOLVED:
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=None)
         return 0
-    silence = await global_silence_in_force(tx)
-    if silence is not None:
+    muted_until = await _muted_until(tx, row)
+    if muted_until is not None:
         due = next_at(ladder, row.escalation_started_at, taken, last_at)
         if due is None or due > tx.now:
             # Not due, but looked at again after an edit of the policy: the silence delays no step.
             await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
             return 0
-        until = silence.next_check_at(tx.now)
+        until = next_check_at(muted_until, tx.now)
         # A repetition of the last step follows the step itself: no later one depends on the start.
         delayed_us = until - due if taken < len(ladder.steps) else 0
         await incidents.postpone_escalation_step(tx, row, until, delayed_us)
@@ -64,6 +67,14 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
     return len(steps)
+
+
+async def _muted_until(tx: Tx, row: IncidentRow) -> Instant | None:
+    """Returns when a mute of the incident ends at the latest, None if it is not muted."""
+    silence = await global_silence_in_force(tx)
+    if silence is not None:
+        return silence.next_check_at(tx.now)
+    return latest(mute.ends_at for mute in await mutes_of_incident(tx, row.uid))
 
 
 async def _take(

@@ -56,6 +56,7 @@ def incident_body(row: IncidentRow) -> dict[str, Any]:
         "acknowledged_by": _text(row.acknowledged_by),
         "acknowledged_by_name": row.acknowledged_label or None,
         "runbook_url": row.runbook_url or None,
+        "unrouted": row.is_unrouted or None,
         "escalation_step": row.escalation_step,
         "last_escalated_at": _instant(row.last_escalated_at),
         "created_at": to_text(row.created_at),

@@ -1,13 +1,21 @@
-"""Opens or resolves the incident of an external alert, as the principal of the token."""
+"""Opens or resolves the incident of an external alert, as the principal of the token.
+
+The first matching route of the project gives the incident its service or escalation policy.
+"""
 
 from typing import Final
 from uuid import UUID
 
+from ...accounts.rows import ProjectRow
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.tables import tenant_deletion as removals
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand_project
 from ...core.refusal import Refused
 from ...engine.pools import Tx
+from ...mutes.rules.label_matcher import BadMatcher, parse_matchers
+from ..queries.alert_routes import select_routes_of
+from ..rows import AlertRouteRow
+from ..rules.alert_route import first_match
 from ..rules.alertmanager_alert import Alert, AlertAction, decide_action
 from ..rules.incident import IncidentSource, IncidentStatus
 from ..tables import incidents
@@ -28,6 +36,7 @@ async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert
     home = await demand_project(tx, principal, EDIT, project)
     if not await removals.lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
+    route = await _route(tx, home, alert) if alert.firing else None
     row = await incidents.lock_open_of_alert(tx, home.org, home.id, alert.key)
     what = decide_action(alert, None if row is None else row.started_at)
     if what is AlertAction.RESOLVES:
@@ -40,18 +49,34 @@ async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert
         await audit(tx, principal, home.org, "incident.status", change)
     elif what is AlertAction.OPENS:
         try:
-            opened = await open_incident(tx, _opening(home.org, home.id, principal, alert))
+            opened = await open_incident(tx, _opening(home, principal, alert, route))
         except AlreadyOpen:
             return AlertAction.IGNORED
         await audit(tx, principal, home.org, "incident.create", target_of_new(opened))
     return what
 
 
-def _opening(org: int, project: int, principal: Principal, alert: Alert) -> Opening:
+async def _route(tx: Tx, home: ProjectRow, alert: Alert) -> AlertRouteRow | None:
+    """Returns the route that decides about an alert, None for an unrouted one."""
+    rows = await select_routes_of(tx, home.org, home.id)
+    try:
+        found = first_match([parse_matchers(row.matchers) for row in rows], alert.labels)
+    except BadMatcher:
+        # Stored by another version. The alert is unrouted, which its incident shows.
+        return None
+    return None if found is None else rows[found]
+
+
+def _opening(
+    home: ProjectRow, principal: Principal, alert: Alert, route: AlertRouteRow | None
+) -> Opening:
     return Opening(
-        org=org,
-        project=project,
+        org=home.org,
+        project=home.id,
         monitor=None,
+        service=None if route is None else route.service,
+        escalation_policy=None if route is None else route.pages_by,
+        labels=alert.labels,
         title=alert.title,
         status=IncidentStatus.INVESTIGATING,
         impact=alert.impact,

@@ -4,9 +4,11 @@ Every event of an incident has a sequence number without gaps, assigned under th
 webhooks get every event. The caller checks permissions and writes the audit row.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+import msgspec
 from msgspec import structs
 
 from ...accounts.rules.access import CredentialKind, Principal
@@ -53,6 +55,8 @@ class Opening:
     author: Principal | None
     service: int | None = None
     external_key: str | None = None
+    # Labels of the external alert.
+    labels: Mapping[str, str] | None = None
     escalation_policy: int | None = None
     public: bool = True
     conditions: tuple[str, ...] = ()
@@ -96,6 +100,9 @@ async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
             "monitor": opening.monitor,
             "service": opening.service,
             "external_key": opening.external_key,
+            "labels": None
+            if opening.labels is None
+            else msgspec.json.encode(opening.labels).decode(),
             "title": opening.title,
             "status": opening.status.value,
             "impact": opening.impact.value,

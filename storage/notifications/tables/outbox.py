@@ -51,11 +51,15 @@ select d.id, d.channel from destinations d
 where c.org = %(org)s and c.project = %(project)s and c.id = any(%(channels)s::int[]) and c.enabled
 order by d.id for key share of d
 """
+# A person who left the project gets no later event.
 _OF_THREAD = """
 select d.id, d.channel from notification_threads t
   join destinations d on d.org = t.org and d.id = t.destination
   join notification_channels c on c.org = d.org and c.id = d.channel
 where t.org = %(org)s and t.thread = %(thread)s and c.enabled
+  and (c.person is null or exists (select from memberships m
+    where m.user_id = c.person and m.org = c.org
+      and (m.project is null or m.project = c.project)))
 order by d.id for key share of d
 """
 # Status pages that can notify subscribers of the project. The page decides later

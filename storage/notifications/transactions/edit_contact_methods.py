@@ -12,6 +12,7 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from ....probes.senders import PERSONAL_SPECS
+from ....probes.senders.phone import PHONE_KINDS, plain_number
 from ...accounts.rows import INSTANCE
 from ...accounts.rules.access import Need, Permission, Principal
 from ...accounts.transactions.authorize import NOT_FOUND, audit, demand
@@ -32,7 +33,7 @@ from ..rules.contact_method import (
     wait_seconds,
 )
 from ..rules.personal_rules import PersonalRule, QuietHours, Urgency, quiet_fault, rules_fault
-from ..tables import contact_methods
+from ..tables import contact_methods, person_channels
 from .channel_secrets import checked, place_of_method, split
 
 OWN: Final = Permission(Need.SESSION)
@@ -56,6 +57,8 @@ async def create_method(
     if spec is None:
         raise Refused("invalid", "kind", f"must be one of {', '.join(PERSONAL_SPECS)}")
     expect("label", _label_fault(label))
+    if kind in PHONE_KINDS:
+        config = {**config, "to": plain_number(config.get("to", ""))}
     whole = checked(spec, config)
     if len(await contact_methods.select_methods(tx, user)) >= METHODS_MOST:
         raise Refused("contact_method_quota")
@@ -161,7 +164,7 @@ async def put_rules(
     rules: Mapping[Urgency, Sequence[RuleDraft]],
     quiet: QuietHours | None,
 ) -> None:
-    """Replaces the rules of both severities and the quiet hours.
+    """Replaces the rules of both severities and the quiet hours. Equal ones are not written.
 
     Raises: Refused forbidden, invalid with its field.
     """
@@ -176,8 +179,23 @@ async def put_rules(
         if wrong is not None:
             raise Refused("invalid", f"{urgency.value}{wrong[0]}", wrong[1])
         whole[urgency] = found
+    if await _are_in_force(tx, user, whole, quiet):
+        return
     await contact_methods.replace_rules(tx, user, whole)
     await contact_methods.put_quiet(tx, user, quiet)
+    counts = " ".join(f"{urgency.value}={len(whole.get(urgency, ()))}" for urgency in Urgency)
+    target = f"user:{principal.user} {counts} quiet={quiet is not None}".lower()
+    await audit(tx, principal, INSTANCE, "contact_rules.update", target)
+
+
+async def _are_in_force(
+    tx: Tx, user: int, rules: Mapping[Urgency, list[PersonalRule]], quiet: QuietHours | None
+) -> bool:
+    """Returns whether the stored rules and quiet hours are these."""
+    stored = (await contact_methods.select_rules(tx, [user]))[user]
+    found = (await person_channels.select_quiet_hours(tx, [user])).get(user)
+    same = all(stored.get(urgency, []) == rules.get(urgency, []) for urgency in Urgency)
+    return same and found == quiet
 
 
 async def _count_send(tx: Tx, user: int) -> int:

@@ -22,6 +22,7 @@ from ...figures.queries.availability import select_watermarks
 from ...figures.queries.monitor_time import measure
 from ...monitors.rows import MonitorRow
 from ...monitors.tables.monitors import select_monitors_by_key
+from ...mutes.queries import mutes_of_monitors, mutes_of_services
 from ...notifications.queries.channels import select_channels_of_monitor
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...services.queries.service_reports import select_burns
@@ -64,11 +65,13 @@ async def evaluate_service_burns(tx: Tx, keys: Sequence[ServiceKey]) -> Burned:
     burns = await select_burns(tx, [_asked(services[k], o, rules) for k, o, rules in wanted])
     timeouts = await select_longest_timeouts(tx, sorted({key for key, _, _ in wanted}), tx.now)
     reasons: dict[ServiceKey, str | None] = dict.fromkeys(alertings)
-    silenced = await global_silence_in_force(tx) is not None
+    is_silenced = await global_silence_in_force(tx) is not None
+    mutes = await mutes_of_services(tx, sorted(alertings))
     seen: list[RuleSeen] = []
     for key, _, rules in wanted:
         stale = is_stale(services[key].sealed_through, timeouts.get(key, 0) * SECOND, tx.now)
         renotify_us = alertings[key].renotify_seconds * SECOND
+        silenced = is_silenced or key in mutes
         budget = of_service(services[key], renotify_us, silenced=silenced)
         for row in rules:
             long, short = burns[key].pop(0).rate, burns[key].pop(0).rate
@@ -96,9 +99,11 @@ async def evaluate_monitor_burns(
     targets = await select_monitor_targets(tx, found)
     rules = await burn_rules_queries.select_rules_of_monitors(tx, found)
     quiet = await _quiet(tx, found, is_steady=is_steady)
-    silenced = await global_silence_in_force(tx) is not None
+    is_silenced = await global_silence_in_force(tx) is not None
+    mutes = await mutes_of_monitors(tx, found)
     seen: list[RuleSeen] = []
     for key, row in sorted(rows.items()):
+        silenced = is_silenced or key in mutes
         budget = await _of_monitor(tx, row, quiet=key in quiet, silenced=silenced)
         for window, own in rules.get(key, {}).items():
             target = targets.get(key, {}).get(window)

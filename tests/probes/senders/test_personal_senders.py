@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.probes.senders import PERSONAL_SPECS, NotDelivered, SendFailure, deliver_to_person
+from leadline.probes.senders import (
+    PERSONAL_SPECS,
+    NotDelivered,
+    SendFailure,
+    deliver_to_person,
+    ntfy,
+    slack,
+    telegram,
+    webhook,
+)
 from leadline.probes.senders import direct_message as direct
 from leadline.probes.senders.gateway import request_of
 from leadline.probes.senders.gateway_settings import (
@@ -18,7 +27,13 @@ from leadline.probes.senders.gateway_settings import (
     PhoneGateway,
     gateway_faults,
 )
-from leadline.probes.senders.phone import SMS_LONGEST, VOICE_LONGEST, sms_text, voice_text
+from leadline.probes.senders.phone import (
+    SMS_LONGEST,
+    VOICE_LONGEST,
+    plain_number,
+    sms_text,
+    voice_text,
+)
 from tests.support.peers.fake_services import a_message, means_of, service
 from tests.support.peers.servers import Prober, answer
 
@@ -52,6 +67,16 @@ def test_a_template_encodes_each_value_once_for_its_place(to: str, text: str) ->
         (GatewayCall(url="ftp://x/{to}{text}"), {}, "sms.url"),
         (GatewayCall(url="https://x.example/", body="{}"), {}, "sms.body"),
         (GatewayCall(url="https://x.example/", body='{"a": {to}, "b": "{text}'), {}, "sms.body"),
+        (GatewayCall(url="https://x.example/", body='{"a": {to}, "b": "{text}"}'), {}, "sms.body"),
+        (GatewayCall(url="https://x.example/", body='{"a": "{to}", "b": {text}}'), {}, "sms.body"),
+        (GatewayCall(url="https://{to}.x.example/{text}"), {}, "sms.url"),
+        (GatewayCall(url="https://x.example:{to}/{text}"), {}, "sms.url"),
+        (GatewayCall(url="https://x.example/#{to}{text}"), {}, "sms.body"),
+        (
+            GatewayCall(url="https://x.example/", method="GET", body='["{to}", "{text}"]'),
+            {},
+            "sms.body",
+        ),
         (CALL, {"X Y": "1"}, "sms.headers"),
         (CALL, {"X-Y": "a\r\nb"}, "sms.headers"),
         (CALL, {f"X-{n}": "1" for n in range(21)}, "sms.headers"),
@@ -70,6 +95,8 @@ def test_secrets_of_a_gateway_are_in_no_representation() -> None:
     request = request_of(whole, "sms", "+1", "x")
     assert request.headers["x-key"] == "canary3b"
     assert "canary3b" not in repr(whole) + repr(whole.secrets) + repr(request)
+    keyed = gateway(GatewayCall(url="https://sms.example/?key=canary3b&n={to}&t={text}"))
+    assert "canary3b" not in repr(keyed) + repr(request_of(keyed, "sms", "+1", "x"))
 
 
 def test_an_sms_keeps_the_link_and_a_call_says_no_url() -> None:
@@ -80,6 +107,25 @@ def test_an_sms_keeps_the_link_and_a_call_says_no_url() -> None:
     said = voice_text(message)
     assert len(said) <= VOICE_LONGEST
     assert message.link not in said
+
+
+def test_the_link_to_answer_is_in_each_written_message_and_in_no_representation() -> None:
+    url = "https://leadline.example/answer/canary5c"
+    message = a_message(lines=("word " * 300,), answer=url)
+    assert sms_text(message).startswith(
+        f"Checkout is down\n{message.link}\nAnswer: {url}\n" if message.link else ""
+    )
+    assert url not in voice_text(message)
+    assert url in direct.mattermost_text(message)
+    assert url in telegram.document(message, "1")["text"]
+    assert url == webhook.document(message)["answer_url"]
+    assert url == ntfy.document(message, "topic")["actions"][0]["url"]
+    elements = slack.document(message)["blocks"][0]["elements"][0]["elements"]
+    assert next(one["url"] for one in elements if one["type"] == "link") == url
+    assert "canary5c" not in repr(message)
+    plain = a_message()
+    assert "answer_url" not in webhook.document(plain)
+    assert "actions" not in ntfy.document(plain, "topic")
 
 
 @pytest.mark.parametrize(
@@ -165,6 +211,47 @@ async def test_a_mattermost_bot_opens_the_conversation_and_posts(prober: Prober)
     assert post.json["channel_id"] == "chan2"
     assert post.json["message"].startswith("Checkout is down")
     assert {one.headers["authorization"] for one in peer.got} == {"Bearer canary"}
+
+
+async def test_a_deleted_first_message_does_not_stop_mattermost(prober: Prober) -> None:
+    ids = [answer(f'{{"id":"{name}"}}'.encode()) for name in ("bot1", "chan2", "post4")]
+    ids.insert(2, answer(b'{"id":"api.post.create_post.root_id.app_error"}', "400 Bad Request"))
+    async with service(*ids) as peer:
+        config = {"bot_token": "canary", "user_id": "user9", "server": peer.url}
+        message = a_message(thread="gone")
+        done = await deliver_to_person("mattermost", message, config, means_of(prober.reach))
+    assert done.thread == "post4"
+    assert peer.got[2].json["root_id"] == "gone"
+    assert "root_id" not in peer.got[3].json
+
+
+async def test_a_deleted_first_message_does_not_stop_slack(
+    prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [answer(b'{"ok":false,"error":"thread_not_found"}'), answer(b'{"ok":true,"ts":"18.5"}')]
+    async with service(*said) as peer:
+        monkeypatch.setattr(direct, "SLACK_URL", peer.url)
+        config = {"bot_token": "xoxb-1", "user_id": "U1"}
+        message = a_message(thread="17.5")
+        done = await deliver_to_person("slack", message, config, means_of(prober.reach))
+    assert done.thread
+    assert [one.json.get("thread_ts") for one in peer.got] == ["17.5", None]
+
+
+@given(st.text("0123456789", min_size=7, max_size=12), st.data())
+def test_a_number_is_read_as_people_write_it(digits: str, data: st.DataObject) -> None:
+    digits = f"4{digits}"
+    blanks = st.sampled_from(["", " ", "-", ".", "/", "\u00a0"])
+    typed = "".join(f"{digit}{data.draw(blanks)}" for digit in digits)
+    for prefix in ("+", "00", "+ ", " 00 "):
+        assert plain_number(prefix + typed) == f"+{digits}"
+    assert plain_number(f"+49 (0) {typed}") == f"+49{digits}"
+    assert plain_number(f"+1 ({digits[:3]}) {digits[3:]}") == f"+1{digits}"
+
+
+@pytest.mark.parametrize("typed", ["030 1234567", "+49x30", "\u0664\u0669", "", "++4930123456"])
+def test_a_number_without_a_country_stays_invalid(typed: str) -> None:
+    assert PERSONAL_SPECS["sms"].faults({"to": plain_number(typed)})
 
 
 async def test_incoming_webhooks_need_no_bot(prober: Prober) -> None:

@@ -71,6 +71,7 @@ from leadline.storage.monitors.rules.monitor import MonitorDraft
 from leadline.storage.monitors.transactions.attach_channel import attach_channel
 from leadline.storage.monitors.transactions.create_monitor import create_monitor
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
+from leadline.storage.mutes.transactions import MuteDraft, create_mute
 from leadline.storage.notifications.rules.notification import Notification, Topic
 from leadline.storage.notifications.tables import contact_methods
 from leadline.storage.notifications.transactions.edit_channels import create_channel
@@ -528,6 +529,15 @@ class Api:
             async with self.pool.transaction("explain") as tx:
                 await put_postmortem(tx, editor, row.uid, "It was DNS.", None)
         return row.uid
+
+    async def new_mute(self, **given: Any) -> UUID:
+        """Creates a mute in the shop, of a tag for an hour."""
+        async with self.pool.transaction("new_mute") as tx:
+            until = Instant(tx.now + HOUR)
+            draft = MuteDraft(
+                **{"matchers": 'tag="db"', "reason": "known", "ends_at": until, **given}
+            )
+            return (await create_mute(tx, self.editor, self.project, draft)).uid
 
     async def new_incident_template(self, **given: Any) -> UUID:
         """Creates an incident template in the shop."""

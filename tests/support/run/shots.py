@@ -80,6 +80,8 @@ _PAGES: Final = {
     "token-form": "/organizations/{organization}/tokens?show=new",
     "audit-log": "/organizations/{organization}/audit",
     "channels": "/projects/{project}/channels",
+    "alert-routes": "/projects/{project}/alert-routes",
+    "mutes": "/projects/{project}/mutes",
     "incident-templates": "/projects/{project}/incident-templates",
     "mute": "/admin/silence",
     "service-copy": "/services/{service}/copy?show=yaml",

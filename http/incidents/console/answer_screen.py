@@ -1,0 +1,131 @@
+"""Page of a link in a message, by which a person acknowledges, resolves or adds a note.
+
+A GET changes nothing, as mail programs fetch links. The token in the path is the credential: its
+holder reads the title and the state of one incident, and answers once.
+"""
+
+from typing import Final
+
+from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.refusal import Refused
+from ....storage.incidents.queries.incidents import select_incident
+from ....storage.incidents.queries.message_answers import AnswerableMessage, select_answerable
+from ....storage.incidents.rows import IncidentRow
+from ....storage.incidents.rules.answer_link import (
+    AnswerAction,
+    LinkState,
+    link_state,
+    possible_answers,
+)
+from ....storage.incidents.rules.incident import BODY_LONGEST, IncidentStatus
+from ....storage.incidents.transactions.answer_message import answer_message, event_of
+from ...auth.csrf import is_cross_site
+from ...ui.form_routes import page_route
+from ...ui.form_values import stripped, value_of
+from ...ui.formatting import moment, number
+from ...ui.render import page
+from ...wire.errors import Problem
+from ...wire.route import Request, Response
+
+PATH: Final = "/answer/{token}"
+_TEMPLATE: Final = "incidents/console/answer_screen.html"
+_DONE: Final = {
+    AnswerAction.ACKNOWLEDGE: "Acknowledged. The escalation has stopped.",
+    AnswerAction.RESOLVE: "Resolved.",
+    AnswerAction.NOTE: "The note was added.",
+}
+_SAID: Final = {
+    "forbidden": "Your role in the project does not allow it. Ask an editor.",
+    "incident_resolved": "The incident is already resolved. You can still add a note.",
+    "update_quota": "The incident has no room for another note.",
+}
+
+
+async def show_answer(ask: Request) -> Response:
+    return await _render(ask)
+
+
+async def submit_answer(ask: Request) -> Response:
+    if is_cross_site(ask.method, ask.headers, ask.context.options.public_base_url):
+        raise Problem("forbidden")
+    event = event_of(ask.words["token"], ask.context.keyring)
+    if event is None:
+        return _gone()
+    try:
+        action = AnswerAction(value_of(ask, "act"))
+    except ValueError:
+        raise Problem("Unknown action") from None
+    try:
+        async with ask.context.pool.transaction("answer_message") as tx:
+            await answer_message(tx, event, action, stripped(ask, "body"))
+    except Refused as refused:
+        if refused.code in ("not_found", "link_used", "link_expired"):
+            return await _render(ask)
+        said = _SAID.get(refused.code) or f"{refused.field.capitalize()} {refused.message}."
+        return await _render(ask, fault=said)
+    ask.context.on_told()
+    return await _render(ask, done=_DONE[action])
+
+
+async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:
+    event = event_of(ask.words["token"], ask.context.keyring)
+    if event is None:
+        return _gone()
+    async with ask.context.pool.transaction("read_answer", read_only=True) as tx:
+        message = await select_answerable(tx, event)
+        row = None if message is None else await select_incident(tx, message.incident_uid)
+        now = tx.now
+    if message is None or row is None:
+        return _gone()
+    state = link_state(message.written_at, message.answered_at, now)
+    return page(
+        _TEMPLATE,
+        status=400 if fault else 200,
+        row=row,
+        started=moment(row.started_at, now),
+        state=state.value,
+        actions=_actions(row, state),
+        told=done or _used(message),
+        fault=fault,
+        path=ask.path,
+        typed=stripped(ask, "body") if fault else "",
+        body_longest=number(BODY_LONGEST),
+    )
+
+
+def _actions(row: IncidentRow, state: LinkState) -> list[str]:
+    if state is not LinkState.OPEN:
+        return []
+    answers = possible_answers(
+        is_resolved=row.status == IncidentStatus.RESOLVED,
+        is_acknowledged=row.acknowledged_at is not None,
+    )
+    return [one.value for one in answers]
+
+
+def _used(message: AnswerableMessage) -> str:
+    return f"This link was used: {message.action}." if message.action else ""
+
+
+def _gone() -> Response:
+    return page(_TEMPLATE, status=404, row=None)
+
+
+_NOBODY: Final = Permission(Need.NOBODY)
+
+ROUTES: Final = (
+    page_route(
+        method="GET",
+        path=PATH,
+        action=_NOBODY,
+        handler=show_answer,
+        summary="An incident of a message, and how to answer.",
+    ),
+    page_route(
+        method="POST",
+        path=PATH,
+        action=_NOBODY,
+        handler=submit_answer,
+        summary="Answer a message about an incident.",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Mutes of monitors, services and matching labels: API and screen."""

@@ -1,0 +1,1 @@
+"""Pure rules of mutes: no clock, randomness, SQL or I/O; `now` is an argument."""

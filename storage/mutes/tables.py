@@ -1,0 +1,78 @@
+"""Mutes of projects. Every writer locks the project, which bounds their number."""
+
+from typing import Any
+from uuid import UUID
+
+from ..core.instant import Instant
+from ..engine.pools import LockRank, Tx
+from .rows import MuteRow
+from .rules.mute import KEPT_US
+
+COLUMNS = """
+x.org, x.id, x.uid, x.project, p.uid, x.monitor, m.uid, x.service, s.uid,
+coalesce(m.name, s.name, ''), x.matchers, x.reason, x.starts_at, x.ends_at, x.author_label,
+x.created_at
+"""
+FROM = """
+from mutes x join projects p on p.org = x.org and p.id = x.project
+  left join monitors m on m.org = x.org and m.id = x.monitor
+  left join services s on s.org = x.org and s.id = x.service
+"""
+_BY_UID = f"select {COLUMNS} {FROM} where x.uid = %(uid)s"
+_COUNT = """
+select count(*) from mutes
+where org = %(org)s and project = %(project)s and ends_at > at(%(now)s)
+"""
+_HOLD_MONITOR = """
+select id from monitors
+where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
+"""
+_INSERT = """
+insert into mutes (org, uid, project, monitor, service, matchers, reason, starts_at, ends_at,
+  author_label, created_at)
+values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(matchers)s, %(reason)s,
+  at(%(starts_at)s), at(%(ends_at)s), %(label)s, at(%(now)s))
+"""
+_UPDATE = """
+update mutes set reason = %(reason)s, ends_at = at(%(ends_at)s)
+where org = %(org)s and id = %(id)s
+"""
+_DELETE = "delete from mutes where org = %(org)s and id = %(id)s"
+_PRUNE = """
+delete from mutes
+where org = %(org)s and project = %(project)s and ends_at < at(%(before)s)
+"""
+
+
+async def select_mute(tx: Tx, uid: UUID) -> MuteRow | None:
+    return await tx.one(MuteRow, _BY_UID, uid=uid)
+
+
+async def count_mutes(tx: Tx, org: int, project: int) -> int:
+    """Returns the number of mutes that have not ended."""
+    count: int = await tx.value(_COUNT, org=org, project=project, now=tx.now)
+    return count
+
+
+async def lock_shared_monitor(tx: Tx, org: int, project: int, uid: UUID) -> int | None:
+    """Locks a monitor of the project against deletion. Returns its key."""
+    tx.lock_rank(LockRank.MONITOR, "a monitor that is muted")
+    key: int | None = await tx.value(_HOLD_MONITOR, org=org, project=project, uid=uid)
+    return key
+
+
+async def insert_mute(tx: Tx, values: dict[str, Any]) -> None:
+    await tx.execute(_INSERT, **values, now=tx.now)
+
+
+async def update_mute(tx: Tx, row: MuteRow, reason: str, ends_at: Instant) -> None:
+    await tx.execute(_UPDATE, org=row.org, id=row.id, reason=reason, ends_at=ends_at)
+
+
+async def delete_mute(tx: Tx, row: MuteRow) -> None:
+    await tx.execute(_DELETE, org=row.org, id=row.id)
+
+
+async def prune_mutes(tx: Tx, org: int, project: int) -> None:
+    """Deletes mutes that ended long ago."""
+    await tx.execute(_PRUNE, org=org, project=project, before=tx.now - KEPT_US)
