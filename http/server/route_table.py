@@ -46,6 +46,7 @@ from ..monitors.routes import (
     monitors,
     organization_limits,
     push,
+    push_runs,
     secrets,
 )
 from ..monitors.routes import monitor_results as results
@@ -141,6 +142,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *sla.ROUTES,
     *sla_targets.ROUTES,
     *push.ROUTES,
+    *push_runs.ROUTES,
     *agent.ROUTES,
     *search.ROUTES,
     *stream.ROUTES,

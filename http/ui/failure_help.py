@@ -29,6 +29,7 @@ FAILURES: Final[dict[str, str]] = {
     FailureClass.RESPONSE_TOO_EXPENSIVE: "Reading the response took more CPU time than a check may"
     " use: it consists of too many small parts.",
     FailureClass.PUSH_MISSED: "No heartbeat arrived in time.",
+    FailureClass.PUSH_OVERRUN: "A run of the job took longer than its limit.",
 }
 # Reasons for which a canary was not run. Each counts as a failure, although the target was not
 # contacted.

@@ -23,6 +23,7 @@ from leadline.http.ui.failure_help import FAILURES, REFUSALS, failure_sentence
             "Unexpected protocol response (error 1045) (db.example)",
         ),
         ("push_missed", None, "push", "No heartbeat arrived in time"),
+        ("push_overrun", None, "push", "A run of the job took longer than its limit"),
         ("later_class host", None, "http", "later class (host)"),
         ("", None, "http", "failed"),
         (None, None, "http", "failed"),

@@ -30,6 +30,7 @@ from ....storage.results.queries.console_results import (
     select_latency_bins,
     select_maintenance,
 )
+from ....storage.results.queries.push_runs import PushRunRow, select_push_runs
 from ....storage.results.queries.results import (
     HeartbeatRow,
     RunRow,
@@ -46,6 +47,7 @@ from ...ui.time_slots import Axis
 from ...wire.route import Request
 from .latency_range import LatencyRange, axis_of_range, young_axis
 from .outage_trail import OutageTrail, select_trail
+from .run_rows import RUNS_SHOWN
 
 DAYS = 90
 FAILURES = 10
@@ -86,6 +88,7 @@ class MonitorFacts:
     # Owner of the monitor's paging.
     delegation: Delegation
     trail: OutageTrail | None
+    push_runs: Sequence[PushRunRow]
 
     @property
     def is_young(self) -> bool:
@@ -146,6 +149,9 @@ async def _facts(
         outage=await select_open_outage(tx, *key),
         delegation=delegation,
         trail=await select_trail(tx, row, [owner.uid for owner in delegation.live.owners]),
+        push_runs=await select_push_runs(tx, key, RUNS_SHOWN)
+        if row.type == MonitorType.PUSH
+        else [],
     )
 
 

@@ -1,6 +1,7 @@
 """Push heartbeats: requests of targets. Each is committed before the response."""
 
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -14,13 +15,14 @@ from ....storage.core.refusal import Unavailable
 from ....storage.core.token import TokenKind, digest, kind_of
 from ....storage.results.queries.push_targets import PushTarget, select_push_target
 from ....storage.results.rules.incoming_result import IncomingResult, ResultSource, StoreOutcome
-from ....storage.results.rules.push_request import BadPush, Push, read_push
-from ....storage.results.transactions.record_push_event import insert_push_event
+from ....storage.results.rules.push_request import BadPush, Push, PushKind, read_push
+from ....storage.results.rules.push_run import OPEN_RUNS_MOST, PUSH_OVERRUN
+from ....storage.results.transactions.record_push_event import end_run, record_mark
 from ...wire.app_context import AppContext
 from ...wire.database_wait import PUSH_SECONDS, outlast
 from ...wire.errors import Problem
 from ...wire.route import PUBLIC_BODY_LARGEST, Request, Route
-from ..schemas.monitors import PushAnswer
+from ..schemas.push import PushAnswer
 
 log = logging.getLogger("leadline.http")
 
@@ -31,8 +33,9 @@ PUSH_LONGEST_SECONDS: Final = 30.0
 # Cache lifetime of a token, in seconds.
 KNOWN_SECONDS: Final = 2.0
 KNOWN_MOST: Final = 50_000
-# Message that Leadline writes for a missed push. A sender cannot use it.
-_OURS: Final = "push_missed"
+# Messages that Leadline writes for a missed push and a long run. A sender cannot use them.
+_OURS: Final = ("push_missed", PUSH_OVERRUN)
+_UNTRACKED: Final = f"rid: the run is not tracked, {OPEN_RUNS_MOST} runs are open"
 _BODY_CUT: Final = f"body: was cut at {PUBLIC_BODY_LARGEST} bytes"
 
 
@@ -40,6 +43,7 @@ class PushQuery(msgspec.Struct, frozen=True):
     status: str | None = None
     msg: str | None = None
     ping: str | None = None
+    rid: str | None = None
 
 
 async def _find(context: AppContext, token: str) -> PushTarget:
@@ -74,31 +78,47 @@ async def _receive(ask: Request) -> PushAnswer:
     # The instant is the receipt. Until the response, `committed_through` stays before it.
     with ask.context.recorder.receiving() as received:
         given = ask.values
-        said = read_push(ask.words.get("suffix", ""), given["status"], given["msg"], given["ping"])
+        parameters = (given[name] for name in ("status", "msg", "ping", "rid"))
+        said = read_push(ask.words.get("suffix", ""), *parameters)
         if isinstance(said, BadPush):
             raise Problem(f"{said.field}: {said.message}" if said.field else "not_found")
         until = trio.current_time() + PUSH_SECONDS
         target = await outlast(partial(_find, ask.context, ask.words["token"]), until=until)
+        warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
         if target.enabled and said.covers:
+            if said.run or target.has_runs or target.max_run_seconds:
+                said = await outlast(
+                    partial(_end, ask.context, target, said, received), until=until
+                )
             await _record(ask.context, target, said, received, until)
         elif target.enabled:
-            await outlast(partial(_mark, ask.context, target, said, received), until=until)
-    warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
+            mark = partial(_mark, ask.context, target, said, received)
+            if not await outlast(mark, until=until):
+                warnings.append(_UNTRACKED)
+            if said.mark is PushKind.START and not target.has_runs:
+                ask.context.push_targets.pop(digest(ask.words["token"]), None)
     return PushAnswer(ok=True, monitor_id=target.uid, up=said.up, warnings=warnings or UNSET)
 
 
-async def _mark(context: AppContext, target: PushTarget, said: Push, received: Instant) -> None:
-    """Records a mark. Idempotent on retry, because the key contains the instant of receipt."""
+async def _mark(context: AppContext, target: PushTarget, said: Push, received: Instant) -> bool:
+    """Records a mark. Returns False if it starts a run that cannot be tracked."""
     async with context.pool.transaction("mark_push") as tx:
-        await insert_push_event(
-            tx, target.org, target.monitor, said.mark, said.message, at=received
-        )
+        return await record_mark(tx, target, said, received)
+
+
+async def _end(context: AppContext, target: PushTarget, said: Push, received: Instant) -> Push:
+    """Ends the run of a result, and returns the result with the duration, if it has no `ping`."""
+    async with context.pool.transaction("end_push_run") as tx:
+        duration_us = await end_run(tx, target, said, received)
+    if duration_us is None or said.ping_ms is not None:
+        return said
+    return replace(said, ping_ms=duration_us // 1_000)
 
 
 async def _record(
     context: AppContext, target: PushTarget, said: Push, received: Instant, until: float
 ) -> None:
-    message = f"{_OURS} (sent)" if said.message == _OURS else said.message
+    message = f"{said.message} (sent)" if said.message in _OURS else said.message
     recorded = await context.recorder.record(
         IncomingResult(
             org=target.org,

@@ -112,6 +112,18 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             meaning="push: allowed delay of a heartbeat after its interval",
         ),
     ] = 60
+    max_run_seconds: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 604_800, "seconds", or_zero=True),
+            types=frozenset({MonitorType.PUSH}),
+            label="Longest run",
+            hint="From a /start to its result. 0 is no limit.",
+            group="schedule",
+            meaning="push: longest time from a `/start` to its result; a longer run is a failure "
+            "(`push_overrun`); 0 is no limit",
+        ),
+    ] = 0
     timeout_seconds: Annotated[
         int,
         MonitorField(

@@ -7,7 +7,9 @@ import msgspec
 from ...engine.pools import Tx
 
 _FIND = """
-select m.org, m.id, m.uid, m.shard, m.enabled from monitors m
+select m.org, m.id, m.uid, m.shard, m.enabled, m.max_run_seconds,
+  exists (select from push_runs r where r.org = m.org and r.monitor = m.id)
+from monitors m
 where m.push_token_hash = %(hash)s and m.type = 'push'
 """
 
@@ -18,6 +20,9 @@ class PushTarget(msgspec.Struct, frozen=True):
     uid: UUID
     shard: int
     enabled: bool
+    max_run_seconds: int
+    # Whether the monitor has runs. Others need no look-up of a run for each heartbeat.
+    has_runs: bool
 
 
 async def select_push_target(tx: Tx, token_hash: bytes) -> PushTarget | None:

@@ -1,0 +1,39 @@
+"""Answers of push monitors: the heartbeat, and the runs of a job."""
+
+from typing import Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from ...wire.schema import InstantText, Schema
+
+
+class PushToken(Schema, frozen=True, kw_only=True):
+    push_token: str
+    push_url: str
+
+
+class PushAnswer(Schema, frozen=True, kw_only=True):
+    """`warnings` lists ignored or changed values of the request. It is absent if empty."""
+
+    ok: bool
+    monitor_id: UUID
+    up: bool
+    warnings: list[str] | UnsetType = UNSET
+
+
+class PushRun(Schema, frozen=True, kw_only=True):
+    """Run of a job. An open run has no `ended_at`.
+
+    `run_id` is absent if the sender gave none. `limit` states whether the run kept
+    `max_run_seconds`, or why that is not known; it is absent if nothing is decided yet.
+    """
+
+    run_id: str | UnsetType = UNSET
+    started_at: InstantText
+    deadline_at: InstantText | UnsetType = UNSET
+    ended_at: InstantText | UnsetType = UNSET
+    duration_ms: int | UnsetType = UNSET
+    outcome: Literal["succeeded", "failed", "replaced"] | UnsetType = UNSET
+    exit_status: int | UnsetType = UNSET
+    limit: Literal["kept", "overrun", "not_listening", "paused", "maintenance"] | UnsetType = UNSET
