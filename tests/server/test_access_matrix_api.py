@@ -75,6 +75,7 @@ V GET /monitors/{monitorID}/availability
 E POST /monitors/{monitorID}/check
 E POST /monitors/{monitorID}/push-token
 V GET /monitors/{monitorID}/push-runs
+E GET /monitors/{monitorID}/push-bodies
 E PUT /monitors/{monitorID}/successor
 E POST /monitors/{monitorID}/retire
 E POST /monitors/{monitorID}/reactivate

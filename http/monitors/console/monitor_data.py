@@ -30,6 +30,7 @@ from ....storage.results.queries.console_results import (
     select_latency_bins,
     select_maintenance,
 )
+from ....storage.results.queries.push_bodies import select_push_bodies
 from ....storage.results.queries.push_runs import PushRunRow, select_push_runs
 from ....storage.results.queries.results import (
     HeartbeatRow,
@@ -39,6 +40,7 @@ from ....storage.results.queries.results import (
     select_last_good,
     select_ledger,
 )
+from ....storage.results.rows import PushBodyRow
 from ....storage.scheduling.queries.region_list import select_regions
 from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
 from ...ui.monitor_status import MonitorStatusText, is_checked, shown
@@ -89,6 +91,8 @@ class MonitorFacts:
     delegation: Delegation
     trail: OutageTrail | None
     push_runs: Sequence[PushRunRow]
+    # Only for users who may write the monitor.
+    push_bodies: Sequence[PushBodyRow]
 
     @property
     def is_young(self) -> bool:
@@ -107,6 +111,7 @@ async def _facts(
     ask: Request, tx: Tx, row: MonitorRow, chosen: LatencyRange | None
 ) -> MonitorFacts:
     key, now = row.key, tx.now
+    frame, is_push = await frame_of(ask, tx), row.type == MonitorType.PUSH
     axis = young_axis(row, now) or course_axis(row, now)
     course = (await select_courses(tx, [key], axis.from_at, axis.until, axis.step_us))[key]
     standing = (await select_standings(tx, [key])).get(key)
@@ -121,7 +126,7 @@ async def _facts(
     delegation = (await select_delegations(tx, [key], now))[key]
     windows = await select_windows(tx, types, [DAY], ask.context.options.heartbeat_days)
     return MonitorFacts(
-        frame=await frame_of(ask, tx),
+        frame=frame,
         row=row,
         standing=standing,
         state=shown(row, standing, course.maintenance, now),
@@ -149,9 +154,8 @@ async def _facts(
         outage=await select_open_outage(tx, *key),
         delegation=delegation,
         trail=await select_trail(tx, row, [owner.uid for owner in delegation.live.owners]),
-        push_runs=await select_push_runs(tx, key, RUNS_SHOWN)
-        if row.type == MonitorType.PUSH
-        else [],
+        push_runs=await select_push_runs(tx, key, RUNS_SHOWN) if is_push else [],
+        push_bodies=await select_push_bodies(tx, key) if is_push and frame.may_write else [],
     )
 
 

@@ -31,7 +31,7 @@ from .monitor_plots import course_plot, days_plot, latency_plot
 from .monitor_stats import figures
 from .outage_trail import trail_events
 from .paging_owner import voices
-from .run_rows import run_lines
+from .run_rows import body_lines, run_lines
 from .settings_table import settings
 
 NAMES_MOST: Final = 2_000
@@ -101,6 +101,7 @@ async def _render(ask: Request) -> Response:
         heartbeat_days=facts.heartbeat_days,
         push_url=_push_url(ask, facts),
         push_runs=run_lines(facts.push_runs, facts.now),
+        push_bodies=body_lines(facts.push_bodies, ask.context.keyring, facts.now),
         replaced=_replaced(facts),
         managed=(of_bundle := managed(facts.row)),
         may_edit=facts.frame.may_write and not (of_bundle and of_bundle.is_read_only),

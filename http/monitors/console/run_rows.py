@@ -1,12 +1,17 @@
-"""Rows of the runs of a push monitor."""
+"""Rows of the runs of a push monitor, and the bodies that it sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ....storage.core.instant import Instant
+from ....storage.engine.keyring import Keyring
 from ....storage.results.queries.push_runs import PushRunRow
+from ....storage.results.rows import PushBodyRow
+from ....storage.results.rules.push_body import BODY_KEPT_BYTES
+from ....storage.results.rules.push_request import PushKind
 from ....storage.results.rules.push_run import RunJudgement, RunOutcome
+from ....storage.results.transactions.push_bodies import open_body
 from ...ui.formatting import Moment, duration, moment
 
 RUNS_SHOWN: Final = 10
@@ -21,6 +26,38 @@ _LIMITS: Final = {
     RunJudgement.PAUSED: "limit not applied: paused",
     RunJudgement.MAINTENANCE: "limit not applied: maintenance",
 }
+
+
+_KINDS: Final = {PushKind.START: "start", PushKind.LOG: "log"}
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLine:
+    sent: Moment
+    kind: str
+    run: str
+    text: str
+    note: str
+
+
+def body_lines(rows: Sequence[PushBodyRow], keyring: Keyring, now: Instant) -> list[BodyLine]:
+    return [
+        BodyLine(
+            moment(row.at, now),
+            _KINDS.get(PushKind(row.kind)) or ("up" if row.up else "down"),
+            row.run,
+            text or "",
+            _note(text, is_cut=row.is_cut),
+        )
+        for row in rows
+        for text in [open_body(row, keyring)]
+    ]
+
+
+def _note(text: str | None, *, is_cut: bool) -> str:
+    if text is None:
+        return "The body cannot be decrypted with the configured keys."
+    return f"The first {BODY_KEPT_BYTES // 1024} KiB of the body." if is_cut else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Push heartbeats: requests of targets. Each is committed before the response."""
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -13,10 +13,14 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Unavailable
 from ....storage.core.token import TokenKind, digest, kind_of
+from ....storage.engine.keyring import Keyring
+from ....storage.engine.pools import Tx
 from ....storage.results.queries.push_targets import PushTarget, select_push_target
 from ....storage.results.rules.incoming_result import IncomingResult, ResultSource, StoreOutcome
+from ....storage.results.rules.push_body import judge_body
 from ....storage.results.rules.push_request import BadPush, Push, PushKind, read_push
 from ....storage.results.rules.push_run import OPEN_RUNS_MOST, PUSH_OVERRUN
+from ....storage.results.transactions.push_bodies import keep_body
 from ....storage.results.transactions.record_push_event import end_run, record_mark
 from ...wire.app_context import AppContext
 from ...wire.database_wait import PUSH_SECONDS, outlast
@@ -36,6 +40,7 @@ KNOWN_MOST: Final = 50_000
 # Messages that Leadline writes for a missed push and a long run. A sender cannot use them.
 _OURS: Final = ("push_missed", PUSH_OVERRUN)
 _UNTRACKED: Final = f"rid: the run is not tracked, {OPEN_RUNS_MOST} runs are open"
+_BODY_NOT_KEPT: Final = "body: is not kept, the installation has no encryption key"
 _BODY_CUT: Final = f"body: was cut at {PUBLIC_BODY_LARGEST} bytes"
 
 
@@ -44,6 +49,26 @@ class PushQuery(msgspec.Struct, frozen=True):
     msg: str | None = None
     ping: str | None = None
     rid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """A push with its monitor and the body to keep, which is empty if none is kept."""
+
+    target: PushTarget
+    said: Push
+    received: Instant
+    kept: bytes = field(repr=False)
+
+    @property
+    def has_more(self) -> bool:
+        """Returns whether the report of a result can end a run, or has a body to keep."""
+        target = self.target
+        return bool(self.kept or self.said.run or target.has_runs or target.max_run_seconds)
+
+    async def keep_body(self, tx: Tx, keyring: Keyring) -> None:
+        if self.kept:
+            await keep_body(tx, self.target, self.said, self.kept, self.received, keyring)
 
 
 async def _find(context: AppContext, token: str) -> PushTarget:
@@ -84,47 +109,52 @@ async def _receive(ask: Request) -> PushAnswer:
             raise Problem(f"{said.field}: {said.message}" if said.field else "not_found")
         until = trio.current_time() + PUSH_SECONDS
         target = await outlast(partial(_find, ask.context, ask.words["token"]), until=until)
+        said = judge_body(said, ask.body_start, target.keywords)
         warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
+        kept = ask.body_start if target.keeps_bodies else b""
+        if kept and not ask.context.keyring.can_seal:
+            kept = b""
+            warnings.append(_BODY_NOT_KEPT)
+        report = _Report(target, said, received, kept)
         if target.enabled and said.covers:
-            if said.run or target.has_runs or target.max_run_seconds:
-                said = await outlast(
-                    partial(_end, ask.context, target, said, received), until=until
-                )
-            await _record(ask.context, target, said, received, until)
+            if report.has_more:
+                report = await outlast(partial(_end, ask.context, report), until=until)
+            await _record(ask.context, report, until)
         elif target.enabled:
-            mark = partial(_mark, ask.context, target, said, received)
-            if not await outlast(mark, until=until):
+            if not await outlast(partial(_mark, ask.context, report), until=until):
                 warnings.append(_UNTRACKED)
             if said.mark is PushKind.START and not target.has_runs:
                 ask.context.push_targets.pop(digest(ask.words["token"]), None)
     return PushAnswer(ok=True, monitor_id=target.uid, up=said.up, warnings=warnings or UNSET)
 
 
-async def _mark(context: AppContext, target: PushTarget, said: Push, received: Instant) -> bool:
-    """Records a mark. Returns False if it starts a run that cannot be tracked."""
+async def _mark(context: AppContext, report: "_Report") -> bool:
+    """Records a mark with its body. Returns False if it starts a run that cannot be tracked."""
     async with context.pool.transaction("mark_push") as tx:
-        return await record_mark(tx, target, said, received)
+        await report.keep_body(tx, context.keyring)
+        return await record_mark(tx, report.target, report.said, report.received)
 
 
-async def _end(context: AppContext, target: PushTarget, said: Push, received: Instant) -> Push:
-    """Ends the run of a result, and returns the result with the duration, if it has no `ping`."""
+async def _end(context: AppContext, report: "_Report") -> "_Report":
+    """Ends the run of a result and stores its body. Returns the report with the duration of the
+    run, if it has no `ping`."""
     async with context.pool.transaction("end_push_run") as tx:
-        duration_us = await end_run(tx, target, said, received)
-    if duration_us is None or said.ping_ms is not None:
-        return said
-    return replace(said, ping_ms=duration_us // 1_000)
+        await report.keep_body(tx, context.keyring)
+        duration_us = await end_run(tx, report.target, report.said, report.received)
+    if duration_us is None or report.said.ping_ms is not None:
+        return report
+    return replace(report, said=replace(report.said, ping_ms=duration_us // 1_000))
 
 
-async def _record(
-    context: AppContext, target: PushTarget, said: Push, received: Instant, until: float
-) -> None:
+async def _record(context: AppContext, report: "_Report", until: float) -> None:
+    target, said = report.target, report.said
     message = f"{said.message} (sent)" if said.message in _OURS else said.message
     recorded = await context.recorder.record(
         IncomingResult(
             org=target.org,
             monitor=target.monitor,
             shard=target.shard,
-            ts=received,
+            ts=report.received,
             up=said.up,
             latency_ms=said.ping_ms or 0,
             code=said.code,

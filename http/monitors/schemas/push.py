@@ -37,3 +37,17 @@ class PushRun(Schema, frozen=True, kw_only=True):
     outcome: Literal["succeeded", "failed", "replaced"] | UnsetType = UNSET
     exit_status: int | UnsetType = UNSET
     limit: Literal["kept", "overrun", "not_listening", "paused", "maintenance"] | UnsetType = UNSET
+
+
+class PushBody(Schema, frozen=True, kw_only=True):
+    """Beginning of a body, at most 10 KiB, as UTF-8 with replacements.
+
+    `up` is absent for `/start` and `/log`. `text` is null if no key of the installation opens it.
+    """
+
+    at: InstantText
+    kind: Literal["heartbeat", "start", "log"]
+    up: bool | UnsetType = UNSET
+    run_id: str | UnsetType = UNSET
+    text: str | None
+    is_cut: bool

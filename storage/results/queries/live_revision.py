@@ -26,6 +26,8 @@ select concat_ws('|',
           -- Partitions created ahead are empty.
           and b.ts < at(%(now)s) + interval '1 day'
         order by b.ts desc limit 1) h),
+  (select max(b.at) from push_bodies b join monitors m on m.org = b.org and m.id = b.monitor
+    where m.uid = any(%(shown)s::uuid[]) and m.org = %(org)s and m.project = %(project)s),
   (select concat_ws(',', count(*), max(r.started_at), max(r.ended_at), count(r.judged))
     from push_runs r join monitors m on m.org = r.org and m.id = r.monitor
     where m.uid = any(%(shown)s::uuid[]) and m.org = %(org)s and m.project = %(project)s),
