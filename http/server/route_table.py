@@ -46,6 +46,7 @@ from ..monitors.routes import (
     monitors,
     organization_limits,
     push,
+    push_keys,
     push_runs,
     secrets,
 )
@@ -142,6 +143,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *sla.ROUTES,
     *sla_targets.ROUTES,
     *push.ROUTES,
+    *push_keys.ROUTES,
     *push_runs.ROUTES,
     *agent.ROUTES,
     *search.ROUTES,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from ...wire.schema import InstantText, Schema
+from ...wire.schema import InstantText, RequestSchema, Schema
 
 
 class PushToken(Schema, frozen=True, kw_only=True):
@@ -51,3 +51,21 @@ class PushBody(Schema, frozen=True, kw_only=True):
     run_id: str | UnsetType = UNSET
     text: str | None
     is_cut: bool
+
+
+class PushKeyRequest(RequestSchema, frozen=True, kw_only=True):
+    """Whether the first push to an unknown slug creates a monitor."""
+
+    creates_monitors: bool
+
+
+class PushKey(Schema, frozen=True, kw_only=True):
+    """Push key of a project. A slug follows the `url`.
+
+    `push_key` and `url` are absent if no key of the installation opens the stored value.
+    """
+
+    push_key: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    creates_monitors: bool
+    created_at: InstantText

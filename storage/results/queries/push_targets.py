@@ -7,13 +7,16 @@ import msgspec
 from ...engine.pools import Tx
 from ..rules.push_body import BodyKeywords, keywords_in
 
-_FIND = """
+_COLUMNS = """
 select m.org, m.id, m.uid, m.shard, m.enabled, m.max_run_seconds,
   exists (select from push_runs r where r.org = m.org and r.monitor = m.id),
   coalesce(m.config->>'failure_keywords', ''), coalesce(m.config->>'success_keywords', ''),
   m.config->'keep_bodies' is not distinct from 'true'::jsonb
 from monitors m
-where m.push_token_hash = %(hash)s and m.type = 'push'
+"""
+_BY_TOKEN = f"{_COLUMNS}where m.push_token_hash = %(hash)s and m.type = 'push'"
+_BY_SLUG = f"""{_COLUMNS}
+where m.org = %(org)s and m.project = %(project)s and m.slug = %(slug)s and m.type = 'push'
 """
 
 
@@ -36,4 +39,9 @@ class PushTarget(msgspec.Struct, frozen=True):
 
 
 async def select_push_target(tx: Tx, token_hash: bytes) -> PushTarget | None:
-    return await tx.one(PushTarget, _FIND, hash=token_hash)
+    return await tx.one(PushTarget, _BY_TOKEN, hash=token_hash)
+
+
+async def select_named_push_target(tx: Tx, org: int, project: int, slug: str) -> PushTarget | None:
+    """Returns the push monitor with this slug in the project."""
+    return await tx.one(PushTarget, _BY_SLUG, org=org, project=project, slug=slug)
