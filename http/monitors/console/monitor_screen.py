@@ -16,7 +16,7 @@ from ...ui.failure_help import explain_trouble, failure_sentence, is_refusal
 from ...ui.form_routes import page_route
 from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment, utc_day
 from ...ui.live_page import not_modified, select_tag, tagged
-from ...ui.monitor_status import MonitorStatusText, sentence
+from ...ui.monitor_status import MonitorStatusText, recovery_sentence, sentence
 from ...ui.plots.expected_runs_strip import SAID
 from ...ui.render import page
 from ...wire.route import Request, Response
@@ -135,6 +135,8 @@ def why(facts: MonitorFacts) -> str:
     last = facts.last
     failed = f" Failed condition: {last.failed.text}." if last and last.failed else ""
     match facts.state:
+        case MonitorStatusText.DOWN if standing is not None and standing.last_up:
+            return recovery_sentence(standing.successes, facts.row.recovery_threshold)
         case MonitorStatusText.DOWN if standing is not None:
             streak = count(standing.failures_in_row, "consecutive failure")
             return f"{_failed_by(facts)}, {streak}.{failed}"

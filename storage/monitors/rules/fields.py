@@ -145,7 +145,17 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             label="Failures before down",
             hint="Consecutive failures.",
             group="schedule",
-            meaning="consecutive failures that make it DOWN; one success makes it UP",
+            meaning="consecutive failures that make it DOWN",
+        ),
+    ] = 1
+    recovery_threshold: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 100),
+            label="Successes before up",
+            hint="Consecutive successes after an outage.",
+            group="schedule",
+            meaning="consecutive successes that make a DOWN monitor UP",
         ),
     ] = 1
     # Limited to 5 s … interval when used, so other values are accepted.
