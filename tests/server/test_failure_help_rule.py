@@ -24,6 +24,8 @@ from leadline.http.ui.failure_help import FAILURES, REFUSALS, failure_sentence
         ),
         ("push_missed", None, "push", "No heartbeat arrived in time"),
         ("push_overrun", None, "push", "A run of the job took longer than its limit"),
+        ("backup of my_db failed", 7, "push", "backup of my_db failed (exit status 7)"),
+        ("", 3, "push", "failed (exit status 3)"),
         ("later_class host", None, "http", "later class (host)"),
         ("", None, "http", "failed"),
         (None, None, "http", "failed"),

@@ -82,7 +82,7 @@ async def _render(ask: Request) -> Response:
             facts.window_24h, facts.days, facts.day, facts.now, probed=probed, young=facts.is_young
         ),
         fact=failure_fact(facts.last, facts.row.type, _in_a_row(facts)) if probed else None,
-        trail=trail_events(facts.trail, facts.now) if facts.trail else [],
+        trail=trail_events(facts.trail, facts.row.type, facts.now) if facts.trail else [],
         latency=latency_plot(facts) if probed else None,
         ranges=presets(facts.row.created_at, facts.now),
         range_name=facts.range_name,
@@ -190,7 +190,7 @@ def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str, str]]:
     return [
         (
             moment(beat.ts, facts.now),
-            class_of(beat),
+            class_of(beat, facts.row.type),
             beat.failed.text if beat.failed else "",
             where_of(beat, facts.row.type),
             milliseconds(beat.latency_ms) if was_run else "",
