@@ -4,6 +4,7 @@ import importlib
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
 # Name and one-line help. Kept here so that `leadline --help` imports no command module.
 COMMANDS: Final = {
@@ -53,6 +54,12 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"{folder}.{cmd_name.replace('-', '_')}", __name__)
         command: click.Command = module.command
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Returns commands without their import, which takes longer than a person waits."""
+        known = {**COMMANDS, **CLIENT_COMMANDS}.items()
+        found = [CompletionItem(k, help=v) for k, v in known if k.startswith(incomplete)]
+        return found or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -63,6 +63,10 @@ class NoResponse(Exception):
     """The server gave no usable response. The message is the reason and safe to print."""
 
 
+class AnswerTooLarge(NoResponse):
+    """The response has more than ANSWER_BYTES_MOST bytes."""
+
+
 def read_json(body: bytes, shape: type[T]) -> T | None:
     """Returns the decoded body; None if it has another type, is no JSON or is nested too deeply."""
     try:
@@ -153,7 +157,7 @@ class ApiClient:
         except (TargetFailure, LocalFailure) as error:
             raise self.no_response(error) from error
         if not is_whole(response):
-            raise NoResponse(self._error_text(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
+            raise AnswerTooLarge(self._error_text(_FAILURES[FailureClass.RESPONSE_TOO_LARGE]))
         return ApiResponse(
             status=response.status_code,
             body=response.content,

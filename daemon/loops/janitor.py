@@ -20,7 +20,7 @@ from ...storage.monitors.tables import check_tests as trials
 from ...storage.monitors.tables import compositions, monitors
 from ...storage.notifications.tables import outbox_settlements as settlements
 from ...storage.results.rules.packed_days import day_of
-from ...storage.results.tables import packing, push_events
+from ...storage.results.tables import packing, push_bodies, push_events, push_runs
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences, schedule_edits
 from ...storage.scheduling.tables import work_queues as queues
@@ -149,6 +149,8 @@ class Janitor:
             await presences.purge_presences(tx, Instant(now - PRESENCES_KEPT_US))
             raw_from = Instant(now - self._kept["heartbeats", "ts"] * DAY)
             await push_events.drop_push_events(tx, raw_from)
+            await push_runs.drop_push_runs(tx, raw_from)
+            await push_bodies.drop_push_bodies(tx, raw_from)
             # Figures are computed from results. Composite definitions from before the oldest result
             # that is stored, or not rolled up yet, are no longer needed.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)

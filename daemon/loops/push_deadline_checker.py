@@ -1,11 +1,11 @@
-"""Checker of push deadlines: evaluates each push monitor as soon as its deadline passes.
+"""Checker of push deadlines: evaluates monitors and push runs as soon as their deadlines pass.
 
 The cached deadlines only determine when to evaluate. Under the row lock, the stored state and the
-presences of the receiving processes decide whether a push was missed.
+presences of the receiving processes decide whether a push was missed or a run has overrun.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from typing import Final
 
@@ -15,7 +15,9 @@ from ...storage.engine.pools import Pool, Rejected
 from ...storage.monitors.rules.monitor_state import StatusChange
 from ...storage.results.event_bus import Bus, StatusEvent
 from ...storage.results.queries.push_deadlines import select_push_deadlines
-from ...storage.results.rules.incoming_result import IncomingResult
+from ...storage.results.rules.incoming_result import IncomingResult, StoreResult
+from ...storage.results.tables.push_runs import select_undecided_orgs
+from ...storage.results.transactions.judge_push_runs import judge_push_runs
 from ...storage.results.transactions.record_missed_pushes import (
     MissedPushCheck,
     record_missed_pushes,
@@ -28,6 +30,7 @@ log = logging.getLogger("leadline.push_deadline_checker")
 
 PAUSE_SECONDS: Final = 0.2
 AT_ONCE: Final = 50
+ORGS_AT_ONCE: Final = 200
 # Longest delay until new, edited and resumed monitors are found.
 REFRESH_US: Final = 5 * SECOND
 # The same for the first one, if the notification of its edit is lost.
@@ -36,7 +39,7 @@ UNDECIDED_US: Final = SECOND // 10
 
 
 class PushDeadlineChecker:
-    """Records missed pushes. `ask_presence` requests a presence renewal now."""
+    """Records missed pushes and overruns. `ask_presence` requests a presence renewal now."""
 
     def __init__(
         self,
@@ -52,6 +55,8 @@ class PushDeadlineChecker:
         self._look_at: dict[MonitorKey, Instant] = {}
         self._shards: dict[MonitorKey, int] = {}
         self._heap: list[tuple[Instant, MonitorKey]] = []
+        # Earliest deadline of an undecided run by organization.
+        self._run_deadlines: dict[int, Instant] = {}
         self._refreshed_at = Instant(0)
         self.missed = 0
 
@@ -63,10 +68,11 @@ class PushDeadlineChecker:
         at = Instant(self._refreshed_at + REFRESH_US)
         if self._heap:
             at = min(at, self._heap[0][0])
+        at = min([at, *self._run_deadlines.values()])
         return max(at - now, 0) / SECOND
 
     async def pass_once(self) -> int:
-        """Evaluates the due deadlines; returns the number of missed pushes."""
+        """Evaluates the due deadlines; returns the number of missed pushes and overruns."""
         now = self._clock()
         if not self._shards or now - self._refreshed_at >= REFRESH_US:
             await self._refresh()
@@ -74,13 +80,14 @@ class PushDeadlineChecker:
         before = self.missed
         while keys := self._due(now):
             await self._decide(keys, now)
-        return self.missed - before
+        return self.missed - before + await self._check_runs(now)
 
     async def _refresh(self) -> None:
         """Reads all deadlines again, because an edit can have moved any of them."""
         async with self._pool.transaction("push_deadlines", read_only=True) as tx:
             shards = [shard.id for shard in await shards_queries.select_shards(tx)]
             found = await select_push_deadlines(tx, shards)
+            self._run_deadlines = dict(await select_undecided_orgs(tx, ORGS_AT_ONCE))
         self._shards = {key: shard for key, shard, _ in found}
         self._look_at = {key: deadline for key, _, deadline in found if deadline is not None}
         self._heap = sorted((at, key) for key, at in self._look_at.items())
@@ -144,5 +151,48 @@ class PushDeadlineChecker:
                     latency_ms=0,
                     ts=arrival.ts,
                     changed=(*arrival.key, arrival.ts) in changed,
+                )
+            )
+
+    async def _check_runs(self, now: Instant) -> int:
+        """Judges the runs whose deadline has passed. Returns the number of overruns."""
+        count = 0
+        for org in [org for org, at in self._run_deadlines.items() if at <= now]:
+            # A rejected one is repeated after the next refresh, which also finds further deadlines.
+            del self._run_deadlines[org]
+            try:
+                async with self._pool.transaction("judge_push_runs") as tx:
+                    found = await judge_push_runs(tx, org)
+            except Rejected as error:
+                log.error("push runs not judged", extra={"cause": str(error), "org": org})
+                continue
+            count += len(found.overruns)
+            changed = {(flip.org, flip.monitor, flip.at) for flip in found.flips}
+            for arrival, stored in found.overruns:
+                self._publish_overrun(arrival, stored, changed)
+            if found.undecided:
+                self._run_deadlines[org] = Instant(now + UNDECIDED_US)
+                self._ask_presence()
+        return count
+
+    def _publish_overrun(
+        self,
+        arrival: IncomingResult,
+        stored: StoreResult,
+        changed: Collection[tuple[int, int, Instant]],
+    ) -> None:
+        state = stored.standing
+        if state is not None:
+            self._bus.publish(
+                StatusEvent(
+                    monitor_uid=state.monitor_uid,
+                    project_uid=state.project_uid,
+                    org=arrival.org,
+                    project=state.project,
+                    status=state.status,
+                    up=False,
+                    latency_ms=arrival.latency_ms,
+                    ts=stored.ts,
+                    changed=(*arrival.key, stored.ts) in changed,
                 )
             )

@@ -37,6 +37,7 @@ _HAS: Final = re.compile(r"has\((\[BODY\]\S*)\) == true")
 _INTERVAL: Final = 60
 _TIMEOUT: Final = 10
 _FAILURES: Final = 3
+_SUCCESSES: Final = 2
 
 
 def read_gatus(path: Path) -> ImportResult:
@@ -97,7 +98,8 @@ def _take(found: ImportResult, one: Source) -> None:
         "enabled": one.get("enabled", True),
         "interval_seconds": interval,
         "timeout_seconds": max(1, min(_seconds(client.get("timeout"), _TIMEOUT), interval, 300)),
-        "failure_threshold": _threshold(one),
+        "failure_threshold": _threshold(one, "failure-threshold", _FAILURES),
+        "recovery_threshold": _threshold(one, "success-threshold", _SUCCESSES),
         "conditions": conditions,
         **given,
     }
@@ -121,10 +123,10 @@ def _push(found: ImportResult, one: Source) -> None:
     found.add(uid, entry, lost, one)
 
 
-def _threshold(one: Mapping[str, Any]) -> int:
+def _threshold(one: Mapping[str, Any], name: str, default: int) -> int:
     """Returns the lowest threshold of its alerts, 1 without alerts."""
     alerts = [alert for alert in one.get("alerts") or [] if isinstance(alert, Mapping)]
-    thresholds = [int(alert.get("failure-threshold") or _FAILURES) for alert in alerts]
+    thresholds = [int(alert.get(name) or default) for alert in alerts]
     return min(thresholds, default=1)
 
 

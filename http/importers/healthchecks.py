@@ -88,7 +88,27 @@ def _take(found: ImportResult, one: Source) -> None:
         "grace_seconds": min(grace, _DAY),
         "enabled": one.get("status") != "paused",
     }
+    config = _keywords(one, lost)
+    if config:
+        entry["config"] = config
     found.add(found.name(name), entry, lost, one, _STATE)
+
+
+def _keywords(one: Source, lost: list[str]) -> dict[str, str]:
+    """Returns the keywords that are searched in the body of a ping, one in each line."""
+    failure, success = _lines_of(one.get("failure_kw")), _lines_of(one.get("success_kw"))
+    if not one.get("filter_body"):
+        return {}
+    if one.get("start_kw"):
+        lost.append("its start keywords: a ping of /start begins a run here")
+    if success and not one.get("filter_default_fail"):
+        lost.append("that a ping without a keyword is ignored: it is down here")
+    given = {"failure_keywords": failure, "success_keywords": success}
+    return {name: text for name, text in given.items() if text}
+
+
+def _lines_of(words: object) -> str:
+    return "\n".join(word for part in str(words or "").split(",") if (word := part.strip()))
 
 
 def _interval(one: Mapping[str, Any]) -> int | None:

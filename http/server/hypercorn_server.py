@@ -14,7 +14,7 @@ import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve as hypercorn_serve
 
-from ..monitors.routes.push import PUSH_PATH
+from ..monitors.routes.push import PING_PATH, PUSH_PATH
 from ..wire.app_context import AppContext, Readiness
 from ..wire.client_address import client_address, direct_client
 from ..wire.custom_domains import PageDomains
@@ -83,13 +83,13 @@ def _is_urgent(scope: dict[str, Any]) -> bool:
     """Returns whether a request is for health, metrics or a push, or sends a credential."""
     return (
         scope["path"] in _OPS_PATHS
-        or scope["path"].startswith(PUSH_PATH)
+        or scope["path"].startswith((PUSH_PATH, PING_PATH))
         or any(name in (b"cookie", b"authorization") for name, _ in scope["headers"])
     )
 
 
 def _count_turned_away(context: AppContext, path: str) -> None:
-    if path.startswith(PUSH_PATH):
+    if path.startswith((PUSH_PATH, PING_PATH)):
         context.recorder.count_lost_push()
 
 

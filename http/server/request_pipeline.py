@@ -172,7 +172,8 @@ async def _admit(
         scope = await _demand_access(context, route, identified.principal, ids, malformed)
     elif malformed:
         raise Problem("not_found")
-    body_cut, body = await _skip_body(route, request), await _read_body(route, request)
+    body_cut, body_start = await _skip_body(route, request)
+    body = await _read_body(route, request)
     query = None if route.tolerant else _read_query(route, request)
     form = await _read_form(route, request)
     return Request(
@@ -183,6 +184,7 @@ async def _admit(
         ids=ids,
         words=words,
         body_cut=body_cut,
+        body_start=body_start,
         body=body,
         query=query,
         values=_query_values(route, request) if route.tolerant else {},
@@ -279,12 +281,26 @@ async def _find_named(
     return ({}, True) if found is None else ({"projectID": found[0], "serviceID": found[1]}, False)
 
 
-async def _skip_body(route: Route, request: ArrivedRequest) -> bool:
-    """Reads a body that the route ignores; returns whether it was cut at its bound."""
-    cut = route.body_ignored and await read_limited(request, route.body_largest) is None
-    if cut and not route.tolerant:
+async def _skip_body(route: Route, request: ArrivedRequest) -> tuple[bool, bytes]:
+    """Reads a body of any type; returns whether it was cut at its bound, and its beginning."""
+    if not route.body_ignored:
+        return False, b""
+    if route.tolerant:
+        return await _read_start(request, route.body_largest)
+    data = await read_limited(request, route.body_largest)
+    if data is None:
         raise Problem("body_too_large")
-    return cut
+    return False, data
+
+
+async def _read_start(request: ArrivedRequest, most: int) -> tuple[bool, bytes]:
+    """Returns whether the body is larger than `most`, and its first `most` bytes."""
+    data = bytearray()
+    async for chunk in request.body:
+        data += chunk
+        if len(data) > most:
+            return True, bytes(data[:most])
+    return False, bytes(data)
 
 
 async def _read_body(route: Route, request: ArrivedRequest) -> Any:

@@ -46,6 +46,8 @@ from ..monitors.routes import (
     monitors,
     organization_limits,
     push,
+    push_keys,
+    push_runs,
     secrets,
 )
 from ..monitors.routes import monitor_results as results
@@ -144,6 +146,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *sla.ROUTES,
     *sla_targets.ROUTES,
     *push.ROUTES,
+    *push_keys.ROUTES,
+    *push_runs.ROUTES,
     *agent.ROUTES,
     *search.ROUTES,
     *stream.ROUTES,

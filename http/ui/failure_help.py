@@ -29,6 +29,7 @@ FAILURES: Final[dict[str, str]] = {
     FailureClass.RESPONSE_TOO_EXPENSIVE: "Reading the response took more CPU time than a check may"
     " use: it consists of too many small parts.",
     FailureClass.PUSH_MISSED: "No heartbeat arrived in time.",
+    FailureClass.PUSH_OVERRUN: "A run of the job took longer than its limit.",
 }
 # Reasons for which a canary was not run. Each counts as a failure, although the target was not
 # contacted.
@@ -66,6 +67,7 @@ _NUMBERS: Final[dict[str, str]] = {
     MonitorType.DNS: "rcode",
     MonitorType.GRPC: "gRPC status",
     MonitorType.SSH: "exit status",
+    MonitorType.PUSH: "exit status",
     MonitorType.POSTGRES: "error",
     MonitorType.MYSQL: "error",
     MonitorType.RABBITMQ: "reply code",
@@ -84,9 +86,11 @@ def failure_sentence(message: str | None, code: int | None = None, kind: str = "
     the monitor, which names the code.
     """
     failure, _, host = (message or "").partition(" ")
+    if is_reported(message or "", kind):
+        failure, host = message or "", ""
     said = (
         explain_failure(failure).partition(". ")[0].rstrip(".")
-        or failure.replace("_", " ")
+        or (failure if " " in failure else failure.replace("_", " "))
         or "failed"
     )
     if failure == FailureClass.HTTP_STATUS and code is not None:
@@ -94,6 +98,11 @@ def failure_sentence(message: str | None, code: int | None = None, kind: str = "
     elif code is not None and (name := number_name(kind)):
         said += f" ({name} {code})"
     return f"{said} ({host})" if host else said
+
+
+def is_reported(message: str, kind: str) -> bool:
+    """Returns whether the message is a text of the job that reports to a push monitor."""
+    return kind == MonitorType.PUSH and message not in FAILURES
 
 
 def is_refusal(failure: str) -> bool:

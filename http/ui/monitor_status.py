@@ -73,3 +73,8 @@ def is_checked(row: MonitorRow) -> bool:
 
 def sentence(name: str, state: MonitorStatusText) -> str:
     return _SENTENCES[state].format(name)
+
+
+def recovery_sentence(successes: int, recovery_threshold: int) -> str:
+    """Returns how far a DOWN monitor whose last check succeeded has recovered."""
+    return f"Recovering: {successes} of {recovery_threshold} consecutive successes."

@@ -45,9 +45,11 @@ class Request:
     form: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
     # Only on a route that takes files: the content of each by its field.
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    # Only on a tolerant route: all values of each query parameter, and whether the body was cut.
+    # Only on a tolerant route: all values of each query parameter, the beginning of the body, and
+    # whether it was cut.
     values: Mapping[str, list[str]] = field(default_factory=dict, repr=False)
     body_cut: bool = False
+    body_start: bytes = field(default=b"", repr=False)
 
     @property
     def who(self) -> Principal:
@@ -95,7 +97,7 @@ class Route:
     tag: str = ""
     scope: tuple[str, str] | None = None
     body: Any = None
-    # A body of any type is read up to the limit and ignored.
+    # A body of any type is read up to the limit and not decoded.
     body_ignored: bool = False
     # Whether the body can be omitted.
     body_optional: bool = False

@@ -26,6 +26,7 @@ class FailureClass(StrEnum):
     RESPONSE_TOO_LARGE = "response_too_large"
     RESPONSE_TOO_EXPENSIVE = "response_too_expensive"
     PUSH_MISSED = "push_missed"
+    PUSH_OVERRUN = "push_overrun"
     PROBE_ERROR = "probe_error"
 
 

@@ -32,7 +32,11 @@ from ..scheduling.rules.run_schedule import (
 AHEAD_US: Final = 60 * SECOND
 # Number of definitions, from the current one back, whose job ids are recognized.
 REVISIONS_BACK: Final = 100
-_CLASSES: Final = frozenset(FailureClass) - {FailureClass.PROBE_ERROR, FailureClass.PUSH_MISSED}
+_CLASSES: Final = frozenset(FailureClass) - {
+    FailureClass.PROBE_ERROR,
+    FailureClass.PUSH_MISSED,
+    FailureClass.PUSH_OVERRUN,
+}
 _MESSAGE_MOST: Final = 300
 
 

@@ -229,7 +229,7 @@ def test_gatus(tmp_path: Path) -> None:
         "[CERT_EXPIRY] > 48h",
     ]
     assert (front["interval_seconds"], front["timeout_seconds"]) == (300, 3)
-    assert front["failure_threshold"] == 5
+    assert (front["failure_threshold"], front["recovery_threshold"]) == (5, 2)
     assert front["config"]["tls_skip_verify"] is True
     kept, what = lost(found)["front"]
     assert kept
@@ -263,6 +263,22 @@ def test_healthchecks(tmp_path: Path) -> None:
                 {**check, "name": "Odd", "schedule": "*/7 * * * *", "tz": "UTC"},
                 {**check, "name": "Weekly", "timeout": 604_800},
                 {**check, "name": "Paused", "timeout": 60, "status": "paused", "grace": 200_000},
+                {
+                    **check,
+                    "name": "Words",
+                    "filter_body": True,
+                    "success_kw": "done, ok ,",
+                    "failure_kw": "ERROR",
+                    "filter_default_fail": True,
+                },
+                {
+                    **check,
+                    "name": "Ignoring",
+                    "filter_body": True,
+                    "success_kw": "done",
+                    "start_kw": "begin",
+                },
+                {**check, "name": "Subject", "filter_subject": True, "success_kw": "done"},
             ]
         },
     )
@@ -275,6 +291,11 @@ def test_healthchecks(tmp_path: Path) -> None:
         "grace_seconds": 600,
     }
     assert found.monitors["quarters"]["interval_seconds"] == 900
+    words = {"success_keywords": "done\nok", "failure_keywords": "ERROR"}
+    assert found.monitors["words"]["config"] == words
+    assert found.monitors["ignoring"]["config"] == {"success_keywords": "done"}
+    assert len([what for what in lost(found)["Ignoring"][1] if "keyword" in what]) == 2
+    assert "config" not in found.monitors["subject"]
     assert found.monitors["paused"]["grace_seconds"] == 86_400
     assert found.monitors["paused"]["enabled"] is False
     assert {name for name, (kept, _) in lost(found).items() if not kept} == {"Odd", "Weekly"}

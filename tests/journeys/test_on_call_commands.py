@@ -2,36 +2,87 @@
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
+from leadline.daemon.cli.api_client import ANSWER_BYTES_MOST
 from tests.support.processes.daemon_process import LEADLINE, Daemon
 from tests.support.processes.ports import refusing_port
 
 from .conftest import eventually
 
 
-def test_a_person_on_call_handles_an_outage(leadline: Daemon, tmp_path: Path) -> None:
-    (organization,) = leadline.api("GET", "/organizations")
-    path = f"/organizations/{organization['id']}/tokens"
-    tokens = {
-        role: str(leadline.api("POST", path, {"name": role, "role": role})["token"])
-        for role in ("editor", "viewer")
-    }
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("LEADLINE_")}
-    environment = {**kept, "XDG_CONFIG_HOME": str(tmp_path)}
+class Person:
+    """A person with the commands, signed in with a profile for each role."""
 
-    def run(*arguments: str, stdin: str = "", status: int = 0) -> Any:
+    def __init__(self, leadline: Daemon, folder: Path) -> None:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("LEADLINE_")}
+        self.environment = {**kept, "XDG_CONFIG_HOME": str(folder)}
+        (organization,) = leadline.api("GET", "/organizations")
+        path = f"/organizations/{organization['id']}/tokens"
+        for role in ("editor", "viewer"):
+            token = str(leadline.api("POST", path, {"name": role, "role": role})["token"])
+            to_file = ("--profile", role, "--store", "file", "--token-stdin")
+            self.run("login", "--url", leadline.url, *to_file, stdin=token)
+        self.run("profiles", "use", "editor")
+
+    def run(self, *arguments: str, stdin: str = "", status: int = 0) -> Any:
         command = [LEADLINE, *arguments]
-        done = subprocess.run(command, env=environment, input=stdin, capture_output=True, text=True)
+        done = subprocess.run(
+            command, env=self.environment, input=stdin, capture_output=True, text=True
+        )
         assert done.returncode == status, done.stderr
         return done
 
-    for role, token in tokens.items():
-        to_file = ("--profile", role, "--store", "file", "--token-stdin")
-        run("login", "--url", leadline.url, *to_file, stdin=token)
-    run("profiles", "use", "editor")
+
+def test_lists_larger_than_one_answer_are_complete(leadline: Daemon, tmp_path: Path) -> None:
+    """Large settings make a page of monitors larger than the commands read at once."""
+    run = Person(leadline, tmp_path).run
+    (organization,) = leadline.api("GET", "/organizations")
+    (project,) = leadline.api("GET", f"/organizations/{organization['id']}/projects")
+    count = ANSWER_BYTES_MOST // 60_000 + 2
+    for at in range(count):
+        body = {
+            "name": f"Large {at}",
+            "slug": f"large-{at}",
+            "type": "http",
+            "target": "http://127.0.0.1:9/",
+            "enabled": False,
+            "config": {"body": "x" * 60_000},
+        }
+        leadline.api("POST", f"/projects/{project['id']}/monitors", body)
+    found = json.loads(run("monitors", "list", "--json").stdout)
+    assert sorted(one["slug"] for one in found) == sorted(f"large-{at}" for at in range(count))
+    assert json.loads(run("status", "--json").stdout)["monitors"]["paused"] == count
+    run("monitors", "show", "large-1")
+
+
+def test_events_continue_after_a_restart(leadline: Daemon, tmp_path: Path) -> None:
+    person = Person(leadline, tmp_path)
+    command = [LEADLINE, "events", "--results", "--json"]
+    pipe = subprocess.PIPE
+    with refusing_port() as port:
+        to_port = ("--type", "tcp", "--target", f"127.0.0.1:{port}", "--interval", "5s")
+        person.run("monitors", "add", "Database", *to_port)
+        follower = subprocess.Popen(command, env=person.environment, stdout=pipe, stderr=pipe)
+        assert follower.stdout is not None
+        first = json.loads(follower.stdout.readline())
+        leadline.stop()
+        leadline.start()
+        types = [first["type"]]
+        while types[-2:] != ["gap", "status"]:
+            types.append(json.loads(follower.stdout.readline())["type"])
+    follower.send_signal(signal.SIGINT)
+    _, said = follower.communicate(timeout=30)
+    assert follower.returncode == 130, said
+    assert b"Traceback" not in said
+    assert b"can be missing" in said
+
+
+def test_a_person_on_call_handles_an_outage(leadline: Daemon, tmp_path: Path) -> None:
+    run = Person(leadline, tmp_path).run
     with refusing_port() as port:
         target = f"127.0.0.1:{port}"
         run(

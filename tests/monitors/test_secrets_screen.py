@@ -81,3 +81,24 @@ async def test_a_viewer_sees_no_form_and_is_refused(api: Api, act: str) -> None:
     await api.new_secret(VALUE, "db")
     assert "<textarea" not in await seen(api)
     assert (await send(api, "viewer", act=act, name="db", value="x")).status_code == 403
+
+
+async def test_an_editor_makes_allows_replaces_and_deletes_the_push_key(api: Api) -> None:
+    assert "Create push key" in await seen(api, "editor")
+    assert (await send(api, "editor", act="push_key")).status_code == 303
+    page = await seen(api, "editor")
+    assert "/ping/leadline_push_" in page
+    assert "A push to an unknown slug is refused." in page
+    assert "leadline_push_" not in await seen(api)
+    assert (await send(api, "editor", act="allow")).status_code == 303
+    allowed = await seen(api, "editor")
+    assert "The first push to an unknown slug creates" in allowed
+    assert (await send(api, "editor", act="push_key", creates="true")).status_code == 303
+    replaced = await seen(api, "editor")
+    assert "The first push to an unknown slug creates" in replaced
+    assert replaced.partition("/ping/")[2][:57] != allowed.partition("/ping/")[2][:57]
+    assert (await send(api, "editor", act="forbid")).status_code == 303
+    assert "A push to an unknown slug is refused." in await seen(api, "editor")
+    assert (await send(api, "editor", act="delete_push_key")).status_code == 303
+    assert "Create push key" in await seen(api, "editor")
+    assert (await send(api, "viewer", act="push_key")).status_code == 403

@@ -74,6 +74,12 @@ V GET /monitors/{monitorID}/latency
 V GET /monitors/{monitorID}/availability
 E POST /monitors/{monitorID}/check
 E POST /monitors/{monitorID}/push-token
+E GET /projects/{projectID}/push-key
+E POST /projects/{projectID}/push-key
+E PATCH /projects/{projectID}/push-key
+E DELETE /projects/{projectID}/push-key
+V GET /monitors/{monitorID}/push-runs
+E GET /monitors/{monitorID}/push-bodies
 E PUT /monitors/{monitorID}/successor
 E POST /monitors/{monitorID}/retire
 E POST /monitors/{monitorID}/reactivate
@@ -337,6 +343,8 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("PATCH", "/monitors/{monitorID}"): {"name": "renamed {n}"},
     ("POST", "/projects/{projectID}/secrets"): {"name": "new-{n}", "value": "v"},
+    ("POST", "/projects/{projectID}/push-key"): {"creates_monitors": False},
+    ("PATCH", "/projects/{projectID}/push-key"): {"creates_monitors": False},
     ("PATCH", "/projects/{projectID}/secrets/{name}"): {"value": "w"},
     ("POST", "/organizations/{orgID}/webhooks"): {"url": "https://hook.example.com/"},
     ("PATCH", "/webhooks/{webhookID}"): {"enabled": False},
@@ -484,6 +492,10 @@ REFUSED_LATER = {
     ("DELETE", "/organizations/{orgID}"): 200,
     ("DELETE", "/projects/{projectID}"): 200,
     ("GET", f"{SERVICE}/gate/override"): 404,
+    # The project has no key.
+    ("GET", "/projects/{projectID}/push-key"): 404,
+    ("PATCH", "/projects/{projectID}/push-key"): 404,
+    ("DELETE", "/projects/{projectID}/push-key"): 404,
 }
 
 
@@ -582,7 +594,8 @@ def test_the_route_table_matches_the_stated_letters() -> None:
 
 def test_routes_without_credentials_are_below_fixed_prefixes() -> None:
     open_paths = {r.path for r in API if r not in ASKED}
-    assert all(path.startswith(("/auth/", "/api/v1/public/", "/status/")) for path in open_paths)
+    prefixes = ("/auth/", "/api/v1/public/", "/status/", "/ping/")
+    assert all(path.startswith(prefixes) for path in open_paths)
 
 
 async def _ids(api: Api, who: str, path: str) -> dict[str, UUID | str]:

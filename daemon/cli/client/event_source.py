@@ -7,6 +7,7 @@ pings every 25 s. The stream has no replay, so the events between two connection
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import trio
@@ -29,9 +30,13 @@ class StreamBroken(Exception):
 
 @dataclass(slots=True)
 class EventSource:
-    """An open stream. `next` returns the data of each status event."""
+    """An open stream. `next` returns the data of each status event.
+
+    `heard_at` is the instant of the last event or ping: an event after it can be lost.
+    """
 
     _incoming: Incoming
+    heard_at: datetime
     _reader: EventReader = field(default_factory=EventReader)
     _ready: list[dict[str, Any]] = field(default_factory=list)
 
@@ -59,6 +64,7 @@ class EventSource:
             raise StreamBroken("the connection broke off") from error
         if not piece:
             raise StreamBroken("the server ended the stream")
+        self.heard_at = datetime.now(UTC)
         return piece
 
 
@@ -90,7 +96,7 @@ async def open_events(api: Api, path: str, seconds: float) -> AsyncIterator[Even
             raise ApiRefused(f"cannot {doing}: {text}", answer.status)
         if not incoming.headers.get("content-type", "").startswith("text/event-stream"):
             raise ApiRefused(f"cannot {doing}: the answer is not an event stream", 200)
-        yield EventSource(incoming)
+        yield EventSource(incoming, datetime.now(UTC))
     finally:
         incoming.close()
 

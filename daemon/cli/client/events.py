@@ -69,6 +69,7 @@ class _Follower:
         self._project = project
         self._left = math.inf if count is None else count
         self._slugs: dict[str, str] = {}
+        self._heard_at = datetime.now(UTC)
         self._lost_at: datetime | None = None
         self._pause = PAUSE_SECONDS
 
@@ -91,7 +92,7 @@ class _Follower:
             else:
                 return
             click.echo(f"leadline: {why}", err=True)
-            self._lost_at = self._lost_at or datetime.now(UTC)
+            self._lost_at = self._lost_at or self._heard_at
             await trio.sleep(self._pause)
             self._pause = min(2 * self._pause, PAUSE_SECONDS_MOST)
 
@@ -99,7 +100,10 @@ class _Follower:
         async with open_events(self._api, path, self._session.timeout_seconds) as source:
             self._report_gap()
             while self._left:
-                event = await source.next()
+                try:
+                    event = await source.next()
+                finally:
+                    self._heard_at = source.heard_at
                 self._pause = PAUSE_SECONDS
                 if self._project in ("", event.get("project_id")):
                     await self._print(event)
@@ -110,7 +114,7 @@ class _Follower:
             return
         lost, back = self._lost_at.isoformat(), datetime.now(UTC).isoformat()
         self._lost_at = None
-        text = f"connected again; events from {moment(lost)} to {moment(back)} are missing"
+        text = f"connected again; events from {moment(lost)} to {moment(back)} can be missing"
         click.echo(f"leadline: {text}", err=True)
         if self._session.as_json:
             click.echo(json_line({"type": "gap", "from": lost, "to": back}))

@@ -11,7 +11,7 @@ import click
 
 from ..api_client import NoResponse
 from .export_progress import ExportProgress, ResumableRows
-from .exporting import Export, export_command, since_option
+from .exporting import PAGE_ROWS, Export, export_command, since_option
 from .lookup import find_monitor, find_project, project_option
 from .parquet_rows import PARQUET
 from .row_writer import CSV, JSON_LINES, Rows
@@ -150,11 +150,12 @@ async def _pages(export: Export, api: Api, progress: ExportProgress) -> Any:
     """Yields the pages from the progress on. At each yield it says where the next page begins."""
     given = {"from": progress.from_, "to": progress.to}
     span = "&".join(f"{name}={text}" for name, text in given.items() if text)
+    limit = PAGE_ROWS
     while progress.place < len(progress.monitors):
         uid, slug = progress.monitors[progress.place]
         path = f"/monitors/{uid}/heartbeats" + (f"?{span}" if span else "")
-        page = await export.page(api, path, progress.cursor, f"export results of {slug}")
-        progress.cursor = page.cursor
+        page = await export.page(api, path, limit, progress.cursor, f"export results of {slug}")
+        progress.cursor, limit = page.cursor, page.limit
         if not page.cursor:
             progress.place += 1
         yield [{**row, "monitor": slug} for row in page.rows]

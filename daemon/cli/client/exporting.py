@@ -98,21 +98,21 @@ class Export:
 
         --timeout applies to each page.
         """
-        cursor = ""
+        cursor, limit = "", PAGE_ROWS
         while True:
-            page = await self.page(api, path, cursor, doing)
+            page = await self.page(api, path, limit, cursor, doing)
             for row in page.rows:
                 if not visit(row):
                     return
-            cursor = page.cursor
+            cursor, limit = page.cursor, page.limit
             if not cursor:
                 return
 
-    async def page(self, api: Api, path: str, cursor: str, doing: str) -> Page:
-        """Returns the page of a list that begins after the cursor."""
+    async def page(self, api: Api, path: str, limit: int, cursor: str, doing: str) -> Page:
+        """Returns the page of a list that begins after the cursor, of at most `limit` rows."""
         try:
             with trio.fail_after(self._session.timeout_seconds):
-                return await api.page(path, PAGE_ROWS, cursor, doing)
+                return await api.page(path, limit, cursor, doing)
         except trio.TooSlowError:
             seconds = self._session.timeout_seconds
             raise NoResponse(f"cannot {doing}: timed out after {seconds:g} s") from None

@@ -25,6 +25,7 @@ from .session import Api, ended_quietly
 
 TIMEOUT_SECONDS = 30.0
 STDIN_LONGEST = 8_192
+KEYRING = "the system keyring"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -93,6 +94,7 @@ def command(
         who, default = _verify(server, profile, project)
         made = Profile(url=str(server.base).rstrip("/"), ca_file=authorities, project=default)
         place = _store(known, profile, made, server.token, store)
+        _forget(before, profile, "" if place != KEYRING else made.url)
     click.echo(f"Signed in to {made.url} as {who}")
     click.echo(f"The token of profile {profile} is in {place}")
 
@@ -147,7 +149,18 @@ def _store(known: Profiles, name: str, made: Profile, token: str, store: str | N
         except token_keyring.KeyringFailed as error:
             raise fail_configuration([f"{error}; give --store file"]) from error
         write_profiles(path, known.put(name, made))
-        return "the system keyring"
+        return KEYRING
     stored = Profile(url=made.url, token=token, ca_file=made.ca_file, project=made.project)
     write_profiles(path, known.put(name, stored))
     return str(path)
+
+
+def _forget(before: Profile | None, name: str, kept: str) -> None:
+    """Deletes the earlier token of the profile from the keyring, unless it was replaced there."""
+    if before is None or before.token or before.url == kept:
+        return
+    try:
+        token_keyring.delete_token(name, before.url)
+    except token_keyring.KeyringFailed as error:
+        text = f"{error}: the earlier token of {before.url} may still be there"
+        click.echo(f"leadline: warning: {text}", err=True)

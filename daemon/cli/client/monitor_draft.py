@@ -1,10 +1,10 @@
 """The options that describe a monitor, and the body of a request from them."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import click
+import msgspec
 
 from ....probes.check.monitor_spec import MonitorType
 from ..api_client import DurationParam
@@ -25,8 +25,8 @@ class SettingParam(click.ParamType[tuple[str, Any]]):
         if not name or not sign:
             self.fail("must be NAME=VALUE", param, ctx)
         try:
-            return name, json.loads(text)
-        except ValueError:
+            return name, msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return name, text
 
 

@@ -131,6 +131,7 @@ def _fields(found: dict[str, Any]) -> list[tuple[str, Any]]:
         ("Every", span(found["interval_seconds"])),
         ("Timeout", span(found["timeout_seconds"])),
         ("Failures until down", found["failure_threshold"]),
+        ("Successes until up", found.get("recovery_threshold")),
         ("Conditions", joined(found["conditions"])),
         ("Tags", joined(found["tags"])),
         ("Managed by", "people" if owner == "ui" else owner),

@@ -4,6 +4,7 @@ Invariants: the file belongs to the user and has the mode 0600 from its creation
 a whole. A file that another user can read or write is refused, and so is a link.
 """
 
+import errno
 import os
 import secrets
 import stat
@@ -52,10 +53,16 @@ class Profiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def profile_path(environ: Mapping[str, str]) -> Path:
-    """Returns the place of the file below XDG_CONFIG_HOME, by default ~/.config."""
+    """Returns the place of the file below XDG_CONFIG_HOME, by default ~/.config.
+
+    Raises BadProfiles if there is no such folder.
+    """
     given = environ.get("XDG_CONFIG_HOME", "")
     # The specification requires that a relative path is ignored.
-    folder = Path(given) if given.startswith("/") else Path.home() / ".config"
+    try:
+        folder = Path(given) if given.startswith("/") else Path.home() / ".config"
+    except RuntimeError:
+        raise BadProfiles("this user has no home folder: set XDG_CONFIG_HOME or HOME") from None
     return folder / "leadline" / "profiles.json"
 
 
@@ -66,10 +73,15 @@ def read_profiles(path: Path) -> Profiles:
     except FileNotFoundError:
         return Profiles()
     except OSError as error:
-        raise BadProfiles(f"{path} cannot be read: {error.strerror}") from error
-    with open(file, "rb") as opened:
-        _demand_private(path, os.fstat(opened.fileno()))
-        data = opened.read(FILE_BYTES_MOST + 1)
+        why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise BadProfiles(f"{path} cannot be read: {why}") from error
+    try:
+        # A folder can be opened, but not as a file object.
+        _demand_private(path, os.fstat(file))
+        with open(file, "rb", closefd=False) as opened:
+            data = opened.read(FILE_BYTES_MOST + 1)
+    finally:
+        os.close(file)
     try:
         if len(data) <= FILE_BYTES_MOST:
             return msgspec.json.decode(data, type=Profiles)

@@ -5,9 +5,12 @@ Errors are one line. Invariants: an error of the API is printed with its status 
 failure of the network, an interrupt and a closed pipe cause no traceback.
 """
 
+import errno
 import functools
+import io
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +21,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..api_client import (
+    AnswerTooLarge,
     ApiClient,
     ApiResponse,
     NoResponse,
@@ -33,8 +37,8 @@ from .profile_file import BadProfiles
 from .profile_names import profile_option
 
 INTERRUPTED: Final = 130
-# A list of at most this many pages of 200 objects is read as a whole.
-PAGES_MOST: Final = 100
+# A list of at most this many objects is read as a whole.
+ROWS_MOST: Final = 20_000
 PAGE: Final = 200
 _NEXT: Final = re.compile(r"[?&]cursor=([A-Za-z0-9_%.~-]+)[^>]*>; rel=\"next\"")
 _ROLE: Final = "its role or its list of actions does not allow it"
@@ -52,10 +56,11 @@ class ApiRefused(NoResponse):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows of a list. `cursor` continues it, empty on the last page."""
+    """Rows of a list, at most `limit`. `cursor` continues it, empty on the last page."""
 
     rows: list[dict[str, Any]]
     cursor: str
+    limit: int
 
 
 @dataclass(slots=True)
@@ -75,31 +80,44 @@ class Api:
         return self._read(await self._ask(method, path, body, doing), doing)
 
     async def page(self, path: str, limit: int, cursor: str, doing: str) -> Page:
-        """Returns a page of a list that begins after the cursor."""
+        """Returns a page of a list that begins after the cursor.
+
+        A page that is too large is read with half of `limit`, then a quarter, down to one row.
+        """
         sign = "&" if "?" in path else "?"
         following = f"&cursor={cursor}" if cursor else ""
-        answer = await self._ask("GET", f"{path}{sign}limit={limit}{following}", None, doing)
+        while True:
+            asked = f"{path}{sign}limit={limit}{following}"
+            try:
+                answer = await self._ask("GET", asked, None, doing)
+                break
+            except AnswerTooLarge:
+                if limit == 1:
+                    raise
+                limit //= 2
         rows = self._read(answer, doing)
         if not isinstance(rows, list):
             raise NoResponse(f"cannot {doing}: the answer is not from a Leadline server")
         found = _NEXT.search(answer.link)
-        return Page(rows, found[1] if found else "")
+        return Page(rows, found[1] if found else "", limit)
 
     async def pages(self, path: str, doing: str) -> list[dict[str, Any]]:
         """Returns all rows of a list that the server returns in pages."""
         rows: list[dict[str, Any]] = []
-        cursor = ""
-        for _ in range(PAGES_MOST):
-            page = await self.page(path, PAGE, cursor, doing)
+        cursor, limit = "", PAGE
+        while len(rows) < ROWS_MOST:
+            page = await self.page(path, limit, cursor, doing)
             rows += page.rows
-            cursor = page.cursor
+            cursor, limit = page.cursor, page.limit
             if not cursor:
                 return rows
-        raise NoResponse(f"cannot {doing}: the list has more than {PAGES_MOST * PAGE} entries")
+        raise NoResponse(f"cannot {doing}: the list has more than {ROWS_MOST} entries")
 
     async def _ask(self, method: str, path: str, body: object, doing: str) -> ApiResponse:
         try:
             answer = await self.client.ask(method, path, body)
+        except AnswerTooLarge as error:
+            raise AnswerTooLarge(f"cannot {doing}: {error}") from error
         except NoResponse as error:
             raise NoResponse(f"cannot {doing}: {error}") from error
         if not 200 <= answer.status < 300:
@@ -153,12 +171,24 @@ class Session:
 @contextmanager
 def ended_quietly() -> Iterator[None]:
     """Turns each failure into one line and an exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        # The encoding of the terminal can lack letters of names.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
     try:
         yield
     except NoResponse as error:
         raise fail(str(error)) from error
     except BadProfiles as error:
         raise fail_configuration([str(error)]) from error
+    except UnicodeError as error:
+        # No request contains such text, so nothing is changed.
+        raise fail_configuration(["an argument or the input is not valid UTF-8"]) from error
+    except OSError as error:
+        # Click ends the command quietly if the reader of the output has ended.
+        if error.errno == errno.EPIPE:
+            raise
+        raise fail(f"the output cannot be written: {error.strerror}") from error
     except click.UsageError as error:
         # Click reports errors of the command line, which have a context, with the usage.
         if error.ctx is not None:

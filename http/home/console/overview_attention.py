@@ -19,7 +19,7 @@ from ...services.console.service_list import ServiceListData
 from ...services.console.service_summary import some_names
 from ...ui.failure_help import explain_trouble, failure_sentence
 from ...ui.formatting import Moment, ago, count
-from ...ui.monitor_status import WORDS, MonitorStatusText
+from ...ui.monitor_status import WORDS, MonitorStatusText, recovery_sentence
 from ...ui.reliability_text import mark_of, word_of
 from ...wire.route import Request
 from ...wire.scope_keys import org_of, project_of
@@ -168,6 +168,8 @@ def why(item: MonitorData, now: Instant) -> str:
             return f"Region {item.row.region} has no live worker or agent; no check runs."
     if standing is None or standing.last_at is None:
         return ""
+    if item.state is MonitorStatusText.DOWN and standing.last_up:
+        return recovery_sentence(standing.successes, item.row.recovery_threshold)
     if item.state is MonitorStatusText.DOWN:
         many = standing.failures_in_row
         return f"{_failed_by(item)}, {count(many, 'consecutive failure')}."

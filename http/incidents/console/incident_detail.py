@@ -24,7 +24,7 @@ from ....storage.incidents.queries.console_incidents import (
     select_service_of,
     select_to_subscribers,
 )
-from ....storage.incidents.queries.incident_escalations import select_cause
+from ....storage.incidents.queries.incident_escalations import IncidentCause, select_cause
 from ....storage.incidents.queries.incident_updates import select_updates
 from ....storage.incidents.queries.incidents import select_incident
 from ....storage.incidents.queries.postmortems import select_postmortem
@@ -94,8 +94,7 @@ class IncidentData:
     row: IncidentRow
     monitor: tuple[UUID, str] | None
     service: tuple[UUID, str] | None
-    # First failure, and its failed condition with the measured value.
-    cause: tuple[str, str | None]
+    cause: IncidentCause
     updates: list[UpdateRow]
     pages: list[Paged]
     deliveries: list[DeliverySummary]
@@ -286,8 +285,8 @@ async def _render(ask: Request, which: str, typed: IncidentInput, done: str = ""
         mark=mark_of(row.status, row.impact),
         started=moment(row.started_at, now),
         open_for=lasted(row.started_at, row.resolved_at, now),
-        why=failure_sentence(facts.cause[0]) if facts.cause[0] else "",
-        failed=facts.cause[1] or "",
+        why=failure_sentence(facts.cause.why, kind=facts.cause.kind) if facts.cause.why else "",
+        failed=facts.cause.failed or "",
         origin=_origin(facts),
         monitor=facts.monitor,
         service=facts.service,

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ....probes.check.result import FailureClass
 from ....storage.core.instant import MILLISECOND
 from ....storage.results.queries.results import HeartbeatRow
-from ...ui.failure_help import explain_failure, is_refusal, number_name
+from ...ui.failure_help import explain_failure, is_refusal, is_reported, number_name
 from ...ui.formatting import GAP, NOTHING, milliseconds, number
 from ...ui.plots.phase_bars import Part, phases
 
@@ -112,13 +112,14 @@ def ended_in(beat: HeartbeatRow) -> str:
     return "first byte" if beat.connect_us is not None else "connect"
 
 
-def class_of(beat: HeartbeatRow) -> str:
-    return beat.msg.partition(" ")[0]
+def class_of(beat: HeartbeatRow, kind: str = "") -> str:
+    """Returns the failure class. A text that a job reported has none."""
+    return "" if is_reported(beat.msg, kind) else beat.msg.partition(" ")[0]
 
 
 def where_of(beat: HeartbeatRow, kind: str) -> str:
-    """Returns the host, and the code if the protocol has one."""
-    host = beat.msg.partition(" ")[2]
+    """Returns the host or the text that a job reported, and the code if the protocol has one."""
+    host = beat.msg if is_reported(beat.msg, kind) else beat.msg.partition(" ")[2]
     code = f"{number_name(kind) or 'code'} {beat.code}" if beat.code is not None else ""
     return ", ".join(part for part in (host, code) if part)
 

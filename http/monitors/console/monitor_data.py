@@ -33,6 +33,8 @@ from ....storage.results.queries.console_results import (
     select_latency_bins,
     select_maintenance,
 )
+from ....storage.results.queries.push_bodies import select_push_bodies
+from ....storage.results.queries.push_runs import PushRunRow, select_push_runs
 from ....storage.results.queries.results import (
     HeartbeatRow,
     RunRow,
@@ -41,6 +43,7 @@ from ....storage.results.queries.results import (
     select_last_good,
     select_ledger,
 )
+from ....storage.results.rows import PushBodyRow
 from ....storage.scheduling.queries.region_list import select_regions
 from ....storage.scheduling.rules.run_schedule import anchor_for, next_window
 from ...ui.monitor_status import MonitorStatusText, is_checked, shown
@@ -49,6 +52,7 @@ from ...ui.time_slots import Axis
 from ...wire.route import Request
 from .latency_range import LatencyRange, axis_of_range, young_axis
 from .outage_trail import OutageTrail, select_trail
+from .run_rows import RUNS_SHOWN
 
 DAYS = 90
 FAILURES = 10
@@ -91,6 +95,9 @@ class MonitorFacts:
     # Mutes in force, also those of services that page for the monitor.
     mutes: list[MuteRow]
     trail: OutageTrail | None
+    push_runs: Sequence[PushRunRow]
+    # Only for users who may write the monitor.
+    push_bodies: Sequence[PushBodyRow]
 
     @property
     def is_young(self) -> bool:
@@ -109,6 +116,7 @@ async def _facts(
     ask: Request, tx: Tx, row: MonitorRow, chosen: LatencyRange | None
 ) -> MonitorFacts:
     key, now = row.key, tx.now
+    frame, is_push = await frame_of(ask, tx), row.type == MonitorType.PUSH
     axis = young_axis(row, now) or course_axis(row, now)
     course = (await select_courses(tx, [key], axis.from_at, axis.until, axis.step_us))[key]
     standing = (await select_standings(tx, [key])).get(key)
@@ -123,7 +131,7 @@ async def _facts(
     delegation = (await select_delegations(tx, [key], now))[key]
     windows = await select_windows(tx, types, [DAY], ask.context.options.heartbeat_days)
     return MonitorFacts(
-        frame=await frame_of(ask, tx),
+        frame=frame,
         row=row,
         standing=standing,
         state=shown(row, standing, course.maintenance, now),
@@ -154,6 +162,8 @@ async def _facts(
             key, []
         ),
         trail=await select_trail(tx, row, [owner.uid for owner in delegation.live.owners]),
+        push_runs=await select_push_runs(tx, key, RUNS_SHOWN) if is_push else [],
+        push_bodies=await select_push_bodies(tx, key) if is_push and frame.may_write else [],
     )
 
 

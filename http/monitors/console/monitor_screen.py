@@ -16,7 +16,7 @@ from ...ui.failure_help import explain_trouble, failure_sentence, is_refusal
 from ...ui.form_routes import page_route
 from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment, utc_day
 from ...ui.live_page import not_modified, select_tag, tagged
-from ...ui.monitor_status import MonitorStatusText, sentence
+from ...ui.monitor_status import MonitorStatusText, recovery_sentence, sentence
 from ...ui.plots.expected_runs_strip import SAID
 from ...ui.render import page
 from ...ui.shell.mute_fact import mute_facts
@@ -32,6 +32,7 @@ from .monitor_plots import course_plot, days_plot, latency_plot
 from .monitor_stats import figures
 from .outage_trail import trail_events
 from .paging_owner import voices
+from .run_rows import body_lines, run_lines
 from .settings_table import settings
 
 NAMES_MOST: Final = 2_000
@@ -83,7 +84,7 @@ async def _render(ask: Request) -> Response:
             facts.window_24h, facts.days, facts.day, facts.now, probed=probed, young=facts.is_young
         ),
         fact=failure_fact(facts.last, facts.row.type, _in_a_row(facts)) if probed else None,
-        trail=trail_events(facts.trail, facts.now) if facts.trail else [],
+        trail=trail_events(facts.trail, facts.row.type, facts.now) if facts.trail else [],
         latency=latency_plot(facts) if probed else None,
         ranges=presets(facts.row.created_at, facts.now),
         range_name=facts.range_name,
@@ -101,6 +102,8 @@ async def _render(ask: Request) -> Response:
         failures=_failures(facts),
         heartbeat_days=facts.heartbeat_days,
         push_url=_push_url(ask, facts),
+        push_runs=run_lines(facts.push_runs, facts.now),
+        push_bodies=body_lines(facts.push_bodies, ask.context.keyring, facts.now),
         replaced=_replaced(facts),
         managed=(of_bundle := managed(facts.row)),
         may_edit=facts.frame.may_write and not (of_bundle and of_bundle.is_read_only),
@@ -134,6 +137,8 @@ def why(facts: MonitorFacts) -> str:
     last = facts.last
     failed = f" Failed condition: {last.failed.text}." if last and last.failed else ""
     match facts.state:
+        case MonitorStatusText.DOWN if standing is not None and standing.last_up:
+            return recovery_sentence(standing.successes, facts.row.recovery_threshold)
         case MonitorStatusText.DOWN if standing is not None:
             streak = count(standing.failures_in_row, "consecutive failure")
             return f"{_failed_by(facts)}, {streak}.{failed}"
@@ -187,7 +192,7 @@ def _failures(facts: MonitorFacts) -> list[tuple[Moment, str, str, str, str]]:
     return [
         (
             moment(beat.ts, facts.now),
-            class_of(beat),
+            class_of(beat, facts.row.type),
             beat.failed.text if beat.failed else "",
             where_of(beat, facts.row.type),
             milliseconds(beat.latency_ms) if was_run else "",

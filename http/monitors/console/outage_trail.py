@@ -77,11 +77,11 @@ async def select_trail(tx: Tx, row: MonitorRow, owners: Sequence[UUID]) -> Outag
     )
 
 
-def trail_events(trail: OutageTrail, now: Instant) -> list[TrailEvent]:
-    """Returns the events, newest first."""
+def trail_events(trail: OutageTrail, kind: str, now: Instant) -> list[TrailEvent]:
+    """Returns the events, newest first. `kind` is the type of the monitor."""
     outage, incident = trail.outage, trail.incident
     note = f"Failed condition: {outage.failed_condition}." if outage.failed_condition else ""
-    down = "Down", f"First failure: {failure_sentence(outage.why)}. {note}".strip()
+    down = "Down", f"First failure: {failure_sentence(outage.why, kind=kind)}. {note}".strip()
     found = [_event(outage.began_at, now, "down", *down, 1)]
     if outage.ended_at is not None:
         lasted = f"After {duration(outage.ended_at - outage.began_at)}."

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import UNSET
+
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
+from ....storage.monitors.queries.push_keys import select_push_key
 from ....storage.monitors.queries.secret_list import ListedSecret, select_secrets
 from ....storage.monitors.rules.secret import SECRETS_OF_PROJECT_MOST, VALUE_BYTES_MOST
 from ....storage.monitors.transactions.edit_secrets import EDIT
@@ -21,14 +25,16 @@ from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
+from ..routes import push_keys as keys
 from ..routes import secrets as api
+from ..schemas.push import PushKey, PushKeyRequest
 from ..schemas.secrets import CreateSecretRequest, UpdateSecretRequest
 
 _SAID: Final = {
     "secret_exists": "This name is in use. Replace the value of the secret instead.",
     "secret_quota": f"Limit: {SECRETS_OF_PROJECT_MOST} secrets per project.",
     "secret_in_use": "Monitors use this secret. Change them first.",
-    "encryption_key_missing": "Secrets need security.encryption_key.",
+    "encryption_key_missing": "Secrets and push keys need security.encryption_key.",
     "not_found": "It was deleted.",
 }
 
@@ -59,6 +65,14 @@ async def submit_secrets(ask: Request) -> Response:
                 await api.update(replace(ask, words={"name": name}, body=body))
             case "delete":
                 await api.delete(replace(ask, words={"name": name}))
+            case "push_key":
+                creates = value_of(ask, "creates") == "true"
+                await keys.renew(replace(ask, body=PushKeyRequest(creates_monitors=creates)))
+            case "allow" | "forbid" as word:
+                body_of_key = PushKeyRequest(creates_monitors=word == "allow")
+                await keys.change(replace(ask, body=body_of_key))
+            case "delete_push_key":
+                await keys.delete(ask)
             case _:
                 raise Problem("Unknown action")
     except Refused as refused:
@@ -73,6 +87,7 @@ async def _render(ask: Request, *, typed: str = "", error: str = "") -> Response
     async with ask.context.pool.transaction("console_secrets", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_secrets(tx, org_of(ask), project_of(ask))
+        key = await _push_key(ask, tx) if frame.may_write else None
         now = tx.now
     is_new = typed not in {row.name for row in rows}
     return page(
@@ -84,7 +99,14 @@ async def _render(ask: Request, *, typed: str = "", error: str = "") -> Response
         typed=typed if is_new else "",
         error=error,
         bytes_most=VALUE_BYTES_MOST,
+        push_key=key,
+        push_url=key.url if key is not None and key.url is not UNSET else "",
     )
+
+
+async def _push_key(ask: Request, tx: Tx) -> PushKey | None:
+    row = await select_push_key(tx, org_of(ask), project_of(ask))
+    return None if row is None else await keys.push_key_json(ask, tx)
 
 
 def _summary(rows: Sequence[ListedSecret]) -> str:

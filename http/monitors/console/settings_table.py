@@ -19,6 +19,7 @@ _SHOWN = {
     "grace_seconds",
     "timeout_seconds",
     "failure_threshold",
+    "recovery_threshold",
     "confirm_interval_seconds",
     "retries",
     "auto_incident",
@@ -73,6 +74,9 @@ def _schedule(row: MonitorRow) -> list[Line]:
     down = count(row.failure_threshold, "failure")
     in_a_row = " consecutive failures" if row.failure_threshold > 1 else ""
     found.append(("Failures before down", f"{down}{in_a_row}", False))
+    if row.recovery_threshold > 1:
+        up = f"{row.recovery_threshold} consecutive successes"
+        found.append(("Successes before up", up, False))
     is_confirmed = row.type in CONFIRMED
     if row.failure_threshold > 1 and row.confirm_interval_seconds and is_confirmed:
         found.append(("Recheck delay", setting(row.confirm_interval_seconds), False))

@@ -52,11 +52,11 @@ from ..schemas.monitors import (
     MonitorManagement,
     MonitorSignalDelegation,
     OwningService,
-    PushToken,
     TestMonitor,
     TestResult,
     UpdateMonitor,
 )
+from ..schemas.push import PushToken
 from .check_test import TEST_SECONDS, test_check
 
 PUSH_PATH: Final = "/api/v1/public/push/"

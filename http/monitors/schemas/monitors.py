@@ -205,17 +205,3 @@ class ExpectedRuns(Schema, frozen=True, kw_only=True):
 
 class CheckRequested(Schema, frozen=True, kw_only=True):
     job_id: UUID
-
-
-class PushToken(Schema, frozen=True, kw_only=True):
-    push_token: str
-    push_url: str
-
-
-class PushAnswer(Schema, frozen=True, kw_only=True):
-    """`warnings` lists ignored or changed values of the request. It is absent if empty."""
-
-    ok: bool
-    monitor_id: UUID
-    up: bool
-    warnings: list[str] | UnsetType = UNSET

@@ -85,8 +85,9 @@ async def _take(
     names = await ladders.select_channel_names(tx, row.org, channels)
     # A channel that was deleted after the policy was read has no name.
     channels = [channel for channel in channels if channel in names]
-    why, failed = await incident_escalations.select_cause(tx, row.org, row.id)
-    page = _notification(row, number, why, () if failed is None else (failed,))
+    cause = await incident_escalations.select_cause(tx, row.org, row.id)
+    failed = () if cause.failed is None else (cause.failed,)
+    page = _notification(row, number, cause.why, failed)
     wanted = [channel for channel in channels if channel not in told]
     paged = await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}

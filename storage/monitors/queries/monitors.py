@@ -29,7 +29,8 @@ _STATUSES: Final = {status.value: status for status in MonitorStatus}
 USUAL_HOLD: Final = (ACTIVE_MULTIPLIER, ACTIVE_FLOOR_US)
 
 _STANDING = """
-select k.org, k.monitor, s.status, s.failures, s.since, h.ts, h.up, h.latency_ms, h.code, h.msg,
+select k.org, k.monitor, s.status, s.failures, s.successes, s.since, h.ts, h.up, h.latency_ms,
+  h.code, h.msg,
   coalesce(g.interval_seconds, t.interval_seconds), coalesce(g.grace_seconds, t.grace_seconds),
   t.enabled, t.from_at, t.interval_seconds, t.grace_seconds,
   coalesce(t.from_at > h.ts and exists (select from monitor_terms p
@@ -69,6 +70,7 @@ class MonitorStatusRow(msgspec.Struct, frozen=True):
     monitor: int
     status: str
     failures: int
+    successes: int
     since: Instant
     last_at: Instant | None
     last_up: bool | None

@@ -112,6 +112,18 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             meaning="push: allowed delay of a heartbeat after its interval",
         ),
     ] = 60
+    max_run_seconds: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 604_800, "seconds", or_zero=True),
+            types=frozenset({MonitorType.PUSH}),
+            label="Longest run",
+            hint="From a /start to its result. 0 is no limit.",
+            group="schedule",
+            meaning="push: longest time from a `/start` to its result; a longer run is a failure "
+            "(`push_overrun`); 0 is no limit",
+        ),
+    ] = 0
     timeout_seconds: Annotated[
         int,
         MonitorField(
@@ -133,7 +145,17 @@ class MonitorFields(Struct, frozen=True, kw_only=True):
             label="Failures before down",
             hint="Consecutive failures.",
             group="schedule",
-            meaning="consecutive failures that make it DOWN; one success makes it UP",
+            meaning="consecutive failures that make it DOWN",
+        ),
+    ] = 1
+    recovery_threshold: Annotated[
+        int,
+        MonitorField(
+            bounds=FieldBounds(1, 100),
+            label="Successes before up",
+            hint="Consecutive successes after an outage.",
+            group="schedule",
+            meaning="consecutive successes that make a DOWN monitor UP",
         ),
     ] = 1
     # Limited to 5 s … interval when used, so other values are accepted.

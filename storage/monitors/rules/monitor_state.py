@@ -1,15 +1,16 @@
 """State of a monitor: its results folded in the order of their instants.
 
-`failure_threshold` consecutive failures change it to DOWN and one success to UP. The folded state
-has no clock: a missing run neither increments nor resets the count. The console and alerting use
-the folded state with freshness: while no result is fresh, the status is pending.
+`failure_threshold` consecutive failures change it to DOWN. `recovery_threshold` consecutive
+successes change it from DOWN to UP; the first success of a monitor makes it UP. The folded state
+has no clock: a missing run neither increments nor resets a count. The console and alerting use the
+folded state with freshness: while no result is fresh, the status is pending.
 
 A changed threshold does not change the state. It applies to the next result, and a DOWN monitor
 stays DOWN until a success.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import msgspec
@@ -31,19 +32,30 @@ class MonitorState:
     """State of a monitor.
 
     `failures` counts consecutive failures up to the threshold, so that an unchanged state is equal
-    and need not be written. `since` is the instant of the result that caused the status.
+    and need not be written. While a DOWN monitor recovers, it keeps the count before the recovery,
+    and `successes` counts the successes since. `since` is the instant of the result that caused the
+    status.
     """
 
     status: MonitorStatus = MonitorStatus.PENDING
     failures: int = 0
     since: Instant | None = None
+    successes: int = 0
 
 
 NOTHING_YET = MonitorState()
 
 
-def fold(state: MonitorState, up: bool, instant: Instant, failure_threshold: int) -> MonitorState:
+def fold(
+    state: MonitorState,
+    up: bool,
+    instant: Instant,
+    failure_threshold: int,
+    recovery_threshold: int = 1,
+) -> MonitorState:
     """Returns the state after one more result, which must be newer than all folded ones."""
+    if up and state.status is MonitorStatus.DOWN and state.successes + 1 < recovery_threshold:
+        return replace(state, successes=state.successes + 1)
     if up:
         since = state.since if state.status is MonitorStatus.UP else instant
         return _unless_same(state, MonitorState(MonitorStatus.UP, 0, since))
@@ -56,11 +68,14 @@ def fold(state: MonitorState, up: bool, instant: Instant, failure_threshold: int
 
 
 def fold_all(
-    state: MonitorState, results: Iterable[tuple[Instant, bool]], failure_threshold: int
+    state: MonitorState,
+    results: Iterable[tuple[Instant, bool]],
+    failure_threshold: int,
+    recovery_threshold: int = 1,
 ) -> MonitorState:
     """Folds (instant, up) results, which must be in order of their instants."""
     for instant, up in results:
-        state = fold(state, up, instant, failure_threshold)
+        state = fold(state, up, instant, failure_threshold, recovery_threshold)
     return state
 
 

@@ -18,6 +18,8 @@ class Column(NamedTuple):
 SEALED_COLUMNS: Final = (
     Column("monitors", "config_ciphertext"),
     Column("monitors", "push_token_ciphertext"),
+    Column("push_bodies", "body_ciphertext"),
+    Column("push_keys", "token_ciphertext"),
     Column("project_secrets", "value_ciphertext"),
     Column("notification_channels", "config_ciphertext"),
     Column("contact_methods", "config_ciphertext"),

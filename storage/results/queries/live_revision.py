@@ -23,6 +23,11 @@ select concat_ws('|',
         limit {RESULTS_MOST}) m
       -- Partitions created ahead are empty.
       cross join lateral newest_heartbeat(m.org, m.id, at(%(now)s) + interval '1 day') h),
+  (select max(b.at) from push_bodies b join monitors m on m.org = b.org and m.id = b.monitor
+    where m.uid = any(%(shown)s::uuid[]) and m.org = %(org)s and m.project = %(project)s),
+  (select concat_ws(',', count(*), max(r.started_at), max(r.ended_at), count(r.judged))
+    from push_runs r join monitors m on m.org = r.org and m.id = r.monitor
+    where m.uid = any(%(shown)s::uuid[]) and m.org = %(org)s and m.project = %(project)s),
   (select concat_ws(',', count(*), sum(i.seq), max(i.id)) from incidents i
     where i.org = %(org)s and i.project = %(project)s and i.status <> 'resolved'),
   (select concat_ws(',', count(*), sum(hashtext(x.id || ' ' || coalesce(x.cancel_effective_at,
@@ -68,9 +73,9 @@ async def select_live_revision(
     """Returns a text that changes with a status, an edit, an open incident, a probe error or a
     maintenance in force.
 
-    It also changes with a new result of the monitors in `shown`, with the regions that have a
-    live worker or agent, and, if `services` is given, with the sealed time, the states and the
-    objectives of the services. It does not contain the ages that a screen shows.
+    It also changes with a new result or push run of the monitors in `shown`, with the regions that
+    have a live worker or agent, and, if `services` is given, with the sealed time, the states and
+    the objectives of the services. It does not contain the ages that a screen shows.
     """
     return str(
         await tx.value(

@@ -107,6 +107,8 @@ class CachedState(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     status: MonitorStatus
     failures: int
+    # Successes of a DOWN monitor that recovers. The next failure resets them.
+    successes: int = 0
     failure_threshold: int
     monitor_uid: UUID
     project_uid: UUID
@@ -122,7 +124,8 @@ class CachedState(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if arrival.up:
             return self.status is MonitorStatus.UP and self.failures == 0
-        return self.status is MonitorStatus.DOWN and self.failures >= self.failure_threshold
+        is_down = self.status is MonitorStatus.DOWN and self.failures >= self.failure_threshold
+        return is_down and self.successes == 0
 
     def windows_of(self, arrival: IncomingResult) -> tuple[Instant, ...]:
         """Returns the windows that the result covers and the previous heartbeat did not."""

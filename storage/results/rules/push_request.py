@@ -1,18 +1,21 @@
 """Push requests: the path after the token and the query parameters.
 
 The path takes precedence over the query, as in the widely copied ping interface: `/start` and
-`/log` are marks, `/fail` and an exit status of 1 to 255 are down, `/0` is up.
+`/log` are marks, `/fail` and an exit status of 1 to 255 are down, `/0` is up. `rid` names a run of
+the job: the result with the run id of a `/start` ends that run.
 
 Invariant: a request is refused only if it does not state whether the target is up. Every other
 fault is a warning, because a refused heartbeat becomes a missed push.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 MESSAGE_LENGTH = 200
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 # The latency column is an int; a greater value is a mistake of the sender.
 GREATEST_PING_MS = 2**31 - 1
 _STATUSES: Final = ("up", "down")
@@ -26,7 +29,7 @@ class PushKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Readable push request. `code` is the exit status, if the path has one.
+    """Readable push request. `code` is the exit status, if the path has one. `run` can be empty.
 
     `warnings` name the parameters that were changed or ignored, and never contain their values.
     """
@@ -36,6 +39,7 @@ class Push:
     message: str = ""
     ping_ms: int | None = None
     code: int | None = None
+    run: str = ""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -57,6 +61,7 @@ def read_push(
     status: Sequence[str] = (),
     message: Sequence[str] = (),
     ping: Sequence[str] = (),
+    run: Sequence[str] = (),
 ) -> Push | BadPush:
     """Reads the path after the token, without its slash, and all values of the parameters."""
     path = _read_suffix(suffix.lower())
@@ -73,7 +78,8 @@ def read_push(
         warnings.append("status: is ignored, the path takes precedence")
     text = _read_message(_first("msg", message, warnings), warnings)
     ping_ms = _read_ping(_first("ping", ping, warnings), warnings)
-    return Push(mark, up, text, ping_ms, code, tuple(warnings))
+    run_id = _read_run(_first("rid", run, warnings), warnings)
+    return Push(mark, up, text, ping_ms, code, run_id, tuple(warnings))
 
 
 def _read_suffix(suffix: str) -> tuple[PushKind, bool, int | None] | None:
@@ -126,6 +132,13 @@ def _read_message(given: str, warnings: list[str]) -> str:
     if len(text) > MESSAGE_LENGTH:
         warnings.append(f"msg: was cut at {MESSAGE_LENGTH} characters")
     return text[:MESSAGE_LENGTH].rstrip()
+
+
+def _read_run(given: str, warnings: list[str]) -> str:
+    if given and not _RUN_ID.fullmatch(given):
+        warnings.append("rid: is ignored, must be 1 to 64 letters, digits or . _ : -")
+        return ""
+    return given
 
 
 def _read_ping(given: str, warnings: list[str]) -> int | None:

@@ -93,9 +93,10 @@ for update of s
 # A separate statement after the lock. A single statement that waited for an edit would combine the
 # new state with the monitor as it was before the edit.
 _LOCKED_STATES = """
-select s.org, s.monitor, s.version, s.status, s.failures, s.since, s.silent_since,
-  m.type, m.enabled, m.failure_threshold, m.interval_seconds, m.timeout_seconds, m.grace_seconds,
-  m.confirm_interval_seconds, m.shard, m.project, m.uid, p.uid, m.revision, m.updated_at
+select s.org, s.monitor, s.version, s.status, s.failures, s.successes, s.since, s.silent_since,
+  m.type, m.enabled, m.failure_threshold, m.recovery_threshold, m.interval_seconds,
+  m.timeout_seconds, m.grace_seconds, m.confirm_interval_seconds, m.shard, m.project, m.uid,
+  p.uid, m.revision, m.updated_at
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join monitor_states s on s.org = k.org and s.monitor = k.monitor
   join monitors m on m.org = s.org and m.id = s.monitor
@@ -157,10 +158,10 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(texts)s::text[]) with ordina
 
 _UPDATE_STATES = """
 update monitor_states s
-set version = s.version + 1, status = i.status, failures = i.failures, since = at(i.since),
-  silent_since = at(i.silent_since)
+set version = s.version + 1, status = i.status, failures = i.failures, successes = i.successes,
+  since = at(i.since), silent_since = at(i.silent_since)
 from json_to_recordset(%(items)s::json)
-  as i(org int, monitor int, status text, failures int, since bigint,
+  as i(org int, monitor int, status text, failures int, successes int, since bigint,
   silent_since bigint)
 where s.org = i.org and s.monitor = i.monitor
 """
@@ -182,11 +183,13 @@ class LockedState(msgspec.Struct, frozen=True):
     version: int
     status: str
     failures: int
+    successes: int
     since: Instant
     silent_since: Instant | None
     type: str
     enabled: bool
     failure_threshold: int
+    recovery_threshold: int
     interval_seconds: int
     timeout_seconds: int
     grace_seconds: int
@@ -204,6 +207,7 @@ class StateWrite(msgspec.Struct, frozen=True):
     monitor: int
     status: str
     failures: int
+    successes: int
     since: Instant
     silent_since: Instant | None
 

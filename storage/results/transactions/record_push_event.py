@@ -1,15 +1,29 @@
-"""Recording of push events."""
+"""Recording of marks, and of starts and ends of push runs."""
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..tables import push_events
+from ..queries.push_targets import PushTarget
+from ..rules.push_request import Push, PushKind
+from ..rules.push_run import RunOutcome, run_deadline
+from ..tables import push_events, push_runs
 
 
-async def insert_push_event(
-    tx: Tx, org: int, monitor: int, kind: str, msg: str, *, at: Instant
-) -> bool:
-    """Returns whether it was inserted.
+async def record_mark(tx: Tx, target: PushTarget, said: Push, at: Instant) -> bool:
+    """Records a mark. Returns False if it starts a run that cannot be tracked.
 
-    False if the instant is taken or the monitor is deleted.
+    Idempotent on retry, because the keys contain the instant of receipt.
     """
-    return await push_events.insert_push_event(tx, org, monitor, kind, msg, at)
+    await push_events.insert_push_event(tx, target.org, target.monitor, said.mark, said.message, at)
+    if said.mark is not PushKind.START:
+        return True
+    deadline = run_deadline(at, target.max_run_seconds)
+    return await push_runs.start_run(tx, target.org, target.monitor, said.run, at, deadline)
+
+
+async def end_run(tx: Tx, target: PushTarget, said: Push, at: Instant) -> int | None:
+    """Ends the run of a result. Returns its duration in microseconds, None without a run."""
+    outcome = RunOutcome.SUCCEEDED if said.up else RunOutcome.FAILED
+    found = await push_runs.end_run(
+        tx, target.org, target.monitor, said.run, at, outcome, said.code
+    )
+    return found[1] - found[0] if found else None

@@ -56,7 +56,10 @@ class StateUpdate:
         elif not missed:
             self.silent_since = None
         before = self.state
-        self.state = fold(before, arrival.up, arrival.ts, self.locked.failure_threshold)
+        row = self.locked
+        self.state = fold(
+            before, arrival.up, arrival.ts, row.failure_threshold, row.recovery_threshold
+        )
         self.newest = arrival.ts
         self.failed_last = not arrival.up
         if self.state.status is not before.status:
@@ -67,8 +70,9 @@ class StateUpdate:
     @property
     def is_changed(self) -> bool:
         row = self.locked
-        was = (row.status, row.failures, row.silent_since)
-        return was != (self.state.status, self.state.failures, self.silent_since)
+        was = (row.status, row.failures, row.successes, row.silent_since)
+        state = self.state
+        return was != (state.status, state.failures, state.successes, self.silent_since)
 
     @property
     def wants_confirming(self) -> bool:
@@ -87,6 +91,7 @@ class StateUpdate:
             version=row.version + (1 if self.is_changed else 0),
             status=self.state.status,
             failures=self.state.failures,
+            successes=self.state.successes,
             failure_threshold=row.failure_threshold,
             monitor_uid=row.uid,
             project_uid=row.project_uid,
@@ -111,7 +116,7 @@ async def begin_courses(tx: Tx, keys: Sequence[MonitorKey]) -> dict[MonitorKey, 
             locked=row,
             newest=instant,
             promise=promise,
-            state=MonitorState(MonitorStatus(row.status), row.failures, row.since),
+            state=MonitorState(MonitorStatus(row.status), row.failures, row.since, row.successes),
             silent_since=row.silent_since,
             last_heartbeat=silence.since if silence else None,
         )
@@ -133,7 +138,13 @@ def _write(course: StateUpdate) -> StateWrite:
     row, state = course.locked, course.state
     since = state.since if state.since is not None else row.since
     return StateWrite(
-        row.org, row.monitor, state.status, state.failures, since, course.silent_since
+        row.org,
+        row.monitor,
+        state.status,
+        state.failures,
+        state.successes,
+        since,
+        course.silent_since,
     )
 
 
