@@ -32,8 +32,9 @@ class Incident(Schema, frozen=True, kw_only=True):
     `number` counts the incidents of the project from 1. The console shows it as INC-214.
     `acknowledged_by` is a user. It is absent if an API token acknowledged; `acknowledged_by_name`
     is present in both cases. `seq` is the number of the last update. `runbook_url` is that of the
-    monitor or the service. `unrouted` is present if no route of the project matched the external
-    alert, so that it pages nobody.
+    monitor or the service. The acknowledgement in force expires at `ack_expires_at`. With
+    `ack_expired_at` it has expired, and the escalation continues. `unrouted` is present if no route
+    of the project matched the external alert, so that it pages nobody.
     """
 
     id: UUID
@@ -52,6 +53,8 @@ class Incident(Schema, frozen=True, kw_only=True):
     acknowledged_at: InstantText | UnsetType = UNSET
     acknowledged_by: UUID | UnsetType = UNSET
     acknowledged_by_name: str | UnsetType = UNSET
+    ack_expires_at: InstantText | UnsetType = UNSET
+    ack_expired_at: InstantText | UnsetType = UNSET
     runbook_url: str | UnsetType = UNSET
     unrouted: bool | UnsetType = UNSET
     escalation_step: int

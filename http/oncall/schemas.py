@@ -31,6 +31,7 @@ class EscalationPolicy(Schema, frozen=True, kw_only=True):
     project_id: UUID
     name: str
     repeat_last: bool
+    ack_timeout_seconds: int
     steps: list[EscalationStep]
     created_at: InstantText
     updated_at: InstantText
@@ -55,10 +56,14 @@ class EscalationStepRequest(RequestSchema, frozen=True, kw_only=True):
 
 
 class CreateEscalationPolicy(RequestSchema, frozen=True, kw_only=True):
-    """Policy of 1 to 20 steps. `repeat_last` repeats the last step until an acknowledgement."""
+    """Policy of 1 to 20 steps. `repeat_last` repeats the last step until an acknowledgement.
+
+    An acknowledgement expires after `ack_timeout_seconds` (300 to 604800), 0 for never.
+    """
 
     name: Name
     repeat_last: bool = False
+    ack_timeout_seconds: int = 0
     steps: list[EscalationStepRequest]
 
 

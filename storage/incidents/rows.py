@@ -29,7 +29,8 @@ class IncidentRow(msgspec.Struct, frozen=True):
 
     `number` counts the incidents of the project from 1, without gaps.
     `acknowledged_by` is None if a token acknowledged or the user is deleted; `acknowledged_label`
-    keeps the name. `runbook_url` is that of the monitor or the service, empty for none.
+    keeps the name. The acknowledgement in force expires at `ack_expires_at`, and the last one
+    expired at `ack_expired_at`. `runbook_url` is that of the monitor or service, empty for none.
     """
 
     org: int
@@ -61,6 +62,13 @@ class IncidentRow(msgspec.Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
     runbook_url: str = ""
+    ack_expires_at: Instant | None = None
+    ack_expired_at: Instant | None = None
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Returns whether an acknowledgement is in force. The first stays after it expired."""
+        return self.acknowledged_at is not None and self.ack_expired_at is None
 
     @property
     def is_unrouted(self) -> bool:

@@ -11,7 +11,10 @@ from .rules.oncall_schedule import OnCallOverride, OnCallSchedule
 
 
 class EscalationPolicyRow(msgspec.Struct, frozen=True):
-    """Escalation policy. `after_seconds` has one entry per step."""
+    """Escalation policy. `after_seconds` has one entry per step.
+
+    An acknowledgement expires after `ack_timeout_seconds`, 0 for never.
+    """
 
     org: int
     id: int
@@ -23,6 +26,7 @@ class EscalationPolicyRow(msgspec.Struct, frozen=True):
     after_seconds: list[int]
     created_at: Instant
     updated_at: Instant
+    ack_timeout_seconds: int = 0
 
 
 class EscalationTargetRow(msgspec.Struct, frozen=True):

@@ -214,6 +214,7 @@ async def test_a_policy_is_created_changed_and_deleted_by_its_form(api: Api) -> 
         "act": "save",
         "name": "Pages",
         "repeat_last": "true",
+        "ack_timeout": "30",
         "after-0": "0",
         "targets-0": [f"schedule:{schedule}"],
         # A blank row between two steps is ignored.
@@ -227,6 +228,8 @@ async def test_a_policy_is_created_changed_and_deleted_by_its_form(api: Api) -> 
         ({"targets-2": ["channel:x"]}, "Step 2, Targets: does not exist"),
         ({"targets-2": ["x"]}, "Step 2, Targets: must be chosen"),
         ({"name": " "}, "Name: must not be blank"),
+        ({"ack_timeout": "4"}, "Acknowledgement expires: must be empty, or 5 to 10080 minutes."),
+        ({"ack_timeout": "x"}, "Acknowledgement expires: must be empty, or 5 to 10080 minutes."),
     ):
         answer = await send(api, new, {**form, **wrong})
         assert answer.status_code == 400
@@ -235,12 +238,19 @@ async def test_a_policy_is_created_changed_and_deleted_by_its_form(api: Api) -> 
     page = await seen(api)
     assert "who is on call by First" in page
     assert "Mara, who is on call by First; then repeatedly until acknowledged" in page
-    ((uid, after),) = await api.rows("select uid, after_seconds from escalation_policies")
-    assert after == [0, 300]
+    ((uid, after, timeout),) = await api.rows(
+        "select uid, after_seconds, ack_timeout_seconds from escalation_policies"
+    )
+    assert (after, timeout) == ([0, 300], 1_800)
     edit = f"/escalation-policies/{uid}/edit"
     page = await text_of(await api.ask("editor", "GET", edit))
     assert page.count(" selected>") == 3
     assert "checked" in page
+    assert (
+        'name="ack_timeout" type="text" inputmode="numeric" autocomplete="off" maxlength="6" \
+value="30"'
+        in page
+    )
     more = await text_of(await send(api, edit, {**form, "act": "more"}))
     assert more.count('name="after-') == 4
     await api.new_monitor(escalation_policy_id=str(uid))

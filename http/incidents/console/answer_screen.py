@@ -98,7 +98,7 @@ def _actions(row: IncidentRow, state: LinkState) -> list[str]:
         return []
     answers = possible_answers(
         is_resolved=row.status == IncidentStatus.RESOLVED,
-        is_acknowledged=row.acknowledged_at is not None,
+        is_acknowledged=row.is_acknowledged,
     )
     return [one.value for one in answers]
 

@@ -379,21 +379,27 @@ def _author(facts: IncidentData) -> str:
 
 def answered(row: IncidentRow, now: Instant) -> str:
     """Returns the text on acknowledgement and on the next escalation step."""
+    first = ""
     if row.acknowledged_at is not None:
         took = duration(row.acknowledged_at - row.started_at)
+        first = f"Acknowledged by {row.acknowledged_label} after {took}"
         stopped = "; escalation stopped" if row.escalation_policy is not None else ""
-        return f"Acknowledged by {row.acknowledged_label} after {took}{stopped}."
+        if row.ack_expires_at is not None:
+            stopped = f"; escalation stopped until {clock(row.ack_expires_at)}"
+        if row.is_acknowledged or row.status == IncidentStatus.RESOLVED:
+            return f"{first}{stopped}."
+        first += ", which has expired. "
     if row.status == IncidentStatus.RESOLVED:
         return "Not acknowledged."
     if row.escalate_at is None:
         climbed = row.escalation_policy is not None and row.escalation_step > 0
         ladder = " Escalation finished." if climbed else ""
-        return f"Not acknowledged.{ladder}"
+        return f"{first or 'Not acknowledged.'}{ladder}"
     if row.escalate_at <= now:
-        return "Not acknowledged. The next escalation step is due now."
+        return f"{first or 'Not acknowledged. '}The next escalation step is due now."
     taken = f"{count(row.escalation_step, 'step')} done, the next" if row.escalation_step else ""
     return (
-        f"Not acknowledged. Escalation: {taken or 'the first step'} is due in "
+        f"{first or 'Not acknowledged. '}Escalation: {taken or 'the first step'} is due in "
         f"{duration(row.escalate_at - now)}, at {clock(row.escalate_at)}."
     )
 

@@ -159,7 +159,7 @@ def _item(row: ListedIncident, now: Instant) -> IncidentItem:
         lasted(row.started_at, row.resolved_at, now),
         who,
         row.status != IncidentStatus.RESOLVED,
-        row.acknowledged_at is not None,
+        row.acknowledged_at is not None and not row.has_expired,
     )
 
 

@@ -14,10 +14,10 @@ from ....storage.oncall.queries.escalation_policies import (
 )
 from ....storage.oncall.queries.oncall_schedules import select_schedules_of
 from ....storage.oncall.rows import EscalationPolicyRow
-from ....storage.oncall.rules.escalation import STEPS
+from ....storage.oncall.rules.escalation import ACK_TIMEOUT_SECONDS, STEPS
 from ....storage.oncall.transactions.edit_escalation_policies import EDIT, POLICIES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
-from ...ui.form_values import stripped, value_of
+from ...ui.form_values import stripped, value_of, whole_number
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_inputs import length_typed
@@ -53,32 +53,46 @@ class EscalationFormData:
     steps: list[StepRow]
 
 
+_LEAST, _MOST = (seconds // 60 for seconds in ACK_TIMEOUT_SECONDS)
+_ACK_WORDS: Final = f"must be empty, or {_LEAST} to {_MOST} minutes"
+
+
 async def render_escalation_policy_form(ask: Request) -> Response:
     ground = await _ground(ask)
     row = ground.row
     if row is None:
         return _form(ground, "", ground.steps, repeat_last=False)
-    return _form(ground, row.name, ground.steps, repeat_last=row.repeat_last)
+    minutes = str(row.ack_timeout_seconds // 60) if row.ack_timeout_seconds else ""
+    return _form(ground, row.name, ground.steps, repeat_last=row.repeat_last, ack_minutes=minutes)
 
 
 async def submit_escalation_policy_form(ask: Request) -> Response:
     ground = await _ground(ask)
     name = stripped(ask, "name")
-    repeats = "repeat_last" in ask.form
+    repeats, ack_minutes = "repeat_last" in ask.form, stripped(ask, "ack_timeout")
     steps = _typed_steps(ask)
     what = value_of(ask, "act")
     if what == "more":
-        return _form(ground, name, steps, repeat_last=repeats)
+        return _form(ground, name, steps, repeat_last=repeats, ack_minutes=ack_minutes)
     try:
         if what == "delete" and ground.row is not None:
             await api.delete(ask)
         else:
-            await _save(ask, ground, name, steps, repeat_last=repeats)
+            timeout = whole_number("ack_timeout_seconds", ack_minutes or "0") * 60
+            await _save(ask, ground, name, steps, repeat_last=repeats, ack_timeout=timeout)
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
         wrong = _SAID.get(refused.code) or _words(refused)
-        return _form(ground, name, steps, repeat_last=repeats, wrong=wrong, field=refused.field)
+        return _form(
+            ground,
+            name,
+            steps,
+            repeat_last=repeats,
+            ack_minutes=ack_minutes,
+            wrong=wrong,
+            field=refused.field,
+        )
     return redirect(f"/projects/{ground.frame.place.uid}/on-call")
 
 
@@ -88,6 +102,8 @@ def _words(refused: Refused) -> str:
     what = {".after_seconds": "After", ".targets": "Targets"}.get(tail.partition("[")[0], "")
     if head.startswith("steps["):
         return f"Step {int(head[6:]) + 1}, {what or 'Targets'}: {refused.message}."
+    if refused.field == "ack_timeout_seconds":
+        return f"Acknowledgement expires: {_ACK_WORDS}."
     return f"{refused.field.capitalize()}: {refused.message}."
 
 
@@ -103,7 +119,13 @@ def _typed_steps(ask: Request) -> list[StepRow]:
 
 
 async def _save(
-    ask: Request, ground: EscalationFormData, name: str, steps: list[StepRow], *, repeat_last: bool
+    ask: Request,
+    ground: EscalationFormData,
+    name: str,
+    steps: list[StepRow],
+    *,
+    repeat_last: bool,
+    ack_timeout: int,
 ) -> None:
     given = [
         EscalationStepRequest(
@@ -112,7 +134,9 @@ async def _save(
         )
         for n, step in enumerate(steps)
     ]
-    body = CreateEscalationPolicy(name=name, repeat_last=repeat_last, steps=given)
+    body = CreateEscalationPolicy(
+        name=name, repeat_last=repeat_last, ack_timeout_seconds=ack_timeout, steps=given
+    )
     if ground.row is None:
         await api.create(replace(ask, body=body))
     else:
@@ -159,6 +183,7 @@ def _form(
     steps: list[StepRow],
     *,
     repeat_last: bool,
+    ack_minutes: str = "",
     wrong: str = "",
     field: str = "",
 ) -> Response:
@@ -169,6 +194,7 @@ def _form(
         row=ground.row,
         name=name,
         repeat_last=repeat_last,
+        ack_minutes=ack_minutes,
         steps=[*steps, *[StepRow("", []) for _ in range(_SPARE)]][: STEPS[1]],
         choices=ground.choices,
         wrong=wrong,

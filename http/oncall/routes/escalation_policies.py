@@ -43,6 +43,7 @@ async def policies_json(
             project_id=row.project_uid,
             name=row.name,
             repeat_last=row.repeat_last,
+            ack_timeout_seconds=row.ack_timeout_seconds,
             steps=steps[row.id],
             created_at=to_text(row.created_at),
             updated_at=to_text(row.updated_at),
@@ -56,7 +57,7 @@ def _draft(body: CreateEscalationPolicy) -> PolicyDraft:
         StepDraft(step.after_seconds, [(TargetKind(t.type), t.id) for t in step.targets])
         for step in body.steps
     ]
-    return PolicyDraft(body.name, steps, body.repeat_last)
+    return PolicyDraft(body.name, steps, body.repeat_last, body.ack_timeout_seconds)
 
 
 async def list_policies(ask: Request) -> list[EscalationPolicy]:

@@ -219,7 +219,7 @@ def _episode(row: EpisodeRow | None, incident: IncidentRow | None) -> Episode | 
     if row is None:
         return None
     taken_up = incident is not None and (
-        incident.acknowledged_at is not None or incident.resolved_at is not None
+        incident.is_acknowledged or incident.resolved_at is not None
     )
     return Episode(row.announced_at is not None, row.notified_at, taken_up)
 

@@ -267,9 +267,7 @@ def _may_remind(
     if row.incident is None:
         return True
     # An acknowledged or resolved incident is not re-notified.
-    return (
-        incident is not None and incident.acknowledged_at is None and incident.resolved_at is None
-    )
+    return incident is not None and not incident.is_acknowledged and incident.resolved_at is None
 
 
 def _own(subject: LockedMonitor, around: DependencyState) -> MonitorCondition:

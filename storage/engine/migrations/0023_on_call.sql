@@ -58,3 +58,10 @@ create table message_answers (
 );
 create index message_answers_incident on message_answers (org, incident);
 create index message_answers_user on message_answers (user_id) where user_id is not null;
+
+-- Time after which an acknowledgement expires and the escalation continues; 0 for never.
+alter table escalation_policies add column ack_timeout_seconds integer not null default 0;
+-- When the acknowledgement in force expires, and when the last one expired. The first acknowledgement
+-- stays in `acknowledged_at`.
+alter table incidents add column ack_expires_at timestamptz;
+alter table incidents add column ack_expired_at timestamptz;

@@ -11,7 +11,8 @@ from ...notifications.rules.notification import NOTICE_EVENT
 _COLUMNS = """
 i.uid, i.number, i.title, i.status, i.impact, i.started_at, i.resolved_at, i.acknowledged_at,
 i.acknowledged_label, coalesce('service ' || s.name, 'monitor ' || m.name,
-  case when i.external_key is not null and i.escalation_policy is null then 'unrouted' end, '')
+  case when i.external_key is not null and i.escalation_policy is null then 'unrouted' end, ''),
+i.ack_expired_at is not null
 """
 _MATCHING = """
 from incidents i
@@ -33,7 +34,7 @@ order by i.id desc limit %(most)s offset %(skipped)s
 _COUNT_OPEN = f"select count(*) {_MATCHING} and i.status <> 'resolved'"
 # Counts open incidents only, so that the cost does not grow with the history.
 _TALLY = """
-select count(*), count(*) filter (where acknowledged_at is null),
+select count(*), count(*) filter (where acknowledged_at is null or ack_expired_at is not null),
   coalesce((array['none', 'minor', 'major', 'critical'])[
     max(array_position(array['none', 'minor', 'major', 'critical'], impact))], ''),
   (select n.resolved_at from incidents n where n.org = %(org)s and n.project = %(project)s
@@ -132,6 +133,8 @@ class ListedIncident(msgspec.Struct, frozen=True):
     acknowledged_at: Instant | None
     acknowledged_label: str
     about: str
+    # The acknowledgement has expired.
+    has_expired: bool = False
 
 
 class IncidentFilter(msgspec.Struct, frozen=True):

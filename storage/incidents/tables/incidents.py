@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from msgspec import structs
 from uuid_utils.compat import uuid7
 
-from ...core.instant import Instant
+from ...core.instant import SECOND, Instant
 from ...core.key import Key, MonitorKey, ServiceKey, key_arrays
 from ...engine.pools import LockRank, Tx
 from ..rows import IncidentRow
@@ -16,7 +17,8 @@ i.org, i.id, i.uid, i.project, p.uid, i.monitor, m.uid, i.service, s.uid, i.exte
 i.number, i.seq, i.title, i.status, i.impact, i.source, i.started_at, i.resolved_at,
 i.acknowledged_at, u.uid, i.acknowledged_label, i.escalation_policy, i.escalation_step,
 i.last_escalated_at, i.escalate_at, coalesce(i.escalation_started_at, i.created_at), i.created_at,
-i.updated_at, coalesce(nullif(m.runbook_url, ''), s.runbook_url, '')
+i.updated_at, coalesce(nullif(m.runbook_url, ''), s.runbook_url, ''), i.ack_expires_at,
+i.ack_expired_at
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project
@@ -93,8 +95,22 @@ where org = %(org)s and id = %(id)s
 _ACKNOWLEDGE = """
 update incidents set acknowledged_at = at(%(now)s),
   acknowledged_by = (select id from users where uid = %(person)s::uuid),
-  acknowledged_label = %(label)s, escalate_at = null, updated_at = at(%(now)s)
+  acknowledged_label = %(label)s, ack_expires_at = at(%(expires_at)s),
+  escalate_at = at(%(expires_at)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
+"""
+_ACKNOWLEDGE_AGAIN = """
+update incidents set ack_expired_at = null, ack_expires_at = at(%(expires_at)s),
+  escalate_at = at(%(expires_at)s), updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_EXPIRE = """
+update incidents set ack_expired_at = at(%(now)s), ack_expires_at = null,
+  escalation_started_at = at(%(started_at)s), escalation_step = %(step)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_ACK_TIMEOUT = """
+select ack_timeout_seconds from escalation_policies where org = %(org)s and id = %(id)s
 """
 _CLIMB = """
 update incidents set escalation_step = %(step)s, last_escalated_at = at(%(last_escalated_at)s),
@@ -230,11 +246,41 @@ async def advance_incident(tx: Tx, row: IncidentRow) -> None:
 
 
 async def acknowledge_incident(tx: Tx, row: IncidentRow, person: UUID | None, label: str) -> None:
-    """Acknowledges the incident and stops its escalation."""
-    count = await tx.execute(
-        _ACKNOWLEDGE, org=row.org, id=row.id, person=person, label=label, now=tx.now
-    )
+    """Acknowledges the incident and stops its escalation, until the acknowledgement expires.
+
+    After an expiry, the first acknowledgement stays.
+    """
+    given: dict[str, Any] = {"org": row.org, "id": row.id, "expires_at": await _expiry(tx, row)}
+    if row.acknowledged_at is None:
+        count = await tx.execute(_ACKNOWLEDGE, **given, person=person, label=label, now=tx.now)
+    else:
+        count = await tx.execute(_ACKNOWLEDGE_AGAIN, **given, now=tx.now)
     assert count == 1, "the locked incident is missing"
+
+
+async def expire_acknowledgement(
+    tx: Tx, row: IncidentRow, started_at: Instant, step: int
+) -> IncidentRow:
+    """Ends the acknowledgement of a locked incident, whose escalation continues."""
+    given = {"org": row.org, "id": row.id, "started_at": started_at, "step": step}
+    count = await tx.execute(_EXPIRE, **given, now=tx.now)
+    assert count == 1, "the locked incident is missing"
+    return structs.replace(
+        row,
+        ack_expired_at=tx.now,
+        ack_expires_at=None,
+        escalation_started_at=started_at,
+        escalation_step=step,
+        updated_at=tx.now,
+    )
+
+
+async def _expiry(tx: Tx, row: IncidentRow) -> Instant | None:
+    """Returns when an acknowledgement of now expires, None for never."""
+    if row.escalation_policy is None:
+        return None
+    seconds = await tx.value(_ACK_TIMEOUT, org=row.org, id=row.escalation_policy)
+    return Instant(tx.now + seconds * SECOND) if seconds else None
 
 
 async def climb(

@@ -48,6 +48,8 @@ from .write_incident import (
 )
 
 EDIT: Final = Permission(Need.EDITOR)
+# Note of an acknowledgement after one that expired.
+AGAIN: Final = "Acknowledged again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,15 +206,22 @@ async def undo_update(
 async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentRow:
     """Acknowledges the incident and stops its escalation. A second call has no effect.
 
+    After an expiry it stops the escalation again. The first acknowledger stays.
+
     Raises:
         Refused not_found, forbidden, incident_resolved.
     """
     before = await _lock(tx, principal, incident)
-    if before.acknowledged_at is not None:
+    if before.is_acknowledged:
         return before
     if before.status == IncidentStatus.RESOLVED:
         raise Refused("incident_resolved")
     await incidents.acknowledge_incident(tx, before, person_of(principal), principal.label)
+    if before.acknowledged_at is not None:
+        entry = IncidentEntry(status=None, body=AGAIN, public=False, author=principal)
+        locked = await incidents.lock_incident(tx, incident)
+        assert locked is not None, "the locked incident is missing"
+        await write_entry(tx, locked, entry)
     await cancel_later_messages(tx, before.org, before.uid)
     await audit(tx, principal, before.org, "incident.acknowledge", _target(before))
     row = await incidents_queries.select_incident(tx, incident)

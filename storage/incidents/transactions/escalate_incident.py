@@ -9,14 +9,14 @@ responders have their time.
 from collections.abc import Collection
 from uuid import UUID
 
-from ...core.instant import Instant
+from ...core.instant import LATEST, Instant
 from ...engine.pools import Tx
 from ...mutes.queries import mutes_of_incident
 from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.rules.notification import Notification
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
-from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at
+from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from ..queries import incident_escalations
@@ -25,6 +25,7 @@ from ..rules.incident import IncidentStatus
 from ..tables import incident_escalations as ladders
 from ..tables import incidents
 from .name_recipients import paged_names
+from .write_incident import IncidentEntry, write_entry
 
 INCIDENT = "incident_event"
 
@@ -43,9 +44,13 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     if row.escalation_policy is not None:
         ladder = await select_expanded_ladder(tx, row.org, row.escalation_policy)
     taken, last_at = row.escalation_step, row.last_escalated_at
-    if ladder is None or row.acknowledged_at is not None or row.status == IncidentStatus.RESOLVED:
-        await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=None)
+    is_waiting = row.is_acknowledged and (row.ack_expires_at or LATEST) > tx.now
+    if ladder is None or is_waiting or row.status == IncidentStatus.RESOLVED:
+        again = row.ack_expires_at if is_waiting and ladder is not None else None
+        await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
         return 0
+    if row.is_acknowledged:
+        row, taken = await _continue(tx, row, ladder)
     muted_until = await _muted_until(tx, row)
     if muted_until is not None:
         due = next_at(ladder, row.escalation_started_at, taken, last_at)
@@ -67,6 +72,16 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
     return len(steps)
+
+
+async def _continue(tx: Tx, row: IncidentRow, ladder: EscalationPolicy) -> tuple[IncidentRow, int]:
+    """Ends an acknowledgement that has expired, so that the next step is due. Writes a note."""
+    started_at, taken = resumed(ladder, row.escalation_step, tx.now)
+    row = await incidents.expire_acknowledgement(tx, row, started_at, taken)
+    body = f"The acknowledgement of {row.acknowledged_label} expired. The escalation continues."
+    entry = IncidentEntry(status=None, body=body, public=False, author=None)
+    row, _ = await write_entry(tx, row, entry)
+    return row, taken
 
 
 async def _muted_until(tx: Tx, row: IncidentRow) -> Instant | None:

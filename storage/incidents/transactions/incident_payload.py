@@ -55,6 +55,8 @@ def incident_body(row: IncidentRow) -> dict[str, Any]:
         "acknowledged_at": _instant(row.acknowledged_at),
         "acknowledged_by": _text(row.acknowledged_by),
         "acknowledged_by_name": row.acknowledged_label or None,
+        "ack_expires_at": _instant(row.ack_expires_at),
+        "ack_expired_at": _instant(row.ack_expired_at),
         "runbook_url": row.runbook_url or None,
         "unrouted": row.is_unrouted or None,
         "escalation_step": row.escalation_step,

@@ -15,6 +15,8 @@ STEPS = (1, 20)
 TARGETS = (1, 20)
 AFTER_SECONDS = (0, 604_800)
 REPEAT_SHORTEST_US = 60 * SECOND
+# Bounds of the time after which an acknowledgement expires.
+ACK_TIMEOUT_SECONDS = (300, 604_800)
 # Policies below each other, counted from the one that is used.
 NESTED_MOST = 3
 EXPANDED_STEPS_MOST = 100
@@ -50,10 +52,14 @@ class EscalationStep:
 
 @dataclass(frozen=True, slots=True)
 class EscalationPolicy:
-    """Steps in ascending order of their delay. Step numbers begin at 1."""
+    """Steps in ascending order of their delay. Step numbers begin at 1.
+
+    `ack_timeout_us` is the time after which an acknowledgement expires, 0 for never.
+    """
 
     steps: tuple[EscalationStep, ...]
     repeat_last: bool = False
+    ack_timeout_us: int = 0
 
     @property
     def repeat_us(self) -> int | None:
@@ -74,7 +80,7 @@ def expanded(policies: Mapping[int, EscalationPolicy], root: int) -> EscalationP
     """Returns a policy with the steps of the policies that it names, without such targets.
 
     The steps of a named policy count from the step that names it. Steps at the same instant become
-    one. Of the named policies, `repeat_last` is ignored, as is what is deeper than NESTED_MOST.
+    one. Of the named policies, only the steps count, and not what is deeper than NESTED_MOST.
     """
     whole = policies[root]
     if not nested_in(whole):
@@ -83,7 +89,8 @@ def expanded(policies: Mapping[int, EscalationPolicy], root: int) -> EscalationP
     for after_us, target in _flat(policies, root, 0, NESTED_MOST):
         merged.setdefault(after_us, {})[target] = None
     steps = tuple(EscalationStep(after, tuple(merged[after])) for after in sorted(merged))
-    return EscalationPolicy(steps or (EscalationStep(0),), whole.repeat_last)
+    steps = steps or (EscalationStep(0),)
+    return EscalationPolicy(steps, whole.repeat_last, whole.ack_timeout_us)
 
 
 def _flat(
@@ -148,6 +155,23 @@ def next_at(
     # If a policy became shorter, its last step may never have been taken.
     base = began_at + ladder.steps[-1].after_us if last_at is None else last_at
     return Instant(base + repeat)
+
+
+def resumed(policy: EscalationPolicy, taken: int, now: Instant) -> tuple[Instant, int]:
+    """Returns the start and the taken steps of an escalation that continues now.
+
+    The next step is due now and the later ones keep their distances. Without a next step the last
+    one is taken again.
+    """
+    taken = min(taken, len(policy.steps) - 1)
+    return Instant(now - policy.steps[taken].after_us), taken
+
+
+def ack_timeout_fault(seconds: int) -> str | None:
+    least, most = ACK_TIMEOUT_SECONDS
+    if seconds == 0 or least <= seconds <= most:
+        return None
+    return f"must be 0, or {least} to {most} seconds"
 
 
 def ladder_fault(after_seconds: Sequence[int], targets: Sequence[int]) -> tuple[str, str] | None:

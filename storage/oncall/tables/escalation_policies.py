@@ -24,14 +24,14 @@ from ..rules.escalation import (
 POLICIES_READ_MOST = 200
 _COLUMNS = """
 e.org, e.id, e.uid, e.project, p.uid, e.name, e.repeat_last, e.after_seconds, e.created_at,
-e.updated_at
+e.updated_at, e.ack_timeout_seconds
 """
 _FROM = "from escalation_policies e join projects p on p.org = e.org and p.id = e.project"
 _BY_UID = f"select {_COLUMNS} {_FROM} where e.uid = %(uid)s"
 _LOCK = f"{_BY_UID} for update of e"
 _COUNT = "select count(*) from escalation_policies where org = %(org)s and project = %(project)s"
 _LADDERS = """
-select id, repeat_last, after_seconds from escalation_policies
+select id, repeat_last, after_seconds, ack_timeout_seconds from escalation_policies
 where org = %(org)s and id = any(%(ids)s::int[])
 """
 _LADDER_TARGETS = """
@@ -43,14 +43,15 @@ select id from escalation_policies where org = %(org)s and project = %(project)s
 """
 _INSERT = """
 insert into escalation_policies
-  (org, uid, project, name, repeat_last, after_seconds, created_at, updated_at)
+  (org, uid, project, name, repeat_last, after_seconds, ack_timeout_seconds, created_at, updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(name)s, %(repeat_last)s, %(after_seconds)s::int[],
-  at(%(now)s), at(%(now)s))
+  %(ack_timeout)s, at(%(now)s), at(%(now)s))
 returning id
 """
 _UPDATE = """
 update escalation_policies set name = %(name)s, repeat_last = %(repeat_last)s,
-  after_seconds = %(after_seconds)s::int[], updated_at = at(%(now)s)
+  after_seconds = %(after_seconds)s::int[], ack_timeout_seconds = %(ack_timeout)s,
+  updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _DELETE = "delete from escalation_policies where org = %(org)s and id = %(id)s"
@@ -73,7 +74,7 @@ with recursive above as (
   select t.policy from above a join escalation_targets t on t.org = %(org)s and t.nested = a.id)
 update incidents set escalate_at = at(%(now)s)
 where org = %(org)s and escalation_policy in (select id from above) and status <> 'resolved'
-  and acknowledged_at is null
+  and (acknowledged_at is null or ack_expired_at is not null)
 """
 
 
@@ -117,8 +118,9 @@ async def select_ladders(
                 for number, after in enumerate(after_seconds, 1)
             ),
             repeat_last,
+            ack_timeout * SECOND,
         )
-        for key, repeat_last, after_seconds in rows
+        for key, repeat_last, after_seconds, ack_timeout in rows
     }
 
 
@@ -150,6 +152,7 @@ async def insert_policy(
         name=name,
         repeat_last=ladder.repeat_last,
         after_seconds=_after_seconds(ladder),
+        ack_timeout=ladder.ack_timeout_us // SECOND,
         now=tx.now,
     )
     await _add_targets(tx, org, key, ladder.steps)
@@ -165,6 +168,7 @@ async def update_policy(
         name=name,
         repeat_last=ladder.repeat_last,
         after_seconds=_after_seconds(ladder),
+        ack_timeout=ladder.ack_timeout_us // SECOND,
         now=tx.now,
     )
     assert count == 1, "the locked policy is missing"

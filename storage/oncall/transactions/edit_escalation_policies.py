@@ -20,6 +20,7 @@ from ..rules.escalation import (
     EscalationPolicy,
     EscalationStep,
     TargetKind,
+    ack_timeout_fault,
     ladder_fault,
     nesting_fault,
 )
@@ -43,6 +44,7 @@ class PolicyDraft:
     name: str
     steps: Sequence[StepDraft]
     repeat_last: bool = False
+    ack_timeout_seconds: int = 0
 
 
 async def create_policy(
@@ -108,6 +110,7 @@ async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
 
 def _check(draft: PolicyDraft) -> None:
     expect("name", name_fault(draft.name))
+    expect("ack_timeout_seconds", ack_timeout_fault(draft.ack_timeout_seconds))
     wrong = ladder_fault(
         [step.after_seconds for step in draft.steps], [len(step.targets) for step in draft.steps]
     )
@@ -136,7 +139,7 @@ async def _ladder(tx: Tx, org: int, project: int, draft: PolicyDraft) -> Escalat
         EscalationStep(step.after_seconds * SECOND, tuple(next(held) for _ in step.targets))
         for step in draft.steps
     )
-    return EscalationPolicy(steps, draft.repeat_last)
+    return EscalationPolicy(steps, draft.repeat_last, draft.ack_timeout_seconds * SECOND)
 
 
 async def _lock(tx: Tx, principal: Principal, policy: UUID) -> EscalationPolicyRow:
