@@ -18,8 +18,6 @@ class Column(NamedTuple):
 SEALED_COLUMNS: Final = (
     Column("monitors", "config_ciphertext"),
     Column("monitors", "push_token_ciphertext"),
-    Column("push_bodies", "body_ciphertext"),
-    Column("push_keys", "token_ciphertext"),
     Column("project_secrets", "value_ciphertext"),
     Column("notification_channels", "config_ciphertext"),
     Column("contact_methods", "config_ciphertext"),
@@ -30,6 +28,8 @@ SEALED_COLUMNS: Final = (
     Column("subscribers", "token_ciphertext"),
     Column("users", "totp_ciphertext"),
     Column("settings", "secret_ciphertext"),
+    Column("push_bodies", "body_ciphertext"),
+    Column("push_keys", "token_ciphertext"),
 )
 
 _ANY = "select " + " or ".join(
