@@ -80,7 +80,9 @@ async def test_no_value_changes_without_a_current_key(world: World) -> None:
 
 
 async def walk_columns(world: World, keyring: Keyring) -> None:
-    secrets = next(n for n, column in enumerate(SEALED_COLUMNS) if column.table == "secrets")
+    secrets = next(
+        n for n, column in enumerate(SEALED_COLUMNS) if column.table == "project_secrets"
+    )
     async with world.pool.transaction("reencrypt_all") as tx:
         await reencrypt_all(tx, keyring, Position(column=secrets))
 
