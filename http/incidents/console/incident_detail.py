@@ -394,7 +394,7 @@ def answered(row: IncidentRow, now: Instant) -> str:
     if row.escalate_at is None:
         climbed = row.escalation_policy is not None and row.escalation_step > 0
         ladder = " Escalation finished." if climbed else ""
-        return f"{first or 'Not acknowledged.'}{ladder}"
+        return f"{first.rstrip() or 'Not acknowledged.'}{ladder}"
     if row.escalate_at <= now:
         return f"{first or 'Not acknowledged. '}The next escalation step is due now."
     taken = f"{count(row.escalation_step, 'step')} done, the next" if row.escalation_step else ""
