@@ -315,7 +315,7 @@ class _HouseCollector(Collector):
         )
         if packer.days_left is not None:
             yield _gauge(
-                "leadline_packing_days_left",
+                "leadline_packing_backlog",
                 "Closed days that are old enough and not packed yet.",
                 packer.days_left,
             )

@@ -123,6 +123,11 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str], int]] = {
         {"leadline_gate_ledger_ahead_seconds": "518400x60"},
         45,
     ),
+    "LeadlineHistoryNotPacked": (
+        {"leadline_packing_backlog": "4x420"},
+        {"leadline_packing_backlog": "3x420"},
+        400,
+    ),
     "LeadlineBackupOld": (
         {"leadline_backup_verified_age_seconds": "130000x30"},
         {"leadline_backup_verified_age_seconds": "129000x30"},
