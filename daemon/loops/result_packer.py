@@ -99,9 +99,8 @@ class ResultPacker:
         if await presences.select_other_versions(tx, self._version, since):
             return PackStep(PackOutcome.BUSY)
         state = await packing.select_packing(tx)
-        settled = await packing.select_settled_through(tx)
         begin = max([state.packed_through, min(oldest, default=state.packed_through)])
-        self.days_left = 0 if settled is None else days_to_pack(begin, settled)
+        self.days_left = days_to_pack(begin, tx.now)
         return await pack_some(tx, oldest, self._monitors)
 
     def _count(self, step: PackStep) -> None:

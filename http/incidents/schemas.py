@@ -33,8 +33,8 @@ class Incident(Schema, frozen=True, kw_only=True):
     `acknowledged_by` is a user. It is absent if an API token acknowledged; `acknowledged_by_name`
     is present in both cases. `seq` is the number of the last update. `runbook_url` is that of the
     monitor or the service. The acknowledgement in force expires at `ack_expires_at`. With
-    `ack_expired_at` it has expired, and the escalation continues. `unrouted` is present if no route
-    of the project matched the external alert, so that it pages nobody.
+    `ack_expired_at` it has expired, and the escalation continues. `unrouted` is present if the
+    external alert has no escalation policy, so that it pages nobody.
     """
 
     id: UUID

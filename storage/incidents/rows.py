@@ -72,13 +72,8 @@ class IncidentRow(msgspec.Struct, frozen=True):
 
     @property
     def is_unrouted(self) -> bool:
-        """Returns whether it is of an external alert that no route gave to a recipient."""
-        return (
-            self.external_key is not None
-            and self.service is None
-            and self.monitor is None
-            and self.escalation_policy is None
-        )
+        """Returns whether it is of an external alert that pages nobody."""
+        return self.external_key is not None and self.escalation_policy is None
 
 
 class IncidentTemplateRow(msgspec.Struct, frozen=True):

@@ -39,8 +39,9 @@ class Account:
 def choose_account(profile: str | None, environ: Mapping[str, str]) -> Account:
     """Returns the account of a command.
 
-    --profile wins. Then LEADLINE_URL with LEADLINE_TOKEN, then LEADLINE_PROFILE, then the profile
-    of the last `leadline login`. Raises: UsageError, BadProfiles.
+    --profile wins. Then LEADLINE_URL with LEADLINE_TOKEN or LEADLINE_PROFILE, which together are a
+    usage error. Then the profile of the last `login` or `profiles use`. Raises: UsageError,
+    BadProfiles.
     """
     named = environ.get("LEADLINE_PROFILE", "")
     if profile is None and (environ.get("LEADLINE_URL") or environ.get("LEADLINE_TOKEN")):

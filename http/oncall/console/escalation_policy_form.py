@@ -31,7 +31,7 @@ from ..schemas import CreateEscalationPolicy, EscalationStepRequest, EscalationT
 _SPARE: Final = 2
 _SAID: Final = {
     "policy_quota": f"Limit: {POLICIES_OF_PROJECT_MOST} escalation policies per project.",
-    "in_use": "In use; remove it from monitors, services and other policies first.",
+    "in_use": "In use; remove it from monitors, services, alert routes and other policies first.",
 }
 
 

@@ -1,6 +1,7 @@
 """Takes the due steps of an incident's escalation policy, under the incident's lock.
 
-Invariant: a due step is taken once, and no step after an acknowledgement or resolution. The
+Invariant: no step is taken while an acknowledgement is in force or after the resolution. A step is
+taken once, except that a repetition and an expired acknowledgement take the last one again. The
 incident's timeline records the paged and the unreachable channels of each step. A mute or the
 global silence postpones the due step and all later steps by the same duration, so that the first
 responders have their time.

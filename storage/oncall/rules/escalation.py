@@ -36,7 +36,7 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EscalationTarget:
-    """Target of a step. `key` is the id of the channel or schedule."""
+    """Target of a step. `key` is the id of the channel, schedule or policy."""
 
     kind: TargetKind
     key: int

@@ -99,7 +99,8 @@ async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
     """Deletes a policy.
 
     Raises:
-        Refused not_found, forbidden, and in_use if a monitor, a service or a step refers to it.
+        Refused not_found, forbidden, and in_use if a monitor, a service, an alert route or a
+        step refers to it.
     """
     row = await _lock(tx, principal, policy)
     if await oncall_uses.is_policy_used(tx, row.org, row.id):

@@ -92,9 +92,7 @@ select coalesce(sum(results), 0)::bigint from packed_heartbeats
 where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
   and from_at > at(%(from_at)s) - interval '1 day' and from_at < at(%(to_at)s)
 """
-_PACKING_PROGRESS = """
-select packed_through, (select min(settled_through) from shards) from packing
-"""
+_PACKING_PROGRESS = "select packed_through from packing"
 _PACKED_FROM = "select kept_from from packing"
 
 
@@ -180,8 +178,8 @@ async def select_packing_progress(tx: Tx) -> tuple[Instant, int] | None:
     row = await tx.row(_PACKING_PROGRESS)
     if row is None or row[0] == FIRST:
         return None
-    packed_through, settled = row
-    return packed_through, 0 if settled is None else days_to_pack(packed_through, settled)
+    (packed_through,) = row
+    return packed_through, days_to_pack(packed_through, tx.now)
 
 
 async def select_latency(

@@ -32,6 +32,6 @@ def is_sealed_day(day: TimeSpan, settled_through: Instant, first_open: Instant |
     return day.until <= settled_through - PACKED_AFTER_US
 
 
-def days_to_pack(packed_through: Instant, settled_through: Instant) -> int:
-    """Returns the number of days that are old enough and not packed."""
-    return max((settled_through - PACKED_AFTER_US - packed_through) // DAY, 0)
+def days_to_pack(packed_through: Instant, now: Instant) -> int:
+    """Returns the number of days that are old enough and not packed, also if they cannot be."""
+    return max((now - PACKED_AFTER_US - packed_through) // DAY, 0)
