@@ -66,7 +66,13 @@ def test_events_continue_after_a_restart(leadline: Daemon, tmp_path: Path) -> No
     with refusing_port() as port:
         to_port = ("--type", "tcp", "--target", f"127.0.0.1:{port}", "--interval", "5s")
         person.run("monitors", "add", "Database", *to_port)
-        follower = subprocess.Popen(command, env=person.environment, stdout=pipe, stderr=pipe)
+        # A shell starts background jobs, such as this run of the tests, with SIGINT ignored.
+        follower = subprocess.Popen(
+            ["env", "--default-signal=INT", *command],
+            env=person.environment,
+            stdout=pipe,
+            stderr=pipe,
+        )
         assert follower.stdout is not None
         first = json.loads(follower.stdout.readline())
         leadline.stop()
