@@ -77,6 +77,7 @@ def test_a_stop_ends_all_processes(two: Daemon) -> None:
     assert not Path(f"/proc/{further}").exists()
 
 
+@pytest.mark.soak
 def test_no_process_outlives_the_first_one(two: Daemon) -> None:
     (further,) = further_of(pid_of(two))
     two.kill()

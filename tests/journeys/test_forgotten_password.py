@@ -43,6 +43,7 @@ def browser_page() -> Iterator[Page]:
         yield page
 
 
+@pytest.mark.soak
 def test_a_password_is_reset_by_mail(
     leadline: Daemon, mail: Server, browser_page: Page, tmp_path: Path
 ) -> None:

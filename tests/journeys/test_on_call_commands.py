@@ -37,6 +37,7 @@ class Person:
         return done
 
 
+@pytest.mark.soak
 def test_lists_larger_than_one_answer_are_complete(leadline: Daemon, tmp_path: Path) -> None:
     """Large settings make a page of monitors larger than the commands read at once."""
     run = Person(leadline, tmp_path).run
