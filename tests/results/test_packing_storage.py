@@ -44,9 +44,13 @@ async def seal(world: World, through: Instant) -> None:
         )
 
 
-async def step(world: World, most: int = 100) -> PackStep:
-    async with world.pool.transaction("pack_day") as tx:
-        return await pack_some(tx, [START], most)
+async def step(world: World, most: int = 100, oldest: Instant = START) -> PackStep:
+    """Makes the next step, after the one that moves over days without partitions."""
+    while True:
+        async with world.pool.transaction("pack_day") as tx:
+            found = await pack_some(tx, [oldest], most)
+        if found.outcome is not PackOutcome.GAP:
+            return found
 
 
 async def pack_all(world: World, most: int = 100) -> int:
@@ -268,11 +272,32 @@ async def test_a_killed_step_leaves_nothing_and_is_repeated(world: World) -> Non
     assert await world.rows("select count(*) from packed_runs") == [(3,)]
 
 
+async def test_a_day_that_was_dropped_leaves_no_cursor_for_the_next_one(world: World) -> None:
+    rows = [await world.monitor() for _ in range(2)]
+    await seal(world, START)
+    for row in rows:
+        await record(world, row, Instant(START + HOUR), Instant(START + DAY + HOUR))
+    await seal(world, Instant(START + 4 * DAY))
+    assert (await step(world, 1)).outcome is PackOutcome.MONITORS
+    next_day = Instant(START + DAY)
+    async with world.pool.transaction("drop the first day") as tx:
+        await tx.execute("delete from heartbeats where ts < at(%(t)s)", t=next_day)
+        await tx.execute("delete from expected_runs where due_at < at(%(t)s)", t=next_day)
+    while (await step(world, 1, next_day)).outcome is not PackOutcome.DAY:
+        pass
+    assert await through(world) == START + 2 * DAY
+    for row in rows:
+        beats, runs = await stored(world, row)
+        assert [beat[0] for beat in beats if beat[0] >= next_day] == [next_day + HOUR + SECOND]
+        assert [run[0] for run in runs if run[0] >= next_day] == [next_day + HOUR]
+    assert await world.rows("select kept_from from packing") == [(next_day,)]
+
+
 async def test_two_packers_do_not_meet(world: World) -> None:
     await world.monitor()
     await seal(world, Instant(START + 3 * DAY))
     async with world.pool.transaction("pack_day") as tx:
-        assert (await pack_some(tx, [START], 1)).outcome is PackOutcome.MONITORS
+        assert (await pack_some(tx, [START], 1)).outcome is PackOutcome.GAP
         assert (await beside(step, world)).outcome is PackOutcome.BUSY
 
 

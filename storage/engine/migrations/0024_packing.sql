@@ -6,7 +6,7 @@ create table packing (
   -- Results and ledger rows before this instant are read from their pieces only. Rows of heartbeats
   -- and expected_runs before it have pieces, and are dropped with their partitions.
   packed_through timestamptz not null,
-  -- Since this instant no result was deleted by retention. Null before the first day was packed.
+  -- Since this instant no result was deleted by retention. Null before the first step of packing.
   kept_from timestamptz,
   -- Monitors up to this one have the pieces of the day that begins at packed_through.
   org integer not null default 0,

@@ -138,15 +138,26 @@ async def move_cursor(tx: Tx, key: MonitorKey) -> None:
     await tx.execute(_MOVE_CURSOR, org=key[0], monitor=key[1])
 
 
-async def advance_packed(tx: Tx, day: TimeSpan, kept_from: Instant | None) -> bool:
+async def advance_packed(tx: Tx, day: TimeSpan) -> bool:
     """Moves the instant over a day whose monitors all have their pieces.
 
     From the commit on, readers read the day from its pieces. Returns False, without a change, if a
-    late writer is active or has left a row. `kept_from` replaces the stored instant if given.
+    late writer is active or has left a row.
     """
     if not await tx.value(_TRY_ALONE) or await select_late_day(tx, day.from_):
         return False
-    await tx.execute(_ADVANCE, through=day.until, kept_from=kept_from, now=tx.now)
+    await tx.execute(_ADVANCE, through=day.until, kept_from=None, now=tx.now)
+    return True
+
+
+async def skip_days(tx: Tx, through: Instant, *, kept_from: Instant) -> bool:
+    """Moves the instant over days without partitions, and the cursor before the first monitor.
+
+    Returns False, without a change, if a late writer is active.
+    """
+    if not await tx.value(_TRY_ALONE):
+        return False
+    await tx.execute(_ADVANCE, through=through, kept_from=kept_from, now=tx.now)
     return True
 
 
