@@ -27,6 +27,12 @@ create table late_writes (
   day timestamptz not null
 );
 
+-- The pieces of an archived monitor stay as long as its row of deleted_monitors, because late
+-- results of other members restate the figures of its services. The transactions that delete
+-- monitors and archived monitors delete pieces.
+alter table packed_heartbeats drop constraint packed_heartbeats_org_monitor_fkey;
+alter table packed_runs drop constraint packed_runs_org_monitor_fkey;
+
 create index packed_heartbeats_from on packed_heartbeats using brin (from_at);
 create index packed_runs_from on packed_runs using brin (from_at);
 
