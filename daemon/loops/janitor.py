@@ -47,6 +47,8 @@ OPERATIONS_KEPT_US: Final = 7 * DAY
 DELIVERED_KEPT_US: Final = 14 * DAY
 DELIVERED_AT_ONCE: Final = 10_000
 PIECES_AT_ONCE: Final = 1_000
+# Archived monitors, each with its pieces.
+ARCHIVED_AT_ONCE: Final = 10
 # Retention before the seal of a service. The longest window has 90 days, and policies are tested
 # on windows that ended up to 31 days ago.
 MINUTES_KEPT_DAYS: Final = 125
@@ -126,6 +128,14 @@ class Janitor:
             async with self._pool.transaction("delete_old_pieces") as tx:
                 deleted = await packing.delete_old_pieces(tx, before, PIECES_AT_ONCE)
 
+    async def _forget_compositions(self, before: Instant) -> None:
+        forgotten = ARCHIVED_AT_ONCE
+        while forgotten == ARCHIVED_AT_ONCE:
+            async with self._pool.transaction("forget_compositions") as tx:
+                gone = await compositions.forget(tx, before, ARCHIVED_AT_ONCE)
+                await packing.delete_pieces_of(tx, gone)
+            forgotten = len(gone)
+
     async def pass_once(self) -> None:
         await self.make_room()
         now = self._clock()
@@ -151,10 +161,9 @@ class Janitor:
             await push_events.drop_push_events(tx, raw_from)
             await push_runs.drop_push_runs(tx, raw_from)
             await push_bodies.drop_push_bodies(tx, raw_from)
-            # Figures are computed from results. Composite definitions from before the oldest result
-            # that is stored, or not rolled up yet, are no longer needed.
+            # Figures are computed from results. Composite definitions and archived monitors from
+            # before the oldest result that is stored, or not rolled up yet, are no longer needed.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
-            await compositions.forget(tx, oldest)
             # A partition is dropped whole, so its oldest results are kept a day longer.
             pieces_from = Instant(now - self._piece_days * DAY)
             await monitors.forget_conditions(tx, Instant(min(oldest, pieces_from) - DAY))
@@ -167,6 +176,7 @@ class Janitor:
             await subscribers.purge_unconfirmed(tx)
             await operations.purge_finished(tx, Instant(now - OPERATIONS_KEPT_US))
             await service_facts.delete_minutes(tx, MINUTES_KEPT_DAYS)
+        await self._forget_compositions(oldest)
         await self._delete_pieces(now)
         await self._announce_ahead(now)
         await self._purge_delivered(Instant(now - DELIVERED_KEPT_US))

@@ -84,7 +84,7 @@ class ResultPacker:
             return PackOutcome.NOTHING
         seconds = trio.current_time() - begun
         self._count(step)
-        if step.outcome in (PackOutcome.MONITORS, PackOutcome.DAY):
+        if step.outcome in (PackOutcome.MONITORS, PackOutcome.GAP, PackOutcome.DAY):
             self._rest_seconds = seconds * REST_FACTOR
         elif step.outcome is PackOutcome.NOTHING:
             self._rest_seconds = IDLE_SECONDS

@@ -207,5 +207,5 @@ async def test_composite_terms_are_deleted_only_when_they_are_not_needed(world: 
         (world.now + 1, (1, 0)),
     ):
         async with world.pool.transaction("forget") as tx:
-            await compositions.forget(tx, Instant(before))
+            await compositions.forget(tx, Instant(before), 10)
         assert await world.rows(kept) == [left]

@@ -323,7 +323,7 @@ async def test_a_damaged_piece_is_not_packed_again(world: World) -> None:
             await store_late_results(tx, row.key, span, [], [])
 
 
-async def test_the_pieces_of_a_deleted_monitor_are_deleted(world: World) -> None:
+async def test_the_pieces_of_a_deleted_monitor_without_an_archive_are_deleted(world: World) -> None:
     row, other = await world.monitor(), await world.monitor()
     span = TimeSpan(START, Instant(START + DAY))
     rng = random.Random(7)

@@ -13,6 +13,7 @@ from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.backup import restore_backup, write_backup
 from leadline.storage.engine.pools import Rejected
 from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.rules.incoming_result import ResultSource, StoreOutcome
 from leadline.storage.results.rules.late_result import SettledWindow, settle_late
 from leadline.storage.results.rules.packed_days import PACKED_AFTER_US, day_of, is_sealed_day
@@ -21,7 +22,7 @@ from leadline.storage.results.transactions.pack_day import PackOutcome, PackStep
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.results.transactions.record_steady import record_steady
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
-from tests.support.worlds.world import START, World, small_world
+from tests.support.worlds.world import REGIONS, START, World, small_world
 
 _HEARTBEATS = """
 select ts, up, latency_ms, code, msg, dns_us from heartbeats_in(%(org)s::int, %(monitor)s::int,
@@ -44,9 +45,13 @@ async def seal(world: World, through: Instant) -> None:
         )
 
 
-async def step(world: World, most: int = 100) -> PackStep:
-    async with world.pool.transaction("pack_day") as tx:
-        return await pack_some(tx, [START], most)
+async def step(world: World, most: int = 100, oldest: Instant = START) -> PackStep:
+    """Makes the next step, after the one that moves over days without partitions."""
+    while True:
+        async with world.pool.transaction("pack_day") as tx:
+            found = await pack_some(tx, [oldest], most)
+        if found.outcome is not PackOutcome.GAP:
+            return found
 
 
 async def pack_all(world: World, most: int = 100) -> int:
@@ -268,15 +273,36 @@ async def test_a_killed_step_leaves_nothing_and_is_repeated(world: World) -> Non
     assert await world.rows("select count(*) from packed_runs") == [(3,)]
 
 
+async def test_a_day_that_was_dropped_leaves_no_cursor_for_the_next_one(world: World) -> None:
+    rows = [await world.monitor() for _ in range(2)]
+    await seal(world, START)
+    for row in rows:
+        await record(world, row, Instant(START + HOUR), Instant(START + DAY + HOUR))
+    await seal(world, Instant(START + 4 * DAY))
+    assert (await step(world, 1)).outcome is PackOutcome.MONITORS
+    next_day = Instant(START + DAY)
+    async with world.pool.transaction("drop the first day") as tx:
+        await tx.execute("delete from heartbeats where ts < at(%(t)s)", t=next_day)
+        await tx.execute("delete from expected_runs where due_at < at(%(t)s)", t=next_day)
+    while (await step(world, 1, next_day)).outcome is not PackOutcome.DAY:
+        pass
+    assert await through(world) == START + 2 * DAY
+    for row in rows:
+        beats, runs = await stored(world, row)
+        assert [beat[0] for beat in beats if beat[0] >= next_day] == [next_day + HOUR + SECOND]
+        assert [run[0] for run in runs if run[0] >= next_day] == [next_day + HOUR]
+    assert await world.rows("select kept_from from packing") == [(next_day,)]
+
+
 async def test_two_packers_do_not_meet(world: World) -> None:
     await world.monitor()
     await seal(world, Instant(START + 3 * DAY))
     async with world.pool.transaction("pack_day") as tx:
-        assert (await pack_some(tx, [START], 1)).outcome is PackOutcome.MONITORS
+        assert (await pack_some(tx, [START], 1)).outcome is PackOutcome.GAP
         assert (await beside(step, world)).outcome is PackOutcome.BUSY
 
 
-async def test_rows_of_a_deleted_monitor_are_not_packed(world: World) -> None:
+async def test_rows_of_a_monitor_without_an_archive_are_not_packed(world: World) -> None:
     row, other = await world.monitor(), await world.monitor()
     await seal(world, START)
     for each in (row, other):
@@ -288,6 +314,31 @@ async def test_rows_of_a_deleted_monitor_are_not_packed(world: World) -> None:
         await delete_monitor(tx, world.editor, row.uid)
     assert await pack_all(world, 1) == 1
     assert await world.rows("select monitor, results from packed_runs") == [(other.id, 1)]
+    assert await world.rows("select 1 from late_writes") == []
+
+
+async def test_late_rows_of_an_archived_monitor_are_packed(world: World) -> None:
+    row, other = await world.monitor(), await world.monitor()
+    config = {"children": [str(row.uid), str(other.uid)]}
+    composite = await world.monitor(type="composite", target="", config=config)
+    await seal(world, START)
+    for each in (row, other):
+        await record(world, each, Instant(START + HOUR))
+    await seal(world, Instant(START + 3 * DAY))
+    await step(world, 1)
+    await record(world, row, Instant(START + 2 * HOUR))
+    async with world.pool.transaction("edit") as tx:
+        given = {"config": {"children": [str(other.uid)]}}
+        await edit_monitor(tx, world.editor, composite.uid, given, world.keyring, REGIONS)
+    before = await stored(world, row)
+    async with world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, world.editor, row.uid)
+    assert await pack_all(world, 1) == 1
+    assert await stored(world, row) == before
+    assert await world.rows("select monitor, results from packed_runs order by 1") == [
+        (row.id, 2),
+        (other.id, 1),
+    ]
 
 
 async def test_a_backup_has_the_pieces(

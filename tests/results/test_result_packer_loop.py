@@ -152,6 +152,7 @@ async def test_packing_waits_for_the_recorder_and_for_other_versions(world: Worl
     assert await home.packer.pass_once() is PackOutcome.BUSY
     assert await world.rows("select count(*) from packed_runs") == [(0,)]
     world.now = Instant(world.now + 11 * MINUTE)
+    assert await home.packer.pass_once() is PackOutcome.GAP
     assert await home.packer.pass_once() is PackOutcome.MONITORS
 
 

@@ -33,9 +33,14 @@ from leadline.storage.maintenance.transactions.plan_maintenance import (
     preview_announcement,
     preview_annulment,
 )
+from leadline.storage.monitors.tables import compositions
 from leadline.storage.results.rows import RepairRequest
+from leadline.storage.results.rules.incoming_result import StoreOutcome
+from leadline.storage.results.tables import packing
 from leadline.storage.results.tables.repair_requests import insert_repairs
+from leadline.storage.results.transactions.pack_day import PackOutcome, pack_some
 from leadline.storage.results.transactions.record_results import record_results
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.services.queries.service_reports import (
     select_burns,
     select_repairing,
@@ -116,11 +121,12 @@ class Served(Life):
             self.revisions[uid] = []
             await self.declare(uid)
 
-    async def declare(self, uid: UUID, **policies: Any) -> None:
+    async def declare(self, uid: UUID, count: int | None = None, **policies: Any) -> None:
         """Declares a revision as the API does: effective from the next minute."""
         revisions = self.revisions[uid]
         here = [u for u in (*self.leaves, *self.composites) if u not in self.gone]
-        members = self.policy.sample(here, self.policy.randint(1, min(4, len(here))))
+        count = count or self.policy.randint(1, min(4, len(here)))
+        members = self.policy.sample(here, count)
         sli = tuple(self.known[u].row.id for u in members)
         async with self.world.pool.transaction("declare") as tx:
             row = await services.lock_service(tx, uid)
@@ -666,6 +672,67 @@ async def test_a_result_before_maintenance_does_not_apply_after_it(
     await expect_all_as_painted(life)
 
 
+async def _pack_first_days(life: Served) -> None:
+    """Packs all days before the fourth one, as if every sealer was up to date."""
+    world = life.world
+    world.now = Instant(START + 4 * DAY)
+    async with world.pool.transaction("seal") as tx:
+        await tx.execute("delete from run_batches")
+        await tx.execute(
+            "update shards set sealed_through = at(%(t)s), settled_through = at(%(t)s),"
+            " reserved_through = at(%(t)s)",
+            t=world.now,
+        )
+    outcome = None
+    while outcome is not PackOutcome.NOTHING:
+        async with world.pool.transaction("pack") as tx:
+            outcome = (await pack_some(tx, [START], 100)).outcome
+
+
+@pytest.mark.parametrize("packs_first", [True, False])
+async def test_a_late_result_keeps_the_part_of_a_deleted_member_in_a_packed_day(
+    world: World, packs_first: bool
+) -> None:
+    life = await _of_members(world, 2, active_floor_us=20 * MINUTE)
+    (uid,) = life.services
+    stays, leaves = life.leaves
+    for minute in range(5, 60, 5):
+        await _results(life, leaves, (minute, minute < 30))
+        await _results(life, stays, (minute, True))
+    life.gone.add(leaves)
+    await life.declare(uid)
+    await _results(life, stays, (70, True), (80, True))
+    if packs_first:
+        await _pack_first_days(life)
+    async with world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, world.editor, leaves)
+    if not packs_first:
+        await _pack_first_days(life)
+    row = await read_service(world, uid)
+    minutes = range(START + 5 * MINUTE, START + HOUR, MINUTE)
+    before = [await sum_of(world, row, at, at + MINUTE) for at in minutes]
+    assert sum((each.good_us for _, each in before), 0) > 0
+    assert sum((each.bad_us for _, each in before), 0) > 0
+    late = world.result(life.known[stays].row, Instant(START + 27 * MINUTE), True)
+    async with world.pool.transaction("record") as tx:
+        (answer,), _ = await record_results(tx, [late], patient=False)
+    assert answer.fate is StoreOutcome.HISTORY
+    assert await Repairer(world.pool).pass_once()
+    while await Repairer(world.pool).pass_once():
+        pass
+    assert [await sum_of(world, row, at, at + MINUTE) for at in minutes] == before
+    for packed in ("packed_heartbeats", "packed_runs"):
+        assert len(await world.rows(f"select distinct monitor from {packed}")) == 2
+    async with world.pool.transaction("forget") as tx:
+        gone = await compositions.forget(tx, Instant(world.now + 1), 10)
+        assert gone == [life.known[leaves].row.key]
+        await packing.delete_pieces_of(tx, gone)
+    for packed in ("packed_heartbeats", "packed_runs"):
+        assert await world.rows(f"select distinct monitor from {packed}") == [
+            (life.known[stays].row.id,)
+        ]
+
+
 async def test_a_process_with_a_late_clock_uses_the_governing_revision(
     world: World,
 ) -> None:
@@ -763,15 +830,21 @@ async def test_epochs_written_out_of_order_are_read_in_order(world: World) -> No
 
 
 async def _of_one_member(world: World, **policies: Any) -> Served:
+    return await _of_members(world, 1, **policies)
+
+
+async def _of_members(world: World, count: int, **policies: Any) -> Served:
     life = Served(world, 1)
-    row = await world.monitor(interval_seconds=60)
-    await life._know(row)
-    life.leaves.append(row.uid)
+    for _ in range(count):
+        row = await world.monitor(interval_seconds=60)
+        await life._know(row)
+        life.leaves.append(row.uid)
     await life.serve(0)
     life.declares = False
     await life.serve(1)
     (uid,) = life.services
-    await life.declare(uid, missing_data=MissingData.UNKNOWN, **policies)
+    wanted = {"missing_data": MissingData.UNKNOWN, "mode": AggregationMode.ALL, **policies}
+    await life.declare(uid, count, **wanted)
     return life
 
 

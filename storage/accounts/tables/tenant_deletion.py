@@ -8,6 +8,7 @@ transactions; `deleting_since` refuses additions between them.
 from uuid import UUID
 
 from ...core.instant import DAY, Instant
+from ...core.key import MonitorKey
 from ...engine.pools import LockRank, Tx
 from ..rows import DeletionCounts, ManagedObject
 
@@ -95,7 +96,14 @@ _IS_DELIVERY_PENDING = """
 select exists (select from outbox o where o.org = %(org)s and o.project = %(project)s
   and o.status = 'pending' and o.attempts = 0 and o.created_at > at(%(since)s))
 """
-_DELETE_ARCHIVE = "delete from deleted_monitors where org = %(org)s and project = %(project)s"
+# The packer locks archived monitors in the same order.
+_DELETE_ARCHIVE = """
+with old as materialized (
+  select d.org, d.id from deleted_monitors d where d.org = %(org)s and d.project = %(project)s
+  order by d.org, d.id limit %(most)s for update)
+delete from deleted_monitors d using old where d.org = old.org and d.id = old.id
+returning d.org, d.id
+"""
 _DELETE_MEMBERSHIPS = "delete from memberships where org = %(org)s"
 _DELETE_TOKENS = "delete from api_tokens where org = %(org)s"
 _DELETE_PAGES = "delete from status_pages where org = %(org)s"
@@ -214,9 +222,13 @@ async def is_delivery_pending(tx: Tx, org: int, project: int, since: Instant) ->
     return found
 
 
-async def delete_archive(tx: Tx, org: int, project: int) -> None:
-    """Deletes what is kept of deleted monitors for figures of their composites and services."""
-    await tx.execute(_DELETE_ARCHIVE, org=org, project=project)
+async def delete_archive(tx: Tx, org: int, project: int, most: int) -> list[MonitorKey]:
+    """Deletes what is kept of deleted monitors for figures of their composites and services.
+
+    Returns up to `most` monitors. Their pieces are deleted in the same transaction.
+    """
+    rows = await tx.rows(_DELETE_ARCHIVE, org=org, project=project, most=most)
+    return [MonitorKey((org, monitor)) for org, monitor in rows]
 
 
 async def delete_what_stays_within(tx: Tx, org: int) -> None:

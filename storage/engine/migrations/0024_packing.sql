@@ -6,7 +6,7 @@ create table packing (
   -- Results and ledger rows before this instant are read from their pieces only. Rows of heartbeats
   -- and expected_runs before it have pieces, and are dropped with their partitions.
   packed_through timestamptz not null,
-  -- Since this instant no result was deleted by retention. Null before the first day was packed.
+  -- Since this instant no result was deleted by retention. Null before the first step of packing.
   kept_from timestamptz,
   -- Monitors up to this one have the pieces of the day that begins at packed_through.
   org integer not null default 0,
@@ -26,6 +26,12 @@ create table late_writes (
   -- Start of the day.
   day timestamptz not null
 );
+
+-- The pieces of an archived monitor stay as long as its row of deleted_monitors, because late
+-- results of other members restate the figures of its services. The transactions that delete
+-- monitors and archived monitors delete pieces.
+alter table packed_heartbeats drop constraint packed_heartbeats_org_monitor_fkey;
+alter table packed_runs drop constraint packed_runs_org_monitor_fkey;
 
 create index packed_heartbeats_from on packed_heartbeats using brin (from_at);
 create index packed_runs_from on packed_runs using brin (from_at);

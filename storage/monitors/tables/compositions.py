@@ -98,18 +98,25 @@ with gone as (
         and c.children @> array[%(monitor)s]::int[])
       or exists (select from service_revisions r where r.org = m.org
         and r.monitors @> array[%(monitor)s]::int[]))
-  returning org, id)
-insert into deleted_monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
-  timeout_seconds, grace_seconds, enabled)
-select t.org, t.monitor, t.from_at, t.shard, t.anchor, t.interval_seconds, t.timeout_seconds,
-  t.grace_seconds, t.enabled
-from gone join monitor_terms t on t.org = gone.org and t.monitor = gone.id
+  returning org, id),
+terms as (
+  insert into deleted_monitor_terms (org, monitor, from_at, shard, anchor, interval_seconds,
+    timeout_seconds, grace_seconds, enabled)
+  select t.org, t.monitor, t.from_at, t.shard, t.anchor, t.interval_seconds, t.timeout_seconds,
+    t.grace_seconds, t.enabled
+  from gone join monitor_terms t on t.org = gone.org and t.monitor = gone.id)
+select exists (select from gone)
 """
 _FORGET_TERMS = "delete from composite_terms where until_at < at(%(before)s)"
+# The packer locks archived monitors in the same order.
 _FORGET_DELETED = """
-delete from deleted_monitors d where d.deleted_at < at(%(before)s)
-  and not exists (select from composite_terms c where c.org = d.org
-    and c.children @> array[d.id])
+with old as materialized (
+  select d.org, d.id from deleted_monitors d where d.deleted_at < at(%(before)s)
+    and not exists (select from composite_terms c where c.org = d.org
+      and c.children @> array[d.id])
+  order by d.org, d.id limit %(most)s for update)
+delete from deleted_monitors d using old where d.org = old.org and d.id = old.id
+returning d.org, d.id
 """
 
 
@@ -221,17 +228,25 @@ async def drop_settled_batches(tx: Tx, batches: Sequence[int]) -> int:
     return await tx.execute(_DROP_SETTLED, ids=list(batches))
 
 
-async def archive_monitor(tx: Tx, key: MonitorKey, now: Instant) -> None:
-    """Records a monitor before its deletion, for the compositions and declarations that name it."""
-    await tx.execute(_DEPART, org=key[0], monitor=key[1], now=now)
+async def archive_monitor(tx: Tx, key: MonitorKey, now: Instant) -> bool:
+    """Records a monitor before its deletion, for the compositions and declarations that name it.
+
+    Returns False, without a record, if none names it.
+    """
+    archived: bool = await tx.value(_DEPART, org=key[0], monitor=key[1], now=now)
     await tx.execute(_END, org=key[0], monitor=key[1], at=now)
     await tx.execute(_DROP_WAKEUP, org=key[0], monitor=key[1])
+    return archived
 
 
-async def forget(tx: Tx, before: Instant) -> int:
-    """Deletes old compositions, and deleted monitors that no remaining composition has."""
-    count = await tx.execute(_FORGET_TERMS, before=before)
-    return count + await tx.execute(_FORGET_DELETED, before=before)
+async def forget(tx: Tx, before: Instant, most: int) -> list[MonitorKey]:
+    """Deletes old compositions, and up to `most` archived monitors that no remaining one has.
+
+    Returns those monitors. Their pieces are deleted in the same transaction.
+    """
+    await tx.execute(_FORGET_TERMS, before=before)
+    rows = await tx.rows(_FORGET_DELETED, before=before, most=most)
+    return [MonitorKey((org, monitor)) for org, monitor in rows]
 
 
 def children_of(

@@ -28,20 +28,22 @@ insert into late_writes (org, monitor, day)
 select org, monitor, at(day)
 from unnest(%(orgs)s::int[], %(monitors)s::int[], %(days)s::bigint[]) as w(org, monitor, day)
 """
-# Those of deleted monitors as well: their rows are not packed.
+# Those of deleted monitors as well. Their rows are packed if they are archived.
 _LATE = """
 select org, monitor, array_agg(id) from late_writes
 where day = at(%(day)s) group by org, monitor order by org, monitor limit 1
 """
 _DELETE_LATE = "delete from late_writes where id = any(%(ids)s::bigint[])"
 _LOCK_MONITOR = """
-select 1 from monitors where org = %(org)s and id = %(monitor)s for key share
+select 1 from {monitors} where org = %(org)s and id = %(monitor)s for key share
 """
-# The foreign key of the pieces takes the same lock. Only a deletion of the monitor waits for it.
+# Only a deletion of the monitor waits for the lock.
 _NEXT_MONITORS = """
-select org, id from monitors where (org, id) > (%(org)s, %(monitor)s)
+select org, id from {monitors} where (org, id) > (%(org)s, %(monitor)s)
 order by org, id limit %(most)s for key share
 """
+# A monitor that is archived during the first statement is found by the second one.
+_MONITORS: Final = ("monitors", "deleted_monitors")
 _MOVE_CURSOR = "update packing set org = %(org)s, monitor = %(monitor)s"
 _ADVANCE = """
 update packing set packed_through = at(%(through)s),
@@ -57,6 +59,10 @@ delete from {packed} where org = %(org)s and monitor = %(monitor)s
 _DELETE_OLD_PIECES = """
 delete from {packed} where ctid = any(array(
   select ctid from {packed} where from_at < at(%(before)s) limit %(most)s))
+"""
+_DELETE_PIECES_OF = """
+delete from {packed} where (org, monitor) in (
+  select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
 _RAISE_KEPT_FROM = """
 update packing set kept_from = at(%(kept_from)s) where kept_from < at(%(kept_from)s)
@@ -124,29 +130,49 @@ async def delete_late_writes(tx: Tx, late: LateDay) -> None:
 
 
 async def lock_monitor(tx: Tx, key: MonitorKey) -> bool:
-    """Locks a monitor against deletion. Returns False if it is deleted."""
-    return await tx.value(_LOCK_MONITOR, org=key[0], monitor=key[1]) is not None
+    """Locks a monitor, or its archive, against deletion. Returns False if both are deleted."""
+    for monitors in _MONITORS:
+        query = _LOCK_MONITOR.format(monitors=monitors)
+        if await tx.value(query, org=key[0], monitor=key[1]) is not None:
+            return True
+    return False
 
 
 async def lock_next_monitors(tx: Tx, state: PackingState, most: int) -> list[MonitorKey]:
-    """Returns the monitors after the cursor, locked against deletion."""
-    rows = await tx.rows(_NEXT_MONITORS, org=state.org, monitor=state.monitor, most=most)
-    return [MonitorKey((org, monitor)) for org, monitor in rows]
+    """Returns the monitors after the cursor, also archived ones, locked against deletion."""
+    those = {"org": state.org, "monitor": state.monitor, "most": most}
+    found = [
+        MonitorKey((org, monitor))
+        for monitors in _MONITORS
+        for org, monitor in await tx.rows(_NEXT_MONITORS.format(monitors=monitors), **those)
+    ]
+    return sorted(found)[:most]
 
 
 async def move_cursor(tx: Tx, key: MonitorKey) -> None:
     await tx.execute(_MOVE_CURSOR, org=key[0], monitor=key[1])
 
 
-async def advance_packed(tx: Tx, day: TimeSpan, kept_from: Instant | None) -> bool:
+async def advance_packed(tx: Tx, day: TimeSpan) -> bool:
     """Moves the instant over a day whose monitors all have their pieces.
 
     From the commit on, readers read the day from its pieces. Returns False, without a change, if a
-    late writer is active or has left a row. `kept_from` replaces the stored instant if given.
+    late writer is active or has left a row.
     """
     if not await tx.value(_TRY_ALONE) or await select_late_day(tx, day.from_):
         return False
-    await tx.execute(_ADVANCE, through=day.until, kept_from=kept_from, now=tx.now)
+    await tx.execute(_ADVANCE, through=day.until, kept_from=None, now=tx.now)
+    return True
+
+
+async def skip_days(tx: Tx, through: Instant, *, kept_from: Instant) -> bool:
+    """Moves the instant over days without partitions, and the cursor before the first monitor.
+
+    Returns False, without a change, if a late writer is active.
+    """
+    if not await tx.value(_TRY_ALONE):
+        return False
+    await tx.execute(_ADVANCE, through=through, kept_from=kept_from, now=tx.now)
     return True
 
 
@@ -167,6 +193,15 @@ async def delete_pieces(tx: Tx, key: MonitorKey, span: TimeSpan) -> None:
     those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until": span.until}
     for packed in _PACKED:
         await tx.execute(_DELETE_PIECES.format(packed=packed), **those)
+
+
+async def delete_pieces_of(tx: Tx, keys: Collection[MonitorKey]) -> None:
+    """Deletes all pieces of monitors that are deleted before in the same transaction.
+
+    That deletion waits for the packer and for late writers, so that no piece is added afterwards.
+    """
+    for packed in _PACKED:
+        await tx.execute(_DELETE_PIECES_OF.format(packed=packed), **key_arrays(keys, "monitors"))
 
 
 async def delete_old_pieces(tx: Tx, before: Instant, most: int) -> int:

@@ -4,6 +4,9 @@ A day is packed monitor by monitor, while readers and writers still use its rows
 every monitor has its pieces, one update moves `packed_through` past the day: from its commit on,
 readers and late writers use the pieces. The partitions of the day are dropped later. An interrupted
 step leaves nothing, and the next one begins at the same monitor.
+
+Invariant: the cursor belongs to the day that begins at `packed_through`. If the partitions of that
+day were dropped, a step of its own moves both to the next day with partitions.
 """
 
 from collections.abc import Sequence
@@ -16,7 +19,6 @@ from ...engine.pools import Tx
 from ..rules.packed_days import day_of, is_sealed_day
 from ..tables import packing
 from ..tables.packed_results import pack_results
-from ..tables.packing import PackingState
 
 
 class PackOutcome(StrEnum):
@@ -28,6 +30,8 @@ class PackOutcome(StrEnum):
     NOTHING = "nothing"
     # Some monitors were packed.
     MONITORS = "monitors"
+    # `packed_through` moved over days without partitions.
+    GAP = "gap"
     # All monitors of the day are packed: its rows are now read from the pieces.
     DAY = "day"
     # A late writer was active. The step is repeated.
@@ -60,12 +64,14 @@ async def pack_some(tx: Tx, oldest: Sequence[Instant], most: int) -> PackStep:
     settled = await packing.select_settled_through(tx)
     if settled is None or not is_sealed_day(day, settled, await packing.select_first_open(tx)):
         return PackStep(PackOutcome.NOTHING)
+    if day.from_ > state.packed_through:
+        return await _skip_gap(tx, day.from_, oldest)
     keys = await packing.lock_next_monitors(tx, state, most)
     if keys:
         rows = await pack_results(tx, keys, day)
         await packing.move_cursor(tx, keys[-1])
         return PackStep(PackOutcome.MONITORS, len(keys), rows)
-    return await _pack_late(tx, day) or await _advance(tx, state, day, oldest)
+    return await _pack_late(tx, day) or await _advance(tx, day)
 
 
 async def _pack_late(tx: Tx, day: TimeSpan) -> PackStep | None:
@@ -82,13 +88,15 @@ async def _pack_late(tx: Tx, day: TimeSpan) -> PackStep | None:
     return PackStep(PackOutcome.MONITORS, 1, rows)
 
 
-async def _advance(
-    tx: Tx, state: PackingState, day: TimeSpan, oldest: Sequence[Instant]
-) -> PackStep:
+async def _skip_gap(tx: Tx, through: Instant, oldest: Sequence[Instant]) -> PackStep:
+    """Moves `packed_through` to a day, over days that were deleted before they were packed."""
+    if not await packing.skip_days(tx, through, kept_from=max(oldest, default=through)):
+        return PackStep(PackOutcome.LATE_WRITER)
+    return PackStep(PackOutcome.GAP)
+
+
+async def _advance(tx: Tx, day: TimeSpan) -> PackStep:
     """Moves `packed_through` past the day."""
-    # Days without a partition were deleted before they were packed.
-    gap = day.from_ > state.packed_through
-    kept_from = max(oldest, default=day.from_) if gap else None
-    if not await packing.advance_packed(tx, day, kept_from):
+    if not await packing.advance_packed(tx, day):
         return PackStep(PackOutcome.LATE_WRITER)
     return PackStep(PackOutcome.DAY)

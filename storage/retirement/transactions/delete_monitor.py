@@ -13,6 +13,7 @@ from ...monitors.tables import compositions, monitors
 from ...monitors.transactions.edit_monitor import EDIT
 from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
+from ...results.tables import packing
 from ...scheduling.tables import schedule_edits
 from ...scheduling.tables import work_queues as queues
 from ...services.queries import service_revisions
@@ -42,10 +43,12 @@ async def remove_monitor(tx: Tx, row: MonitorRow) -> None:
 
     `log_removed` follows as the last write of the transaction.
     """
-    await compositions.archive_monitor(tx, row.key, tx.now)
+    archived = await compositions.archive_monitor(tx, row.key, tx.now)
     await queues.delete_jobs_of(tx, [row.key])
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)
+    if not archived:
+        await packing.delete_pieces_of(tx, [row.key])
 
 
 async def log_removed(tx: Tx, rows: Sequence[MonitorRow]) -> None:

@@ -22,6 +22,7 @@ from ...core.instant import HOUR, SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Pool, Tx
 from ...monitors.tables.monitors import lock_monitor
+from ...results.tables import packing
 from ...services.tables import services
 from ...services.tables.services import lock_service
 from .delete_monitor import log_removed, remove_monitor
@@ -30,6 +31,8 @@ from .end_episode_of_deleted import end_with_service
 DELETE_PROJECT: Final = Permission(Need.ORG_ADMIN)
 DELETE_ORGANIZATION: Final = Permission(Need.GLOBAL_ADMIN)
 INCIDENTS_OF_STEP: Final = 500
+# Archived monitors, each with its pieces.
+ARCHIVED_OF_STEP: Final = 10
 # Longest wait for the first attempt of an event of the project.
 DELIVERY_US: Final = 10 * SECOND
 
@@ -181,7 +184,9 @@ async def delete_next(tx: Tx, operation: OperationRow) -> bool:
         if await removals.is_delivery_pending(tx, org, project, since):
             # The channels are deleted with the project: ends of alerts get a first attempt before.
             return False
-        await removals.delete_archive(tx, org, project)
+        if gone := await removals.delete_archive(tx, org, project, ARCHIVED_OF_STEP):
+            await packing.delete_pieces_of(tx, gone)
+            return True
         await projects.delete_project(tx, org, project)
         done = 1
         if operation.project is not None:
