@@ -98,3 +98,30 @@ async def test_a_new_key_ends_the_old_one_and_a_deletion_ends_it(api: Api) -> No
     assert await status_of(api, f"/ping/{new}/nightly") == 404
     stored = await api.rows("select count(*) from push_keys")
     assert stored == [(0,)]
+
+
+@pytest.mark.parametrize("word", ["start", "fail", "Fail", "log", "0", "1", "255"])
+async def test_a_report_without_a_slug_is_not_the_report_of_a_monitor(api: Api, word: str) -> None:
+    """The client forgot the slug after the push key."""
+    key = (await key_of(api, creates=True))["push_key"]
+    assert await status_of(api, f"/ping/{key}/{word}") == 404
+    assert await api.rows("select count(*) from monitors") == [(0,)]
+    if word.isalpha():
+        assert await status_of(api, f"/ping/{key}/{word}/1") == 200
+        assert await status_of(api, f"/ping/{key}/{word}") == 404
+        assert await api.rows("select slug from monitors") == [(word.lower(),)]
+        assert await api.rows("select up, code from heartbeats") == [(False, 1)]
+
+
+async def test_a_monitor_has_one_entry_in_the_cache(api: Api) -> None:
+    made = await monitor(api, slug="nightly")
+    key = (await key_of(api, creates=False))["push_key"]
+    for base in (f"/ping/{key}/nightly", f"/ping/{made['push_token']}"):
+        assert [await status_of(api, f"{base}{path}") for path in ("", "/0", "/START")] == [200] * 3
+        assert [await status_of(api, f"{base}/x{n}") for n in range(3)] == [404] * 3
+    # A first start clears the cache.
+    assert len(api.context.push_targets) <= 2
+    assert await status_of(api, f"/ping/{key}/nightly") == 200
+    assert await status_of(api, f"/ping/{made['push_token']}/7") == 200
+    assert await status_of(api, f"/ping/{made['push_token']}/8") == 200
+    assert len(api.context.push_targets) == 2
