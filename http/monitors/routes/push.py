@@ -12,13 +12,13 @@ from msgspec import UNSET
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
-from ....storage.core.refusal import Unavailable
+from ....storage.core.refusal import Refused, Unavailable
 from ....storage.core.slug import is_slug
 from ....storage.core.token import TokenKind, digest, kind_of
 from ....storage.engine.keyring import Keyring
 from ....storage.engine.lock_refusal import refused_when_locked
 from ....storage.engine.pools import Tx
-from ....storage.monitors.queries.push_keys import select_push_key_home
+from ....storage.monitors.queries.push_keys import PushKeyHome, select_push_key_home
 from ....storage.monitors.transactions.edit_push_key import create_pushed_monitor
 from ....storage.results.queries.push_targets import (
     PushTarget,
@@ -156,16 +156,29 @@ async def _find_named(ask: Request, key: bytes, slug: str) -> PushTarget:
         return found
     if not home.creates_monitors or ask.values["create"] == ["0"]:
         raise Problem("not_found")
+    taken: Refused | None = None
+    try:
+        await _create(context, home, slug)
+    except Refused as refused:
+        # Another push can have created it since the look-up.
+        if refused.code != "slug_taken":
+            raise
+        taken = refused
+    async with context.pool.statement("find_push_target") as tx:
+        found = await select_named_push_target(tx, *place)
+    if found is None:
+        raise taken or Problem("not_found")
+    return found
+
+
+async def _create(context: AppContext, home: PushKeyHome, slug: str) -> None:
     with refused_when_locked():
         async with context.pool.transaction("create_pushed_monitor") as tx:
             regions = await select_usable_regions(
                 tx, home.org, context.options.regions, context.options.reserved
             )
             await create_pushed_monitor(tx, home, slug, context.keyring, regions)
-            found = await select_named_push_target(tx, *place)
     context.on_edit()
-    assert found is not None, "it was just created"
-    return found
 
 
 async def push(ask: Request) -> PushAnswer:
@@ -185,7 +198,7 @@ async def _receive(ask: Request) -> PushAnswer:
         said = read_push(place.suffix, *parameters)
         if isinstance(said, BadPush):
             raise Problem(f"{said.field}: {said.message}" if said.field else "not_found")
-        said = judge_body(said, ask.body_start, target.keywords)
+        said = judge_body(said, ask.body_start, target.keywords, is_cut=ask.body_cut)
         warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
         kept = ask.body_start if target.keeps_bodies else b""
         if kept and not ask.context.keyring.can_seal:
