@@ -13,7 +13,8 @@ from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.queries.push_runs import PushRunRow, select_push_runs
 from leadline.storage.results.queries.push_targets import PushTarget, select_push_target
 from leadline.storage.results.rules.push_request import Push, PushKind
-from leadline.storage.results.rules.push_run import OPEN_RUNS_MOST, RUNS_KEPT
+from leadline.storage.results.rules.push_run import OPEN_RUNS_MOST, REPEAT_LONGEST_US, RUNS_KEPT
+from leadline.storage.results.tables.push_runs import drop_push_runs
 from leadline.storage.results.transactions.record_push_event import end_run, record_mark
 from leadline.storage.results.transactions.record_results import record_results
 from tests.support.run.effort import varied
@@ -184,6 +185,30 @@ async def test_a_repeated_end_has_the_duration_of_its_run(world: World) -> None:
     assert await end(world, row, START + 3 * MINUTE) is None
 
 
+async def test_a_reused_run_id_has_no_duration_of_an_earlier_day(world: World) -> None:
+    """The start of today was lost."""
+    row = await job(world)
+    await start(world, row, START, "nightly")
+    ended = START + MINUTE
+    assert await end(world, row, ended, "nightly") == MINUTE
+    assert await end(world, row, ended + REPEAT_LONGEST_US, "nightly") == MINUTE
+    assert await end(world, row, ended + REPEAT_LONGEST_US + 1, "nightly") is None
+
+
+async def test_an_undecided_run_is_not_deleted(world: World) -> None:
+    """The retention can be shorter than the longest run."""
+    row = await job(world)
+    await start(world, row, START, "open")
+    await start(world, row, START + 1, "ended")
+    await end(world, row, START + 2, "ended")
+    async with world.pool.transaction("drop") as tx:
+        assert await drop_push_runs(tx, Instant(START + DAY)) == 1
+    await check(world, START + DAY)
+    assert [run.judged for run in await runs(world, row)] == ["overrun"]
+    async with world.pool.transaction("drop") as tx:
+        assert await drop_push_runs(tx, Instant(START + DAY)) == 1
+
+
 async def test_open_runs_are_bounded_and_old_ones_deleted(world: World) -> None:
     row = await job(world)
     for at in range(OPEN_RUNS_MOST):
@@ -233,7 +258,7 @@ async def test_any_order_of_starts_and_ends_agrees_with_a_model(world: World, se
                 ended[run, begun] = at
                 last[run] = (begun, at)
                 expected = at - begun
-            elif run and run in last:
+            elif run and run in last and at - last[run][1] <= REPEAT_LONGEST_US:
                 expected = last[run][1] - last[run][0]
             assert await end(world, row, at, run, up=word == "up") == expected
         else:

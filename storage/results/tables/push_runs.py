@@ -7,7 +7,14 @@ import msgspec
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
-from ..rules.push_run import OPEN_RUNS_MOST, RUN_LONGEST_US, RUNS_KEPT, RunJudgement, RunOutcome
+from ..rules.push_run import (
+    OPEN_RUNS_MOST,
+    REPEAT_LONGEST_US,
+    RUN_LONGEST_US,
+    RUNS_KEPT,
+    RunJudgement,
+    RunOutcome,
+)
 
 # A run whose deadline has not passed needs no judgement after its end.
 _ENDED = """
@@ -48,6 +55,7 @@ _ENDED_BEFORE = """
 select started_at, ended_at from push_runs
 where org = %(org)s and monitor = %(monitor)s and run = %(run)s and run <> ''
   and outcome <> 'replaced' and started_at >= at(%(oldest)s)
+  and ended_at >= at(%(repeated)s)
 order by started_at desc limit 1
 """
 _LOCK_UNDECIDED = """
@@ -68,7 +76,11 @@ from unnest(%(monitors)s::int[], %(runs)s::text[], %(starts)s::bigint[], %(judge
 where r.org = %(org)s and r.monitor = j.monitor and r.run = j.run
   and r.started_at = at(j.started) and r.judged is null
 """
-_DROP = "delete from push_runs where started_at < at(%(before)s)"
+# An undecided run stays until it is judged.
+_DROP = """
+delete from push_runs where started_at < at(%(before)s)
+  and (deadline_at is null or judged is not null)
+"""
 
 
 class UndecidedRun(msgspec.Struct, frozen=True):
@@ -104,7 +116,8 @@ async def end_run(
     """Ends the open run with this id, and returns its start and end. None without a run."""
     key = {"org": org, "monitor": monitor, "run": run, "oldest": Instant(at - RUN_LONGEST_US)}
     rows = await tx.rows(_END, **key, at=at, outcome=outcome, code=code)
-    rows = rows or await tx.rows(_ENDED_BEFORE, **key)
+    repeated = Instant(at - REPEAT_LONGEST_US)
+    rows = rows or await tx.rows(_ENDED_BEFORE, **key, repeated=repeated)
     return (rows[0][0], rows[0][1]) if rows and rows[0][1] is not None else None
 
 
