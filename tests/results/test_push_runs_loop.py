@@ -13,7 +13,12 @@ from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.queries.push_runs import PushRunRow, select_push_runs
 from leadline.storage.results.queries.push_targets import PushTarget, select_push_target
 from leadline.storage.results.rules.push_request import Push, PushKind
-from leadline.storage.results.rules.push_run import OPEN_RUNS_MOST, REPEAT_LONGEST_US, RUNS_KEPT
+from leadline.storage.results.rules.push_run import (
+    CLOCK_SKEW_US,
+    OPEN_RUNS_MOST,
+    REPEAT_LONGEST_US,
+    RUNS_KEPT,
+)
 from leadline.storage.results.tables.push_runs import drop_push_runs
 from leadline.storage.results.transactions.record_push_event import end_run, record_mark
 from leadline.storage.results.transactions.record_results import record_results
@@ -193,6 +198,55 @@ async def test_a_reused_run_id_has_no_duration_of_an_earlier_day(world: World) -
     assert await end(world, row, ended, "nightly") == MINUTE
     assert await end(world, row, ended + REPEAT_LONGEST_US, "nightly") == MINUTE
     assert await end(world, row, ended + REPEAT_LONGEST_US + 1, "nightly") is None
+
+
+@pytest.mark.parametrize("run", ["", "a"])
+async def test_a_start_that_is_handled_after_its_result_is_no_overrun(
+    world: World, run: str
+) -> None:
+    row = await job(world)
+    await end(world, row, START + SECOND, run)
+    await end(world, row, START + SECOND, "other")
+    assert await start(world, row, START, run)
+    await check(world, START + 20 * MINUTE)
+    (only,) = await runs(world, row)
+    assert (only.judged, only.outcome, only.duration_ms) == ("ended", "succeeded", 1_000)
+    assert all(up for _, up, _ in await world.beats(row))
+
+
+async def test_a_start_after_a_result_is_a_new_run(world: World) -> None:
+    row = await job(world)
+    await end(world, row, START, "a")
+    await start(world, row, START, "a")
+    await end(world, row, START + LIMIT + SECOND, "b")
+    await start(world, row, START, "b")
+    assert await check(world, START + 20 * MINUTE) == 2
+    assert [run.judged for run in await runs(world, row)] == ["overrun", "overrun"]
+
+
+async def test_a_late_start_within_an_ended_run_is_ended_too(world: World) -> None:
+    """The result was received after the second start and ended the first run."""
+    row = await job(world)
+    await start(world, row, START, "a")
+    await end(world, row, START + 3 * SECOND, "a")
+    await start(world, row, START + 2 * SECOND, "a")
+    assert await check(world, START + 20 * MINUTE) == 0
+    assert [run.duration_ms for run in await runs(world, row)] == [1_000, 3_000]
+
+
+async def test_a_run_can_be_shorter_than_the_difference_of_two_clocks(world: World) -> None:
+    row = await job(world)
+    await start(world, row, START + CLOCK_SKEW_US, "a")
+    assert await end(world, row, START, "a") == 0
+    await start(world, row, START + CLOCK_SKEW_US, "b")
+    assert await end(world, row, START - 1, "b") is None
+    # This result was received before the second run of its id and is handled after its start.
+    await start(world, row, START, "c")
+    await start(world, row, START + 2 * SECOND, "c")
+    await end(world, row, START + SECOND, "c")
+    assert await check(world, START + 20 * MINUTE) == 2
+    found = [(run.run, run.judged) for run in await runs(world, row)]
+    assert found == [("c", "overrun"), ("b", "overrun"), ("a", "ended"), ("c", "ended")]
 
 
 async def test_an_undecided_run_is_not_deleted(world: World) -> None:
