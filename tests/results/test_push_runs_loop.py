@@ -92,6 +92,22 @@ async def test_a_run_that_is_open_at_its_deadline_is_one_failure(world: World) -
     assert (run.judged, run.outcome, run.duration_ms) == ("overrun", "succeeded", 600_000)
 
 
+async def test_an_overrun_that_is_judged_after_its_time_was_sealed_is_a_failure(
+    world: World,
+) -> None:
+    row = await job(world)
+    await end(world, row, START + SECOND)
+    await start(world, row, START + MINUTE, "a")
+    async with world.pool.transaction("fence") as tx:
+        through = Instant(START + 20 * MINUTE)
+        await tx.execute("update shards set sealed_through = at(%(to)s)", to=through)
+    assert await check(world, through) == 1
+    assert await world.state(row) == ("down", 1)
+    deadline = START + MINUTE + LIMIT
+    assert (await world.beats(row))[-1] == (deadline, False, "push_overrun")
+    assert [from_ for (from_,) in await world.rows("select from_at from repairs")] == [deadline]
+
+
 async def test_overlapping_runs_are_kept_apart(world: World) -> None:
     row = await job(world)
     await start(world, row, START, "a")
