@@ -285,6 +285,7 @@ async def test_open_runs_are_bounded_and_old_ones_deleted(world: World) -> None:
         assert await start(world, row, START + at, f"r{at}")
     assert not await start(world, row, START + MINUTE, "one-more")
     assert await start(world, row, START + MINUTE, "r0")
+    assert await start(world, row, START + MINUTE, "r0"), "a repeated try"
     for at in range(1, OPEN_RUNS_MOST):
         await end(world, row, START + MINUTE + at, f"r{at}")
     for at in range(5):

@@ -52,6 +52,10 @@ where m.org = %(org)s and m.id = %(monitor)s and (
     and r.started_at > at(%(oldest)s)) < %(most)s
 on conflict do nothing
 """
+_IS_STORED = """
+select count(*) from push_runs
+where org = %(org)s and monitor = %(monitor)s and run = %(run)s and started_at = at(%(at)s)
+"""
 # An undecided run stays until it is judged.
 _TRIM = """
 delete from push_runs r where r.org = %(org)s and r.monitor = %(monitor)s
@@ -142,6 +146,8 @@ async def start_run(
     started = await tx.execute(
         _START, **key, run=run, at=at, deadline=deadline, oldest=oldest, most=OPEN_RUNS_MOST
     )
+    # A try whose connection broke may have been committed.
+    started = started or await tx.value(_IS_STORED, **key, run=run, at=at)
     await tx.execute(_TRIM, **key, oldest=oldest, kept=RUNS_KEPT - 1)
     return bool(started)
 
