@@ -127,7 +127,7 @@ class AppContext:
     # Claims of agents that wait for work.
     lookout: LongPoll = field(init=False)
     # Recently used push tokens, each with the Trio instant until which it is valid here.
-    push_targets: dict[bytes, tuple[float, tuple[PushTarget, bool]]] = field(default_factory=dict)
+    push_targets: dict[bytes, tuple[float, PushTarget]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lookout", LongPoll(self.stopping))

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from leadline.daemon.cli.api_client import ANSWER_BYTES_MOST
 from tests.support.processes.daemon_process import LEADLINE, Daemon
 from tests.support.processes.ports import refusing_port

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from leadline.storage.results.rules.push_body import (
     BODY_KEPT_BYTES,
+    NOT_IN_BEGINNING,
     BodyKeywords,
     judge_body,
     kept_part,
@@ -24,16 +25,28 @@ WORDS = st.lists(st.sampled_from(["ok", "error", "ü", "done it"]), max_size=3)
     body=st.lists(st.sampled_from(["ok", "error", "OK", "ü", "done it", " "]), max_size=4),
     failure=WORDS,
     success=WORDS,
+    is_cut=st.booleans(),
 )
 def test_a_body_can_only_make_a_result_down(
-    mark: PushKind, up: bool, message: str, body: list[str], failure: list[str], success: list[str]
+    mark: PushKind,
+    up: bool,
+    message: str,
+    body: list[str],
+    failure: list[str],
+    success: list[str],
+    is_cut: bool,
 ) -> None:
     said = Push(mark, up, message)
     text = "".join(body)
-    found = judge_body(said, text.encode(), BodyKeywords(tuple(failure), tuple(success)))
+    found = judge_body(
+        said, text.encode(), BodyKeywords(tuple(failure), tuple(success)), is_cut=is_cut
+    )
     has_failure = any(word in text for word in failure)
     lacks_success = bool(success) and not any(word in text for word in success)
-    turns = mark is PushKind.HEARTBEAT and up and (has_failure or lacks_success)
+    is_judged = mark is PushKind.HEARTBEAT and up
+    turns = is_judged and (has_failure or (lacks_success and not is_cut))
+    is_unknown = is_judged and not has_failure and lacks_success and is_cut
+    assert found.warnings == ((NOT_IN_BEGINNING,) if is_unknown else ())
     assert found.up == (up and not turns)
     assert found.mark is mark
     if not turns or message:

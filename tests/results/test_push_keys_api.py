@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from leadline.http.monitors.routes import push as push_route
+from leadline.storage.monitors.rows import MonitorRow
+from leadline.storage.monitors.transactions.edit_push_key import create_pushed_monitor
 from tests.support.app.cast import Api
 
 RUN = "5c8e6b2a-1c6f-4f0e-9a55-0f6a0d4f7a11"
@@ -98,3 +101,49 @@ async def test_a_new_key_ends_the_old_one_and_a_deletion_ends_it(api: Api) -> No
     assert await status_of(api, f"/ping/{new}/nightly") == 404
     stored = await api.rows("select count(*) from push_keys")
     assert stored == [(0,)]
+
+
+@pytest.mark.parametrize("word", ["start", "fail", "Fail", "log", "0", "1", "255"])
+async def test_a_report_without_a_slug_is_not_the_report_of_a_monitor(api: Api, word: str) -> None:
+    """The client forgot the slug after the push key."""
+    key = (await key_of(api, creates=True))["push_key"]
+    assert await status_of(api, f"/ping/{key}/{word}") == 404
+    assert await api.rows("select count(*) from monitors") == [(0,)]
+    if word.isalpha():
+        assert await status_of(api, f"/ping/{key}/{word}/1") == 200
+        assert await status_of(api, f"/ping/{key}/{word}") == 404
+        assert await api.rows("select slug from monitors") == [(word.lower(),)]
+        assert await api.rows("select up, code from heartbeats") == [(False, 1)]
+
+
+async def test_a_monitor_has_one_entry_in_the_cache(api: Api) -> None:
+    made = await monitor(api, slug="nightly")
+    key = (await key_of(api, creates=False))["push_key"]
+    for base in (f"/ping/{key}/nightly", f"/ping/{made['push_token']}"):
+        assert [await status_of(api, f"{base}{path}") for path in ("", "/0", "/START")] == [200] * 3
+        assert [await status_of(api, f"{base}/x{n}") for n in range(3)] == [404] * 3
+    # A first start clears the cache.
+    assert len(api.context.push_targets) <= 2
+    assert await status_of(api, f"/ping/{key}/nightly") == 200
+    assert await status_of(api, f"/ping/{made['push_token']}/7") == 200
+    assert await status_of(api, f"/ping/{made['push_token']}/8") == 200
+    assert len(api.context.push_targets) == 2
+
+
+async def test_two_first_pushes_to_a_slug_are_both_recorded(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second push creates the monitor between the look-up and the creation of the first."""
+    key = (await key_of(api, creates=True))["push_key"]
+    create = create_pushed_monitor
+
+    async def late(*given: Any) -> MonitorRow:
+        monkeypatch.setattr(push_route, "create_pushed_monitor", create)
+        assert await status_of(api, f"/ping/{key}/nightly") == 200
+        return await create(*given)
+
+    monkeypatch.setattr(push_route, "create_pushed_monitor", late)
+    assert await status_of(api, f"/ping/{key}/nightly/3") == 200
+    assert await api.rows("select slug from monitors") == [("nightly",)]
+    found = await api.rows("select up, code from heartbeats order by up")
+    assert found == [(False, 3), (True, None)]

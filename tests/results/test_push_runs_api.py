@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from leadline.http.monitors.routes.push import _BODY_CUT
+from leadline.storage.results.rules.push_body import NOT_IN_BEGINNING
 from tests.support.app.cast import Api
 
 RUN = "5c8e6b2a-1c6f-4f0e-9a55-0f6a0d4f7a11"
@@ -164,3 +166,13 @@ async def test_keywords_of_the_body_decide_a_result(
     said = await push(api, made, path, "POST", body)
     assert said["up"] is up
     assert await api.rows("select up, msg from heartbeats") == [(up, message)]
+
+
+async def test_a_success_keyword_after_the_part_that_is_read_leaves_the_status(api: Api) -> None:
+    made = await job(api, config={"failure_keywords": "ERROR", "success_keywords": "done"})
+    long = b"x" * (64 << 10)
+    said = await push(api, made, "", "POST", long + b"done")
+    assert (said["up"], said["warnings"]) == (True, [NOT_IN_BEGINNING, _BODY_CUT])
+    assert (await push(api, made, "", "POST", long))["up"] is False
+    assert (await push(api, made, "", "POST", b"ERROR" + long))["up"] is False
+    assert (await push(api, made, "/fail", "POST", long + b"done"))["up"] is False

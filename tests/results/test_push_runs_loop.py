@@ -13,7 +13,13 @@ from leadline.storage.results.event_bus import Bus
 from leadline.storage.results.queries.push_runs import PushRunRow, select_push_runs
 from leadline.storage.results.queries.push_targets import PushTarget, select_push_target
 from leadline.storage.results.rules.push_request import Push, PushKind
-from leadline.storage.results.rules.push_run import OPEN_RUNS_MOST, RUNS_KEPT
+from leadline.storage.results.rules.push_run import (
+    CLOCK_SKEW_US,
+    OPEN_RUNS_MOST,
+    REPEAT_LONGEST_US,
+    RUNS_KEPT,
+)
+from leadline.storage.results.tables.push_runs import drop_push_runs
 from leadline.storage.results.transactions.record_push_event import end_run, record_mark
 from leadline.storage.results.transactions.record_results import record_results
 from tests.support.run.effort import varied
@@ -84,6 +90,22 @@ async def test_a_run_that_is_open_at_its_deadline_is_one_failure(world: World) -
     assert await world.state(row) == ("up", 0)
     (run,) = await runs(world, row)
     assert (run.judged, run.outcome, run.duration_ms) == ("overrun", "succeeded", 600_000)
+
+
+async def test_an_overrun_that_is_judged_after_its_time_was_sealed_is_a_failure(
+    world: World,
+) -> None:
+    row = await job(world)
+    await end(world, row, START + SECOND)
+    await start(world, row, START + MINUTE, "a")
+    async with world.pool.transaction("fence") as tx:
+        through = Instant(START + 20 * MINUTE)
+        await tx.execute("update shards set sealed_through = at(%(to)s)", to=through)
+    assert await check(world, through) == 1
+    assert await world.state(row) == ("down", 1)
+    deadline = START + MINUTE + LIMIT
+    assert (await world.beats(row))[-1] == (deadline, False, "push_overrun")
+    assert [from_ for (from_,) in await world.rows("select from_at from repairs")] == [deadline]
 
 
 async def test_overlapping_runs_are_kept_apart(world: World) -> None:
@@ -184,12 +206,86 @@ async def test_a_repeated_end_has_the_duration_of_its_run(world: World) -> None:
     assert await end(world, row, START + 3 * MINUTE) is None
 
 
+async def test_a_reused_run_id_has_no_duration_of_an_earlier_day(world: World) -> None:
+    """The start of today was lost."""
+    row = await job(world)
+    await start(world, row, START, "nightly")
+    ended = START + MINUTE
+    assert await end(world, row, ended, "nightly") == MINUTE
+    assert await end(world, row, ended + REPEAT_LONGEST_US, "nightly") == MINUTE
+    assert await end(world, row, ended + REPEAT_LONGEST_US + 1, "nightly") is None
+
+
+@pytest.mark.parametrize("run", ["", "a"])
+async def test_a_start_that_is_handled_after_its_result_is_no_overrun(
+    world: World, run: str
+) -> None:
+    row = await job(world)
+    await end(world, row, START + SECOND, run)
+    await end(world, row, START + SECOND, "other")
+    assert await start(world, row, START, run)
+    await check(world, START + 20 * MINUTE)
+    (only,) = await runs(world, row)
+    assert (only.judged, only.outcome, only.duration_ms) == ("ended", "succeeded", 1_000)
+    assert all(up for _, up, _ in await world.beats(row))
+
+
+async def test_a_start_after_a_result_is_a_new_run(world: World) -> None:
+    row = await job(world)
+    await end(world, row, START, "a")
+    await start(world, row, START, "a")
+    await end(world, row, START + LIMIT + SECOND, "b")
+    await start(world, row, START, "b")
+    assert await check(world, START + 20 * MINUTE) == 2
+    assert [run.judged for run in await runs(world, row)] == ["overrun", "overrun"]
+
+
+async def test_a_late_start_within_an_ended_run_is_ended_too(world: World) -> None:
+    """The result was received after the second start and ended the first run."""
+    row = await job(world)
+    await start(world, row, START, "a")
+    await end(world, row, START + 3 * SECOND, "a")
+    await start(world, row, START + 2 * SECOND, "a")
+    assert await check(world, START + 20 * MINUTE) == 0
+    assert [run.duration_ms for run in await runs(world, row)] == [1_000, 3_000]
+
+
+async def test_a_run_can_be_shorter_than_the_difference_of_two_clocks(world: World) -> None:
+    row = await job(world)
+    await start(world, row, START + CLOCK_SKEW_US, "a")
+    assert await end(world, row, START, "a") == 0
+    await start(world, row, START + CLOCK_SKEW_US, "b")
+    assert await end(world, row, START - 1, "b") is None
+    # This result was received before the second run of its id and is handled after its start.
+    await start(world, row, START, "c")
+    await start(world, row, START + 2 * SECOND, "c")
+    await end(world, row, START + SECOND, "c")
+    assert await check(world, START + 20 * MINUTE) == 2
+    found = [(run.run, run.judged) for run in await runs(world, row)]
+    assert found == [("c", "overrun"), ("b", "overrun"), ("a", "ended"), ("c", "ended")]
+
+
+async def test_an_undecided_run_is_not_deleted(world: World) -> None:
+    """The retention can be shorter than the longest run."""
+    row = await job(world)
+    await start(world, row, START, "open")
+    await start(world, row, START + 1, "ended")
+    await end(world, row, START + 2, "ended")
+    async with world.pool.transaction("drop") as tx:
+        assert await drop_push_runs(tx, Instant(START + DAY)) == 1
+    await check(world, START + DAY)
+    assert [run.judged for run in await runs(world, row)] == ["overrun"]
+    async with world.pool.transaction("drop") as tx:
+        assert await drop_push_runs(tx, Instant(START + DAY)) == 1
+
+
 async def test_open_runs_are_bounded_and_old_ones_deleted(world: World) -> None:
     row = await job(world)
     for at in range(OPEN_RUNS_MOST):
         assert await start(world, row, START + at, f"r{at}")
     assert not await start(world, row, START + MINUTE, "one-more")
     assert await start(world, row, START + MINUTE, "r0")
+    assert await start(world, row, START + MINUTE, "r0"), "a repeated try"
     for at in range(1, OPEN_RUNS_MOST):
         await end(world, row, START + MINUTE + at, f"r{at}")
     for at in range(5):
@@ -233,7 +329,7 @@ async def test_any_order_of_starts_and_ends_agrees_with_a_model(world: World, se
                 ended[run, begun] = at
                 last[run] = (begun, at)
                 expected = at - begun
-            elif run and run in last:
+            elif run and run in last and at - last[run][1] <= REPEAT_LONGEST_US:
                 expected = last[run][1] - last[run][0]
             assert await end(world, row, at, run, up=word == "up") == expected
         else:

@@ -12,13 +12,13 @@ from msgspec import UNSET
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
-from ....storage.core.refusal import Unavailable
+from ....storage.core.refusal import Refused, Unavailable
 from ....storage.core.slug import is_slug
 from ....storage.core.token import TokenKind, digest, kind_of
 from ....storage.engine.keyring import Keyring
 from ....storage.engine.lock_refusal import refused_when_locked
 from ....storage.engine.pools import Tx
-from ....storage.monitors.queries.push_keys import select_push_key_home
+from ....storage.monitors.queries.push_keys import PushKeyHome, select_push_key_home
 from ....storage.monitors.transactions.edit_push_key import create_pushed_monitor
 from ....storage.results.queries.push_targets import (
     PushTarget,
@@ -27,7 +27,7 @@ from ....storage.results.queries.push_targets import (
 )
 from ....storage.results.rules.incoming_result import IncomingResult, ResultSource, StoreOutcome
 from ....storage.results.rules.push_body import judge_body
-from ....storage.results.rules.push_request import BadPush, Push, PushKind, read_push
+from ....storage.results.rules.push_request import BadPush, Push, PushKind, is_report, read_push
 from ....storage.results.rules.push_run import OPEN_RUNS_MOST, PUSH_OVERRUN
 from ....storage.results.transactions.push_bodies import keep_body
 from ....storage.results.transactions.record_push_event import end_run, record_mark
@@ -98,13 +98,19 @@ class _Place:
     suffix: str
 
 
-def _place_of(words: Mapping[str, str], *, by_key: bool) -> _Place:
-    """Returns the parts of the path. Raises Problem `not_found` if the path has no such parts."""
+def _place_of(words: Mapping[str, str]) -> _Place:
+    """Returns the parts of the path. Raises Problem `not_found` if the path has no such parts.
+
+    A single part that states the report, such as `fail`, is never a slug: the URL of a push key
+    without its slug would create a monitor `fail` and report it as up.
+    """
     parts = [words[name] for name in ("slug", "suffix") if name in words]
-    slug = parts.pop(0).lower() if by_key and parts else ""
-    if len(parts) > 1 or (by_key and not is_slug(slug)):
+    has_slug = len(parts) > 1 or any(not is_report(part) for part in parts)
+    slug = parts.pop(0).lower() if has_slug else ""
+    suffix = parts[0] if parts else ""
+    if (has_slug and not is_slug(slug)) or not is_report(suffix):
         raise Problem("not_found")
-    return _Place(words["token"], slug, parts[0] if parts else "")
+    return _Place(words["token"], slug, suffix)
 
 
 async def _find(ask: Request) -> tuple[PushTarget, _Place]:
@@ -112,28 +118,28 @@ async def _find(ask: Request) -> tuple[PushTarget, _Place]:
 
     Raises: Problem `not_found`, if the token or the slug is unknown.
     """
-    context, token = ask.context, ask.words["token"]
-    if kind_of(token) is not TokenKind.PUSH:
+    known, place = ask.context.push_targets, _place_of(ask.words)
+    if kind_of(place.token) is not TokenKind.PUSH:
         raise Problem("not_found")
-    # The path is part of the key, because that of a push key names the monitor.
-    key, now, known = digest(_path_key(ask.words)), trio.current_time(), context.push_targets
+    # A slug is part of the key of the cache, the suffix is not: there is one entry per monitor.
+    key, now = digest(f"{place.token}/{place.slug}"), trio.current_time()
     if key in known and now < known[key][0]:
-        target, by_key = known[key][1]
-        return target, _place_of(ask.words, by_key=by_key)
-    async with context.pool.statement("find_push_target") as tx:
-        found = await select_push_target(tx, digest(token))
-    by_key = found is None
-    place = _place_of(ask.words, by_key=by_key)
-    if found is None:
-        found = await _find_named(ask, digest(token), place.slug)
+        return known[key][1], place
+    found = await _find_stored(ask, digest(place.token), place.slug)
     if len(known) >= KNOWN_MOST:
         known.clear()
-    known[key] = (now + KNOWN_SECONDS, (found, by_key))
+    known[key] = (now + KNOWN_SECONDS, found)
     return found, place
 
 
-def _path_key(words: Mapping[str, str]) -> str:
-    return "/".join(words.get(name, "") for name in ("token", "slug", "suffix"))
+async def _find_stored(ask: Request, token_hash: bytes, slug: str) -> PushTarget:
+    if slug:
+        return await _find_named(ask, token_hash, slug)
+    async with ask.context.pool.statement("find_push_target") as tx:
+        found = await select_push_target(tx, token_hash)
+    if found is None:
+        raise Problem("not_found")
+    return found
 
 
 async def _find_named(ask: Request, key: bytes, slug: str) -> PushTarget:
@@ -150,16 +156,29 @@ async def _find_named(ask: Request, key: bytes, slug: str) -> PushTarget:
         return found
     if not home.creates_monitors or ask.values["create"] == ["0"]:
         raise Problem("not_found")
+    taken: Refused | None = None
+    try:
+        await _create(context, home, slug)
+    except Refused as refused:
+        # Another push can have created it since the look-up.
+        if refused.code != "slug_taken":
+            raise
+        taken = refused
+    async with context.pool.statement("find_push_target") as tx:
+        found = await select_named_push_target(tx, *place)
+    if found is None:
+        raise taken or Problem("not_found")
+    return found
+
+
+async def _create(context: AppContext, home: PushKeyHome, slug: str) -> None:
     with refused_when_locked():
         async with context.pool.transaction("create_pushed_monitor") as tx:
             regions = await select_usable_regions(
                 tx, home.org, context.options.regions, context.options.reserved
             )
             await create_pushed_monitor(tx, home, slug, context.keyring, regions)
-            found = await select_named_push_target(tx, *place)
     context.on_edit()
-    assert found is not None, "it was just created"
-    return found
 
 
 async def push(ask: Request) -> PushAnswer:
@@ -179,7 +198,7 @@ async def _receive(ask: Request) -> PushAnswer:
         said = read_push(place.suffix, *parameters)
         if isinstance(said, BadPush):
             raise Problem(f"{said.field}: {said.message}" if said.field else "not_found")
-        said = judge_body(said, ask.body_start, target.keywords)
+        said = judge_body(said, ask.body_start, target.keywords, is_cut=ask.body_cut)
         warnings = [*said.warnings, *([_BODY_CUT] if ask.body_cut else [])]
         kept = ask.body_start if target.keeps_bodies else b""
         if kept and not ask.context.keyring.can_seal:

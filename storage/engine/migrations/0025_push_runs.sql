@@ -23,3 +23,14 @@ create table push_runs (
 create unique index push_runs_open on push_runs (org, monitor, run) where ended_at is null;
 create index push_runs_undecided on push_runs (deadline_at)
   where judged is null and deadline_at is not null;
+-- The newest result of each run id that ended no run: its /start can be handled after it.
+create table push_run_ends (
+  org integer not null,
+  monitor integer not null,
+  run text not null,
+  ended_at timestamptz not null,
+  outcome text not null check (outcome in ('succeeded', 'failed')),
+  code integer,
+  primary key (org, monitor, run),
+  foreign key (org, monitor) references monitors (org, id) on delete cascade
+);

@@ -11,6 +11,7 @@ from .push_request import MESSAGE_LENGTH, Push
 # Newest bodies of a monitor that are kept, and the bytes of each.
 BODIES_KEPT: Final = 20
 BODY_KEPT_BYTES: Final = 10 * 1024
+NOT_IN_BEGINNING: Final = "success_keywords: none is in the part that was read, the status stays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,12 @@ def keywords_in(text: str) -> tuple[str, ...]:
     return tuple(word for line in text.splitlines() if (word := line.strip()))
 
 
-def judge_body(said: Push, body: bytes, keywords: BodyKeywords) -> Push:
+def judge_body(said: Push, body: bytes, keywords: BodyKeywords, *, is_cut: bool = False) -> Push:
     """Returns the push with the result that its body requires.
 
     Keywords turn a result that is up into one that is down, never the reverse, and do not apply to
-    marks. Letters of another case differ.
+    marks. Letters of another case differ. `is_cut` states that `body` is only the beginning: a
+    success keyword can be in the rest, so the result stays and gets a warning.
     """
     if not said.covers or not said.up or not (keywords.failure or keywords.success):
         return said
@@ -39,6 +41,8 @@ def judge_body(said: Push, body: bytes, keywords: BodyKeywords) -> Push:
     if found is not None:
         return _down(said, f"failure keyword found: {found}")
     if keywords.success and not any(word in text for word in keywords.success):
+        if is_cut:
+            return replace(said, warnings=(*said.warnings, NOT_IN_BEGINNING))
         return _down(said, "no success keyword found")
     return said
 

@@ -82,6 +82,14 @@ def read_push(
     return Push(mark, up, text, ping_ms, code, run_id, tuple(warnings))
 
 
+def is_report(part: str) -> bool:
+    """Returns whether a part of the path states the report, such as `fail` or `3`.
+
+    Such a part is never the slug of a monitor if no further part follows it.
+    """
+    return _read_suffix(part.lower()) is not None
+
+
 def _read_suffix(suffix: str) -> tuple[PushKind, bool, int | None] | None:
     match suffix:
         case "":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from ...core.instant import DAY, SECOND, Instant
+from ...core.instant import DAY, MINUTE, SECOND, Instant
 from ...core.time_span import TimeSpan
 from ...scheduling.rules.presence import is_wholly_listened
 from ...scheduling.rules.run_schedule import ScheduleTerm, spans
@@ -19,6 +19,14 @@ from ...scheduling.rules.run_schedule import ScheduleTerm, spans
 PUSH_OVERRUN: Final = "push_overrun"
 # Longest time between the start and the end of one run.
 RUN_LONGEST_US: Final = 7 * DAY
+# Longest time from the end of a run to a repetition of its result. A later result with the same
+# run id belongs to another run, whose start was lost.
+REPEAT_LONGEST_US: Final = 5 * MINUTE
+# Longest time from the receipt of a `/start` to its commit. Its result can be committed before it.
+LATE_START_US: Final = MINUTE
+# Difference of the clocks of two receiving processes. A result received so much before the start of
+# the run ends it.
+CLOCK_SKEW_US: Final = 2 * SECOND
 # Runs of a monitor that are open at once, and those that are kept after their end.
 OPEN_RUNS_MOST: Final = 100
 RUNS_KEPT: Final = 100

@@ -3,7 +3,8 @@
 Locks:
     First the fences, so that no sealing passes; then the states FOR UPDATE, so that no other writer
     folds. A separate statement then reads the newest stored result. Only newer results are folded.
-    Results before the fence are history: they are stored and their figures are repaired.
+    Results before the fence are history: they are stored and their figures are repaired. A missed
+    deadline and an overrun are also folded, because they can be found after their time was sealed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from ..rules.incoming_result import (
     StoreResult,
 )
 from ..rules.push_deadline import newly_covered
+from ..rules.push_run import PUSH_OVERRUN
 from ..tables import results
 from .push_expectations import missed_arrival
 from .request_repairs import passed, request_repairs
@@ -47,13 +49,13 @@ async def record_results(
     arrivals = [_with_windows(a, courses.get(a.key)) for a in arrivals]
     live = [n for n, fate in enumerate(fates) if fate in (StoreOutcome.LIVE, StoreOutcome.HISTORY)]
     placer = ResultPlacer(tx, fences)
-    await _settle_windows(placer, tx.now, arrivals, live, fates)
+    await _settle_windows(placer, tx.now, arrivals, live, fates, fences)
     stored = [n for n in live if fates[n] is not StoreOutcome.DUPLICATE]
     silences = _silences_before(arrivals, stored, fates, courses)
     moved = await _store(tx, placer, [*silences, *(arrivals[n] for n in stored)], again=again)
     arrived = dict(zip(stored, moved[len(silences) :], strict=True))
     _fold(moved[: len(silences)], arrived, fates, courses)
-    late = [a for n, a in arrived.items() if fates[n] is StoreOutcome.HISTORY]
+    late = [a for n, a in arrived.items() if arrivals[n].is_history(fences[a.shard])]
     await request_repairs(tx, [*late, *passed(moved[: len(silences)], fences)])
     flips = await write_courses(tx, courses)
     return [
@@ -79,14 +81,18 @@ def _fate(
         return StoreOutcome.OUTDATED
     if arrival.source is ResultSource.PUSH and not course.locked.enabled:
         return StoreOutcome.PAUSED
-    if arrival.source is ResultSource.BACKFILL or arrival.is_history(fences[arrival.shard]):
-        return (
-            StoreOutcome.HISTORY if arrival.is_history(fences[arrival.shard]) else StoreOutcome.LIVE
-        )
+    if arrival.is_history(fences[arrival.shard]) and not _is_overrun(arrival):
+        return StoreOutcome.HISTORY
+    if arrival.source is ResultSource.BACKFILL:
+        return StoreOutcome.LIVE
     promise = course.promise
     if patient and promise is not None and promise.is_undecided(Instant(arrival.ts - 1)):
         return StoreOutcome.UNDECIDED
     return StoreOutcome.LIVE
+
+
+def _is_overrun(arrival: IncomingResult) -> bool:
+    return arrival.source is ResultSource.PUSH and arrival.msg == PUSH_OVERRUN
 
 
 def _with_windows(arrival: IncomingResult, course: StateUpdate | None) -> IncomingResult:
@@ -105,6 +111,7 @@ async def _settle_windows(
     arrivals: Sequence[IncomingResult],
     live: Sequence[int],
     fates: list[StoreOutcome],
+    fences: Mapping[int, Instant],
 ) -> None:
     """Settles the windows. A probe result whose window is already settled is a duplicate."""
     wanted: dict[tuple[int, int, Instant], tuple[str, str | None]] = {}
@@ -114,7 +121,7 @@ async def _settle_windows(
         verdict = verdict_of_result(
             arrival.covered_until,
             now,
-            history=fates[n] is StoreOutcome.HISTORY,
+            history=arrival.is_history(fences[arrival.shard]),
             backfill=arrival.source is ResultSource.BACKFILL,
         )
         for due in arrival.dues:
