@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.backup import restore_backup, write_backup
@@ -22,6 +23,7 @@ from leadline.storage.results.transactions.pack_day import PackOutcome, PackStep
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.results.transactions.record_steady import record_steady
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
+from tests.support.worlds.deletion import delete_project
 from tests.support.worlds.world import REGIONS, START, World, small_world
 
 _HEARTBEATS = """
@@ -339,6 +341,12 @@ async def test_late_rows_of_an_archived_monitor_are_packed(world: World) -> None
         (row.id, 2),
         (other.id, 1),
     ]
+    async with world.pool.transaction("delete the project") as tx:
+        member = Membership(world.org, None, Role.ORG_ADMIN)
+        admin = Principal(CredentialKind.SESSION, (member,), label="admin")
+        await delete_project(tx, admin, world.project_uid)
+    for table in ("packed_heartbeats", "packed_runs", "deleted_monitors"):
+        assert await world.rows(f"select 1 from {table}") == []
 
 
 async def test_a_backup_has_the_pieces(
