@@ -41,6 +41,9 @@ _SETTINGS: Final = (
     f"SET statement_timeout = '{STATEMENT_SECONDS}s';"
     f"SET lock_timeout = '{LOCK_SECONDS}s';"
     f"SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS}s';"
+    # Just-in-time compilation takes longer than any statement here gains: seconds in each step of
+    # packing.
+    "SET jit = off;"
     "SET TimeZone = 'UTC'"
 ).encode()
 

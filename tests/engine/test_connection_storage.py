@@ -98,6 +98,7 @@ async def test_every_connection_has_its_timeouts(connection: Connection) -> None
         "lock_timeout": "5s",
         "idle_in_transaction_session_timeout": "20s",
         "TimeZone": "UTC",
+        "jit": "off",
         "application_name": "leadline test",
     }
     for name, value in wanted.items():
