@@ -95,6 +95,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CleanRoot]:
     command = ["debootstrap", "--variant=minbase", "--include=python3,ca-certificates"]
     done = subprocess.run([*command, "bookworm", str(path), MIRROR], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2_000:]
+    # The folder of pytest is closed to the user of the daemon, whose root it is.
+    path.chmod(0o755)
     yield CleanRoot(path)
     shutil.rmtree(path, ignore_errors=True)
 
