@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.peers.real_servers import listens
 from tests.support.processes.daemon_process import Daemon, daemon
 from tests.support.processes.ports import free_port
 from tests.support.run.effort import IS_SOAK
@@ -44,9 +45,13 @@ server {{ listen 127.0.0.1:{self.port}; location / {{ return 200 "ok"; }} }} }}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """Starts the server and waits until it listens, because a refused first check is down."""
         program = shutil.which("nginx")
         assert program is not None
         self._process = subprocess.Popen([program, "-c", str(self.config)])
+        while not listens(self.port):
+            assert self._process.poll() is None, "nginx ended"
+            time.sleep(0.005)
 
     def stop(self) -> None:
         if self._process is not None:

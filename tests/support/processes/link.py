@@ -62,7 +62,9 @@ class Target(http.server.BaseHTTPRequestHandler):
         self.send_header("content-length", "0")
         self.end_headers()
     def log_message(self, *words): pass
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Target).serve_forever()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Target)
+print("listens", flush=True)
+server.serve_forever()
 """
 
 
@@ -74,7 +76,12 @@ class Target:
         self._file = folder / f"target-{self.port}"
         self.says(200)
         command = [sys.executable, "-c", _TARGET, str(self.port), str(self._file)]
-        self.process = subprocess.Popen(link.beyond(*command) if link else command)
+        self.process = subprocess.Popen(
+            link.beyond(*command) if link else command, stdout=subprocess.PIPE
+        )
+        # A check before the server listens would be down.
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline(), "the target ended"
 
     @property
     def url(self) -> str:
