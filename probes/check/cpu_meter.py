@@ -4,9 +4,11 @@ A run that exceeds its budget is cancelled. Above a few milliseconds, the CPU cl
 measures its steps, so that a busy host does not use up the budget.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from time import perf_counter_ns, thread_time_ns
+from threading import get_ident
+from time import clock_gettime_ns, perf_counter_ns, pthread_getcpuclockid, thread_time_ns
 from typing import Any, Final, Generic, TypeVar
 
 import trio
@@ -28,7 +30,8 @@ class CpuMeter:
     """Meter of one run.
 
     `scope` is the cancel scope of the run. `waited_us` is the time in which steps of the run waited
-    for their turn. This time is a delay of this process and not of the target.
+    for their turn, and in which its threads waited for a core or for a lock. This time is a delay
+    of this process and not of the target.
     """
 
     __slots__ = (
@@ -72,6 +75,20 @@ class CpuMeter:
         if self._used_ns > self._budget_ns and self.scope is not None:
             self.scope.cancel()
 
+    async def in_thread(self, work: Callable[[], T], limiter: trio.CapacityLimiter | None) -> T:
+        """Runs work that only computes in a thread, and charges its CPU to the run.
+
+        A cancellation abandons the thread and charges what it has used until then.
+        """
+        measured = _ThreadWork(work)
+        began_ns = perf_counter_ns()
+        try:
+            return await trio.to_thread.run_sync(measured, abandon_on_cancel=True, limiter=limiter)
+        finally:
+            spent_ns = measured.spent_ns()
+            self.waited_us += max(0, perf_counter_ns() - began_ns - spent_ns) // 1_000
+            self.spend(spent_ns)
+
     async def turn(self) -> int:
         """Waits until the next step may begin, and returns the cost charged for it, in ns."""
         began_ns = perf_counter_ns()
@@ -96,12 +113,59 @@ class CpuMeter:
             self.spend(0)
 
 
+class _ThreadWork(Generic[T]):
+    """Work for a thread. Other threads can read its CPU time while it runs and afterwards."""
+
+    __slots__ = ("_began_ns", "_clock", "_spent_ns", "_work")
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._clock: int | None = None
+        self._began_ns = 0
+        self._spent_ns: int | None = None
+
+    def __call__(self) -> T:
+        self._began_ns = thread_time_ns()
+        self._clock = pthread_getcpuclockid(get_ident())
+        try:
+            return self._work()
+        finally:
+            self._spent_ns = thread_time_ns() - self._began_ns
+
+    def spent_ns(self) -> int:
+        """Returns the CPU time of the thread so far, in ns; 0 before it begins."""
+        if self._clock is None:
+            return 0
+        try:
+            so_far_ns = clock_gettime_ns(self._clock) - self._began_ns
+        except OSError:
+            # The thread has ended, after it set `_spent_ns`.
+            so_far_ns = 0
+        return so_far_ns if self._spent_ns is None else self._spent_ns
+
+
 _meter: ContextVar[CpuMeter | None] = ContextVar("meter", default=None)
 
 
 def current_meter() -> CpuMeter | None:
     """Returns the meter of the run that the task belongs to, None outside of runs."""
     return _meter.get()
+
+
+@asynccontextmanager
+async def held(lock: trio.Lock) -> AsyncIterator[None]:
+    """Holds a lock of this process. The time until then is not a delay of the target."""
+    meter = _meter.get()
+    began_ns = perf_counter_ns()
+    try:
+        await lock.acquire()
+    finally:
+        if meter is not None:
+            meter.waited_us += (perf_counter_ns() - began_ns) // 1_000
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 async def metered(work: Coroutine[Any, Any, T], meter: CpuMeter) -> T:

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from time import thread_time_ns
 from typing import TypeVar
 
 import trio
 
 from ..check.canary_stages import Stages
-from ..check.cpu_meter import current_meter
+from ..check.cpu_meter import current_meter, held
 from ..check.cpu_share import CpuShare
 from ..check.failure import LocalFailure
 from ..check.loop_lag import LoopLag
@@ -60,7 +59,7 @@ class Egress:
 
         Several of these threads would each delay the event loop by the switch interval of 5 ms.
         """
-        async with self.alone:
+        async with held(self.alone):
             return await self.in_thread(work)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
@@ -75,11 +74,7 @@ class Egress:
         meter = current_meter()
         if meter is None:
             return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self.threads)
-        done, spent_ns = await trio.to_thread.run_sync(
-            _measured, work, abandon_on_cancel=True, limiter=self.threads
-        )
-        meter.spend(spent_ns)
-        return done
+        return await meter.in_thread(work, self.threads)
 
     async def dial(
         self, host: str, port: int, watch: Stopwatch, family: Family = Family.ANY
@@ -112,18 +107,12 @@ class Egress:
         """
         context = self.contexts.made(setting)
         if context is None:
-            async with self.contexts.making:
+            async with held(self.contexts.making):
                 context = self.contexts.made(setting)
                 if context is None:
                     context = await self.in_thread(partial(self.contexts.make, setting))
                     self.contexts.keep(setting, context)
         return context
-
-
-def _measured(work: Callable[[], T]) -> tuple[T, int]:
-    """Returns the result of `work`, and the CPU time of this thread that it used, in ns."""
-    began_ns = thread_time_ns()
-    return work(), thread_time_ns() - began_ns
 
 
 def make_reach(

@@ -1,5 +1,8 @@
 """A meter measures every step of a run, and changes nothing else about it."""
 
+import threading
+import time
+from functools import partial
 from time import perf_counter_ns, thread_time_ns
 
 import pytest
@@ -10,6 +13,7 @@ from leadline.probes.check.cpu_meter import (
     RUN_NS_MOST,
     CpuMeter,
     current_meter,
+    held,
     metered,
     metered_child,
 )
@@ -74,6 +78,47 @@ async def test_children_and_threads_are_charged_to_the_run(meter: CpuMeter) -> N
 
     await metered(work(), meter)
     assert meter.used_ns >= 8_000_000
+
+
+async def test_an_abandoned_thread_is_charged_what_it_used(meter: CpuMeter) -> None:
+    used, left = threading.Event(), threading.Event()
+
+    def work() -> None:
+        burn(5_000_000)
+        used.set()
+        left.wait()
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(metered_child, partial(meter.in_thread, work, None))
+            await trio.to_thread.run_sync(used.wait)
+            nursery.cancel_scope.cancel()
+
+    try:
+        await metered(run(), meter)
+        assert meter.used_ns >= 5_000_000
+    finally:
+        left.set()
+
+
+async def test_a_wait_for_a_thread_or_a_lock_is_a_delay_of_this_process(meter: CpuMeter) -> None:
+    """A sleeping thread stands for one that gets no core."""
+    lock = trio.Lock()
+
+    async def run() -> None:
+        await meter.in_thread(partial(time.sleep, 0.02), None)
+        assert meter.waited_us >= 19_000
+        async with trio.open_nursery() as nursery:
+            await nursery.start(hold)
+            async with held(lock):
+                assert meter.waited_us >= 38_000
+
+    async def hold(*, task_status: trio.TaskStatus[None]) -> None:
+        async with lock:
+            task_status.started()
+            await trio.sleep(0.02)
+
+    await metered(run(), meter)
 
 
 async def test_exceptions_and_values_pass_unchanged(meter: CpuMeter) -> None:

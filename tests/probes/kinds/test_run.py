@@ -199,7 +199,8 @@ async def test_a_timeout_caused_by_a_blocked_loop_is_unknown(
         await stream.send_all(answer())
 
     async with serving(late) as port:
-        result = await prober.check("http", f"http://127.0.0.1:{port}/", timeout_seconds=1)
+        check = make_check("http", f"http://127.0.0.1:{port}/", "GET", {}, (), timeout_seconds=1)
+        result = await run(check, prober.reach, now)
     assert (result.outcome, result.unknown_reason) == (
         RunOutcome.UNKNOWN,
         UnknownReason.LOOP_STALLED,
