@@ -47,11 +47,10 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.app.fixtures"]
 
 # Examples of a property that does not state a number, by the kind of its test.
-_OTHER_EXAMPLES = 100
+_OTHER_EXAMPLES = 100 if IS_SOAK else 20
 _EXAMPLES = {
-    "process": 150,
+    "process": 150 if IS_SOAK else 30,
     "probes": 2_000 if IS_SOAK else 20,
-    "public": 60,
     "rule": 2_000 if IS_SOAK else 20,
 }
 for _kind in ("other", *_EXAMPLES):

@@ -1,6 +1,7 @@
 """Late results of agents at the bounds of retention, on the partitions that the janitor keeps."""
 
 from collections.abc import AsyncIterator
+from itertools import product
 from typing import Any, cast
 
 import pytest
@@ -14,6 +15,7 @@ from leadline.storage.core.instant import DAY, MINUTE, SECOND, Instant, to_text
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.scheduling.tables import shards
 from tests.support.app.edge import Edge, open_edge, result
+from tests.support.run.effort import varied
 from tests.support.worlds.local_failures import FlakyPool
 
 HEARTBEAT_DAYS = 30
@@ -64,8 +66,10 @@ class Installation:
         return await self.edge.bring(*(result(row, due) for due in dues), route=route)
 
 
-@pytest.mark.parametrize("ledger_days", [4, 14, 90])
-@pytest.mark.parametrize("route", ["results", "backfill"])
+@pytest.mark.parametrize(
+    ("ledger_days", "route"),
+    varied([(14, "results"), (4, "backfill")], product([4, 14, 90], ["results", "backfill"])),
+)
 async def test_one_bound_decides_whether_a_late_result_is_stored(
     edge: Edge, ledger_days: int, route: str
 ) -> None:

@@ -160,7 +160,7 @@ class Play:
         return {keys[monitor] for (monitor,) in rows}
 
 
-@pytest.mark.parametrize("seed", varied([0, 1], range(6)))
+@pytest.mark.parametrize("seed", varied([0], range(6)))
 async def test_a_random_history(world: World, seed: int) -> None:
     story, chance = Story(world), random.Random(seed)
     rows: list[MonitorRow] = []

@@ -122,7 +122,7 @@ def _process(story: PagingWorld, pool: Pool) -> Process:
     )
 
 
-@pytest.mark.parametrize("seed", varied([0, 1], range(4)))
+@pytest.mark.parametrize("seed", varied([0], range(4)))
 async def test_concurrent_evaluators_page_once(story: PagingWorld, dsn: str, seed: int) -> None:
     async with AsyncExitStack() as stack:
         others: list[Process] = []

@@ -120,7 +120,7 @@ async def expect_everything_ended(story: PagingWorld) -> None:
         ), events
 
 
-@pytest.mark.parametrize("seed", varied([0, 1], range(6)))
+@pytest.mark.parametrize("seed", varied([0], range(6)))
 async def test_a_random_history(story: PagingWorld, seed: int) -> None:
     play = Play(story, seed)
     await play.begin()

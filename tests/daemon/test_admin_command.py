@@ -24,6 +24,7 @@ def admin(leadline: Daemon, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.soak
 def test_a_lost_second_factor_and_a_lost_password() -> None:
     with daemon() as leadline:
         leadline.start()

@@ -25,6 +25,7 @@ from leadline.storage.engine.embedded_postgres import CannotRun, running
 from leadline.storage.engine.keyring import CipherContext, Keyring, key_from_text, new_key_text
 from leadline.storage.engine.migrate import migrate
 from leadline.storage.monitors.transactions.edit_secrets import create_secret
+from tests.support.run.effort import varied
 from tests.support.worlds.world import World, small_world
 
 pytestmark = [pytest.mark.usefixtures("cheap_backup_keys")]
@@ -316,7 +317,7 @@ def test_a_backup_needs_a_server_for_its_verification(
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("keep", [1, 2])
+@pytest.mark.parametrize("keep", varied([1], [1, 2]))
 def test_names_of_a_clock_that_was_ahead_are_deleted_first(
     tmp_path: Path, filled: str, folder: Path, keep: int
 ) -> None:
@@ -379,6 +380,7 @@ def test_the_schedule_needs_its_directory(tmp_path: Path, filled: str) -> None:
     assert (done.exit_code, "does not exist" in done.output) == (1, True)
 
 
+@pytest.mark.soak
 def test_a_daemon_can_start_during_the_verification(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,7 @@ def steps(page: str) -> list[str]:
 
 
 @in_a_clean_root
+@pytest.mark.soak
 def test_the_documented_steps_install_a_daemon_that_starts(root: CleanRoot) -> None:
     # No systemd runs in the root, so START_UNIT starts the unit in place of `--now`.
     done = root.run("".join(steps("how-to/install.md")[2:]).replace("enable --now", "enable"))

@@ -21,6 +21,7 @@ from leadline.storage.engine.embedded_layout import (
     namespace_user,
 )
 from leadline.storage.engine.embedded_postgres import running
+from tests.support.run.effort import varied
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="connects as other users: run it as root")
 
@@ -60,7 +61,7 @@ async def test_the_user_of_the_daemon_connects_as_every_role(open_dir: Path) -> 
 
 
 @as_root
-@pytest.mark.parametrize("user", ["daemon", "nobody"])
+@pytest.mark.parametrize("user", varied(["nobody"], ["daemon", "nobody"]))
 async def test_another_user_is_refused_although_it_reaches_the_socket(
     open_dir: Path, user: str
 ) -> None:
@@ -85,7 +86,7 @@ async def test_another_user_does_not_reach_the_socket(open_dir: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("user", ["daemon", "nobody"])
+@pytest.mark.parametrize("user", varied(["nobody"], ["daemon", "nobody"]))
 async def test_another_user_is_refused_by_a_server_in_a_user_namespace(
     open_dir: Path, user: str
 ) -> None:

@@ -27,7 +27,7 @@ from tests.support.run.effort import IS_SOAK, varied
 from tests.support.worlds.random_histories import TICK, Life, Painter
 from tests.support.worlds.world import REGIONS, START, World
 
-HOURS = 3 if IS_SOAK else 2
+HOURS = 3 if IS_SOAK else 1
 
 
 @pytest.mark.parametrize("seed", varied([0], range(60)))
@@ -93,7 +93,7 @@ async def test_a_project_of_many_monitors_ends_where_hours_are_rolled_up(
     """Its sealed time after that is not measured on a read."""
     life = Life(world, 0)
     await life.begin()
-    await life.live(START + HOUR + 40 * MINUTE)
+    await life.live(START + HOUR + 10 * MINUTE)
     await life.end()
     monkeypatch.setattr(availability, "EDGE_MONITORS_MOST", 0)
     async with world.pool.transaction("project", read_only=True) as tx:
@@ -112,7 +112,7 @@ async def test_a_project_does_not_wait_for_a_region_without_its_monitors(
 ) -> None:
     life = Life(world, 0)
     await life.begin()
-    await life.live(START + HOUR + 40 * MINUTE)
+    await life.live(START + HOUR + 10 * MINUTE)
     await life.end()
     monkeypatch.setattr(availability, "EDGE_MONITORS_MOST", 0)
 

@@ -5,6 +5,7 @@ import pytest
 from tests.support.processes.daemon_process import Refusal, daemon
 
 
+@pytest.mark.soak
 def test_the_daemon_applies_the_configured_gate_limits() -> None:
     with daemon(LEADLINE_GATE__EVALUATE_RATE_PRINCIPAL_PER_MINUTE="3") as leadline:
         leadline.start()

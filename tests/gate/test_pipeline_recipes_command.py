@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,10 @@ def serve_decision(server: Server, state: str) -> None:
     server.says[path] = http(decision(state))
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("state", ["ALLOW", "WARN"])
+@pytest.mark.parametrize(
+    ("state", "recipe"),
+    varied(zip(cycle(["ALLOW", "WARN"]), RECIPES), product(["ALLOW", "WARN"], RECIPES)),
+)
 def test_an_allowed_release_deploys_and_reports_start_and_end(
     server: Server, host: Host, recipe: str, state: str
 ) -> None:

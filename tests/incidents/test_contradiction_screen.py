@@ -344,6 +344,7 @@ async def test_many_objects_are_counted_and_five_are_named(api: Api) -> None:
 
 
 @pytest.mark.needs("chromium")
+@pytest.mark.soak
 def test_on_a_phone_without_scripts_the_warning_is_read_and_the_update_posted_anyway(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:

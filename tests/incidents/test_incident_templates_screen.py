@@ -167,6 +167,7 @@ async def test_a_template_fills_the_form_and_its_texts_can_be_changed(api: Api) 
 
 
 @pytest.mark.needs("chromium")
+@pytest.mark.soak
 def test_on_a_phone_without_scripts_a_template_is_made_and_opens_an_incident(
     open_page: Open, leadline: Daemon, project: str
 ) -> None:

@@ -128,6 +128,7 @@ def alert(name: str, *, minutes: int = 10, ended: bool = False) -> dict[str, Any
     }
 
 
+@pytest.mark.soak
 def test_a_repeated_alert_opens_no_second_incident(place: Place) -> None:
     with alertmanager(place) as port:
         post(port, alert("Latency"), alert("Errors"))

@@ -69,6 +69,7 @@ def test_each_process_answers_and_a_killed_one_is_replaced(two: Daemon) -> None:
     assert "api process ended" in two.log.read_text()
 
 
+@pytest.mark.soak
 def test_a_stop_ends_all_processes(two: Daemon) -> None:
     (further,) = further_of(pid_of(two))
     two.stop()

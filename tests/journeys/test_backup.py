@@ -131,6 +131,7 @@ def test_the_embedded_store_moves_to_a_server_by_the_documented_commands(
         databases.drop(dsn)
 
 
+@pytest.mark.soak
 def test_a_restore_under_the_running_daemon_is_refused_and_changes_nothing(
     lived_in: Daemon,
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_backup_is_made_of_a_store_that_no_daemon_runs_on(lived_in: Daemon) ->
     assert not (folder / "none").exists()
 
 
+@pytest.mark.soak
 def test_the_age_of_the_newest_verified_backup_is_a_metric(lived_in: Daemon) -> None:
     leadline, folder = lived_in, lived_in.data_dir.parent
     assert AGE not in metrics(leadline), "no backup exists yet"

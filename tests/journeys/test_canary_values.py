@@ -304,6 +304,7 @@ def shown(leadline: Daemon, project: str, monitors: dict[str, str]) -> dict[str,
     return found
 
 
+@pytest.mark.soak
 def test_no_secret_leaves_the_installation(leadline: Daemon, echo: int) -> None:
     project = project_of(leadline)
     errors = refused_bodies(leadline, project)

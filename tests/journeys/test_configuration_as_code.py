@@ -66,6 +66,7 @@ def new_token(leadline: Daemon) -> str:
     return str(leadline.api("POST", f"/organizations/{organization['id']}/tokens", body)["token"])
 
 
+@pytest.mark.soak
 def test_a_project_as_code(leadline: Daemon, nginx: Nginx, watched: Path, tmp_path: Path) -> None:
     text = head(leadline) + (
         f"  front: {{name: Front, type: http, target: '{nginx.url}', interval_seconds: 5s}}\n"

@@ -203,6 +203,7 @@ def test_systemd_gets_ready_only_after_the_start(empty_installation: str) -> Non
             assert answer_of(process, "/readyz")[0] == 200
 
 
+@pytest.mark.soak
 def test_a_wrong_password_ends_the_start() -> None:
     """Another daemon runs the server, since the server of the tests asks for no password."""
     with daemon() as other:
@@ -220,6 +221,7 @@ def test_a_wrong_password_ends_the_start() -> None:
         assert "wrong-horse" not in text
 
 
+@pytest.mark.soak
 def test_a_start_waits_for_a_command_on_the_embedded_database() -> None:
     """The test takes the lock of a command, such as a backup of a stopped installation."""
     with daemon(LEADLINE_LOG__FORMAT="json") as process:

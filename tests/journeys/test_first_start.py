@@ -60,6 +60,7 @@ def test_only_a_console_process_creates_and_prints_a_password(
             assert message["password"] not in other.log.read_text()
 
 
+@pytest.mark.soak
 def test_a_worker_creates_the_configured_administrator_silently(
     empty_installation: str,
 ) -> None:

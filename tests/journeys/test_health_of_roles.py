@@ -122,6 +122,7 @@ def test_the_fleet_shows_processes_and_pending_jobs(roles: dict[str, Daemon]) ->
     assert cellar["lag_seconds"] > 0
 
 
+@pytest.mark.soak
 def test_the_console_is_live_in_a_process_without_workers(
     roles: dict[str, Daemon], chromium: Browser, target: Target
 ) -> None:

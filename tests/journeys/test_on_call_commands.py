@@ -62,6 +62,7 @@ def test_lists_larger_than_one_answer_are_complete(leadline: Daemon, tmp_path: P
     run("monitors", "show", "large-1")
 
 
+@pytest.mark.soak
 def test_events_continue_after_a_restart(leadline: Daemon, tmp_path: Path) -> None:
     person = Person(leadline, tmp_path)
     command = [LEADLINE, "events", "--results", "--json"]
@@ -90,6 +91,7 @@ def test_events_continue_after_a_restart(leadline: Daemon, tmp_path: Path) -> No
     assert b"can be missing" in said
 
 
+@pytest.mark.soak
 def test_a_person_on_call_handles_an_outage(leadline: Daemon, tmp_path: Path) -> None:
     run = Person(leadline, tmp_path).run
     with refusing_port() as port:

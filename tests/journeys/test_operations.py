@@ -40,6 +40,7 @@ def test_the_metrics_are_valid_for_prometheus(shared: Daemon, nginx: Nginx) -> N
 
 
 @pytest.mark.needs("promtool", "nginx")
+@pytest.mark.soak
 def test_metrics_of_monitors_are_valid_and_only_on_request(nginx: Nginx) -> None:
     with daemon(LEADLINE_METRICS__MONITORS="10") as leadline:
         leadline.start()

@@ -125,6 +125,7 @@ def test_slugs_work_with_each_token(pipeline: Pipeline) -> None:
         assert done.returncode == 4, done.stderr
 
 
+@pytest.mark.soak
 def test_a_repeated_change_is_recorded_once(pipeline: Pipeline) -> None:
     token = pipeline.token("change:record")
     started = ("change", "record", *DEPLOY, "--external-id", "1", "--phase", "started")

@@ -107,6 +107,7 @@ def test_separate_roles_run_each_window_once_after_a_kill(
     assert {"scheduler", "api", "worker"} <= {role for (role,) in present}
 
 
+@pytest.mark.soak
 def test_the_scheduler_applies_a_bundle_that_the_api_accepted(roles: dict[str, Daemon]) -> None:
     api, replica = roles["api"], roles["api2"]
     api.sign_in()

@@ -31,8 +31,8 @@ from tests.support.worlds.world import World
 ROOT = Path(__file__).parents[2]
 # A soak run repeats these tests with more events.
 pytestmark = [pytest.mark.soak] if IS_SOAK else []
-SEQS = 25 if IS_SOAK else 6
-STREAMS = 12 if IS_SOAK else 3
+SEQS = 25 if IS_SOAK else 4
+STREAMS = 12 if IS_SOAK else 2
 # Product seconds per real second, in tests that set the clock.
 SPEED = 30
 

@@ -216,7 +216,7 @@ async def test_a_burn_alert_waits_for_the_end_of_the_silence_and_its_resolution_
     assert (await story.notifications())[1:] == [("ops", "budget.recovered")]
 
 
-@pytest.mark.parametrize("seed", varied([0, 1], range(5)))
+@pytest.mark.parametrize("seed", varied([0], range(5)))
 async def test_an_escalation_is_delayed_and_never_shortened_by_silences(
     story: PagingWorld, seed: int
 ) -> None:
@@ -354,7 +354,7 @@ class SilentPlay(Play):
         )
 
 
-@pytest.mark.parametrize("seed", varied([0, 1], range(6)))
+@pytest.mark.parametrize("seed", varied([0], range(6)))
 async def test_a_random_history(world: World, seed: int) -> None:
     story, chance = Story(world), random.Random(seed)
     rows: list[MonitorRow] = []

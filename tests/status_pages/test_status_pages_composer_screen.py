@@ -16,6 +16,7 @@ from tests.support.app.browser import PHONE
 from tests.support.app.cast import Api
 from tests.support.app.fixtures import Open
 from tests.support.processes.daemon_process import Daemon
+from tests.support.run.effort import varied
 
 from ..server.test_console_quality_screen import overflow, violations
 from .test_status_pages_preview_screen import make_page
@@ -196,7 +197,7 @@ def test_the_preview_follows_the_input(
 
 
 @pytest.mark.needs("chromium")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", varied(["dark"], ["light", "dark"]))
 def test_a_preview_is_accessible_and_fits_a_phone(
     open_page: Open, leadline: Daemon, project: str, scheme: Any
 ) -> None:

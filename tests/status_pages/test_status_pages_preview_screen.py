@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from tests.support.app.browser import PHONE, make_monitor
 from tests.support.app.fixtures import Open
 from tests.support.processes.daemon_process import Daemon
+from tests.support.run.effort import varied
 
 pytestmark = [pytest.mark.needs("chromium")]
 
@@ -20,7 +21,7 @@ def make_page(leadline: Daemon, project: str, **given: Any) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("scripts", varied([True], [True, False]))
 def test_the_preview_frame_shows_each_saved_change(
     open_page: Open, leadline: Daemon, project: str, scripts: bool
 ) -> None:
