@@ -7,13 +7,17 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.support.app.browser import make_monitor, status_of
 from tests.support.app.fixtures import Open, Target
-from tests.support.processes.daemon_process import Daemon, daemon
+from tests.support.processes.daemon_process import Daemon
 
 pytestmark = [pytest.mark.needs("chromium")]
 
 
 def row_of(page, name: str):
     return page.locator("tr[data-live]").filter(has_text=name)
+
+
+# The browser then posts the same form, whose reading the rule tests cover.
+WITHOUT_SCRIPTS = pytest.param(False, marks=pytest.mark.soak)
 
 
 def test_the_first_monitor_goes_up_then_down_live_with_the_reason(
@@ -177,7 +181,7 @@ def test_all_errors_are_shown_at_their_fields_and_input_is_kept(
     expect(page.get_by_label("Conditions")).to_have_value("[STATUS] == 200\n[RESULT] == 1")
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("scripts", [True, WITHOUT_SCRIPTS])
 def test_changing_the_type_shows_its_fields_and_keeps_input(
     open_page: Open, leadline: Daemon, project: str, scripts: bool
 ) -> None:
@@ -249,28 +253,20 @@ def test_a_viewer_sees_no_write_buttons_and_no_push_url(
 
 
 def test_the_page_shows_when_live_updates_are_lost_and_restored(
-    open_page: Open, target: Target
+    open_page: Open, leadline: Daemon, project: str, target: Target
 ) -> None:
-    with daemon() as lonely:
-        lonely.start()
-        lonely.sign_in()
-        (organization,) = lonely.api("GET", "/organizations")
-        (project,) = lonely.api("GET", f"/organizations/{organization['id']}/projects")
-        make_monitor(lonely, project["id"], target.url)
-        page = open_page("about:blank", cookie="")
-        name, _, value = lonely.cookie.partition("=")
-        page.context.add_cookies([{"name": name, "value": value, "url": lonely.url}])
-        page.goto(f"{lonely.url}/projects/{project['id']}")
-        expect(page.locator("[data-stream]")).to_contain_text("Live")
-        lonely.kill()
-        banner = page.locator("#stream")
-        expect(banner).to_contain_text(re.compile(r"Live updates lost \d+.s ago\."))
-        expect(banner).to_contain_text(re.compile(r"The data shown is from \d\d:\d\d:\d\d UTC"))
-        expect(page.locator("[data-stream]")).not_to_contain_text("Live")
-        lonely.start()
-        banner.get_by_role("button", name="Reconnect now").click()
-        expect(banner).to_contain_text("Live updates restored")
-        expect(page.locator("[data-stream]")).to_contain_text("Live")
+    make_monitor(leadline, project, target.url, name="Seen offline")
+    page = open_page(f"/projects/{project}?q=offline")
+    expect(page.locator("[data-stream]")).to_contain_text("Live")
+    page.context.set_offline(True)
+    banner = page.locator("#stream")
+    expect(banner).to_contain_text(re.compile(r"Live updates lost \d+.s ago\."))
+    expect(banner).to_contain_text(re.compile(r"The data shown is from \d\d:\d\d:\d\d UTC"))
+    expect(page.locator("[data-stream]")).not_to_contain_text("Live")
+    page.context.set_offline(False)
+    banner.get_by_role("button", name="Reconnect now").click()
+    expect(banner).to_contain_text("Live updates restored")
+    expect(page.locator("[data-stream]")).to_contain_text("Live")
 
 
 def test_changes_of_the_list_are_reported_without_moving_rows(
@@ -536,7 +532,7 @@ def test_a_monitor_is_copied_as_text_and_into_the_form(
     expect(page.get_by_role("heading", level=1)).to_contain_text("Source (copy)")
 
 
-@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("scripts", [True, WITHOUT_SCRIPTS])
 def test_conditions_are_edited_as_rows_and_as_text(
     open_page: Open, leadline: Daemon, project: str, target: Target, scripts: bool
 ) -> None:
