@@ -158,13 +158,15 @@ async def test_killed_processes_leave_one_verdict_per_window_and_one_row_per_res
             confirm_interval_seconds=5 * (n % 2),
             target=f"http://m{n}/",
         )
-    await processes.live()
-    assert len(processes.probed) == 12, "everything was probed at least once"
     verdicts = Counter[str]()
-    for row in world.made:
-        verdicts.update(await expect_each_window_once(world, row))
-        await expect_state_of_newest(world, row)
-    assert verdicts["covered"] > 10
+    # On a busy machine the processes do less in the same time.
+    with trio.fail_after(20 * REAL_SECONDS):
+        while len(processes.probed) < 12 or verdicts["covered"] <= 10:
+            await processes.live()
+            verdicts.clear()
+            for row in world.made:
+                verdicts.update(await expect_each_window_once(world, row))
+                await expect_state_of_newest(world, row)
     # No process is killed from here on, so the open windows are settled.
     world.now = Instant(world.now + 5 * MINUTE)
     await Ticker(world.pool, lambda: world.now).pass_once()

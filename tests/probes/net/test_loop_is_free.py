@@ -184,7 +184,8 @@ async def test_a_dns_answer_with_too_many_records_is_too_large(
 
 
 async def test_only_the_first_addresses_of_a_host_are_parsed(prober: Prober, names: Names) -> None:
-    names.records |= {("many.test", "A"): [["127.0.0.1", *ADDRESSES]]}
+    local = dns.rrset.from_text_list("many.test.", 60, "IN", "A", ["127.0.0.1", *ADDRESSES])
+    names.records |= {("many.test", "A"): [[local]]}
     wire = names.reply(dns.message.make_query("many.test", "A").to_wire())
     assert wire is not None
     message = read_first(wire)
