@@ -10,7 +10,7 @@ from ...core.instant import LATEST, Instant
 from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rules.packed_days import days_to_pack
+from ..rules.packed_days import WEEK_DAYS, days_to_pack
 
 # The text of the failed condition is looked up for failures only.
 _COLUMNS = """
@@ -30,7 +30,7 @@ _NEWEST_PACKED = f"""
 {_COLUMNS} from restored_heartbeats h
 where h.org = %(org)s and h.monitor = %(monitor)s
   and h.piece_from < least(at(%(before)s), (select packed_through from packing))
-  and h.piece_from > at(%(since)s) - interval '1 day'
+  and h.piece_from > at(%(since)s) - interval '{WEEK_DAYS} days'
   and h.ts >= at(%(since)s) and h.ts < at(%(before)s)
   and h.piece_up && %(ups)s::boolean[] and up = any(%(ups)s::boolean[])
 order by piece_from desc, ts desc limit %(most)s
@@ -83,16 +83,18 @@ order by piece_from desc, due_at desc limit %(most)s
 """
 
 
-# PostgreSQL subtracts a day from the bound.
+# PostgreSQL subtracts a week from the bound.
 FIRST: Final = Instant(0)
 _ALWAYS: Final = TimeSpan(FIRST, LATEST)
 
-_PACKED_COUNT = """
+_PACKED_COUNT = f"""
 select coalesce(sum(results), 0)::bigint from packed_heartbeats
 where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
-  and from_at > at(%(from_at)s) - interval '1 day' and from_at < at(%(to_at)s)
+  and from_at > at(%(from_at)s) - interval '{WEEK_DAYS} days' and from_at < at(%(to_at)s)
 """
-_PACKING_PROGRESS = "select packed_through from packing"
+_PACKING_PROGRESS = """
+select packed_through, (select count(*) from packing_failures) from packing
+"""
 _PACKED_FROM = "select kept_from from packing"
 
 
@@ -120,6 +122,14 @@ class LatencyRow(msgspec.Struct, frozen=True):
     count: int
     p50_ms: float
     p95_ms: float
+
+
+class PackingProgress(msgspec.Struct, frozen=True):
+    """`days_left` days wait for packing. `failures` days of monitors were not packed as usual."""
+
+    packed_through: Instant
+    days_left: int
+    failures: int
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -170,16 +180,13 @@ async def select_packed_count(tx: Tx, key: MonitorKey, from_at: Instant, to_at: 
     return found
 
 
-async def select_packing_progress(tx: Tx) -> tuple[Instant, int] | None:
-    """Returns the end of the packed days and the number of days that wait for packing.
-
-    None if no day is packed.
-    """
+async def select_packing_progress(tx: Tx) -> PackingProgress | None:
+    """Returns None if no day is packed."""
     row = await tx.row(_PACKING_PROGRESS)
     if row is None or row[0] == FIRST:
         return None
-    (packed_through,) = row
-    return packed_through, days_to_pack(packed_through, tx.now)
+    packed_through, failures = row
+    return PackingProgress(packed_through, days_to_pack(packed_through, tx.now), failures)
 
 
 async def select_latency(
