@@ -13,6 +13,7 @@ from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import open_pool
 from leadline.storage.results.rules.packed_days import WEEK_US, week_of
+from leadline.storage.results.tables.latency_days import put_days_from_rows
 from leadline.storage.results.tables.packed_results import merge_pieces, pack_results
 from leadline.storage.results.tables.packing import PACKED, select_few_rows
 
@@ -31,12 +32,12 @@ SHAPES: Final = {
 }
 _WEEK_DAYS: Final = 7
 _TICKS_PER_SECOND: Final = 100
-_PARTITION: Final = """
+PARTITION: Final = """
 create table {0}_bench partition of {0} for values from ('{1}') to ('{2}')
 """
 # A delay of the start, four phases, and up to one second until a result is stored. Gaussian numbers
 # are made by the method of Box and Muller.
-_FILL: Final = """
+FILL: Final = """
 with due as (
   select m.org, m.id,
     at(%(from_at)s) + (n * %(step)s + m.id %% %(step)s) * interval '1 second' as due,
@@ -68,8 +69,9 @@ from phase
 """
 _SIZE: Final = """
 select pg_total_relation_size('packed_heartbeats') + pg_total_relation_size('packed_runs')
+  + pg_total_relation_size('latency_days')
 """
-_EMPTY: Final = "truncate heartbeats, expected_runs, packed_heartbeats, packed_runs"
+_EMPTY: Final = "truncate heartbeats, expected_runs, packed_heartbeats, packed_runs, latency_days"
 
 Figures = dict[str, Any]
 
@@ -91,7 +93,7 @@ def packing() -> Figures:
         bounds = [to_datetime(Instant(from_at + days * DAY)) for days in (0, 29)]
         with psycopg.connect(running.dsn, autocommit=True) as connection:
             for table in ("heartbeats", "expected_runs"):
-                connection.execute(_PARTITION.format(table, *bounds).encode())
+                connection.execute(PARTITION.format(table, *bounds).encode())
             for name, shape in SHAPES.items():
                 found = _figures(running.dsn, connection, shape, from_at)
                 figures |= {f"{name}_{unit}": value for unit, value in found.items()}
@@ -107,7 +109,7 @@ def _figures(
     monitors, step, days, failed = shape
     connection.execute(_EMPTY.encode())
     given = {"monitors": monitors, "step": step, "days": days, "failed": failed}
-    connection.execute(_FILL.encode(), {"from_at": from_at, **given})
+    connection.execute(FILL.encode(), {"from_at": from_at, **given})
     connection.execute("analyze heartbeats, expected_runs")
     found = connection.execute(
         "select org, id from monitors order by id limit %s", [monitors]
@@ -149,7 +151,9 @@ async def _pack(
         begin = _ticks(stat)
         for day in range(_WEEK_DAYS):
             start = Instant(from_at + day * DAY)
-            await pack_results(tx, keys, TimeSpan(start, Instant(start + DAY)))
+            span = TimeSpan(start, Instant(start + DAY))
+            await pack_results(tx, keys, span)
+            await put_days_from_rows(tx, keys, span)
         for table in PACKED if merged else ():
             await merge_pieces(tx, table, await select_few_rows(tx, keys, week, table), week)
         cpu = (_ticks(stat) - begin) / _TICKS_PER_SECOND

@@ -1,4 +1,4 @@
-"""Stored results: heartbeats, latency by step, and the ledger in pages."""
+"""Stored results: heartbeats, and the ledger in pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -44,15 +44,6 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ats)s::bigint[]) as k(org, m
   join monitor_conditions c on c.org = k.org and c.monitor = k.monitor and c.id = h.failed_condition
 """
 
-_LATENCY = """
-select date_bin(%(step_us)s * interval '1 microsecond', ts, timestamptz 'epoch'), count(*),
-  percentile_disc(0.5) within group (order by latency_ms)::float8,
-  percentile_disc(0.95) within group (order by latency_ms)::float8
-from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(from_at)s), at(%(to_at)s))
-where up
-group by 1 order by 1
-"""
-
 # A window is reserved if it is in a run batch and has no row yet. One query covers both.
 _LEDGER = """
 select due_at, verdict, reason, settled_at from (
@@ -87,11 +78,6 @@ order by piece_from desc, due_at desc limit %(most)s
 FIRST: Final = Instant(0)
 _ALWAYS: Final = TimeSpan(FIRST, LATEST)
 
-_PACKED_COUNT = f"""
-select coalesce(sum(results), 0)::bigint from packed_heartbeats
-where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
-  and from_at > at(%(from_at)s) - interval '{WEEK_DAYS} days' and from_at < at(%(to_at)s)
-"""
 _PACKING_PROGRESS = """
 select packed_through, (select count(*) from packing_failures) from packing
 """
@@ -115,13 +101,6 @@ class HeartbeatRow(msgspec.Struct, frozen=True):
     @property
     def failed(self) -> FailedCondition | None:
         return None if self.condition is None else FailedCondition(self.condition, self.measured)
-
-
-class LatencyRow(msgspec.Struct, frozen=True):
-    start: Instant
-    count: int
-    p50_ms: float
-    p95_ms: float
 
 
 class PackingProgress(msgspec.Struct, frozen=True):
@@ -172,14 +151,6 @@ async def select_packed_from(tx: Tx) -> Instant | None:
     return found
 
 
-async def select_packed_count(tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant) -> int:
-    """Returns the number of packed results that a read of the range decodes."""
-    found: int = await tx.value(
-        _PACKED_COUNT, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
-    )
-    return found
-
-
 async def select_packing_progress(tx: Tx) -> PackingProgress | None:
     """Returns None if no day is packed."""
     row = await tx.row(_PACKING_PROGRESS)
@@ -187,21 +158,6 @@ async def select_packing_progress(tx: Tx) -> PackingProgress | None:
         return None
     packed_through, failures = row
     return PackingProgress(packed_through, days_to_pack(packed_through, tx.now), failures)
-
-
-async def select_latency(
-    tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
-) -> list[LatencyRow]:
-    """Returns the latency of good results by step. A step without them has no row."""
-    return await tx.structs(
-        LatencyRow,
-        _LATENCY,
-        org=key[0],
-        monitor=key[1],
-        from_at=from_at,
-        to_at=to_at,
-        step_us=step_us,
-    )
 
 
 async def select_ledger(

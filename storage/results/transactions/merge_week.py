@@ -3,14 +3,16 @@
 A piece of a day with few rows is mostly header. When all days of a week are packed, the pieces of a
 monitor with at most MERGED_MOST rows in it are packed together. Readers see the old or the new
 pieces. An interrupted step leaves nothing, and the next one begins at the same monitor.
+
+The days that an earlier version packed without counting their latencies are counted here.
 """
 
 from ...core.instant import Instant
 from ...core.key import MonitorKey
 from ...engine.pools import Tx
-from ..rules.packed_days import week_of
-from ..tables import packing
-from .pack_apart import merge_apart
+from ..rules.packed_days import day_of, week_of
+from ..tables import latency_days, packing
+from .pack_apart import Causes, merge_apart
 from .pack_day import PackOutcome, PackStep
 
 _NO_MONITOR = MonitorKey((0, 0))
@@ -35,7 +37,9 @@ async def merge_some(tx: Tx, most: int) -> PackStep:
     keys = await packing.lock_free_pieces(tx, found)
     if not keys:
         return PackStep(PackOutcome.LATE_WRITER)
-    rows, causes = 0, {}
+    for key, day in await latency_days.select_missing(tx, keys, week):
+        await latency_days.put_days_from_pieces(tx, [key], day_of(day))
+    rows, causes = 0, Causes()
     for packed in packing.PACKED:
         if few := await packing.select_few_rows(tx, keys, week, packed):
             merged, failed = await merge_apart(tx, packed, few, week)

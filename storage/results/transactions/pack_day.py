@@ -18,8 +18,8 @@ from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rules.packed_days import day_of, is_sealed_day
-from ..tables import packing
-from .pack_apart import pack_apart
+from ..tables import latency_days, packing
+from .pack_apart import Causes, pack_apart
 
 
 class PackOutcome(StrEnum):
@@ -76,6 +76,7 @@ async def pack_some(tx: Tx, oldest: Sequence[Instant], most: int) -> PackStep:
     keys = await packing.lock_next_monitors(tx, MonitorKey((state.org, state.monitor)), most)
     if keys:
         rows, causes = await pack_apart(tx, keys, day)
+        await latency_days.put_days_from_rows(tx, keys, day)
         await packing.move_cursor(tx, keys[-1])
         return PackStep(PackOutcome.MONITORS, len(keys), rows, causes)
     return await _pack_late(tx, day) or await _advance(tx, day)
@@ -86,10 +87,11 @@ async def _pack_late(tx: Tx, day: TimeSpan) -> PackStep | None:
     late = await packing.select_late_day(tx, day.from_)
     if late is None:
         return None
-    rows, causes = 0, {}
+    rows, causes = 0, Causes()
     if await packing.lock_monitor(tx, late.key):
         await packing.delete_pieces(tx, late.key, day)
         rows, causes = await pack_apart(tx, [late.key], day)
+        await latency_days.put_days_from_rows(tx, [late.key], day)
     # Only the marks that were read before the rows.
     await packing.delete_late_writes(tx, late)
     return PackStep(PackOutcome.MONITORS, 1, rows, causes)

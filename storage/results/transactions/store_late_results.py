@@ -9,8 +9,8 @@ from ...core.time_span import TimeSpan
 from ...engine.pools import Rejected, Tx
 from ..rules.late_result import SettledWindow, StoredHeartbeat, add_heartbeats, settle_late
 from ..rules.packed_days import week_of
+from ..tables import latency_days, packing, packing_failures, results
 from ..tables import packed_results as packed
-from ..tables import packing, packing_failures, results
 
 # A row that is packed alone needs nothing of the encoding but the values themselves.
 ONE_ROW: Final = 1
@@ -45,4 +45,6 @@ async def store_late_results(
     except Rejected as error:
         await packed.put_pieces(tx, key, span, all_heartbeats, all_windows, ONE_ROW)
         await packing_failures.insert_failure(tx, key, day.from_, str(error))
+    if added:
+        await latency_days.put_days_from_pieces(tx, [key], day)
     return added, written
