@@ -7,15 +7,21 @@ pieces. An interrupted step leaves nothing, and the next one begins at the same 
 The days that an earlier version packed without counting their latencies are counted here.
 """
 
+from collections.abc import Sequence
+from typing import Final
+
 from ...core.instant import Instant
 from ...core.key import MonitorKey
+from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rules.packed_days import day_of, week_of
 from ..tables import latency_days, packing
 from .pack_apart import Causes, merge_apart
 from .pack_day import PackOutcome, PackStep
 
-_NO_MONITOR = MonitorKey((0, 0))
+_NO_MONITOR: Final = MonitorKey((0, 0))
+# Advisory locks of a step. The lock table of PostgreSQL has about 64 places for each connection.
+LOCKED_MOST: Final = 200
 
 
 async def merge_some(tx: Tx, most: int) -> PackStep:
@@ -34,15 +40,29 @@ async def merge_some(tx: Tx, most: int) -> PackStep:
     if not found:
         await packing.move_merged(tx, week.until, _NO_MONITOR)
         return PackStep(PackOutcome.WEEK)
-    keys = await packing.lock_free_pieces(tx, found)
-    if not keys:
-        return PackStep(PackOutcome.LATE_WRITER)
-    for key, day in await latency_days.select_missing(tx, keys, week):
+    wanted = await _wanted(tx, found, week)
+    locked = wanted[:LOCKED_MOST]
+    free = await packing.lock_free_pieces(tx, locked)
+    keys = found
+    if len(free) < len(wanted):
+        keys = [key for key in found if key < wanted[len(free)]]
+        if not keys:
+            return PackStep(PackOutcome.LATE_WRITER)
+    # Read again, because a late writer can have changed the pieces before the locks.
+    for key, day in await latency_days.select_missing(tx, free, week):
         await latency_days.put_days_from_pieces(tx, [key], day_of(day))
     rows, causes = 0, Causes()
     for packed in packing.PACKED:
-        if few := await packing.select_few_rows(tx, keys, week, packed):
+        if few := await packing.select_few_rows(tx, free, week, packed):
             merged, failed = await merge_apart(tx, packed, few, week)
             rows, causes = rows + merged, causes | failed
     await packing.move_merged(tx, week.from_, keys[-1])
     return PackStep(PackOutcome.MONITORS, len(keys), rows, causes)
+
+
+async def _wanted(tx: Tx, keys: Sequence[MonitorKey], week: TimeSpan) -> list[MonitorKey]:
+    """Returns the monitors whose pieces are read or changed."""
+    found = {key for key, _ in await latency_days.select_missing(tx, keys, week)}
+    for packed in packing.PACKED:
+        found.update(await packing.select_few_rows(tx, keys, week, packed))
+    return sorted(found)

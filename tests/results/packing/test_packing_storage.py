@@ -25,6 +25,7 @@ from leadline.storage.results.rules.packed_days import (
     week_of,
 )
 from leadline.storage.results.tables import packing
+from leadline.storage.results.transactions import merge_week
 from leadline.storage.results.transactions.merge_week import merge_some
 from leadline.storage.results.transactions.pack_day import PackOutcome, PackStep, pack_some
 from leadline.storage.results.transactions.record_results import record_results
@@ -266,6 +267,24 @@ async def test_the_pieces_of_a_week_are_merged_and_changed_as_one(world: World) 
     beats, runs = await stored(world, row)
     assert [run[0] for run in runs] == sorted([*dues, late])
     assert len(beats) == len(runs)
+
+
+async def test_a_step_of_merging_takes_few_locks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_week, "LOCKED_MOST", 2)
+    rows = [await world.monitor() for _ in range(5)]
+    await seal(world, START)
+    for row in [*rows[:2], *rows[3:]]:
+        await record(world, row, Instant(START + HOUR), Instant(START + DAY + HOUR))
+    await seal(world, Instant(START + 9 * DAY))
+    await pack_all(world)
+    before = [await stored(world, row) for row in rows]
+    # The third monitor has no piece, and is passed with the first two.
+    assert [(await merge(world)).monitors for _ in range(2)] == [3, 2]
+    assert (await merge(world)).outcome is PackOutcome.WEEK
+    assert await world.rows("select count(*) from packed_runs") == [(4,)]
+    assert [await stored(world, row) for row in rows] == before
 
 
 async def test_merging_does_not_wait_for_a_late_writer(world: World) -> None:
