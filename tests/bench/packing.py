@@ -31,7 +31,7 @@ SHAPES: Final = {
     "flapping": (70, 60, 1, 0.4),
 }
 _WEEK_DAYS: Final = 7
-_TICKS_PER_SECOND: Final = 100
+TICKS_PER_SECOND: Final = 100
 PARTITION: Final = """
 create table {0}_bench partition of {0} for values from ('{1}') to ('{2}')
 """
@@ -148,7 +148,7 @@ async def _pack(
     ):
         before = await tx.value("select pg_current_wal_insert_lsn()::text")
         stat = Path(f"/proc/{await tx.value('select pg_backend_pid()')}/stat")
-        begin = _ticks(stat)
+        begin = ticks(stat)
         for day in range(_WEEK_DAYS):
             start = Instant(from_at + day * DAY)
             span = TimeSpan(start, Instant(start + DAY))
@@ -156,13 +156,13 @@ async def _pack(
             await put_days_from_rows(tx, keys, span)
         for table in PACKED if merged else ():
             await merge_pieces(tx, table, await select_few_rows(tx, keys, week, table), week)
-        cpu = (_ticks(stat) - begin) / _TICKS_PER_SECOND
+        cpu = (ticks(stat) - begin) / TICKS_PER_SECOND
         wal = await tx.value(
             "select (pg_current_wal_insert_lsn() - %(before)s::pg_lsn)::bigint", before=before
         )
     return cpu, wal
 
 
-def _ticks(stat: Path) -> int:
+def ticks(stat: Path) -> int:
     fields = stat.read_text().rsplit(") ", 1)[1].split()
     return int(fields[11]) + int(fields[12])

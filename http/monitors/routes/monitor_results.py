@@ -3,7 +3,7 @@
 from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import figure
@@ -14,7 +14,7 @@ from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
 from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.monitors.rows import MonitorRow
-from ....storage.results.queries.latency import LatencyRow, select_latency
+from ....storage.results.queries.latency import LatencyFigures, select_latency
 from ....storage.results.queries.results import (
     FIRST,
     HeartbeatRow,
@@ -135,13 +135,21 @@ async def latency(ask: Request) -> Latency:
             )
             for point in found.points
         ],
-        total=_total(found.total) if found.total else UNSET,
-        relative_error=found.relative_error,
+        total=_total(found),
     )
 
 
-def _total(row: LatencyRow) -> LatencyTotal:
-    return LatencyTotal(count=row.count, p50_ms=row.p50_ms, p95_ms=row.p95_ms, p99_ms=row.p99_ms)
+def _total(found: LatencyFigures) -> LatencyTotal | UnsetType:
+    row = found.total
+    if row is None:
+        return UNSET
+    return LatencyTotal(
+        count=row.count,
+        p50_ms=row.p50_ms,
+        p95_ms=row.p95_ms,
+        p99_ms=row.p99_ms,
+        relative_error=found.relative_error,
+    )
 
 
 async def availability(ask: Request) -> list[DailyAvailability]:

@@ -1,27 +1,25 @@
 """Latency of good results by step and of a whole range, exact or from counted days."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from ...core.instant import DAY, Instant
+from ...core.instant import DAY, EARLIEST, Instant
 from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rules.latency_sketch import BUCKET_SQL, RELATIVE_ERROR, SHIFT_SQL, LatencySketch
+from ..rules.latency_sketch import BUCKET_SQL, PERCENTILES, RELATIVE_ERROR, SHIFT_SQL, LatencySketch
 from ..rules.packed_days import WEEK_DAYS
-from ..tables.latency_days import select_latency_days
+from ..tables.latency_days import Counted, select_latency_days
 
 # Packed results that are decoded for exact figures, in about 30 ms.
 EXACT_MOST: Final = 20_000
 # Packed results of one answer without counted days, which take about a second.
 DECODED_MOST: Final = 600_000
-_PERCENTILES: Final = (0.5, 0.95, 0.99)
 _COLUMNS: Final = ", ".join(
     f"percentile_disc({fraction}) within group (order by latency_ms)::float8"
-    for fraction in _PERCENTILES
+    for fraction in PERCENTILES
 )
 
 _EXACT: Final = f"""
@@ -35,14 +33,16 @@ from (
 group by grouping sets ((start), ()) having count(*) > 0 order by 1
 """
 _SPANS: Final = "unnest(%(sinces)s::bigint[], %(untils)s::bigint[]) as k(since, until)"
-_COUNTED: Final = f"""
-select date_trunc('day', r.ts, 'UTC'), {BUCKET_SQL}, count(*)
-from {_SPANS}
-  cross join lateral (
-    select * from heartbeats_in(%(org)s::int, %(monitor)s::int, at(k.since), at(k.until))
-    where up) r
-  cross join lateral (select {SHIFT_SQL} as shift) s
-group by 1, 2
+_REST: Final = f"""
+with r as materialized (
+  select date_trunc('day', h.ts, 'UTC') as day, h.latency_ms
+  from {_SPANS}
+    cross join lateral heartbeats_in(%(org)s::int, %(monitor)s::int, at(k.since), at(k.until)) h
+  where h.up)
+select day, count(*), {_COLUMNS}, null::int from r group by day
+union all
+select null, count(*), null, null, null, {BUCKET_SQL}
+from r cross join lateral (select {SHIFT_SQL} as shift) s group by 6
 """
 _PACKED_COUNT: Final = f"""
 select coalesce(sum(p.results), 0)::bigint
@@ -65,7 +65,8 @@ class LatencyRow(msgspec.Struct, frozen=True):
 class LatencyFigures(msgspec.Struct, frozen=True):
     """A step without good results has no point. `total` is None without any.
 
-    `relative_error` is the largest error of a percentile, as a fraction of it.
+    The points are exact. `relative_error` is the largest error of a percentile of `total`, as a
+    fraction of it.
     """
 
     points: Sequence[LatencyRow]
@@ -94,19 +95,22 @@ async def select_latency(
 async def _select_counted(tx: Tx, key: MonitorKey, span: TimeSpan) -> LatencyFigures | None:
     whole = TimeSpan(Instant(-(-span.from_ // DAY) * DAY), Instant(span.until // DAY * DAY))
     counted = await select_latency_days(tx, key, whole)
-    rest = spans_between(span, [day.day for day in counted])
+    rest = spans_between(span, sorted(one.day for one in counted if one.day is not None))
     if await _count_packed(tx, key, rest) > DECODED_MOST:
         return None
-    days = defaultdict[Instant, LatencySketch](LatencySketch)
-    for day in counted:
-        days[day.day].add(day.pairs())
-    for start, bucket, count in await tx.rows(_COUNTED, **_of(key, rest)):
-        days[Instant(start)].add([(bucket, count)])
+    found = counted + await tx.structs(Counted, _REST, **_of(key, rest))
     total = LatencySketch()
-    for sketch in days.values():
-        total.add(sketch.counts.items())
-    points = [_row(start, days[start]) for start in sorted(days) if days[start].count]
-    return LatencyFigures(points, _row(None, total) if points else None, RELATIVE_ERROR)
+    total.add((one.bucket, one.count) for one in found if one.bucket is not None)
+    points = [
+        LatencyRow(one.day, one.count, one.p50_ms, one.p95_ms, one.p99_ms)
+        for one in found
+        if one.p50_ms is not None and one.p95_ms is not None and one.p99_ms is not None
+    ]
+    points.sort(key=lambda point: point.start or EARLIEST)
+    if not points:
+        return LatencyFigures([], None, RELATIVE_ERROR)
+    whole_range = LatencyRow(None, total.count, *total.percentiles(PERCENTILES))
+    return LatencyFigures(points, whole_range, RELATIVE_ERROR)
 
 
 def spans_between(span: TimeSpan, days: Sequence[Instant]) -> list[TimeSpan]:
@@ -119,10 +123,6 @@ def spans_between(span: TimeSpan, days: Sequence[Instant]) -> list[TimeSpan]:
     if begin < span.until:
         found.append(TimeSpan(begin, span.until))
     return found
-
-
-def _row(start: Instant | None, sketch: LatencySketch) -> LatencyRow:
-    return LatencyRow(start, sketch.count, *sketch.percentiles(_PERCENTILES))
 
 
 async def _count_packed(tx: Tx, key: MonitorKey, spans: Sequence[TimeSpan]) -> int:

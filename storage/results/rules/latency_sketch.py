@@ -13,6 +13,8 @@ from typing import Final
 
 # A power of two has this number of buckets, as a power of two.
 _BITS: Final = 6
+# The percentiles of answers, as fractions.
+PERCENTILES: Final = (0.5, 0.95, 0.99)
 # The bound that answers state.
 RELATIVE_ERROR: Final = 0.01
 # The bucket of the column `latency_ms` in SQL, with `shift` from a lateral item `s`. The half keeps

@@ -1,4 +1,4 @@
-"""Latencies of packed days, counted by bucket (`rules/latency_sketch.py`)."""
+"""Latencies of packed days: exact percentiles, and counts by bucket (`rules/latency_sketch.py`)."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from ...core.instant import Instant
 from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rules.latency_sketch import BUCKET_SQL, SHIFT_SQL
+from ..rules.latency_sketch import BUCKET_SQL, PERCENTILES, SHIFT_SQL
 from ..rules.packed_days import WEEK_DAYS
 
 # Results of a day that is counted. A year of days with fewer results is decoded in 30 ms, and its
@@ -33,20 +33,26 @@ where v.org = k.org and v.monitor = k.monitor
 def _put(rows: str) -> str:
     """Returns the statement. A day whose results all failed gets a row without buckets."""
     return f"""
-insert into latency_days (org, monitor, day, buckets, counts)
-select k.org, k.monitor, at(%(from_at)s), b.buckets, b.counts
+insert into latency_days (org, monitor, day, good, p50_ms, p95_ms, p99_ms, buckets, counts)
+select k.org, k.monitor, at(%(from_at)s), d.good, d.p[1], d.p[2], d.p[3],
+  coalesce(b.buckets, '{{}}'), coalesce(b.counts, '{{}}')
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   cross join lateral (
-    select sum(n) as results,
-      coalesce(array_agg(bucket order by bucket) filter (where bucket >= 0), '{{}}') as buckets,
-      coalesce(array_agg(n::int order by bucket) filter (where bucket >= 0), '{{}}') as counts
+    select count(*) as results, count(*) filter (where r.up) as good,
+      percentile_disc(array[{", ".join(map(str, PERCENTILES))}])
+        within group (order by r.latency_ms) filter (where r.up) as p,
+      array_agg(r.latency_ms) filter (where r.up) as latencies
+    from (select * from {rows} offset 0) r) d
+  cross join lateral (
+    select array_agg(bucket order by bucket) as buckets, array_agg(n order by bucket) as counts
     from (
-      select case when r.up then {BUCKET_SQL} else -1 end as bucket, count(*) as n
-      from (select * from {rows} offset 0) r, lateral (select {SHIFT_SQL} as shift) s
+      select {BUCKET_SQL} as bucket, count(*) as n
+      from unnest(d.latencies) as r(latency_ms), lateral (select {SHIFT_SQL} as shift) s
       group by 1) counted) b
-where b.results >= {COUNTED_LEAST}
+where d.results >= {COUNTED_LEAST}
 on conflict (org, monitor, day) do update
-  set buckets = excluded.buckets, counts = excluded.counts
+  set good = excluded.good, p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms,
+    p99_ms = excluded.p99_ms, buckets = excluded.buckets, counts = excluded.counts
 """
 
 
@@ -63,30 +69,35 @@ where not exists (select from latency_days d where d.org = p.org and d.monitor =
 group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST} order by 3, 1, 2
 """
 _IN: Final = """
-select day, array_to_json(buckets)::text, array_to_json(counts)::text from latency_days
-where org = %(org)s and monitor = %(monitor)s
-  and day >= at(%(from_at)s) and day < at(%(until)s)
-  and day < (select packed_through from packing)
-order by day
+with d as (
+  select * from latency_days
+  where org = %(org)s and monitor = %(monitor)s
+    and day >= at(%(from_at)s) and day < at(%(until)s)
+    and day < (select packed_through from packing))
+select day, good, p50_ms, p95_ms, p99_ms, null::int from d
+union all
+select null, sum(u.count)::bigint, null, null, null, u.bucket
+from d cross join lateral unnest(d.buckets, d.counts) as u(bucket, count) group by u.bucket
 """
 _DELETE_OLD: Final = "delete from latency_days where day < at(%(before)s)"
 _DELETE_OF: Final = """
 delete from latency_days where (org, monitor) in (
   select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
 """
-_decode: Final = msgspec.json.Decoder(list[int]).decode
 
 
-class LatencyDay(msgspec.Struct, frozen=True):
-    """`buckets` and `counts` are arrays of JSON with as many items."""
+class Counted(msgspec.Struct, frozen=True):
+    """The exact percentiles of a day, or the good results in a bucket of all days of a read.
 
-    day: Instant
-    buckets: str
-    counts: str
+    The percentiles are None for a bucket, and for a day without a good result.
+    """
 
-    def pairs(self) -> list[tuple[int, int]]:
-        """Returns (bucket, number of results) pairs."""
-        return list(zip(_decode(self.buckets), _decode(self.counts), strict=True))
+    day: Instant | None
+    count: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    bucket: int | None
 
 
 async def put_days_from_rows(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
@@ -112,10 +123,10 @@ async def select_missing(
     ]
 
 
-async def select_latency_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[LatencyDay]:
-    """Returns the counted days that begin in the span."""
+async def select_latency_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[Counted]:
+    """Returns the counted days that begin in the span, and the buckets of all of them."""
     those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until": span.until}
-    return await tx.structs(LatencyDay, _IN, **those)
+    return await tx.structs(Counted, _IN, **those)
 
 
 async def delete_old_days(tx: Tx, before: Instant) -> None:
