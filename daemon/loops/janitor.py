@@ -19,7 +19,7 @@ from ...storage.maintenance.transactions.extend_series import announce_ahead
 from ...storage.monitors.tables import check_tests as trials
 from ...storage.monitors.tables import compositions, monitors
 from ...storage.notifications.tables import outbox_settlements as settlements
-from ...storage.results.rules.packed_days import day_of
+from ...storage.results.rules.packed_days import WEEK_US, day_of
 from ...storage.results.tables import packing, push_bodies, push_events, push_runs
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences, schedule_edits
@@ -164,9 +164,10 @@ class Janitor:
             # Figures are computed from results. Composite definitions and archived monitors from
             # before the oldest result that is stored, or not rolled up yet, are no longer needed.
             oldest = Instant(min(raw_from, open_from) - OPEN_BEHIND_US)
-            # A partition is dropped whole, so its oldest results are kept a day longer.
+            # A partition or a piece is deleted whole, so its oldest results are kept for longer.
             pieces_from = Instant(now - self._piece_days * DAY)
-            await monitors.forget_conditions(tx, Instant(min(oldest, pieces_from) - DAY))
+            conditions_from = Instant(min(oldest, pieces_from) - WEEK_US - DAY)
+            await monitors.forget_conditions(tx, conditions_from)
             await maintenances.purge_expired_previews(tx)
             await sessions.purge_expired(tx)
             await purge_expired_resets(tx)

@@ -313,6 +313,12 @@ class _HouseCollector(Collector):
             "Results and ledger rows packed by this process.",
             packer.packed_rows,
         )
+        if packer.failures is not None:
+            yield _gauge(
+                "leadline_packing_failures",
+                "Days of monitors that were not packed as usual and use more space.",
+                packer.failures,
+            )
         if packer.days_left is not None:
             yield _gauge(
                 "leadline_packing_backlog",

@@ -20,7 +20,7 @@ from psycopg.rows import args_row, tuple_row
 
 from ..core.instant import Instant
 from ..core.refusal import Unavailable
-from .database_errors import OutcomeUnknown, must_leave, renamed
+from .database_errors import OutcomeUnknown, Rejected, must_leave, renamed
 from .trio_postgres import END_SECONDS, Connection, Cursor
 
 T = TypeVar("T")
@@ -169,6 +169,20 @@ class Tx:
         await self.execute("rollback to savepoint undone")
         await self.execute("release savepoint undone")
         self._rank, self._holds_all = rank, holds_all
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """Rolls back the block if it raises Rejected, so that the transaction can go on."""
+        rank, holds_all = self._rank, self._holds_all
+        await self.execute("savepoint attempt")
+        try:
+            yield
+        except Rejected:
+            await self.execute("rollback to savepoint attempt")
+            await self.execute("release savepoint attempt")
+            self._rank, self._holds_all = rank, holds_all
+            raise
+        await self.execute("release savepoint attempt")
 
     async def _run(self, query: str, parameters: dict[str, Any], row_factory: Any) -> Cursor:
         statement = _statement(query)

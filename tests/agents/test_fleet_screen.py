@@ -11,7 +11,9 @@ from uuid_utils.compat import uuid7
 from leadline.storage.agents.queries.agent_tokens import select_live_agent_token
 from leadline.storage.agents.transactions import edit_agent_tokens
 from leadline.storage.core.instant import DAY, SECOND, Instant
+from leadline.storage.core.key import MonitorKey
 from leadline.storage.core.token import digest
+from leadline.storage.results.tables.packing_failures import insert_failure
 from leadline.storage.scheduling.tables import presences
 from tests.support.app.cast import Api
 
@@ -61,6 +63,9 @@ async def test_the_screen_says_which_days_are_packed(api: Api) -> None:
             "update packing set packed_through = at(%(t)s)", t=Instant(tx.now - 5 * DAY)
         )
         await tx.execute("update shards set settled_through = at(%(t)s)", t=tx.now)
+    async with api.pool.transaction("fail") as tx:
+        await insert_failure(tx, MonitorKey((1, 1)), Instant(tx.now - 6 * DAY), "a cause")
+    assert "1 day of single monitors could not be packed as usual (see the log)." in await seen(api)
     assert "Results before 2025-12-31 (UTC) are packed. 3 days must still be packed." in await seen(
         api
     )

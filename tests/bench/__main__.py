@@ -12,6 +12,7 @@ from .checks import at_rate
 from .console import console
 from .edits import edits
 from .gate import gate_90_days, gate_refused
+from .history import history
 from .hostile import hostile
 from .kinds import kinds
 from .loop import loop
@@ -62,6 +63,7 @@ BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "subscribers": subscribers,
     "disk": disk.million,
     "packing": packing,
+    "history": history,
     "edits": edits,
 }
 

@@ -9,6 +9,7 @@ from ....probes.jobs.agent_protocol import LIVE_SECONDS
 from ....storage.agents.queries.fleet import Fleet, RegionLoad
 from ....storage.agents.rows import AgentRow, AgentTokenRow
 from ....storage.core.instant import SECOND, Instant, to_text
+from ....storage.results.queries.results import PackingProgress
 from ...ui.formatting import Moment, ago, count, duration, moment, number
 
 # A run that has waited this long indicates too few workers or agents.
@@ -193,10 +194,14 @@ def token_lines(rows: Collection[AgentTokenRow], now: Instant) -> list[AgentToke
     ]
 
 
-def packing_line(progress: tuple[Instant, int] | None) -> str:
+def packing_line(progress: PackingProgress | None) -> str:
     """Returns how far results are packed, empty before the first packed day."""
     if progress is None:
         return ""
-    packed_through, left = progress
-    text = f"Results before {to_text(packed_through)[:10]} (UTC) are packed."
-    return f"{text} {count(left, 'day')} must still be packed." if left else text
+    parts = [f"Results before {to_text(progress.packed_through)[:10]} (UTC) are packed."]
+    if progress.days_left:
+        parts.append(f"{count(progress.days_left, 'day')} must still be packed.")
+    if progress.failures:
+        stored = count(progress.failures, "day")
+        parts.append(f"{stored} of single monitors could not be packed as usual (see the log).")
+    return " ".join(parts)

@@ -3,24 +3,24 @@
 from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.availability import figure
 from ....storage.core.instant import DAY, EARLIEST, HOUR, LATEST, MINUTE, Instant, to_text
 from ....storage.core.refusal import Refused
+from ....storage.core.time_span import TimeSpan
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
 from ....storage.monitors.queries.monitors import select_monitor
 from ....storage.monitors.rows import MonitorRow
+from ....storage.results.queries.latency import LatencyFigures, select_latency
 from ....storage.results.queries.results import (
     FIRST,
     HeartbeatRow,
     RunRow,
     select_heartbeats,
-    select_latency,
     select_ledger,
-    select_packed_count,
     select_packed_from,
 )
 from ...wire.cursor import page_limit, read_cursor, write_cursor
@@ -36,13 +36,12 @@ from ..schemas.monitors import (
     Heartbeat,
     Latency,
     LatencyPoint,
+    LatencyTotal,
     VerdictWord,
 )
 
 HEARTBEATS_MOST: Final = 1_000
 POINTS_MOST: Final = 500
-# Packed results of one answer: a year at one minute, which takes about a second to decode.
-PACKED_MOST: Final = 600_000
 DAYS_MOST: Final = 365
 _STEPS: Final = {"minute": MINUTE, "hour": HOUR, "day": DAY}
 
@@ -119,22 +118,37 @@ async def latency(ask: Request) -> Latency:
         raise Problem("range_too_wide")
     async with ask.context.pool.transaction("latency", read_only=True) as tx:
         row = await _monitor(ask, tx)
-        if await select_packed_count(tx, row.key, from_at, to_at) > PACKED_MOST:
-            raise Problem("range_too_wide")
-        found = await select_latency(tx, row.key, from_at, to_at, _STEPS[step])
+        found = await select_latency(tx, row.key, TimeSpan(from_at, to_at), _STEPS[step])
+    if found is None:
+        raise Problem("range_too_wide")
     return Latency(
         from_=to_text(from_at),
         to=to_text(to_at),
         step=step,
         points=[
             LatencyPoint(
-                start=to_text(point.start),
+                start=to_text(point.start or from_at),
                 count=point.count,
                 p50_ms=point.p50_ms,
                 p95_ms=point.p95_ms,
+                p99_ms=point.p99_ms,
             )
-            for point in found
+            for point in found.points
         ],
+        total=_total(found),
+    )
+
+
+def _total(found: LatencyFigures) -> LatencyTotal | UnsetType:
+    row = found.total
+    if row is None:
+        return UNSET
+    return LatencyTotal(
+        count=row.count,
+        p50_ms=row.p50_ms,
+        p95_ms=row.p95_ms,
+        p99_ms=row.p99_ms,
+        relative_error=found.relative_error,
     )
 
 
@@ -261,7 +275,7 @@ ROUTES: Final = (
         action=_VIEW,
         scope=_MONITOR,
         handler=latency,
-        summary="Latency of good results by step; at most 500 points and about 600 000 results.",
+        summary="Latency of good results by step and of the range; at most 500 points.",
         tag="results",
         query=LatencyQuery,
         answer=Latency,

@@ -165,13 +165,27 @@ class LatencyPoint(Schema, frozen=True, kw_only=True):
     count: int
     p50_ms: float
     p95_ms: float
+    p99_ms: float
+
+
+class LatencyTotal(Schema, frozen=True, kw_only=True):
+    """`relative_error` is the largest error of a percentile as a fraction of it, 0 if exact."""
+
+    count: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    relative_error: float
 
 
 class Latency(Schema, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """`total` has the figures of the whole range, absent without a good result."""
+
     from_: InstantText
     to: InstantText
     step: Literal["minute", "hour", "day"]
     points: list[LatencyPoint]
+    total: LatencyTotal | UnsetType = UNSET
 
 
 class DailyAvailability(Schema, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Stored results: heartbeats, latency by step, and the ledger in pages."""
+"""Stored results: heartbeats, and the ledger in pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from ...core.instant import LATEST, Instant
 from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
-from ..rules.packed_days import days_to_pack
+from ..rules.packed_days import WEEK_DAYS, days_to_pack
 
 # The text of the failed condition is looked up for failures only.
 _COLUMNS = """
@@ -30,7 +30,7 @@ _NEWEST_PACKED = f"""
 {_COLUMNS} from restored_heartbeats h
 where h.org = %(org)s and h.monitor = %(monitor)s
   and h.piece_from < least(at(%(before)s), (select packed_through from packing))
-  and h.piece_from > at(%(since)s) - interval '1 day'
+  and h.piece_from > at(%(since)s) - interval '{WEEK_DAYS} days'
   and h.ts >= at(%(since)s) and h.ts < at(%(before)s)
   and h.piece_up && %(ups)s::boolean[] and up = any(%(ups)s::boolean[])
 order by piece_from desc, ts desc limit %(most)s
@@ -42,15 +42,6 @@ from unnest(%(orgs)s::int[], %(monitors)s::int[], %(ats)s::bigint[]) as k(org, m
   cross join lateral heartbeats_in(
     k.org, k.monitor, at(k.at_us), at(k.at_us) + interval '1 microsecond') h
   join monitor_conditions c on c.org = k.org and c.monitor = k.monitor and c.id = h.failed_condition
-"""
-
-_LATENCY = """
-select date_bin(%(step_us)s * interval '1 microsecond', ts, timestamptz 'epoch'), count(*),
-  percentile_disc(0.5) within group (order by latency_ms)::float8,
-  percentile_disc(0.95) within group (order by latency_ms)::float8
-from heartbeats_in(%(org)s::int, %(monitor)s::int, at(%(from_at)s), at(%(to_at)s))
-where up
-group by 1 order by 1
 """
 
 # A window is reserved if it is in a run batch and has no row yet. One query covers both.
@@ -83,16 +74,13 @@ order by piece_from desc, due_at desc limit %(most)s
 """
 
 
-# PostgreSQL subtracts a day from the bound.
+# PostgreSQL subtracts a week from the bound.
 FIRST: Final = Instant(0)
 _ALWAYS: Final = TimeSpan(FIRST, LATEST)
 
-_PACKED_COUNT = """
-select coalesce(sum(results), 0)::bigint from packed_heartbeats
-where org = %(org)s and monitor = %(monitor)s and until_at >= at(%(from_at)s)
-  and from_at > at(%(from_at)s) - interval '1 day' and from_at < at(%(to_at)s)
+_PACKING_PROGRESS = """
+select packed_through, (select count(*) from packing_failures) from packing
 """
-_PACKING_PROGRESS = "select packed_through from packing"
 _PACKED_FROM = "select kept_from from packing"
 
 
@@ -115,11 +103,12 @@ class HeartbeatRow(msgspec.Struct, frozen=True):
         return None if self.condition is None else FailedCondition(self.condition, self.measured)
 
 
-class LatencyRow(msgspec.Struct, frozen=True):
-    start: Instant
-    count: int
-    p50_ms: float
-    p95_ms: float
+class PackingProgress(msgspec.Struct, frozen=True):
+    """`days_left` days wait for packing. `failures` days of monitors were not packed as usual."""
+
+    packed_through: Instant
+    days_left: int
+    failures: int
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -162,39 +151,13 @@ async def select_packed_from(tx: Tx) -> Instant | None:
     return found
 
 
-async def select_packed_count(tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant) -> int:
-    """Returns the number of packed results that a read of the range decodes."""
-    found: int = await tx.value(
-        _PACKED_COUNT, org=key[0], monitor=key[1], from_at=from_at, to_at=to_at
-    )
-    return found
-
-
-async def select_packing_progress(tx: Tx) -> tuple[Instant, int] | None:
-    """Returns the end of the packed days and the number of days that wait for packing.
-
-    None if no day is packed.
-    """
+async def select_packing_progress(tx: Tx) -> PackingProgress | None:
+    """Returns None if no day is packed."""
     row = await tx.row(_PACKING_PROGRESS)
     if row is None or row[0] == FIRST:
         return None
-    (packed_through,) = row
-    return packed_through, days_to_pack(packed_through, tx.now)
-
-
-async def select_latency(
-    tx: Tx, key: MonitorKey, from_at: Instant, to_at: Instant, step_us: int
-) -> list[LatencyRow]:
-    """Returns the latency of good results by step. A step without them has no row."""
-    return await tx.structs(
-        LatencyRow,
-        _LATENCY,
-        org=key[0],
-        monitor=key[1],
-        from_at=from_at,
-        to_at=to_at,
-        step_us=step_us,
-    )
+    packed_through, failures = row
+    return PackingProgress(packed_through, days_to_pack(packed_through, tx.now), failures)
 
 
 async def select_ledger(

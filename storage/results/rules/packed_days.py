@@ -3,6 +3,8 @@
 The fence of a shard only moves forward, and a writer holds it until its commit. A row that is newer
 than LATE_US before the held fence is therefore committed before the fence has passed the end of its
 day by PACKED_AFTER_US. An older row is a late one: its writer asks first whether its day is packed.
+
+The pieces of a slow monitor are merged when all days of their week are packed.
 """
 
 from typing import Final
@@ -12,12 +14,27 @@ from ...core.time_span import TimeSpan
 
 PACKED_AFTER_US: Final = 48 * HOUR
 LATE_US: Final = 24 * HOUR
+WEEK_DAYS: Final = 7
+WEEK_US: Final = WEEK_DAYS * DAY
+# Most rows of a week whose pieces are merged: an interval of 10 min has 1 008, and some confirming
+# runs.
+MERGED_MOST: Final = 1_200
+_FIRST_MONDAY: Final = Instant(4 * DAY)
 
 
 def day_of(instant: Instant) -> TimeSpan:
-    """Returns the day in UTC that contains the instant. No piece crosses its ends."""
+    """Returns the day in UTC that contains the instant. Only merged pieces cross its ends."""
     start = Instant(instant - instant % DAY)
     return TimeSpan(start, Instant(start + DAY))
+
+
+def week_of(instant: Instant) -> TimeSpan:
+    """Returns the week in UTC, from Monday on, that contains the instant.
+
+    No piece crosses its ends.
+    """
+    start = Instant(instant - (instant - _FIRST_MONDAY) % WEEK_US)
+    return TimeSpan(start, Instant(start + WEEK_US))
 
 
 def is_sealed_day(day: TimeSpan, settled_through: Instant, first_open: Instant | None) -> bool:

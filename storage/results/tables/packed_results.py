@@ -19,7 +19,7 @@ Invariants:
 - A statement of this module changes and locks no row of `heartbeats` and `expected_runs`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -58,21 +58,24 @@ _CHECKSUMS: Final = {
 
 
 def _arrays(number: str) -> str:
-    """Returns the SQL of base and arrays of a number."""
-    distance = f"d.d_{number}"
-    wide = f"min(d.max_{number}) > 127"
-    shift = f"(case when d.max_{number} > 127 then 16 else 0 end)"
+    """Returns the SQL of base and arrays of a number.
+
+    The filters save the work for arrays that the piece does not have.
+    """
+    distance, most = f"d.d_{number}", f"d.max_{number}"
+    wide = f"min({most}) > 127"
+    shift = f"(case when {most} > 127 then 16 else 0 end)"
     return f"""
     min(d.base_{number}) as {number}_base,
-    case when {wide} then array_agg((({distance} & 65535) - 32768)::smallint) end
+    array_agg((({distance} & 65535) - 32768)::smallint) filter (where {most} > 127)
       as {number}_low,
     case
       when min(d.base_{number}) is null then null
-      when {wide} and min(d.max_{number}) < 65536 then null
-      when not {wide} and min(d.max_{number}) = 0 and not bool_or({distance} is null) then null
-      else array_agg((({distance} >> {shift}) & 127)::integer::"char") end as {number}_mid,
-    case when min(d.max_{number}) >= 1 << 23
-      then array_agg(({distance} >> ({shift} + 7))::integer) end as {number}_top"""
+      when not {wide} and min({most}) = 0 and not bool_or({distance} is null) then null
+      else array_agg((({distance} >> {shift}) & 127)::integer::"char")
+        filter (where {most} <= 127 or {most} >= 65536) end as {number}_mid,
+    array_agg(({distance} >> ({shift} + 7))::integer) filter (where {most} >= 1 << 23)
+      as {number}_top"""
 
 
 def _read(packed: str, raw: str, time: str, numbers: dict[str, str], states: str) -> str:
@@ -90,10 +93,18 @@ r as (
   window w as (partition by key.g order by t.{time}))"""
 
 
-def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequence[str]) -> str:
+def _pack(
+    packed: str,
+    raw: str,
+    time: str,
+    numbers: dict[str, str],
+    state: Sequence[str],
+    before: str = "",
+) -> str:
     """Returns the statement that inserts the pieces of some monitors in a range of time.
 
     The aggregates rely on the order of the subquery `d`: an ORDER BY in each would sort each alone.
+    `before` are CTEs that `raw` refers to. `piece_rows` is a parameter of the statement.
     """
     every = ("away", *numbers)
     states = ", ".join(state)
@@ -106,10 +117,11 @@ def _pack(packed: str, raw: str, time: str, numbers: dict[str, str], state: Sequ
     )
     columns = ", ".join(f"{name}_{part}" for name in every for part in _PARTS)
     return f"""
-with {_read(packed, raw, time, numbers, states)},
+with {before} {_read(packed, raw, time, numbers, states)},
 -- A piece has one number, because the planner misjudges a join by several columns.
 p as materialized (
-  select r.*, r.g << 32 | n / {PIECE_ROWS} as piece, (n %% {PIECE_ROWS})::int as i from r),
+  select r.*, r.g << 32 | n / %(piece_rows)s::int as piece, (n %% %(piece_rows)s::int)::int as i
+  from r),
 o as materialized (
   select q.*, from_at - step / 2 * interval '1 microsecond' as origin
   from (
@@ -175,6 +187,46 @@ _REPACK_HEARTBEATS: Final = _pack(
 )
 _REPACK_RUNS: Final = _pack("packed_runs", _CHANGED_RUNS, "due_at", _RUN_NUMBERS, _RUN_STATE)
 
+# Pieces of a week are deleted and packed again. The deletion and the read have one snapshot, so
+# the read still sees the deleted pieces. It needs their number, so all are deleted before a new one
+# is inserted.
+_MERGED: Final = """
+gone as (
+  delete from {0} p using unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  where p.org = k.org and p.monitor = k.monitor
+    and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until_at)s)
+  returning 1),
+"""
+_MERGED_ROWS: Final = """(
+  select * from {0} where (select count(*) from gone) >= 0
+    and piece_from >= at(%(from_at)s) and piece_from < at(%(until_at)s))"""
+_MERGE: Final = {
+    "packed_heartbeats": _pack(
+        "packed_heartbeats",
+        _MERGED_ROWS.format("restored_heartbeats"),
+        "ts",
+        _HEARTBEAT_NUMBERS,
+        _HEARTBEAT_STATE,
+        _MERGED.format("packed_heartbeats"),
+    ),
+    "packed_runs": _pack(
+        "packed_runs",
+        _MERGED_ROWS.format("restored_runs"),
+        "due_at",
+        _RUN_NUMBERS,
+        _RUN_STATE,
+        _MERGED.format("packed_runs"),
+    ),
+}
+# The checksum of a piece is the sum (by XOR) of those of its rows.
+_SUMS: Final = """
+select p.org, p.monitor, sum(p.results), bit_xor(p.checksum)
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join {0} p on p.org = k.org and p.monitor = k.monitor
+    and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until_at)s)
+group by 1, 2 order by 1, 2
+"""
+
 # The deletion and the read have one snapshot, so the read still sees the deleted pieces.
 _TAKE: Final = """
 with gone as (
@@ -212,16 +264,21 @@ order by p.org, p.monitor, p.from_at
 """
 
 
-_DAMAGED_HEARTBEATS: Final = _damaged("packed_heartbeats", "restored_heartbeats")
-_DAMAGED_RUNS: Final = _damaged("packed_runs", "restored_runs")
+_DAMAGED: Final = {
+    "packed_heartbeats": _damaged("packed_heartbeats", "restored_heartbeats"),
+    "packed_runs": _damaged("packed_runs", "restored_runs"),
+}
 # The planner takes the rows of a CTE for few, and would compare every row with every piece.
 _BEFORE_PACKING: Final = (
     "set local enable_nestloop = off",
+    # A merge join would sort all rows by their states.
+    "set local enable_mergejoin = off",
     # Rows of a step are sorted in memory.
     "set local work_mem = '32MB'",
 )
 _AFTER_PACKING: Final = (
     "set local enable_nestloop to default",
+    "set local enable_mergejoin to default",
     "set local work_mem to default",
 )
 
@@ -230,13 +287,15 @@ class DamagedPiece(Rejected):
     """The rows of a piece do not have its number or its checksum."""
 
 
-async def pack_results(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> int:
+async def pack_results(
+    tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan, piece_rows: int = PIECE_ROWS
+) -> int:
     """Inserts the pieces of all heartbeats and ledger rows in the span, and returns their number.
 
     The span is a day or a part of one. The caller deletes the raw rows. Raises DamagedPiece if the
     restored rows differ, and Rejected (a unique violation) if the range is packed already.
     """
-    those = _parameters(keys, span)
+    those = {**_parameters(keys, span), "piece_rows": piece_rows}
     for setting in _BEFORE_PACKING:
         await tx.execute(setting)
     packed = await tx.rows(_PACK_HEARTBEATS, **those) + await tx.rows(_PACK_RUNS, **those)
@@ -250,11 +309,33 @@ def _parameters(keys: Sequence[MonitorKey], span: TimeSpan) -> dict[str, Any]:
     return {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
 
 
-async def verify_pieces(tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan) -> None:
+async def merge_pieces(tx: Tx, packed: str, keys: Sequence[MonitorKey], week: TimeSpan) -> int:
+    """Packs the pieces of a week together, and returns the number of their rows.
+
+    `packed` is their table. The caller has locked the pieces. Raises DamagedPiece if a piece was
+    damaged, or if the rows differ afterwards.
+    """
+    those = _parameters(keys, week)
+    before = await tx.rows(_SUMS.format(packed), **those)
+    for setting in _BEFORE_PACKING:
+        await tx.execute(setting)
+    await tx.rows(_MERGE[packed], piece_rows=PIECE_ROWS, **those)
+    for setting in _AFTER_PACKING:
+        await tx.execute(setting)
+    after = await tx.rows(_SUMS.format(packed), **those)
+    if after != before:
+        raise DamagedPiece(f"the merged pieces of {len(keys)} monitors from {week.from_} on differ")
+    await verify_pieces(tx, keys, week, [packed])
+    return sum(int(results) for _, _, results, _ in after)
+
+
+async def verify_pieces(
+    tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan, tables: Iterable[str] = tuple(_DAMAGED)
+) -> None:
     """Raises DamagedPiece if a piece that begins in the span is damaged."""
-    those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until_at": span.until}
-    for query in (_DAMAGED_HEARTBEATS, _DAMAGED_RUNS):
-        if found := await tx.rows(query, **those):
+    those = _parameters(keys, span)
+    for table in tables:
+        if found := await tx.rows(_DAMAGED[table], **those):
             org, monitor, at = found[0]
             raise DamagedPiece(f"{len(found)} pieces; the first: monitor {(org, monitor)} at {at}")
 
@@ -280,9 +361,10 @@ async def put_pieces(
     span: TimeSpan,
     heartbeats: Sequence[StoredHeartbeat],
     windows: Sequence[SettledWindow],
+    piece_rows: int = PIECE_ROWS,
 ) -> None:
     """Packs the rows of a range that has no pieces. Raises as `pack_results`."""
-    those = _parameters([key], span)
+    those = {**_parameters([key], span), "piece_rows": piece_rows}
     for setting in _BEFORE_PACKING:
         await tx.execute(setting)
     for query, rows in ((_REPACK_HEARTBEATS, heartbeats), (_REPACK_RUNS, windows)):

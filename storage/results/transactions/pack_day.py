@@ -9,16 +9,17 @@ Invariant: the cursor belongs to the day that begins at `packed_through`. If the
 day were dropped, a step of its own moves both to the next day with partitions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ...core.instant import EARLIEST, Instant
+from ...core.key import MonitorKey
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rules.packed_days import day_of, is_sealed_day
-from ..tables import packing
-from ..tables.packed_results import pack_results
+from ..tables import latency_days, packing
+from .pack_apart import Causes, pack_apart
 
 
 class PackOutcome(StrEnum):
@@ -34,17 +35,23 @@ class PackOutcome(StrEnum):
     GAP = "gap"
     # All monitors of the day are packed: its rows are now read from the pieces.
     DAY = "day"
+    # All monitors of a week are merged.
+    WEEK = "week"
     # A late writer was active. The step is repeated.
     LATE_WRITER = "late_writer"
 
 
 @dataclass(frozen=True, slots=True)
 class PackStep:
-    """`rows` are the packed heartbeats and ledger rows of `monitors` monitors."""
+    """`rows` are the packed heartbeats and ledger rows of `monitors` monitors.
+
+    `failures` are the causes for monitors that were not packed as usual.
+    """
 
     outcome: PackOutcome
     monitors: int = 0
     rows: int = 0
+    failures: Mapping[MonitorKey, str] = field(default_factory=dict)
 
 
 def next_day(packed_through: Instant, oldest: Sequence[Instant]) -> TimeSpan:
@@ -55,7 +62,7 @@ def next_day(packed_through: Instant, oldest: Sequence[Instant]) -> TimeSpan:
 async def pack_some(tx: Tx, oldest: Sequence[Instant], most: int) -> PackStep:
     """Packs the next day of up to `most` monitors.
 
-    Raises Rejected if a monitor cannot be packed, such as DamagedPiece; nothing is changed then.
+    Raises Rejected if rows of a monitor cannot be packed in any form; nothing is changed then.
     """
     state = await packing.lock_packing(tx)
     if state is None:
@@ -66,11 +73,12 @@ async def pack_some(tx: Tx, oldest: Sequence[Instant], most: int) -> PackStep:
         return PackStep(PackOutcome.NOTHING)
     if day.from_ > state.packed_through:
         return await _skip_gap(tx, day.from_, oldest)
-    keys = await packing.lock_next_monitors(tx, state, most)
+    keys = await packing.lock_next_monitors(tx, MonitorKey((state.org, state.monitor)), most)
     if keys:
-        rows = await pack_results(tx, keys, day)
+        rows, causes = await pack_apart(tx, keys, day)
+        await latency_days.put_days_from_rows(tx, keys, day)
         await packing.move_cursor(tx, keys[-1])
-        return PackStep(PackOutcome.MONITORS, len(keys), rows)
+        return PackStep(PackOutcome.MONITORS, len(keys), rows, causes)
     return await _pack_late(tx, day) or await _advance(tx, day)
 
 
@@ -79,13 +87,14 @@ async def _pack_late(tx: Tx, day: TimeSpan) -> PackStep | None:
     late = await packing.select_late_day(tx, day.from_)
     if late is None:
         return None
-    rows = 0
+    rows, causes = 0, Causes()
     if await packing.lock_monitor(tx, late.key):
         await packing.delete_pieces(tx, late.key, day)
-        rows = await pack_results(tx, [late.key], day)
+        rows, causes = await pack_apart(tx, [late.key], day)
+        await latency_days.put_days_from_rows(tx, [late.key], day)
     # Only the marks that were read before the rows.
     await packing.delete_late_writes(tx, late)
-    return PackStep(PackOutcome.MONITORS, 1, rows)
+    return PackStep(PackOutcome.MONITORS, 1, rows, causes)
 
 
 async def _skip_gap(tx: Tx, through: Instant, oldest: Sequence[Instant]) -> PackStep:

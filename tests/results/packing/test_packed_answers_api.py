@@ -19,12 +19,14 @@ from leadline.storage.results.queries.push_deadlines import select_push_deadline
 from leadline.storage.results.rules.incoming_result import IncomingResult
 from leadline.storage.results.tables import packing, sealing
 from leadline.storage.results.tables import results as result_tables
+from leadline.storage.results.transactions.merge_week import merge_some
 from leadline.storage.results.transactions.pack_day import PackOutcome, pack_some
 from leadline.storage.status_pages.queries.component_latency import select_latency_points
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import Api
 
-DAYS: Final = 6
+# The first days are of a week that is merged.
+DAYS: Final = 10
 FIRST: Final = Instant(FROZEN_NOW - DAYS * DAY)
 # Times with results in the tables, in pieces, and in both.
 RANGES: Final = [
@@ -228,6 +230,10 @@ async def pack_all(api: Api) -> Instant:
     while outcome is not PackOutcome.NOTHING:
         async with api.pool.transaction("pack_day") as tx:
             outcome = (await pack_some(tx, [FIRST], 3)).outcome
+    outcome = None
+    while outcome is not PackOutcome.NOTHING:
+        async with api.pool.transaction("merge_week") as tx:
+            outcome = (await merge_some(tx, 3)).outcome
     async with api.pool.transaction("drop_old_rows") as tx:
         state = await packing.select_packing(tx)
         for table, column in (("heartbeats", "ts"), ("expected_runs", "due_at")):
@@ -247,6 +253,8 @@ async def test_answers_do_not_change_when_days_are_packed(api: Api) -> None:
     )
     ((packed, left),) = await api.rows(counts)
     assert packed > left > 0
+    crossing = "select count(*) from packed_runs where until_at - from_at > interval '1 day'"
+    assert (await api.rows(crossing))[0][0] >= 2
     after, read_after = await everything(api, rows)
     assert after.keys() == before.keys()
     for path, body in before.items():

@@ -19,9 +19,11 @@ from leadline.daemon.loops.result_packer import (
 from leadline.storage.core.instant import DAY, HOUR, MINUTE, Instant
 from leadline.storage.engine.partitions import partitions
 from leadline.storage.results.queries.results import select_packed_from
+from leadline.storage.results.rules.incoming_result import StoreOutcome
 from leadline.storage.results.transactions.pack_day import PackOutcome
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from leadline.storage.scheduling.tables import presences
-from tests.results.test_packing_storage import record, seal, stored, through
+from tests.results.packing.test_packing_storage import record, seal, stored, through
 from tests.support.worlds.world import START, World
 
 VERSION = "1.0"
@@ -106,10 +108,28 @@ async def test_old_pieces_are_deleted_and_the_rest_is_kept(world: World) -> None
         await home.pack()
     assert await through(world) == START + 14 * DAY
     beats, runs = await stored(world, row)
-    assert [(due - START) // DAY for due, *_ in runs] == list(range(4, 16))
+    # The first week is one piece, which is deleted when its last day is too old.
+    assert [(due - START) // DAY for due, *_ in runs] == list(range(16))
     assert len(beats) == len(runs)
     async with world.pool.transaction("read", read_only=True) as tx:
         assert await select_packed_from(tx) == START + 4 * DAY
+    await home.live(3, row)
+    assert [(due - START) // DAY for due, *_ in (await stored(world, row))[1]] == list(range(7, 19))
+
+
+async def test_the_pieces_of_weeks_are_merged_once(world: World) -> None:
+    home = Installation(world)
+    await home.begin()
+    rows = [await world.monitor() for _ in range(2)]
+    await home.live(17, *rows)
+    await home.pack()
+    # Two weeks, and a day of the third one.
+    assert (
+        await world.rows("select count(*), sum(results) from packed_runs group by monitor")
+        == [(3, 15)] * 2
+    )
+    assert await world.rows("select merged_through from packing") == [(START + 14 * DAY,)]
+    assert [len((await stored(world, row))[0]) for row in rows] == [17, 17]
 
 
 async def test_rows_wait_for_the_packer_beyond_the_retention_of_rows(world: World) -> None:
@@ -154,6 +174,45 @@ async def test_packing_waits_for_the_recorder_and_for_other_versions(world: Worl
     world.now = Instant(world.now + 11 * MINUTE)
     assert await home.packer.pass_once() is PackOutcome.GAP
     assert await home.packer.pass_once() is PackOutcome.MONITORS
+
+
+async def test_a_monitor_that_cannot_be_packed_delays_no_other(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = Installation(world)
+    await home.begin()
+    rows = [await world.monitor() for _ in range(5)]
+    for _ in range(9):
+        for row in rows:
+            await record(world, row, Instant(world.now + HOUR))
+        await home.live(1, *rows)
+    before = [await stored(world, row) for row in rows]
+    bad = rows[2]
+    async with world.pool.transaction("spoil") as tx:
+        await tx.execute(
+            f"alter table packed_heartbeats add constraint spoiled"
+            f" check (results < 2 or monitor <> {bad.id})"
+        )
+    with caplog.at_level(logging.ERROR):
+        await home.pack()
+    assert await through(world) == START + 7 * DAY
+    assert [await stored(world, row) for row in rows] == before
+    pieces = await world.rows(
+        "select monitor, count(*) from packed_heartbeats group by monitor order by monitor"
+    )
+    # Those of the others are merged.
+    assert pieces == [(row.id, 14 if row is bad else 1) for row in rows]
+    failed = await world.rows("select monitor, day from packing_failures order by day")
+    assert failed == [(bad.id, START + day * DAY) for day in range(7)]
+    assert caplog.text.count("results of a monitor not packed as usual") == 8
+    await home.packer.pass_once()
+    assert home.packer.failures == 7
+    # A late result changes its pieces as well.
+    assert await record(world, bad, Instant(START + 3 * HOUR)) == [StoreOutcome.HISTORY]
+    assert len((await stored(world, bad))[0]) == 19
+    async with world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, world.editor, bad.uid)
+    assert await world.rows("select 1 from packing_failures") == []
 
 
 async def test_a_day_that_cannot_be_packed_stays_in_the_tables(

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from leadline.storage.accounts.rules.access import CredentialKind, Membership, Principal, Role
-from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant
+from leadline.storage.core.instant import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
 from leadline.storage.core.refusal import Unavailable
 from leadline.storage.engine.backup import restore_backup, write_backup
 from leadline.storage.engine.pools import Rejected
@@ -17,8 +17,16 @@ from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from leadline.storage.results.rules.incoming_result import ResultSource, StoreOutcome
 from leadline.storage.results.rules.late_result import SettledWindow, settle_late
-from leadline.storage.results.rules.packed_days import PACKED_AFTER_US, day_of, is_sealed_day
+from leadline.storage.results.rules.packed_days import (
+    MERGED_MOST,
+    PACKED_AFTER_US,
+    day_of,
+    is_sealed_day,
+    week_of,
+)
 from leadline.storage.results.tables import packing
+from leadline.storage.results.transactions import merge_week
+from leadline.storage.results.transactions.merge_week import merge_some
 from leadline.storage.results.transactions.pack_day import PackOutcome, PackStep, pack_some
 from leadline.storage.results.transactions.record_results import record_results
 from leadline.storage.results.transactions.record_steady import record_steady
@@ -64,6 +72,20 @@ async def pack_all(world: World, most: int = 100) -> int:
     return days
 
 
+async def merge(world: World, most: int = 100) -> PackStep:
+    """Makes the next step of merging."""
+    async with world.pool.transaction("merge_week") as tx:
+        return await merge_some(tx, most)
+
+
+async def merge_all(world: World, most: int = 100) -> int:
+    """Merges all packed weeks and returns their number."""
+    weeks = 0
+    while (found := await merge(world, most)).outcome is not PackOutcome.NOTHING:
+        weeks += found.outcome is PackOutcome.WEEK
+    return weeks
+
+
 async def stored(world: World, row: MonitorRow) -> tuple[list[Any], list[Any]]:
     key = {"org": row.org, "monitor": row.id}
     return await world.rows(_HEARTBEATS, **key), await world.rows(_RUNS, **key)
@@ -98,7 +120,7 @@ async def through(world: World) -> Instant:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_late_results_and_packing_in_any_order(world: World, seed: int) -> None:
-    """The rows equal those of a model that knows no packing."""
+    """The rows equal those of a model that knows neither packing nor merging."""
     rng = random.Random(seed)
     rows = [await world.monitor() for _ in range(3)]
     beats: dict[int, dict[int, tuple[bool, int, str | None]]] = {row.id: {} for row in rows}
@@ -106,14 +128,15 @@ async def test_late_results_and_packing_in_any_order(world: World, seed: int) ->
     await seal(world, START)
     for turn in range(60):
         if rng.random() < 0.3:
-            await seal(world, Instant(world.now + rng.randrange(DAY)))
+            await seal(world, Instant(world.now + rng.randrange(2 * DAY)))
         if rng.random() < 0.6:
             await step(world, rng.choice([1, 2, 100]))
+            await merge(world, rng.choice([1, 2, 100]))
         row = rng.choice(rows)
         arrivals = []
         for place in range(rng.randint(1, 4)):
             due = Instant(
-                START + rng.randrange(min(world.now - START, 10 * DAY) // HOUR + 1) * HOUR
+                START + rng.randrange(min(world.now - START, 16 * DAY) // HOUR + 1) * HOUR
             )
             arrivals.append(
                 world.result(
@@ -145,6 +168,7 @@ async def test_late_results_and_packing_in_any_order(world: World, seed: int) ->
                     assert beats[row.id].setdefault(outcome.ts, value) == value
     await seal(world, Instant(world.now + 3 * DAY))
     await pack_all(world)
+    await merge_all(world)
     async with world.pool.transaction("drop_old_rows") as tx:
         for table, column in (("heartbeats", "ts"), ("expected_runs", "due_at")):
             await tx.execute(
@@ -216,6 +240,67 @@ async def test_late_results_of_a_packed_day_change_its_pieces(world: World) -> N
         (START + HOUR, "covered"),
         (START + 2 * HOUR, "covered_late"),
     ]
+
+
+async def test_the_pieces_of_a_week_are_merged_and_changed_as_one(world: World) -> None:
+    row, quick = await world.monitor(), await world.monitor()
+    await seal(world, START)
+    dues = [Instant(START + day * DAY + HOUR) for day in range(9)]
+    await record(world, row, *dues)
+    busy = [Instant(START + n * MINUTE) for n in range(MERGED_MOST + 1)]
+    await record(world, quick, *busy, *dues)
+    await seal(world, Instant(START + 9 * DAY))
+    assert await pack_all(world) == 7
+    before = [await stored(world, each) for each in (row, quick)]
+    pieces = "select count(*) from packed_runs where monitor = %(m)s"
+    assert await world.rows(pieces, m=row.id) == [(7,)]
+    assert await merge_all(world, 1) == 1
+    # The next week is not packed.
+    assert (await merge(world)).outcome is PackOutcome.NOTHING
+    assert await world.rows(pieces, m=row.id) == [(1,)]
+    assert (await world.rows(pieces, m=quick.id))[0][0] >= 7
+    assert [await stored(world, each) for each in (row, quick)] == before
+    # A late result of a day within the piece.
+    late = Instant(START + 3 * DAY + 2 * HOUR)
+    assert await record(world, row, late, dues[2]) == [StoreOutcome.HISTORY, StoreOutcome.DUPLICATE]
+    assert await world.rows(pieces, m=row.id) == [(1,)]
+    beats, runs = await stored(world, row)
+    assert [run[0] for run in runs] == sorted([*dues, late])
+    assert len(beats) == len(runs)
+
+
+async def test_a_step_of_merging_takes_few_locks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_week, "LOCKED_MOST", 2)
+    rows = [await world.monitor() for _ in range(5)]
+    await seal(world, START)
+    for row in [*rows[:2], *rows[3:]]:
+        await record(world, row, Instant(START + HOUR), Instant(START + DAY + HOUR))
+    await seal(world, Instant(START + 9 * DAY))
+    await pack_all(world)
+    before = [await stored(world, row) for row in rows]
+    # The third monitor has no piece, and is passed with the first two.
+    assert [(await merge(world)).monitors for _ in range(2)] == [3, 2]
+    assert (await merge(world)).outcome is PackOutcome.WEEK
+    assert await world.rows("select count(*) from packed_runs") == [(4,)]
+    assert [await stored(world, row) for row in rows] == before
+
+
+async def test_merging_does_not_wait_for_a_late_writer(world: World) -> None:
+    row = await world.monitor()
+    await seal(world, START)
+    await record(world, row, Instant(START + HOUR), Instant(START + DAY + HOUR))
+    await seal(world, Instant(START + 9 * DAY))
+    await pack_all(world)
+    arrival = world.result(row, Instant(START + 2 * HOUR), True, source=ResultSource.BACKFILL)
+    async with world.pool.transaction("record") as tx:
+        await record_results(tx, [arrival])
+        assert (await beside(merge, world)).outcome is PackOutcome.LATE_WRITER
+    before = await stored(world, row)
+    assert (await merge(world)).rows == 5
+    assert await stored(world, row) == before
+    assert len(before[0]) == 3
 
 
 async def test_an_open_window_keeps_its_day_unpacked(world: World) -> None:
@@ -374,6 +459,15 @@ async def test_a_backup_has_the_pieces(
         assert await stored(restored, row) == before
         assert await through(restored) == START + 2 * DAY
         assert await record(restored, row, Instant(START + 3 * HOUR)) == [StoreOutcome.HISTORY]
+
+
+def test_weeks_begin_on_monday() -> None:
+    for start in (START, Instant(START + 21 * DAY), Instant(4 * DAY), Instant(-3 * DAY)):
+        for at in (start, Instant(start + 7 * DAY - 1)):
+            week = week_of(at)
+            assert (week.from_, week.until) == (start, start + 7 * DAY)
+            assert to_datetime(week.from_).isoweekday() == 1
+            assert week_of(day_of(at).from_) == week
 
 
 def test_a_day_is_packed_when_it_is_old_and_has_no_open_window() -> None:

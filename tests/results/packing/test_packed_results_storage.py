@@ -14,12 +14,15 @@ from leadline.storage.core.time_span import TimeSpan
 from leadline.storage.engine.pools import Rejected, Tx
 from leadline.storage.monitors.rows import MonitorRow
 from leadline.storage.results.rules.late_result import SettledWindow, StoredHeartbeat
+from leadline.storage.results.rules.packed_days import WEEK_US, week_of
 from leadline.storage.results.tables.packed_results import (
     PIECE_ROWS,
     DamagedPiece,
+    merge_pieces,
     pack_results,
     verify_pieces,
 )
+from leadline.storage.results.tables.packing import PACKED
 from leadline.storage.results.tables.results import settle_windows
 from leadline.storage.results.transactions.store_late_results import store_late_results
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
@@ -171,6 +174,15 @@ async def test_random_histories_are_restored_bit_for_bit(world: World, seed: int
         assert await tx.value("select sum(results) from packed_heartbeats") > 0
         most = await tx.value("select max(results) from packed_heartbeats")
         assert most <= PIECE_ROWS
+    async with world.pool.transaction("merge") as tx:
+        rows_of = "select count(*), sum(results) from {}"
+        for table in PACKED:
+            pieces, count = await tx.row(rows_of.format(table)) or (0, 0)
+            for week in (START, Instant(START + WEEK_US)):
+                await merge_pieces(tx, table, keys, week_of(week))
+            merged, same = await tx.row(rows_of.format(table)) or (0, 0)
+            assert (same, merged < pieces) == (count, True)
+        assert await differences(tx) == [0, 0]
 
 
 async def test_a_range_is_restored_from_its_pieces_alone(world: World) -> None:
@@ -224,6 +236,21 @@ async def test_a_damaged_piece_is_found(world: World, change: str) -> None:
         assert await tx.execute(change) == 1
         with pytest.raises(DamagedPiece, match="1 pieces"):
             await verify_pieces(tx, [row.key], span)
+
+
+async def test_a_damaged_piece_is_not_merged(world: World) -> None:
+    row = await world.monitor()
+    week = week_of(START)
+    async with world.pool.transaction("pack") as tx:
+        for day in range(2):
+            start = Instant(START + day * DAY)
+            beats: Rows = [{"ts": start, "latency_ms": 1, "up": True}]
+            await insert(tx, row, beats, [])
+            await pack_results(tx, [row.key], TimeSpan(start, Instant(start + DAY)))
+        await tx.execute("update packed_heartbeats set latency_base = 2 where results = 1")
+    with pytest.raises(DamagedPiece):
+        async with world.pool.transaction("merge") as tx:
+            await merge_pieces(tx, "packed_heartbeats", [row.key], week)
 
 
 async def test_a_range_is_packed_once(world: World) -> None:

@@ -1,0 +1,137 @@
+"""Latencies of packed days: exact percentiles, and counts by bucket (`rules/latency_sketch.py`)."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from ...core.instant import Instant
+from ...core.key import MonitorKey, key_arrays
+from ...core.time_span import TimeSpan
+from ...engine.pools import Tx
+from ..rules.latency_sketch import BUCKET_SQL, PERCENTILES, SHIFT_SQL
+from ..rules.packed_days import WEEK_DAYS
+
+# Results of a day that is counted. A year of days with fewer results is decoded in 30 ms, and its
+# counts would take as much space as its results.
+COUNTED_LEAST: Final = 50
+
+# The rows of the tables while a day is packed, and of pieces afterwards.
+_RAW: Final = """
+heartbeats v
+where v.org = k.org and v.monitor = k.monitor
+  and v.ts >= at(%(from_at)s) and v.ts < at(%(until)s)
+"""
+_PACKED: Final = f"""
+restored_heartbeats v
+where v.org = k.org and v.monitor = k.monitor
+  and v.piece_from > at(%(from_at)s) - interval '{WEEK_DAYS} days' and v.piece_from < at(%(until)s)
+  and v.piece_until >= at(%(from_at)s) and v.ts >= at(%(from_at)s) and v.ts < at(%(until)s)
+"""
+
+
+def _put(rows: str) -> str:
+    """Returns the statement. A day whose results all failed gets a row without buckets."""
+    return f"""
+insert into latency_days (org, monitor, day, good, p50_ms, p95_ms, p99_ms, buckets, counts)
+select k.org, k.monitor, at(%(from_at)s), d.good, d.p[1], d.p[2], d.p[3],
+  coalesce(b.buckets, '{{}}'), coalesce(b.counts, '{{}}')
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  cross join lateral (
+    select count(*) as results, count(*) filter (where r.up) as good,
+      percentile_disc(array[{", ".join(map(str, PERCENTILES))}])
+        within group (order by r.latency_ms) filter (where r.up) as p,
+      array_agg(r.latency_ms) filter (where r.up) as latencies
+    from (select * from {rows} offset 0) r) d
+  cross join lateral (
+    select array_agg(bucket order by bucket) as buckets, array_agg(n order by bucket) as counts
+    from (
+      select {BUCKET_SQL} as bucket, count(*) as n
+      from unnest(d.latencies) as r(latency_ms), lateral (select {SHIFT_SQL} as shift) s
+      group by 1) counted) b
+where d.results >= {COUNTED_LEAST}
+on conflict (org, monitor, day) do update
+  set good = excluded.good, p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms,
+    p99_ms = excluded.p99_ms, buckets = excluded.buckets, counts = excluded.counts
+"""
+
+
+_PUT_RAW: Final = _put(_RAW)
+_PUT_PACKED: Final = _put(_PACKED)
+# Days that were packed by an earlier version.
+_MISSING: Final = f"""
+select p.org, p.monitor, date_trunc('day', p.from_at, 'UTC')
+from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
+  join packed_heartbeats p on p.org = k.org and p.monitor = k.monitor
+    and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until)s)
+where not exists (select from latency_days d where d.org = p.org and d.monitor = p.monitor
+  and d.day = date_trunc('day', p.from_at, 'UTC'))
+group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST} order by 3, 1, 2
+"""
+_IN: Final = """
+with d as (
+  select * from latency_days
+  where org = %(org)s and monitor = %(monitor)s
+    and day >= at(%(from_at)s) and day < at(%(until)s)
+    and day < (select packed_through from packing))
+select day, good, p50_ms, p95_ms, p99_ms, null::int from d
+union all
+select null, sum(u.count)::bigint, null, null, null, u.bucket
+from d cross join lateral unnest(d.buckets, d.counts) as u(bucket, count) group by u.bucket
+"""
+_DELETE_OLD: Final = "delete from latency_days where day < at(%(before)s)"
+_DELETE_OF: Final = """
+delete from latency_days where (org, monitor) in (
+  select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
+"""
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """The exact percentiles of a day, or the good results in a bucket of all days of a read.
+
+    The percentiles are None for a bucket, and for a day without a good result.
+    """
+
+    day: Instant | None
+    count: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    bucket: int | None
+
+
+async def put_days_from_rows(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
+    """Counts a day from its rows in the tables, while it is packed."""
+    those = {**key_arrays(keys, "monitors"), "from_at": day.from_, "until": day.until}
+    await tx.execute(_PUT_RAW, **those)
+
+
+async def put_days_from_pieces(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan) -> None:
+    """Counts a packed day again. The caller has locked the pieces."""
+    those = {**key_arrays(keys, "monitors"), "from_at": day.from_, "until": day.until}
+    await tx.execute(_PUT_PACKED, **those)
+
+
+async def select_missing(
+    tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan
+) -> list[tuple[MonitorKey, Instant]]:
+    """Returns (monitor, start of a day) of pieces by day whose days are not counted."""
+    those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until": span.until}
+    return [
+        (MonitorKey((org, monitor)), Instant(day))
+        for org, monitor, day in await tx.rows(_MISSING, **those)
+    ]
+
+
+async def select_latency_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[Counted]:
+    """Returns the counted days that begin in the span, and the buckets of all of them."""
+    those = {"org": key[0], "monitor": key[1], "from_at": span.from_, "until": span.until}
+    return await tx.structs(Counted, _IN, **those)
+
+
+async def delete_old_days(tx: Tx, before: Instant) -> None:
+    await tx.execute(_DELETE_OLD, before=before)
+
+
+async def delete_days_of(tx: Tx, keys: Collection[MonitorKey]) -> None:
+    await tx.execute(_DELETE_OF, **key_arrays(keys, "monitors"))

@@ -1,0 +1,131 @@
+"""Latencies of packed days are counted, and answers of long ranges come from the counts."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from leadline.storage.core.instant import DAY, HOUR, SECOND, Instant
+from leadline.storage.core.time_span import TimeSpan
+from leadline.storage.results.queries import latency
+from leadline.storage.results.queries.latency import LatencyFigures, LatencyRow, spans_between
+from leadline.storage.results.rules.incoming_result import StoreOutcome
+from leadline.storage.results.rules.latency_sketch import (
+    BUCKET_SQL,
+    RELATIVE_ERROR,
+    SHIFT_SQL,
+    bucket_of,
+)
+from leadline.storage.results.tables.latency_days import COUNTED_LEAST
+from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
+from tests.results.packing.test_packing_storage import merge_all, pack_all, record, seal
+from tests.support.worlds.world import START, World
+
+_FILL = """
+insert into heartbeats (org, monitor, ts, latency_ms, up)
+select %(org)s, %(monitor)s, at(ts), latency_ms, up
+from json_to_recordset(%(items)s::json) as i(ts bigint, latency_ms int, up boolean)
+"""
+
+
+async def test_the_database_has_the_same_buckets(world: World) -> None:
+    edges = {(1 << bits) + n for bits in range(31) for n in (-1, 0, 1)}
+    rng = random.Random(1)
+    values = sorted({*edges, *(rng.randrange(2**31) for _ in range(500)), *range(-2, 300)})
+    found = await world.rows(
+        f"select {BUCKET_SQL} from unnest(%(values)s::int[]) with ordinality as v(latency_ms, n)"
+        f" cross join lateral (select {SHIFT_SQL} as shift) s order by n",
+        values=values,
+    )
+    assert [bucket for (bucket,) in found] == [bucket_of(value) for value in values]
+
+
+def test_spans_between_days() -> None:
+    span = TimeSpan(Instant(HOUR), Instant(5 * DAY))
+    assert spans_between(span, []) == [span]
+    assert spans_between(span, [Instant(DAY), Instant(2 * DAY), Instant(4 * DAY)]) == [
+        TimeSpan(Instant(HOUR), Instant(DAY)),
+        TimeSpan(Instant(3 * DAY), Instant(4 * DAY)),
+    ]
+
+
+async def read(world: World, key: Any, span: TimeSpan) -> LatencyFigures:
+    async with world.pool.transaction("latency", read_only=True) as tx:
+        found = await latency.select_latency(tx, key, span, DAY)
+    assert found is not None
+    return found
+
+
+def close(found: LatencyRow | None, exact: LatencyRow | None) -> bool:
+    if found is None or exact is None:
+        return found is exact
+    pairs = [
+        (found.p50_ms, exact.p50_ms),
+        (found.p95_ms, exact.p95_ms),
+        (found.p99_ms, exact.p99_ms),
+    ]
+    return (found.start, found.count) == (exact.start, exact.count) and all(
+        abs(one - other) <= RELATIVE_ERROR * other for one, other in pairs
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_long_ranges_have_the_stated_error(
+    world: World, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rng = random.Random(seed)
+    row = await world.monitor()
+    await seal(world, START)
+    items = []
+    for day in range(12):
+        # A day without a result, one without a good result, and one with too few to be counted.
+        count = {3: 0, 8: COUNTED_LEAST - 1}.get(day, rng.randrange(COUNTED_LEAST, 90))
+        for at in rng.sample(range(DAY), count):
+            value = int(rng.lognormvariate(6, 2))
+            items.append(
+                {
+                    "ts": START + day * DAY + at,
+                    "latency_ms": value,
+                    "up": day != 5 and rng.random() < 0.8,
+                }
+            )
+    async with world.pool.transaction("fill") as tx:
+        await tx.execute(_FILL, org=row.org, monitor=row.id, items=json.dumps(items))
+    await seal(world, Instant(START + 12 * DAY))
+    await pack_all(world)
+    # Those of an earlier version are counted by the merger, or decoded.
+    async with world.pool.transaction("forget") as tx:
+        await tx.execute("delete from latency_days where extract(day from day)::int %% 2 = 0")
+    spans = [
+        TimeSpan(START, Instant(START + 12 * DAY)),
+        TimeSpan(Instant(START + 7 * HOUR), Instant(START + 11 * DAY + HOUR)),
+        TimeSpan(Instant(START + DAY + HOUR), Instant(START + DAY + 2 * HOUR)),
+        TimeSpan(Instant(START + 3 * DAY), Instant(START + 4 * DAY)),
+    ]
+
+    async def compare() -> None:
+        for span in spans:
+            exact = await read(world, row.key, span)
+            assert exact.relative_error == 0
+            with monkeypatch.context() as patched:
+                patched.setattr(latency, "EXACT_MOST", -1)
+                counted = await read(world, row.key, span)
+            assert counted.relative_error == RELATIVE_ERROR
+            assert counted.points == exact.points
+            assert close(counted.total, exact.total)
+
+    await compare()
+    await merge_all(world)
+    days = await world.rows("select day from latency_days order by day")
+    counted = {(day - START) // DAY for (day,) in days}
+    assert {0, 1, 2, 4, 5, 6} <= counted
+    assert not {3, 8} & counted
+    await compare()
+    late = Instant(START + 4 * DAY + HOUR)
+    assert await record(world, row, late, latency_ms=77_000) == [StoreOutcome.HISTORY]
+    await compare()
+    assert (await read(world, row.key, TimeSpan(late, Instant(late + 2 * SECOND)))).points
+    async with world.pool.transaction("delete") as tx:
+        await delete_monitor(tx, world.editor, row.uid)
+    assert await world.rows("select 1 from latency_days") == []
