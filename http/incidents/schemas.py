@@ -34,7 +34,8 @@ class Incident(Schema, frozen=True, kw_only=True):
     is present in both cases. `seq` is the number of the last update. `runbook_url` is that of the
     monitor or the service. The acknowledgement in force expires at `ack_expires_at`. With
     `ack_expired_at` it has expired, and the escalation continues. `unrouted` is present if the
-    external alert has no escalation policy, so that it pages nobody.
+    external alert has no escalation policy, so that it pages nobody. `self_condition` names the
+    condition of Leadline that the incident is about; no target has failed then.
     """
 
     id: UUID
@@ -56,6 +57,7 @@ class Incident(Schema, frozen=True, kw_only=True):
     ack_expires_at: InstantText | UnsetType = UNSET
     ack_expired_at: InstantText | UnsetType = UNSET
     runbook_url: str | UnsetType = UNSET
+    self_condition: str | UnsetType = UNSET
     unrouted: bool | UnsetType = UNSET
     escalation_step: int
     last_escalated_at: InstantText | UnsetType = UNSET

@@ -31,6 +31,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     `acknowledged_by` is None if a token acknowledged or the user is deleted; `acknowledged_label`
     keeps the name. The acknowledgement in force expires at `ack_expires_at`, and the last one
     expired at `ack_expired_at`. `runbook_url` is that of the monitor or service, empty for none.
+    `self_condition` is the condition of Leadline that it is about, empty for none.
     """
 
     org: int
@@ -64,6 +65,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     runbook_url: str = ""
     ack_expires_at: Instant | None = None
     ack_expired_at: Instant | None = None
+    self_condition: str = ""
 
     @property
     def is_acknowledged(self) -> bool:

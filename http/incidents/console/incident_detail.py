@@ -359,6 +359,9 @@ async def _waiting(tx: Tx, row: IncidentRow, updates: list[UpdateRow]) -> Waitin
 
 def _origin(facts: IncidentData) -> str:
     match facts.row.source:
+        case IncidentSource.AUTO if facts.row.self_condition:
+            pages = "" if facts.row.escalation_policy else " It pages nobody: no default policy."
+            return f"Opened by Leadline about itself. No target has failed.{pages}"
         case IncidentSource.AUTO:
             return "Opened automatically."
         case IncidentSource.API if facts.row.external_key is not None:

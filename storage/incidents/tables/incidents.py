@@ -18,7 +18,7 @@ i.number, i.seq, i.title, i.status, i.impact, i.source, i.started_at, i.resolved
 i.acknowledged_at, u.uid, i.acknowledged_label, i.escalation_policy, i.escalation_step,
 i.last_escalated_at, i.escalate_at, coalesce(i.escalation_started_at, i.created_at), i.created_at,
 i.updated_at, coalesce(nullif(m.runbook_url, ''), s.runbook_url, ''), i.ack_expires_at,
-i.ack_expired_at
+i.ack_expired_at, i.self_condition
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project
@@ -76,10 +76,11 @@ for update
 _INSERT = """
 insert into incidents (org, uid, project, monitor, service, external_key, seq, title, status,
   impact, source, started_at, resolved_at, escalation_policy, escalate_at, created_at, updated_at,
-  labels)
+  labels, self_condition)
 values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(external_key)s, 1, %(title)s,
   %(status)s, %(impact)s, %(source)s, at(%(started_at)s), at(%(resolved_at)s),
-  %(escalation_policy)s, at(%(escalate_at)s), at(%(now)s), at(%(now)s), %(labels)s::jsonb)
+  %(escalation_policy)s, at(%(escalate_at)s), at(%(now)s), at(%(now)s), %(labels)s::jsonb,
+  %(self_condition)s)
 on conflict do nothing
 returning id
 """

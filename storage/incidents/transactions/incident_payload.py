@@ -58,6 +58,7 @@ def incident_body(row: IncidentRow) -> dict[str, Any]:
         "ack_expires_at": _instant(row.ack_expires_at),
         "ack_expired_at": _instant(row.ack_expired_at),
         "runbook_url": row.runbook_url or None,
+        "self_condition": row.self_condition or None,
         "unrouted": row.is_unrouted or None,
         "escalation_step": row.escalation_step,
         "last_escalated_at": _instant(row.last_escalated_at),
