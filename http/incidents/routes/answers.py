@@ -25,8 +25,10 @@ from ....storage.incidents.transactions.answer_incident import Answer
 from ....storage.incidents.transactions.answer_message import Presenter, answer_message, event_of
 from ....storage.notifications.queries.answer_secrets import AnswerSecrets, select_answer_secrets
 from ....storage.notifications.queries.gateway import gateway_in_force
+from ....storage.notifications.rules.notification import link_of
 from ...auth.answer_signatures import is_of_slack, is_of_telegram, is_of_twilio
 from ...wire.errors import Problem
+from ...wire.mail_config import mailing_in
 from ...wire.route import PUBLIC_BODY_LARGEST, Request, Response, Route
 from ..schemas import ButtonAnswer
 
@@ -101,10 +103,11 @@ async def answer_by_key(ask: Request) -> Response:
     """Answers by the key that a person pressed in a call of Twilio."""
     async with ask.context.pool.transaction("read_gateway", read_only=True) as tx:
         gateway = await gateway_in_force(tx, ask.context.keyring)
+        base_url = (await mailing_in(tx, ask.context)).base_url
     if gateway is None or gateway.settings.provider != "twilio":
         raise Problem("not_found")
     fields = _form(ask)
-    url = ask.context.options.public_base_url.rstrip("/") + ask.path
+    url = link_of(base_url, ask.path)
     if not is_of_twilio(url, fields, ask.headers, gateway.secrets.auth_token):
         raise Problem("unauthorized")
     event = event_of(ask.words["token"], ask.context.keyring)
