@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from ...probes.check.target import BadTarget, read_url
 from ...probes.oidc.oidc_settings import OidcSettings, sign_on_faults
 from ...probes.senders.mail_settings import MailSettings, base_url_fault, mail_faults
 
@@ -18,6 +19,7 @@ Count = Annotated[int, Meta(ge=1, le=100_000)]
 _REGION_NAME = "^[a-z0-9][a-z0-9-]{0,62}$"
 _SLUG = "^[a-z][a-z0-9-]{0,62}$"
 _PROVIDED = r"^([a-z][a-z0-9-]{0,62}/([a-z][a-z0-9-]{0,62}|\*))?$"
+_PROJECT = r"^([a-z][a-z0-9-]{0,62}/[a-z][a-z0-9-]{0,62})?$"
 RegionName = Annotated[str, Meta(pattern=_REGION_NAME)]
 # An agent token is a secret that must be hard to guess; a random one has 43 characters.
 AGENT_TOKEN_SHORTEST: Final = 16
@@ -190,6 +192,13 @@ class MetricsConfig(Section, frozen=True):
     monitors: Annotated[int, Meta(ge=0, le=10_000)] = 0
 
 
+class SelfMonitoring(Section, frozen=True):
+    """`project` is organization/project as slugs. `heartbeat_url` is requested every minute."""
+
+    project: Annotated[str, Meta(pattern=_PROJECT)] = ""
+    heartbeat_url: str = ""
+
+
 class Canary(Section, frozen=True):
     concurrency_per_region: Count = 4
 
@@ -217,6 +226,7 @@ class Settings(Section, frozen=True):
     canary: Canary = Canary()
     backup: BackupConfig = BackupConfig()
     metrics: MetricsConfig = MetricsConfig()
+    self_monitoring: SelfMonitoring = SelfMonitoring()
 
     def faults(self, unread: Collection[str] = ()) -> list[str]:
         """Returns the faults that no single field shows, one line each, beginning with the key.
@@ -232,6 +242,7 @@ class Settings(Section, frozen=True):
             *_network_faults("prober.deny_networks", self.prober.deny_networks),
             *_endpoint_faults("prober.connectivity_check", self.prober.connectivity_check),
             *_url_faults("server.public_base_url", self.server.public_base_url),
+            *_heartbeat_faults(self.self_monitoring.heartbeat_url),
             *_key_faults(self.security),
             *_backup_faults(self.backup),
             *_provider_faults(self.providers),
@@ -314,6 +325,16 @@ def _network_faults(key: str, networks: tuple[str, ...]) -> list[str]:
 def _url_faults(key: str, text: str) -> list[str]:
     fault = base_url_fault(text)
     return [] if fault is None else [f"{key}: {fault}"]
+
+
+def _heartbeat_faults(url: str) -> list[str]:
+    if not url:
+        return []
+    try:
+        read_url(url)
+    except BadTarget as fault:
+        return [f"self_monitoring.heartbeat_url: {fault}"]
+    return []
 
 
 def _key_faults(security: Security) -> list[str]:

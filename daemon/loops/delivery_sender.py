@@ -14,6 +14,7 @@ from ...probes.senders import (
     deliver_signed,
     deliver_to_person,
 )
+from ...probes.senders.answer_buttons import AnswerButtons
 from ...probes.senders.message import Message, MessageSeverity, NotificationStatus, one_line
 from ...storage.core.instant import SECOND
 from ...storage.engine.keyring import CannotOpen, Keyring
@@ -87,18 +88,30 @@ async def _send(
     config = settings_of_channel.opened(delivery.channel, keyring)
     message = _message(delivery, base_url)
     if delivery.channel.contact_method is not None:
-        message = replace(message, answer=_answer_url(delivery, message, keyring, base_url))
+        message = _answerable(delivery, message, keyring, means, base_url)
     send = deliver if delivery.channel.contact_method is None else deliver_to_person
     return (await send(delivery.channel.type, message, config, means)).thread
 
 
-def _answer_url(delivery: LeasedDelivery, message: Message, keyring: Keyring, base_url: str) -> str:
-    """Returns the link by which a person answers a page of an incident, empty without one."""
+def _answerable(
+    delivery: LeasedDelivery, message: Message, keyring: Keyring, means: SendContext, base_url: str
+) -> Message:
+    """Returns the message with the link and the buttons by which a person answers a page."""
     event = delivery.event
     if event.topic != Topic.INCIDENT or message.status is not NotificationStatus.DOWN:
-        return ""
+        return message
     token = answer_token(event.uid, keyring)
-    return link_of(base_url, f"/answer/{token}") if token else ""
+    if not token or not base_url:
+        return message
+    buttons = AnswerButtons(
+        token,
+        event.uid.hex,
+        link_of(base_url, f"/api/v1/public/answers/{token}"),
+        link_of(base_url, f"/api/v1/public/calls/{token}"),
+        slack=means.slack_buttons,
+        telegram=means.telegram_buttons,
+    )
+    return replace(message, answer=link_of(base_url, f"/answer/{token}"), buttons=buttons)
 
 
 def _message(delivery: LeasedDelivery, base_url: str) -> Message:

@@ -8,16 +8,19 @@ process expire, so that every event is sent at least once.
 import logging
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import trio
 
 from ...probes.senders import SendContext
+from ...probes.senders.answer_buttons import BUTTON_KINDS
 from ...probes.senders.phone import PHONE_KINDS
 from ...storage.core.instant import SECOND
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool, Rejected, Tx
+from ...storage.notifications.queries.answer_secrets import select_answer_secrets
 from ...storage.notifications.queries.gateway import gateway_in_force
 from ...storage.notifications.queries.mail_settings import Mailing, mailing_in_force
 from ...storage.notifications.rows import Backlog
@@ -172,6 +175,14 @@ class OutboxLeaser:
         mailing = await mailing_in_force(tx, self._keyring, self._means, self._base_url)
         if any(one.channel and one.channel.type in PHONE_KINDS for one in claim.deliveries):
             mailing = mailing.with_gateway(await gateway_in_force(tx, self._keyring))
+        if any(one.channel and one.channel.type in BUTTON_KINDS for one in claim.deliveries):
+            secrets = await select_answer_secrets(tx, self._keyring)
+            means = replace(
+                mailing.means,
+                slack_buttons=bool(secrets.slack_signing_secret),
+                telegram_buttons=bool(secrets.telegram_secret),
+            )
+            mailing = replace(mailing, means=means)
         return claim, mailing
 
     async def _is_due(self) -> bool:

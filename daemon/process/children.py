@@ -41,6 +41,7 @@ from ..loops import (
     push_deadline_checker,
     result_packer,
     schedule_ticker,
+    self_monitor,
     service_evaluator,
     service_sealer,
 )
@@ -355,6 +356,7 @@ CHILDREN: Final[tuple[Child[Daemon], ...]] = (
         service_evaluator.PAUSE_SECONDS,
         work=(Work.EVALUATIONS,),
     ),
+    _loop("self_monitor", DaemonPart.WATCHER, lambda h: h.self_monitor, self_monitor.PAUSE_SECONDS),
     _loop("edits", DaemonPart.HTTP, lambda h: h.edits, cache_invalidator.PAUSE_SECONDS),
     _loop("surveyor", DaemonPart.SURVEYOR, lambda h: h.surveyor, metric_samplers.PAUSE_SECONDS),
     _loop(

@@ -1,14 +1,22 @@
-"""Construction of the loops that keep the store: retention and packing."""
+"""Construction of the loops that keep the store and the installation: retention, packing and
+self-monitoring.
+"""
 
+import platform
+import socket
 from typing import Final
 
+from ...probes.senders import SendContext
+from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
 from ...storage.engine.product_clock import ProductClock
 from ..config.config_schema import Settings
 from ..config.roles import PARTS, DaemonPart, ProcessRole
+from ..loops.alert_processor import AlertProcessor
 from ..loops.janitor import Janitor
 from ..loops.result_packer import ResultPacker
 from ..loops.result_recorder import Recorder
+from ..loops.self_monitor import SelfMonitor
 
 # Results in the queue of the recorder above which packing waits.
 PACKING_QUEUE_MOST: Final = 1_000
@@ -38,3 +46,33 @@ def packer_of(
     if DaemonPart.PACKER not in PARTS[role] or not settings.history.retention_days:
         return None
     return ResultPacker(pool, clock.now, version, lambda: recorder.waiting > PACKING_QUEUE_MOST)
+
+
+def host_name() -> str:
+    """Returns the name of this host, as in presences."""
+    return socket.gethostname() or platform.node()
+
+
+def self_monitor_of(
+    settings: Settings,
+    pool: Pool,
+    clock: ProductClock,
+    keyring: Keyring,
+    means: SendContext,
+    watcher: AlertProcessor | None,
+) -> SelfMonitor | None:
+    """Returns the self-monitor of a process that can page."""
+    if watcher is None:
+        return None
+    own = settings.self_monitoring
+    return SelfMonitor(
+        pool,
+        clock.now,
+        keyring,
+        host_name(),
+        own.project,
+        # The operator names the URL, like the mail server.
+        means.to_mail_server or means.reach,
+        own.heartbeat_url,
+        watcher.wake.set,
+    )

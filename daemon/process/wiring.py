@@ -1,8 +1,6 @@
 """Construction of the components of a process from its settings; starts no task."""
 
-import platform
 import random
-import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,6 +54,7 @@ from ..loops.push_deadline_checker import PushDeadlineChecker
 from ..loops.result_packer import ResultPacker
 from ..loops.result_recorder import Recorder
 from ..loops.schedule_ticker import Ticker
+from ..loops.self_monitor import SelfMonitor
 from ..loops.service_evaluator import ServiceEvaluator
 from ..loops.service_sealer import ServiceSealer
 from ..runtime import limits
@@ -67,7 +66,7 @@ from .http_options import (
     regions_of,
     reserved_regions,
 )
-from .keepers import janitor_of, packer_of
+from .keepers import host_name, janitor_of, packer_of, self_monitor_of
 
 
 @dataclass(slots=True)
@@ -126,6 +125,7 @@ class Components:
     evaluator: ServiceEvaluator | None
     surveyor: RegionLoadSampler | None
     providers: FileProviderSyncer | None
+    self_monitor: SelfMonitor | None
 
 
 def version() -> str:
@@ -190,11 +190,7 @@ def build(
         if DaemonPart.TICKER in parts
         else None,
         composer=_composite_scheduler(role, pools.loops, bus, clock),
-        listener=(
-            PushDeadlineChecker(pools.loops, bus, clock.now, attendance.ask)
-            if DaemonPart.LISTENER in parts
-            else None
-        ),
+        listener=_listener(role, pools.loops, bus, clock, attendance),
         sealer=MonitorSealer(pools.loops, clock.now) if DaemonPart.SEALER in parts else None,
         service_sealer=ServiceSealer(pools.loops) if DaemonPart.SERVICE_SEALER in parts else None,
         repairer=Repairer(pools.loops) if DaemonPart.REPAIRER in parts else None,
@@ -209,7 +205,16 @@ def build(
         evaluator=_evaluator(role, pools.loops, clock, leaser, attendance),
         surveyor=_surveyor(settings, role, pools.loops, clock),
         providers=_providers(settings, role, pools.loops, process, keyring, prober),
+        self_monitor=self_monitor_of(settings, pools.loops, clock, keyring, means, watcher),
     )
+
+
+def _listener(
+    role: ProcessRole, pool: Pool, bus: Bus, clock: ProductClock, attendance: PresenceRenewer
+) -> PushDeadlineChecker | None:
+    if DaemonPart.LISTENER not in PARTS[role]:
+        return None
+    return PushDeadlineChecker(pool, bus, clock.now, attendance.ask)
 
 
 def _probed(settings: Settings, role: ProcessRole) -> tuple[str, ...]:
@@ -445,7 +450,7 @@ def _attendance(
 ) -> PresenceRenewer:
     identity = ProcessIdentity(
         process=process,
-        host=socket.gethostname() or platform.node(),
+        host=host_name(),
         roles=[role.value],
         regions=_probed(settings, role),
         version=version(),

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ...storage.incidents.queries.incident_impacts import ImpactRole, IncidentPart
 from ...storage.incidents.rules.alert_route import LABELS_MOST, ROUTES_MOST
 from ...storage.incidents.rules.alertmanager_alert import ALERTS_MOST
+from ...storage.incidents.rules.escalation_pause import SNOOZE_MINUTES
 from ...storage.incidents.rules.incident import (
     BODY_LONGEST,
     POSTMORTEM_LONGEST,
@@ -34,7 +35,10 @@ class Incident(Schema, frozen=True, kw_only=True):
     is present in both cases. `seq` is the number of the last update. `runbook_url` is that of the
     monitor or the service. The acknowledgement in force expires at `ack_expires_at`. With
     `ack_expired_at` it has expired, and the escalation continues. `unrouted` is present if the
-    external alert has no escalation policy, so that it pages nobody.
+    external alert has no escalation policy, so that it pages nobody. With `snoozed_until` the
+    escalation stops until then. `assigned_to_name` is the person or the policy that it was
+    reassigned to last. `self_condition` names the condition of Leadline that the incident is about;
+    no target has failed then.
     """
 
     id: UUID
@@ -55,7 +59,12 @@ class Incident(Schema, frozen=True, kw_only=True):
     acknowledged_by_name: str | UnsetType = UNSET
     ack_expires_at: InstantText | UnsetType = UNSET
     ack_expired_at: InstantText | UnsetType = UNSET
+    snoozed_until: InstantText | UnsetType = UNSET
+    snoozed_by_name: str | UnsetType = UNSET
+    assigned_to_type: Literal["person", "policy"] | UnsetType = UNSET
+    assigned_to_name: str | UnsetType = UNSET
     runbook_url: str | UnsetType = UNSET
+    self_condition: str | UnsetType = UNSET
     unrouted: bool | UnsetType = UNSET
     escalation_step: int
     last_escalated_at: InstantText | UnsetType = UNSET
@@ -98,6 +107,25 @@ class AuthedIncident(Incident, frozen=True, kw_only=True):
     impacts_unavailable: bool | UnsetType = UNSET
     members: list[IncidentMember] | UnsetType = UNSET
     members_unavailable: bool | UnsetType = UNSET
+
+
+class ButtonAnswer(Schema, frozen=True, kw_only=True):
+    """Text for the person who pressed the button, also if the answer was refused."""
+
+    ephemeral_text: str
+
+
+class SnoozeIncident(RequestSchema, frozen=True, kw_only=True):
+    """The escalation stops for `minutes` from now and then continues, unless it is resolved."""
+
+    minutes: Annotated[int, Meta(ge=SNOOZE_MINUTES[0], le=SNOOZE_MINUTES[1])]
+
+
+class ReassignIncident(RequestSchema, frozen=True, kw_only=True):
+    """`id` is that of a user who is a member of the project, or of an escalation policy of it."""
+
+    type: Literal["person", "policy"]
+    id: UUID
 
 
 class NamedComponent(RequestSchema, frozen=True, kw_only=True):

@@ -37,6 +37,19 @@ class EscalationPolicy(Schema, frozen=True, kw_only=True):
     updated_at: InstantText
 
 
+class DefaultEscalationPolicy(Schema, frozen=True, kw_only=True):
+    """Policy of incidents about Leadline in the project, null for none.
+
+    Without one, the only policy of the project starts.
+    """
+
+    escalation_policy_id: UUID | None
+
+
+class PutDefaultEscalationPolicy(RequestSchema, frozen=True, kw_only=True):
+    escalation_policy_id: UUID | None
+
+
 class EscalationTargetRequest(RequestSchema, frozen=True, kw_only=True):
     """`id` is that of a channel, a schedule, a member or another policy of the project."""
 

@@ -44,7 +44,13 @@ from ..monitors.console import (
 from ..monitors.console import monitor_screen as monitor
 from ..monitors.form import form_screen as monitor_form
 from ..mutes import console as mutes
-from ..notifications.console import channels, contacts, mail_settings, webhook_list
+from ..notifications.console import (
+    answer_secrets,
+    channels,
+    contacts,
+    mail_settings,
+    webhook_list,
+)
 from ..notifications.console import failed_deliveries as dead_letters
 from ..notifications.console import global_silence as silence
 from ..objectives.console import objective_form as service_promise
@@ -134,6 +140,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *branding.ROUTES,
     *sign_in_policy.ROUTES,
     *mail_settings.ROUTES,
+    *answer_secrets.ROUTES,
     *sign_on.ROUTES,
     *dead_letters.ROUTES,
     *fleet.ROUTES,

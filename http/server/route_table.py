@@ -36,7 +36,7 @@ from ..bundles.routes import bundles, file_providers
 from ..changes.routes import changes
 from ..gate.routes import gate, gate_ledger, gate_overrides, gate_replay
 from ..home.routes import search, version
-from ..incidents.routes import alert_routes, incident_templates, incidents
+from ..incidents.routes import alert_routes, answers, incident_templates, incidents
 from ..incidents.routes import alertmanager_intake as alerts
 from ..maintenance.routes import maintenance, maintenance_series
 from ..monitors.routes import event_stream as stream
@@ -53,6 +53,7 @@ from ..monitors.routes import (
 from ..monitors.routes import monitor_results as results
 from ..mutes import routes as mutes
 from ..notifications.routes import (
+    answer_secrets,
     channels,
     contacts,
     gateway,
@@ -117,6 +118,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incident_templates.ROUTES,
     *alerts.ROUTES,
     *alert_routes.ROUTES,
+    *answers.ROUTES,
     *maintenance.ROUTES,
     *maintenance_series.ROUTES,
     *mutes.ROUTES,
@@ -128,6 +130,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *auth_policy.ROUTES,
     *mail_settings.ROUTES,
     *gateway.ROUTES,
+    *answer_secrets.ROUTES,
     *sign_on_settings.ROUTES,
     *single_sign_on.ROUTES,
     *password_resets.ROUTES,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ..net.egress_httpx import send_request
 from . import slack
+from .answer_buttons import LABELS
 from .channel_spec import ChannelSetting, ChannelSpec, Config, SettingFault, ValueForm
 from .message import Message, body_lines, clipped, title_line
 from .send_result import (
@@ -136,8 +137,9 @@ def mattermost_text(message: Message) -> str:
 
 async def send_mattermost(message: Message, config: Config, means: SendContext) -> Delivered:
     text = mattermost_text(message)
+    attached = _attachments(message)
     if config["url"]:
-        await post_json(means, config["url"], {"text": text})
+        await post_json(means, config["url"], {"text": text, **attached})
         return Delivered()
     api = f"{config['server'].rstrip('/')}/api/v4"
     headers = {"Authorization": f"Bearer {config['bot_token']}"}
@@ -145,6 +147,8 @@ async def send_mattermost(message: Message, config: Config, means: SendContext) 
     pair = [bot, config["user_id"]]
     channel = _id_of(answer_of(await post_json(means, f"{api}/channels/direct", pair, headers)))
     post: dict[str, Any] = {"channel_id": channel, "message": text}
+    if attached:
+        post["props"] = attached
     if message.thread:
         try:
             replied = await post_json(
@@ -157,6 +161,26 @@ async def send_mattermost(message: Message, config: Config, means: SendContext) 
                 raise
     made = _id_of(answer_of(await post_json(means, f"{api}/posts", post, headers)))
     return Delivered(thread=made)
+
+
+def _attachments(message: Message) -> dict[str, Any]:
+    """Returns the attachment with the buttons, {} without any.
+
+    The server keeps the URLs, which contain the token, and calls them itself.
+    """
+    buttons = message.buttons
+    if buttons is None:
+        return {}
+    actions = [
+        {
+            "id": action.value,
+            "type": "button",
+            "name": label,
+            "integration": {"url": f"{buttons.url}/{action.value}"},
+        }
+        for action, label in LABELS.items()
+    ]
+    return {"attachments": [{"fallback": "", "actions": actions}]}
 
 
 async def _get(means: SendContext, url: str, headers: dict[str, str]) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlencode
 from xml.sax.saxutils import escape as xml_escape
+from xml.sax.saxutils import quoteattr
 
 from ..net.egress_httpx import send_request
+from .answer_buttons import KEYS_SAID
 from .gateway_settings import PhoneGateway, filled
 from .send_result import (
     ANSWER_BYTES_MOST,
@@ -29,11 +31,14 @@ class GatewayRequest:
 
 
 def request_of(
-    gateway: PhoneGateway, service: Literal["sms", "voice"], to: str, text: str
+    gateway: PhoneGateway, service: Literal["sms", "voice"], to: str, text: str, call_url: str = ""
 ) -> GatewayRequest:
-    """Returns the request that sends a text to a phone number. The gateway offers the service."""
+    """Returns the request that sends a text to a phone number. The gateway offers the service.
+
+    `call_url` takes the key that the person presses in a call of Twilio; empty for none.
+    """
     if gateway.settings.provider == "twilio":
-        return _twilio(gateway, service, to, text)
+        return _twilio(gateway, service, to, text, call_url)
     settings, secrets = gateway.settings, gateway.secrets
     call, headers = (
         (settings.sms, secrets.sms_headers)
@@ -51,7 +56,9 @@ def request_of(
     )
 
 
-def _twilio(gateway: PhoneGateway, service: str, to: str, text: str) -> GatewayRequest:
+def _twilio(
+    gateway: PhoneGateway, service: str, to: str, text: str, call_url: str
+) -> GatewayRequest:
     """Source: Twilio REST API 2010-04-01, resources Message and Call."""
     settings = gateway.settings
     account = f"{settings.base_url.rstrip('/')}/2010-04-01/Accounts/{settings.account_sid}"
@@ -60,8 +67,10 @@ def _twilio(gateway: PhoneGateway, service: str, to: str, text: str) -> GatewayR
         url, form = f"{account}/Messages.json", {**form, "Body": text}
     else:
         # The message is said twice, for a person who has just woken up.
-        said = f"<Say>{xml_escape(text)}</Say>"
+        said = f"<Say>{xml_escape(f'{text}. {KEYS_SAID}' if call_url else text)}</Say>"
         twiml = f'<Response>{said}<Pause length="1"/>{said}</Response>'
+        if call_url:
+            twiml = gather(call_url, f'{said}<Pause length="1"/>{said}')
         url, form = f"{account}/Calls.json", {**form, "Twiml": twiml}
     secret = f"{settings.account_sid}:{gateway.secrets.auth_token}"
     headers = {
@@ -69,6 +78,15 @@ def _twilio(gateway: PhoneGateway, service: str, to: str, text: str) -> GatewayR
         "content-type": "application/x-www-form-urlencoded",
     }
     return GatewayRequest("POST", url, headers, urlencode(form).encode())
+
+
+def gather(url: str, content: str) -> str:
+    """Returns TwiML that waits for one key and posts it to the URL.
+
+    Source: Twilio, TwiML verb Gather.
+    """
+    attributes = f'numDigits="1" timeout="10" method="POST" action={quoteattr(url)}'
+    return f"<Response><Gather {attributes}>{content}</Gather></Response>"
 
 
 async def call_gateway(request: GatewayRequest, means: SendContext) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from .answer_buttons import AnswerButtons
+
 TITLE_LONGEST: Final = 200
 LINES_MOST: Final = 20
 LINE_LONGEST: Final = 500
@@ -36,7 +38,7 @@ class Message:
     service's name of the first of them (`Delivered.thread`), empty if unknown. `since` is µs since
     the epoch. `conditions` are the failed conditions with their measured values. `runbook_url` is
     the URL of the instructions, empty for none. `answer` is the URL by which the recipient answers,
-    empty for none.
+    empty for none. `buttons` answer in a chat service, None without any.
     """
 
     id: str
@@ -52,8 +54,9 @@ class Message:
     conditions: tuple[str, ...] = ()
     thread: str = ""
     runbook_url: str = ""
-    # It contains a credential.
+    # Both contain a credential.
     answer: str = field(default="", repr=False)
+    buttons: AnswerButtons | None = field(default=None, repr=False)
 
 
 def body_lines(message: Message) -> list[str]:

@@ -6,6 +6,7 @@ alert. Texts are plain, because ntfy interprets markup only on request.
 
 from typing import Any, Final
 
+from .answer_buttons import LABELS, ButtonAction
 from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
 from .message import Message, MessageSeverity, NotificationStatus, body_lines, clipped, title_line
 from .send_result import Delivered, SendContext, post_json
@@ -69,6 +70,18 @@ def document(message: Message, topic: str) -> dict[str, Any]:
     }
     if message.answer:
         found["actions"] = [{"action": "view", "label": "Answer", "url": message.answer}]
+    if message.answer and message.buttons is not None:
+        # ntfy shows at most three actions.
+        found["actions"] += [
+            {
+                "action": "http",
+                "label": LABELS[action],
+                "method": "POST",
+                "url": f"{message.buttons.url}/{action.value}",
+                "clear": True,
+            }
+            for action in (ButtonAction.ACKNOWLEDGE, ButtonAction.SNOOZE)
+        ]
     if message.link:
         found["click"] = message.link
     return found

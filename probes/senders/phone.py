@@ -59,14 +59,19 @@ async def send_sms(message: Message, config: Config, means: SendContext) -> Deli
 
 
 async def send_voice(message: Message, config: Config, means: SendContext) -> Delivered:
-    return await _send("voice", voice_text(message), config, means)
+    call_url = message.buttons.call_url if message.buttons is not None else ""
+    return await _send("voice", voice_text(message), config, means, call_url)
 
 
 async def _send(
-    service: Literal["sms", "voice"], text: str, config: Config, means: SendContext
+    service: Literal["sms", "voice"],
+    text: str,
+    config: Config,
+    means: SendContext,
+    call_url: str = "",
 ) -> Delivered:
     gateway = means.gateway
     if gateway is None or not gateway.can(service):
         raise NotDelivered(SendFailure.RETRY, "gateway_unavailable")
-    await call_gateway(request_of(gateway, service, config["to"], text), means)
+    await call_gateway(request_of(gateway, service, config["to"], text, call_url), means)
     return Delivered()

@@ -91,6 +91,9 @@ class SendContext:
     stranger: Egress | None = None
     to_mail_server: Egress | None = None
     gateway: PhoneGateway | None = None
+    # Services whose secret the installation has, so that their buttons work.
+    slack_buttons: bool = False
+    telegram_buttons: bool = False
 
 
 async def post_json(

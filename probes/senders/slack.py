@@ -8,6 +8,7 @@ characters escaped.
 from dataclasses import replace
 from typing import Any, Final
 
+from .answer_buttons import LABELS
 from .channel_spec import ChannelSetting, ChannelSpec, Config, ValueForm
 from .message import Message, body_lines, plain_text, title_line
 from .send_result import Delivered, SendContext, post_json
@@ -44,16 +45,29 @@ def document(message: Message) -> dict[str, Any]:
     if message.link:
         elements.append({"type": "text", "text": "\n"})
         elements.append({"type": "link", "url": message.link})
+    section = {"type": "rich_text_section", "elements": elements}
     return {
         "text": escaped(plain_text(message, TEXT_LONGEST)),
         "unfurl_links": False,
-        "blocks": [
-            {
-                "type": "rich_text",
-                "elements": [{"type": "rich_text_section", "elements": elements}],
-            }
-        ],
+        "blocks": [{"type": "rich_text", "elements": [section]}, *_buttons(message)],
     }
+
+
+def _buttons(message: Message) -> list[dict[str, Any]]:
+    """Returns the block of the buttons, if the installation can verify who presses them."""
+    buttons = message.buttons
+    if buttons is None or not buttons.slack:
+        return []
+    elements = [
+        {
+            "type": "button",
+            "action_id": action.value,
+            "value": buttons.token,
+            "text": {"type": "plain_text", "text": label},
+        }
+        for action, label in LABELS.items()
+    ]
+    return [{"type": "actions", "elements": elements}]
 
 
 def _plain(message: Message) -> Message:

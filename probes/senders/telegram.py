@@ -6,6 +6,7 @@ The text is escaped HTML. A word joiner after each @ prevents mentions.
 from html import escape
 from typing import Any, Final
 
+from .answer_buttons import LABELS
 from .channel_spec import ChannelSetting, ChannelSpec, Config
 from .message import Message, plain_text, title_line
 from .send_result import Delivered, NotDelivered, SendContext, SendFailure, answer_of, post_json
@@ -50,6 +51,13 @@ def document(message: Message, chat: str) -> dict[str, Any]:
         "parse_mode": "HTML",
         "link_preview_options": {"is_disabled": True},
     }
+    buttons = message.buttons
+    if buttons is not None and buttons.telegram and not chat.startswith("@"):
+        keys = [
+            {"text": label, "callback_data": f"{action.value}:{buttons.code}"}
+            for action, label in LABELS.items()
+        ]
+        found["reply_markup"] = {"inline_keyboard": [keys]}
     if message.thread.isascii() and message.thread.isdigit():
         found["reply_parameters"] = {
             "message_id": int(message.thread),

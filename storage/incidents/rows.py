@@ -31,6 +31,9 @@ class IncidentRow(msgspec.Struct, frozen=True):
     `acknowledged_by` is None if a token acknowledged or the user is deleted; `acknowledged_label`
     keeps the name. The acknowledgement in force expires at `ack_expires_at`, and the last one
     expired at `ack_expired_at`. `runbook_url` is that of the monitor or service, empty for none.
+    `snoozed_label` snoozed it until `snoozed_until`. `assigned_label` is the person or the policy
+    that it was reassigned to last. `self_condition` is the condition of Leadline that it is about,
+    empty for none.
     """
 
     org: int
@@ -64,11 +67,19 @@ class IncidentRow(msgspec.Struct, frozen=True):
     runbook_url: str = ""
     ack_expires_at: Instant | None = None
     ack_expired_at: Instant | None = None
+    self_condition: str = ""
+    snoozed_until: Instant | None = None
+    snoozed_label: str = ""
+    assigned_kind: str = ""
+    assigned_label: str = ""
 
     @property
     def is_acknowledged(self) -> bool:
         """Returns whether an acknowledgement is in force. The first stays after it expired."""
         return self.acknowledged_at is not None and self.ack_expired_at is None
+
+    def is_snoozed(self, now: Instant) -> bool:
+        return self.snoozed_until is not None and self.snoozed_until > now
 
     @property
     def is_unrouted(self) -> bool:
@@ -94,6 +105,8 @@ class IncidentTemplateRow(msgspec.Struct, frozen=True):
 
 # Step number of pages outside the escalation policy: to a monitor's own channels or to a route.
 OWN_CHANNELS: Final = 0
+# Step number of the page to the person that the incident was reassigned to.
+ASSIGNEE: Final = -1
 
 
 class PostmortemRow(msgspec.Struct, frozen=True):

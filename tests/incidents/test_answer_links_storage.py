@@ -19,6 +19,7 @@ from leadline.storage.incidents.rules.answer_link import (
     link_state,
     possible_answers,
 )
+from leadline.storage.incidents.transactions.answer_incident import Answer
 from leadline.storage.incidents.transactions.answer_message import (
     answer_message,
     answer_token,
@@ -63,7 +64,7 @@ def test_a_link_ends_by_use_or_time(age: int, used: bool) -> None:
 
 
 def test_the_possible_answers_have_an_effect() -> None:
-    assert len(possible_answers(is_resolved=False, is_acknowledged=False)) == 3
+    assert len(possible_answers(is_resolved=False, is_acknowledged=False)) == 5
     assert possible_answers(is_resolved=True, is_acknowledged=False) == [AnswerAction.NOTE]
 
 
@@ -83,7 +84,7 @@ async def paged(team: Team, role: Role = Role.EDITOR) -> tuple[UUID, UUID, int]:
 
 async def answer(team: Team, event: UUID, action: AnswerAction, body: str = "") -> None:
     async with team.world.pool.transaction("answer") as tx:
-        await answer_message(tx, event, action, body)
+        await answer_message(tx, event, Answer(action=action, body=body, minutes=30))
 
 
 async def test_a_person_acknowledges_once_in_the_own_name(team: Team) -> None:
@@ -103,7 +104,7 @@ async def test_a_person_acknowledges_once_in_the_own_name(team: Team) -> None:
     )
     assert audited == [
         ("incident.acknowledge", f"incident:{incident}"),
-        ("incident.answer", f"incident:{incident} acknowledge by=email"),
+        ("incident.answer", f"incident:{incident} acknowledge by=email via=link"),
     ]
 
 

@@ -116,6 +116,8 @@ E PATCH /incident-templates/{templateID}
 E DELETE /incident-templates/{templateID}
 V GET /projects/{projectID}/escalation-policies
 E POST /projects/{projectID}/escalation-policies
+V GET /projects/{projectID}/default-escalation-policy
+E PUT /projects/{projectID}/default-escalation-policy
 E PUT /escalation-policies/{policyID}
 E DELETE /escalation-policies/{policyID}
 V GET /projects/{projectID}/oncall-schedules
@@ -210,6 +212,8 @@ E POST /incidents/{incidentID}/updates/{updateID}/undo
 V GET /incidents/{incidentID}/postmortem
 E PUT /incidents/{incidentID}/postmortem
 E POST /incidents/{incidentID}/acknowledge
+E POST /incidents/{incidentID}/snooze
+E POST /incidents/{incidentID}/reassign
 * GET /search
 * GET /events
 T GET /agent/jobs
@@ -239,6 +243,8 @@ G GET /settings/mail
 G PUT /settings/mail
 G GET /settings/gateway
 G PUT /settings/gateway
+G GET /settings/answer-buttons
+G PUT /settings/answer-buttons
 G GET /settings/branding
 G PUT /settings/branding
 * GET /monitor-defaults
@@ -387,6 +393,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/settings/auth-policy"): {"min_password_len": 12},
     ("PUT", "/settings/mail"): {"enabled": False},
     ("PUT", "/settings/gateway"): {"provider": ""},
+    ("PUT", "/settings/answer-buttons"): {},
+    ("PUT", "/projects/{projectID}/default-escalation-policy"): {"escalation_policy_id": None},
+    ("POST", "/incidents/{incidentID}/snooze"): {"minutes": 5},
+    ("POST", "/incidents/{incidentID}/reassign"): {"type": "policy", "id": "{policyID}"},
     ("PUT", "/me/notification-rules"): {},
     ("PATCH", "/me/contact-methods/{methodID}"): {"label": "renamed {n}"},
     ("POST", "/me/contact-methods"): {
@@ -656,7 +666,7 @@ async def _routing(api: Api, path: str) -> dict[str, UUID | str]:
         made["serviceID"] = service = await api.new_service(aims=path.endswith("/burn-alerting"))
         if path.endswith("/compare"):
             await api.new_change(service)
-    if "{policyID}" in path:
+    if "{policyID}" in path or path.endswith("/reassign"):
         made["policyID"] = await api.new_policy()
     if "{scheduleID}" in path:
         made["scheduleID"] = await api.new_schedule()

@@ -164,6 +164,7 @@ PAGES = [
     "/admin/sign-in-policy",
     "/admin/single-sign-on",
     "/admin/mail",
+    "/admin/answer-buttons",
     "/admin/fleet",
     "/status/quality",
     "/status/quality/incidents/{open}",

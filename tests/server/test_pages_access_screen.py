@@ -178,6 +178,8 @@ G GET /admin/single-sign-on
 G POST /admin/single-sign-on
 G GET /admin/mail
 G POST /admin/mail
+G GET /admin/answer-buttons
+G POST /admin/answer-buttons
 S GET /profile
 S POST /profile
 S GET /profile/contacts
@@ -219,6 +221,7 @@ FORMS = {
     "/admin/sign-in-policy": "require_totp=none&min_password_len=12&session_ttl_seconds=3600",
     "/admin/single-sign-on": "scopes=openid",
     "/admin/mail": "smtp_port=25",
+    "/admin/answer-buttons": "telegram_secret=",
     "/admin/dead-letters": "act=replay-all",
     "/admin/fleet": "act=make&name=attic&region=eu",
     "/projects/{projectID}": "target=http://127.0.0.1:1/",

@@ -53,6 +53,8 @@ _ACTIONS: Final = {
     "gate_policy.create": "Created the gate policy of",
     "gate_policy.delete": "Deleted the gate policy of",
     "gate_policy.update": "Changed the gate policy of",
+    "incident.snooze": "Snoozed",
+    "incident.reassign": "Reassigned",
     "incident.answer": "Answered a message about",
     "incident.acknowledge": "Acknowledged",
     "incident.note": "Posted an update to",

@@ -1,13 +1,15 @@
-"""Page of a link in a message, by which a person acknowledges, resolves or adds a note.
+"""Page of a link in a message, by which a person answers.
 
 A GET changes nothing, as mail programs fetch links. The token in the path is the credential: its
 holder reads the title and the state of one incident, and answers once.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
+from ....storage.engine.pools import Tx
 from ....storage.incidents.queries.incidents import select_incident
 from ....storage.incidents.queries.message_answers import AnswerableMessage, select_answerable
 from ....storage.incidents.rows import IncidentRow
@@ -26,6 +28,7 @@ from ...ui.formatting import moment, number
 from ...ui.render import page
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
+from .answer_fields import answer_of_form, recipients, words_of
 
 PATH: Final = "/answer/{token}"
 _TEMPLATE: Final = "incidents/console/answer_screen.html"
@@ -33,6 +36,8 @@ _DONE: Final = {
     AnswerAction.ACKNOWLEDGE: "Acknowledged. The escalation has stopped.",
     AnswerAction.RESOLVE: "Resolved.",
     AnswerAction.NOTE: "The note was added.",
+    AnswerAction.SNOOZE: "Snoozed. The escalation continues afterwards.",
+    AnswerAction.REASSIGN: "Reassigned.",
 }
 _SAID: Final = {
     "forbidden": "Your role in the project does not allow it. Ask an editor.",
@@ -52,19 +57,16 @@ async def submit_answer(ask: Request) -> Response:
     if event is None:
         return _gone()
     try:
-        action = AnswerAction(value_of(ask, "act"))
-    except ValueError:
-        raise Problem("Unknown action") from None
-    try:
+        answer = answer_of_form(ask)
         async with ask.context.pool.transaction("answer_message") as tx:
-            await answer_message(tx, event, action, stripped(ask, "body"))
+            await answer_message(tx, event, answer)
     except Refused as refused:
         if refused.code in ("not_found", "link_used", "link_expired"):
             return await _render(ask)
-        said = _SAID.get(refused.code) or f"{refused.field.capitalize()} {refused.message}."
+        said = _SAID.get(refused.code) or words_of(refused)
         return await _render(ask, fault=said)
     ask.context.on_told()
-    return await _render(ask, done=_DONE[action])
+    return await _render(ask, done=_DONE[answer.action])
 
 
 async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:
@@ -74,6 +76,7 @@ async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:
     async with ask.context.pool.transaction("read_answer", read_only=True) as tx:
         message = await select_answerable(tx, event)
         row = None if message is None else await select_incident(tx, message.incident_uid)
+        choices = await _choices(tx, row, message) if row and message else ()
         now = tx.now
     if message is None or row is None:
         return _gone()
@@ -89,8 +92,19 @@ async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:
         fault=fault,
         path=ask.path,
         typed=stripped(ask, "body") if fault else "",
+        choices=choices,
+        typed_answer=(value_of(ask, "minutes"), value_of(ask, "assignee")),
+        snoozed=moment(row.snoozed_until, now) if row.snoozed_until else None,
         body_longest=number(BODY_LONGEST),
     )
+
+
+async def _choices(
+    tx: Tx, row: IncidentRow, message: AnswerableMessage
+) -> Sequence[tuple[str, str]]:
+    """Returns the recipients of a reassignment while the link can be used."""
+    state = link_state(message.written_at, message.answered_at, tx.now)
+    return await recipients(tx, row) if state is LinkState.OPEN else ()
 
 
 def _actions(row: IncidentRow, state: LinkState) -> list[str]:

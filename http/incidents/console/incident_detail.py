@@ -1,5 +1,6 @@
 """Incident screen: status, duration and cause, actions, and the time line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -57,6 +58,7 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes import incidents as api
 from ..schemas import AddIncidentUpdate, PutPostmortem
+from .answer_fields import answer_of_form, recipients, words_of
 from .contradiction_fact import READ, fact_of, is_unread
 from .duplicate_submit import was_submitted_already
 from .incident_mark import lasted, mark_of
@@ -105,6 +107,7 @@ class IncidentData:
     compared: Comparison
     waiting: WaitingUpdate | None
     mutes: list[MuteRow]
+    choices: Sequence[tuple[str, str]]
     now: Instant
 
 
@@ -154,11 +157,11 @@ async def submit_incident(ask: Request) -> Response:
             return await _render(ask, "all", replace(typed, warned=warned))
         done = await _apply(ask, what, typed)
     except Refused as refused:
+        if what in ("snooze", "reassign"):
+            typed = replace(typed, form="answer", public=True)
         if what == "undo":
             typed = replace(typed, form="undo", public=True)
-        fault = _SAID.get(refused.code) or (
-            f"{refused.field.capitalize()} {refused.message}." if refused.field else ""
-        )
+        fault = _SAID.get(refused.code) or (words_of(refused) if refused.field else "")
         if not fault:
             raise
         return await _render(ask, "all", replace(typed, fault=fault))
@@ -195,6 +198,8 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> str:
             note = AddIncidentUpdate(body=typed.body, public=public)
             await _post_update(ask, note)
             return "published" if public is True else ""
+        case "snooze" | "reassign":
+            await api.perform(ask, answer_of_form(ask))
         case "undo":
             update = uuid_in(value_of(ask, "update"))
             await api.undo(replace(ask, ids={**ask.ids, "updateID": update}))
@@ -300,6 +305,8 @@ async def _render(ask: Request, which: str, typed: IncidentInput, done: str = ""
         events=chosen(events, which),
         done=done,
         waiting=facts.waiting,
+        choices=facts.choices,
+        typed_answer=(value_of(ask, "minutes"), value_of(ask, "assignee")),
         mutes=mute_facts(facts.mutes, now),
         told=notification_items(facts.deliveries, now) + subscriber_items(facts.readers),
         changes=changes_before(facts.changes),
@@ -345,6 +352,7 @@ async def _select_facts(ask: Request, tx: Tx, typed: IncidentInput) -> IncidentD
         compared,
         await _waiting(tx, row, updates),
         [] if row.status == IncidentStatus.RESOLVED else await mutes_of_incident(tx, row.uid),
+        await recipients(tx, row) if frame.may_write and row.resolved_at is None else (),
         tx.now,
     )
 
@@ -359,6 +367,9 @@ async def _waiting(tx: Tx, row: IncidentRow, updates: list[UpdateRow]) -> Waitin
 
 def _origin(facts: IncidentData) -> str:
     match facts.row.source:
+        case IncidentSource.AUTO if facts.row.self_condition:
+            pages = "" if facts.row.escalation_policy else " It pages nobody: no default policy."
+            return f"Opened by Leadline about itself. No target has failed.{pages}"
         case IncidentSource.AUTO:
             return "Opened automatically."
         case IncidentSource.API if facts.row.external_key is not None:
@@ -379,6 +390,9 @@ def _author(facts: IncidentData) -> str:
 
 def answered(row: IncidentRow, now: Instant) -> str:
     """Returns the text on acknowledgement and on the next escalation step."""
+    if row.is_snoozed(now) and row.snoozed_until is not None:
+        continues = "; the escalation continues then" if row.escalation_policy is not None else ""
+        return f"Snoozed by {row.snoozed_label} until {clock(row.snoozed_until)}{continues}."
     first = ""
     if row.acknowledged_at is not None:
         took = duration(row.acknowledged_at - row.started_at)
@@ -419,6 +433,8 @@ def _figures(facts: IncidentData) -> list[tuple[str, str, str]]:
     if row.acknowledged_at is not None:
         when = moment(row.acknowledged_at, now).text
         found.append(("Acknowledged", when, row.acknowledged_label))
+    if row.assigned_label:
+        found.append(("Assigned to", row.assigned_label, ""))
     if row.resolved_at is not None:
         when = moment(row.resolved_at, now).text
         found.append(("Resolved", when, f"after {duration(row.resolved_at - row.started_at)}"))

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from ....storage.core.instant import Instant
 from ....storage.incidents.queries.console_incidents import DeliverySummary, Paged, ToSubscribers
-from ....storage.incidents.rows import OWN_CHANNELS, IncidentRow, PostmortemRow, UpdateRow
+from ....storage.incidents.rows import ASSIGNEE, OWN_CHANNELS, IncidentRow, PostmortemRow, UpdateRow
 from ....storage.incidents.rules.incident import IncidentStatus
 from ...ui.formatting import Moment, count, duration, moment, number
 from .incident_mark import mark_of
@@ -92,7 +92,8 @@ def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> TimelineEvent:
 
 def _page_event(paged: Paged, now: Instant) -> TimelineEvent:
     lost = f"Not reached: {', '.join(paged.unreachable)}." if paged.unreachable else ""
-    step = "the monitor's channels" if paged.step == OWN_CHANNELS else f"step {paged.step}"
+    steps = {OWN_CHANNELS: "the monitor's channels", ASSIGNEE: "the assigned person"}
+    step = steps.get(paged.step, f"step {paged.step}")
     what = f"Paged {', '.join(paged.paged)}" if paged.paged else "No channel could be paged"
     mark = "degraded" if lost or not paged.paged else "pending"
     text = f"{step[:1].upper()}{step[1:]}. {lost}".strip()

@@ -16,15 +16,17 @@ from ....storage.incidents.queries.incident_updates import select_updates
 from ....storage.incidents.queries.incidents import select_incident, select_incidents_of
 from ....storage.incidents.queries.postmortems import select_postmortem
 from ....storage.incidents.rows import IncidentRow, PostmortemRow, UpdateRow
+from ....storage.incidents.rules.answer_link import AnswerAction
+from ....storage.incidents.transactions.answer_incident import Answer, answer_incident
 from ....storage.incidents.transactions.edit_incidents import (
     EDIT,
     IncidentDraft,
-    acknowledge,
     add_update,
     put_postmortem,
     undo_update,
 )
 from ....storage.incidents.transactions.incident_payload import incident_body, update_body
+from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.status_pages.transactions.open_public_incident import (
     AffectedComponent,
     open_public_incident,
@@ -44,7 +46,9 @@ from ..schemas import (
     IncidentUpdate,
     Postmortem,
     PutPostmortem,
+    ReassignIncident,
     ServiceImpactLink,
+    SnoozeIncident,
 )
 
 log = logging.getLogger("leadline.http")
@@ -253,8 +257,27 @@ async def write_postmortem(ask: Request) -> Postmortem:
 
 
 async def acknowledge_incident(ask: Request) -> Incident:
-    async with ask.context.pool.transaction("acknowledge_incident") as tx:
-        return shape(await acknowledge(tx, ask.who, ask.ids["incidentID"]))
+    return await perform(ask, Answer(action=AnswerAction.ACKNOWLEDGE))
+
+
+async def snooze_incident(ask: Request) -> Incident:
+    return await perform(ask, Answer(action=AnswerAction.SNOOZE, minutes=ask.body.minutes))
+
+
+async def reassign_incident(ask: Request) -> Incident:
+    body: ReassignIncident = ask.body
+    assignee = (TargetKind(body.type), body.id)
+    return await perform(ask, Answer(action=AnswerAction.REASSIGN, assignee=assignee))
+
+
+async def perform(ask: Request, answer: Answer) -> Incident:
+    """Performs an answer of the caller."""
+    async with ask.context.pool.transaction("answer_incident") as tx:
+        row = await answer_incident(tx, ask.who, ask.ids["incidentID"], answer)
+        found = await select_incident(tx, row.uid)
+    assert found is not None, "it is locked"
+    ask.context.on_told()
+    return shape(found)
 
 
 _VIEW: Final = Permission(Need.VIEWER)
@@ -359,6 +382,30 @@ ROUTES: Final = (
         handler=acknowledge_incident,
         summary="Acknowledge the incident; stops the escalation. A repetition has no effect.",
         tag="incidents",
+        answer=Incident,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/snooze",
+        action=EDIT,
+        scope=_INCIDENT,
+        handler=snooze_incident,
+        summary="Stop the escalation for some minutes; it then continues.",
+        tag="incidents",
+        body=SnoozeIncident,
+        answer=Incident,
+        also=(409,),
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/reassign",
+        action=EDIT,
+        scope=_INCIDENT,
+        handler=reassign_incident,
+        summary="Reassign the incident to a person, who is paged, or to an escalation policy.",
+        tag="incidents",
+        body=ReassignIncident,
         answer=Incident,
         also=(409,),
     ),

@@ -32,6 +32,22 @@ class GatewayView(Schema, frozen=True, kw_only=True):
     secrets_set: bool
 
 
+class AnswerButtonsView(Schema, frozen=True, kw_only=True):
+    """Services with buttons, and the URLs to enter there. No secret is returned."""
+
+    slack_set: bool
+    slack_url: str
+    telegram_set: bool
+    telegram_url: str
+
+
+class SetAnswerButtons(RequestSchema, frozen=True, kw_only=True):
+    """Secrets of the services. An absent one is kept, and an empty one removes the buttons."""
+
+    slack_signing_secret: SecretText | UnsetType = UNSET
+    telegram_secret: SecretText | UnsetType = UNSET
+
+
 class SetGatewayService(RequestSchema, frozen=True, kw_only=True):
     """Request of a generic gateway.
 

@@ -13,7 +13,11 @@ from ....storage.notifications.queries.channel_health import select_reach
 from ....storage.notifications.queries.channels import select_channels_of
 from ....storage.notifications.queries.project_people import people_choices
 from ....storage.notifications.rows import ChannelRow
-from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
+from ....storage.oncall.queries.escalation_policies import (
+    select_default_policy_uid,
+    select_policies_of,
+    select_targets,
+)
 from ....storage.oncall.queries.oncall_overrides import select_override
 from ....storage.oncall.queries.oncall_schedules import (
     ScheduleRoster,
@@ -34,8 +38,9 @@ from ...ui.time_inputs import instant_typed, zone_named
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
+from ..routes import escalation_policies as policies_api
 from ..routes import oncall as api
-from ..schemas import CreateOnCallOverride
+from ..schemas import CreateOnCallOverride, PutDefaultEscalationPolicy
 from .channel_health_table import reach_lines
 from .oncall_weeks import drawn, plot_text, zone_of
 
@@ -125,6 +130,13 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
             raise Problem("not_found")
         await api.end_override(replace(ask, ids={**ask.ids, "overrideID": uid}))
         return None
+    if what == "default-policy":
+        chosen = stripped(ask, "policy")
+        default = PutDefaultEscalationPolicy(
+            escalation_policy_id=uuid_in(chosen) if chosen else None
+        )
+        await policies_api.put_default(replace(ask, body=default))
+        return None
     schedule = await _schedule_of(ask)
     named = replace(ask, ids={**ask.ids, "scheduleID": schedule.uid})
     if what == "override":
@@ -166,6 +178,7 @@ async def _render(
         people = await people_choices(tx, org, project)
         ladders = await select_policies_of(tx, org, project)
         targets = await select_targets(tx, org, [row.id for row in ladders])
+        default = await select_default_policy_uid(tx, org, project)
         reach = await select_reach(tx, org, project)
         row = next((one for one in schedules if str(one.uid) == chosen), None)
         row = row or (schedules[0] if schedules else None)
@@ -191,6 +204,7 @@ async def _render(
         people=people,
         typed={name: stripped(ask, name) for name in ("channel", "from", "to")},
         ladders=_ladder_lines(ladders, targets),
+        default_ladder=default,
         reach=reach_lines(reach, now),
     )
 

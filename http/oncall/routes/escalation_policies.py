@@ -7,7 +7,11 @@ from typing import Final
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import to_text
 from ....storage.engine.pools import Tx
-from ....storage.oncall.queries.escalation_policies import select_policies_of, select_targets
+from ....storage.oncall.queries.escalation_policies import (
+    select_default_policy_uid,
+    select_policies_of,
+    select_targets,
+)
 from ....storage.oncall.rows import EscalationPolicyRow
 from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.oncall.transactions.edit_escalation_policies import (
@@ -16,13 +20,22 @@ from ....storage.oncall.transactions.edit_escalation_policies import (
     StepDraft,
     create_policy,
     delete_policy,
+    put_default_policy,
     replace_policy,
 )
 from ...wire.route import Request, Route
 from ...wire.scope_keys import org_of, project_of
-from ..schemas import CreateEscalationPolicy, EscalationPolicy, EscalationStep, EscalationTarget
+from ..schemas import (
+    CreateEscalationPolicy,
+    DefaultEscalationPolicy,
+    EscalationPolicy,
+    EscalationStep,
+    EscalationTarget,
+    PutDefaultEscalationPolicy,
+)
 
 _ALL: Final = "/api/v1/projects/{projectID}/escalation-policies"
+_DEFAULT: Final = "/api/v1/projects/{projectID}/default-escalation-policy"
 _ONE: Final = "/api/v1/escalation-policies/{policyID}"
 
 
@@ -85,11 +98,25 @@ async def delete(ask: Request) -> None:
         await delete_policy(tx, ask.who, ask.ids["policyID"])
 
 
+async def read_default(ask: Request) -> DefaultEscalationPolicy:
+    async with ask.context.pool.transaction("read_default_policy", read_only=True) as tx:
+        uid = await select_default_policy_uid(tx, org_of(ask), project_of(ask))
+    return DefaultEscalationPolicy(escalation_policy_id=uid)
+
+
+async def put_default(ask: Request) -> DefaultEscalationPolicy:
+    async with ask.context.pool.transaction("put_default_policy") as tx:
+        wanted = ask.body.escalation_policy_id
+        await put_default_policy(tx, ask.who, ask.ids["projectID"], wanted)
+    return DefaultEscalationPolicy(escalation_policy_id=wanted)
+
+
 _VIEW: Final = Permission(Need.VIEWER)
 _PROJECT: Final = ("project", "projectID")
 _POLICY: Final = ("policy", "policyID")
 
 _all: Final = partial(Route, path=_ALL, scope=_PROJECT, tag="escalation_policies")
+_default: Final = partial(Route, path=_DEFAULT, scope=_PROJECT, tag="escalation_policies")
 _one: Final = partial(Route, path=_ONE, scope=_POLICY, tag="escalation_policies")
 
 ROUTES: Final = (
@@ -109,6 +136,21 @@ ROUTES: Final = (
         answer=EscalationPolicy,
         status=201,
         also=(409,),
+    ),
+    _default(
+        method="GET",
+        action=_VIEW,
+        handler=read_default,
+        summary="The escalation policy of incidents about Leadline.",
+        answer=DefaultEscalationPolicy,
+    ),
+    _default(
+        method="PUT",
+        action=EDIT,
+        handler=put_default,
+        summary="Set the escalation policy of incidents about Leadline.",
+        body=PutDefaultEscalationPolicy,
+        answer=DefaultEscalationPolicy,
     ),
     _one(
         method="PUT",

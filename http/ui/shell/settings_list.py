@@ -55,6 +55,7 @@ _INSTALLATION: Final = (
     ("policy", "Sign-in policy", "/admin/sign-in-policy", "Passwords, two-factor, sessions"),
     ("sso", "Single sign-on", "/admin/single-sign-on", "OpenID Connect"),
     ("mail", "Mail server", "/admin/mail", "Sender of e-mail"),
+    ("buttons", "Answers by buttons", "/admin/answer-buttons", "Slack and Telegram"),
     ("branding", "Branding", "/admin/branding", "Logo and accent colour of status pages"),
     ("fleet", "Workers and agents", "/admin/fleet", "Where checks run"),
     ("instance-audit", "Installation audit log", "/admin/audit", "Changes of these settings"),

@@ -117,6 +117,15 @@ async def select_fleet(tx: Tx, configured: Iterable[str]) -> Fleet:
     return Fleet(tx.now, processes, loads)
 
 
+async def select_live_regions(tx: Tx) -> set[str]:
+    """Returns the regions with a live worker or agent."""
+    live = {str(name) for name, _ in await _counts(tx, _AGENTS, now=tx.now)}
+    for process in await presences.select_live(tx, tx.now):
+        if _PROBING.intersection(process.roles):
+            live.update(process.regions)
+    return live
+
+
 async def count_watched(tx: Tx) -> dict[str, int]:
     """Returns the number of enabled monitors that must be probed, by region, without zeros."""
     return dict(await _counts(tx, _WATCHED))

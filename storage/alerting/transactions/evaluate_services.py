@@ -202,7 +202,7 @@ def _decide(
     )
     # An evaluation under other settings does not count as confirmation.
     streak = alerting.live_streak if alerting.live_generation == alerting.generation else 0
-    return live, decide(speaking, live, streak, _episode(row, incident), around, now)
+    return live, decide(speaking, live, streak, _episode(row, incident, now), around, now)
 
 
 def _live(health: HealthNow) -> ServiceCondition:
@@ -215,11 +215,11 @@ def _live(health: HealthNow) -> ServiceCondition:
     )
 
 
-def _episode(row: EpisodeRow | None, incident: IncidentRow | None) -> Episode | None:
+def _episode(row: EpisodeRow | None, incident: IncidentRow | None, now: Instant) -> Episode | None:
     if row is None:
         return None
     taken_up = incident is not None and (
-        incident.is_acknowledged or incident.resolved_at is not None
+        incident.is_acknowledged or incident.is_snoozed(now) or incident.resolved_at is not None
     )
     return Episode(row.announced_at is not None, row.notified_at, taken_up)
 

@@ -176,7 +176,7 @@ async def _notify(
             await _watch_over(tx, row, own, ready, is_silenced=is_silenced)
             continue
         if row.announced_at is not None:
-            may = not is_silenced and _may_remind(subjects[key], row, opened.get(key), around)
+            may = not is_silenced and _may_remind(tx, subjects[key], row, opened.get(key), around)
             done.reminded += await _remind(tx, subjects[key], row, opened.get(key), may=may)
             continue
         upstreams = around.upstreams[key]
@@ -256,7 +256,11 @@ async def _remind(
 
 
 def _may_remind(
-    subject: LockedMonitor, row: OutageRow, incident: IncidentRow | None, around: DependencyState
+    tx: Tx,
+    subject: LockedMonitor,
+    row: OutageRow,
+    incident: IncidentRow | None,
+    around: DependencyState,
 ) -> bool:
     """Returns whether the outage is still known, unacknowledged and without a cause."""
     own = _own(subject, around)
@@ -266,8 +270,13 @@ def _may_remind(
         return False
     if row.incident is None:
         return True
-    # An acknowledged or resolved incident is not re-notified.
-    return incident is not None and not incident.is_acknowledged and incident.resolved_at is None
+    # An acknowledged, snoozed or resolved incident is not re-notified.
+    return (
+        incident is not None
+        and not incident.is_acknowledged
+        and not incident.is_snoozed(tx.now)
+        and incident.resolved_at is None
+    )
 
 
 def _own(subject: LockedMonitor, around: DependencyState) -> MonitorCondition:

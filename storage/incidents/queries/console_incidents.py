@@ -11,7 +11,8 @@ from ...notifications.rules.notification import NOTICE_EVENT
 _COLUMNS = """
 i.uid, i.number, i.title, i.status, i.impact, i.started_at, i.resolved_at, i.acknowledged_at,
 i.acknowledged_label, coalesce('service ' || s.name, 'monitor ' || m.name,
-  case when i.external_key is not null and i.escalation_policy is null then 'unrouted' end, ''),
+  case when i.external_key is not null and i.escalation_policy is null then 'unrouted'
+    when i.self_condition <> '' then 'Leadline' end, ''),
 i.ack_expired_at is not null
 """
 _MATCHING = """

@@ -1,4 +1,4 @@
-"""Links in messages by which a person answers: acknowledge, resolve or add a note.
+"""Links and buttons of messages by which a person answers.
 
 Invariants: opening a link changes nothing, since mail programs open links. A link is used once, and
 is valid for LINK_LASTS_US after its message was written.
@@ -16,6 +16,8 @@ class AnswerAction(StrEnum):
     ACKNOWLEDGE = "acknowledge"
     RESOLVE = "resolve"
     NOTE = "note"
+    SNOOZE = "snooze"
+    REASSIGN = "reassign"
 
 
 class LinkState(StrEnum):
@@ -36,5 +38,5 @@ def possible_answers(*, is_resolved: bool, is_acknowledged: bool) -> list[Answer
     if not is_resolved and not is_acknowledged:
         found.append(AnswerAction.ACKNOWLEDGE)
     if not is_resolved:
-        found.append(AnswerAction.RESOLVE)
+        found += [AnswerAction.RESOLVE, AnswerAction.SNOOZE, AnswerAction.REASSIGN]
     return [*found, AnswerAction.NOTE]

@@ -18,7 +18,8 @@ i.number, i.seq, i.title, i.status, i.impact, i.source, i.started_at, i.resolved
 i.acknowledged_at, u.uid, i.acknowledged_label, i.escalation_policy, i.escalation_step,
 i.last_escalated_at, i.escalate_at, coalesce(i.escalation_started_at, i.created_at), i.created_at,
 i.updated_at, coalesce(nullif(m.runbook_url, ''), s.runbook_url, ''), i.ack_expires_at,
-i.ack_expired_at
+i.ack_expired_at, i.self_condition, i.snoozed_until, i.snoozed_label, i.assigned_kind,
+i.assigned_label
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project
@@ -76,10 +77,11 @@ for update
 _INSERT = """
 insert into incidents (org, uid, project, monitor, service, external_key, seq, title, status,
   impact, source, started_at, resolved_at, escalation_policy, escalate_at, created_at, updated_at,
-  labels)
+  labels, self_condition)
 values (%(org)s, %(uid)s, %(project)s, %(monitor)s, %(service)s, %(external_key)s, 1, %(title)s,
   %(status)s, %(impact)s, %(source)s, at(%(started_at)s), at(%(resolved_at)s),
-  %(escalation_policy)s, at(%(escalate_at)s), at(%(now)s), at(%(now)s), %(labels)s::jsonb)
+  %(escalation_policy)s, at(%(escalate_at)s), at(%(now)s), at(%(now)s), %(labels)s::jsonb,
+  %(self_condition)s)
 on conflict do nothing
 returning id
 """
@@ -96,17 +98,38 @@ _ACKNOWLEDGE = """
 update incidents set acknowledged_at = at(%(now)s),
   acknowledged_by = (select id from users where uid = %(person)s::uuid),
   acknowledged_label = %(label)s, ack_expires_at = at(%(expires_at)s),
-  escalate_at = at(%(expires_at)s), updated_at = at(%(now)s)
+  snoozed_until = null, snoozed_label = '', escalate_at = at(%(expires_at)s),
+  updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _ACKNOWLEDGE_AGAIN = """
 update incidents set ack_expired_at = null, ack_expires_at = at(%(expires_at)s),
+  snoozed_until = null, snoozed_label = '',
   escalate_at = at(%(expires_at)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
-_EXPIRE = """
-update incidents set ack_expired_at = at(%(now)s), ack_expires_at = null,
+# An acknowledgement ends with the snooze that followed it.
+_END_PAUSE = """
+update incidents set ack_expires_at = null, snoozed_until = null, snoozed_label = '',
+  ack_expired_at = case when acknowledged_at is not null
+    then coalesce(ack_expired_at, at(%(now)s)) end,
   escalation_started_at = at(%(started_at)s), escalation_step = %(step)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_SNOOZE = """
+update incidents set snoozed_until = at(%(until)s), snoozed_label = %(label)s,
+  escalate_at = case when escalation_policy is not null then at(%(until)s) end,
+  updated_at = at(%(now)s)
+where org = %(org)s and id = %(id)s
+"""
+_ASSIGN = """
+update incidents set assigned_kind = %(kind)s, assigned_label = %(label)s,
+  escalation_policy = %(policy)s, escalation_started_at = at(%(started_at)s),
+  escalation_step = %(step)s, last_escalated_at = at(%(last_at)s),
+  escalate_at = at(%(escalate_at)s), snoozed_until = null, snoozed_label = '',
+  ack_expires_at = null, ack_expired_at = case when acknowledged_at is not null
+    then coalesce(ack_expired_at, at(%(now)s)) end,
+  updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _ACK_TIMEOUT = """
@@ -258,21 +281,66 @@ async def acknowledge_incident(tx: Tx, row: IncidentRow, person: UUID | None, la
     assert count == 1, "the locked incident is missing"
 
 
-async def expire_acknowledgement(
-    tx: Tx, row: IncidentRow, started_at: Instant, step: int
-) -> IncidentRow:
-    """Ends the acknowledgement of a locked incident, whose escalation continues."""
+async def end_pause(tx: Tx, row: IncidentRow, started_at: Instant, step: int) -> IncidentRow:
+    """Ends the acknowledgement and the snooze of a locked incident, whose escalation continues."""
     given = {"org": row.org, "id": row.id, "started_at": started_at, "step": step}
-    count = await tx.execute(_EXPIRE, **given, now=tx.now)
+    count = await tx.execute(_END_PAUSE, **given, now=tx.now)
     assert count == 1, "the locked incident is missing"
+    expired_at = row.ack_expired_at or tx.now
     return structs.replace(
         row,
-        ack_expired_at=tx.now,
+        ack_expired_at=None if row.acknowledged_at is None else expired_at,
         ack_expires_at=None,
+        snoozed_until=None,
+        snoozed_label="",
         escalation_started_at=started_at,
         escalation_step=step,
         updated_at=tx.now,
     )
+
+
+async def snooze_incident(tx: Tx, row: IncidentRow, until: Instant, label: str) -> IncidentRow:
+    """Stops the escalation of a locked incident until an instant. Returns the new row."""
+    given = {"org": row.org, "id": row.id, "until": until, "label": label}
+    count = await tx.execute(_SNOOZE, **given, now=tx.now)
+    assert count == 1, "the locked incident is missing"
+    return await _reread(tx, row)
+
+
+async def assign_incident(
+    tx: Tx,
+    row: IncidentRow,
+    *,
+    kind: str,
+    label: str,
+    policy: int | None,
+    started_at: Instant,
+    step: int,
+    last_at: Instant | None,
+    escalate_at: Instant | None,
+) -> IncidentRow:
+    """Writes the assignment of a locked incident and ends its pauses. Returns the new row."""
+    count = await tx.execute(
+        _ASSIGN,
+        org=row.org,
+        id=row.id,
+        kind=kind,
+        label=label,
+        policy=policy,
+        started_at=started_at,
+        step=step,
+        last_at=last_at,
+        escalate_at=escalate_at,
+        now=tx.now,
+    )
+    assert count == 1, "the locked incident is missing"
+    return await _reread(tx, row)
+
+
+async def _reread(tx: Tx, row: IncidentRow) -> IncidentRow:
+    found = await tx.one(IncidentRow, _BY_ID, org=row.org, id=row.id)
+    assert found is not None, "the locked incident is missing"
+    return found
 
 
 async def _expiry(tx: Tx, row: IncidentRow) -> Instant | None:

@@ -1,4 +1,4 @@
-"""Answers from messages: a person acknowledges, resolves or adds a note by a signed link.
+"""Answers from messages: a person acts by a signed link or a button of the message.
 
 The link contains the message, sealed by the key of the installation, so that nobody else can make
 one. The person has the rights of the memberships at the time of the answer.
@@ -6,6 +6,7 @@ one. The person has the rights of the memberships at the time of the answer.
 
 import base64
 import binascii
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -16,16 +17,35 @@ from ...engine.keyring import CannotOpen, CipherContext, Keyring
 from ...engine.pools import Tx
 from ..queries.message_answers import AnswerableMessage, select_answerable
 from ..rows import IncidentRow
-from ..rules.answer_link import AnswerAction, LinkState, link_state
-from ..rules.incident import IncidentStatus
+from ..rules.answer_link import LinkState, link_state
 from ..tables import message_answers
-from .edit_incidents import acknowledge, add_update
+from .answer_incident import Answer, answer_incident
 
 _MARK: Final = b"answer"
 _LONGEST: Final = 200
 # Refusals of links that cannot be used any more.
 LINK_USED: Final = "link_used"
 LINK_EXPIRED: Final = "link_expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Presenter:
+    """Who presents an answer: `via` names it in the audit log.
+
+    With `kind`, the message must be to a contact method of that kind. `account` is the account that
+    pressed a button; it must be that of the method, if the method states one.
+    """
+
+    via: str
+    kind: str = ""
+    account: str = ""
+
+    def may_present(self, message: AnswerableMessage) -> bool:
+        is_other = self.account and message.account and self.account != message.account
+        return self.kind in ("", message.kind) and not is_other
+
+
+LINK: Final = Presenter("link")
 
 
 def answer_token(event: UUID, keyring: Keyring) -> str:
@@ -48,8 +68,10 @@ def event_of(token: str, keyring: Keyring) -> UUID | None:
         return None
 
 
-async def answer_message(tx: Tx, event: UUID, action: AnswerAction, body: str) -> IncidentRow:
-    """Performs the answer of a person. The link is used only if the answer has succeeded.
+async def answer_message(
+    tx: Tx, event: UUID, answer: Answer, presenter: Presenter = LINK
+) -> IncidentRow:
+    """Performs the answer of a person. The message is used only if the answer has succeeded.
 
     Raises:
         Refused not_found, link_used, link_expired, and the refusals of the action.
@@ -57,24 +79,20 @@ async def answer_message(tx: Tx, event: UUID, action: AnswerAction, body: str) -
     message = await select_answerable(tx, event)
     if message is None:
         raise Refused(NOT_FOUND)
+    if not presenter.may_present(message):
+        raise Refused(NOT_FOUND)
     _expect_open(message, tx)
     who = await select_by_person(tx, message.user)
     if who is None:
         raise Refused(NOT_FOUND)
-    match action:
-        case AnswerAction.ACKNOWLEDGE:
-            row = await acknowledge(tx, who, message.incident_uid)
-        case AnswerAction.RESOLVE:
-            row, _ = await add_update(
-                tx, who, message.incident_uid, IncidentStatus.RESOLVED, body, public=False
-            )
-        case AnswerAction.NOTE:
-            row, _ = await add_update(tx, who, message.incident_uid, None, body, public=False)
+    row = await answer_incident(tx, who, message.incident_uid, answer)
     if not await message_answers.use_link(
-        tx, event, message.org, message.incident, message.user, action.value
+        tx, event, message.org, message.incident, message.user, answer.action.value
     ):
         raise Refused(LINK_USED)
-    target = f"incident:{message.incident_uid} {action} by={message.kind}"
+    target = (
+        f"incident:{message.incident_uid} {answer.action} by={message.kind} via={presenter.via}"
+    )
     await audit(tx, who, message.org, "incident.answer", target)
     return row
 

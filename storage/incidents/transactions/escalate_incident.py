@@ -1,13 +1,14 @@
 """Takes the due steps of an incident's escalation policy, under the incident's lock.
 
-Invariant: no step is taken while an acknowledgement is in force or after the resolution. A step is
-taken once, except that a repetition and an expired acknowledgement take the last one again. The
-incident's timeline records the paged and the unreachable channels of each step. A mute or the
-global silence postpones the due step and all later steps by the same duration, so that the first
+Invariant: no step is taken during an acknowledgement or a snooze, or after the resolution. A step
+is taken once, except that a repetition and the end of a pause take the last one again. The timeline
+of the incident records the paged and the unreachable channels of each step. A mute or the global
+silence postpones the due step and all later steps by the same duration, so that the first
 responders have their time.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from uuid import UUID
 
 from ...core.instant import LATEST, Instant
@@ -21,7 +22,8 @@ from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, res
 from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from ..queries import incident_escalations
-from ..rows import IncidentRow
+from ..rows import ASSIGNEE, IncidentRow
+from ..rules.escalation_pause import paused_until, woken
 from ..rules.incident import IncidentStatus
 from ..tables import incident_escalations as ladders
 from ..tables import incidents
@@ -45,12 +47,18 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     if row.escalation_policy is not None:
         ladder = await select_expanded_ladder(tx, row.org, row.escalation_policy)
     taken, last_at = row.escalation_step, row.last_escalated_at
-    is_waiting = row.is_acknowledged and (row.ack_expires_at or LATEST) > tx.now
-    if ladder is None or is_waiting or row.status == IncidentStatus.RESOLVED:
-        again = row.ack_expires_at if is_waiting and ladder is not None else None
+    until = paused_until(
+        is_acknowledged=row.is_acknowledged,
+        ack_expires_at=row.ack_expires_at,
+        snoozed_until=row.snoozed_until,
+        now=tx.now,
+    )
+    is_over = row.status == IncidentStatus.RESOLVED
+    if ladder is None or until is not None or is_over:
+        again = None if ladder is None or is_over or until == LATEST else until
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
         return 0
-    if row.is_acknowledged:
+    if row.is_acknowledged or row.snoozed_until is not None:
         row, taken = await _continue(tx, row, ladder)
     muted_until = await _muted_until(tx, row)
     if muted_until is not None:
@@ -76,10 +84,15 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
 
 
 async def _continue(tx: Tx, row: IncidentRow, ladder: EscalationPolicy) -> tuple[IncidentRow, int]:
-    """Ends an acknowledgement that has expired, so that the next step is due. Writes a note."""
-    started_at, taken = resumed(ladder, row.escalation_step, tx.now)
-    row = await incidents.expire_acknowledgement(tx, row, started_at, taken)
-    body = f"The acknowledgement of {row.acknowledged_label} expired. The escalation continues."
+    """Ends a pause that is over, so that a step is due. Writes a note."""
+    if row.snoozed_until is None:
+        started_at, taken = resumed(ladder, row.escalation_step, tx.now)
+        ended = f"The acknowledgement of {row.acknowledged_label} expired."
+    else:
+        started_at, taken = woken(ladder, row.escalation_step, tx.now)
+        ended = f"The snooze of {row.snoozed_label} ended."
+    row = await incidents.end_pause(tx, row, started_at, taken)
+    body = f"{ended} The escalation continues."
     entry = IncidentEntry(status=None, body=body, public=False, author=None)
     row, _ = await write_entry(tx, row, entry)
     return row, taken
@@ -91,6 +104,25 @@ async def _muted_until(tx: Tx, row: IncidentRow) -> Instant | None:
     if silence is not None:
         return silence.next_check_at(tx.now)
     return latest(mute.ends_at for mute in await mutes_of_incident(tx, row.uid))
+
+
+async def page_assignee(tx: Tx, row: IncidentRow, channel: int, by: str) -> bool:
+    """Pages the person that a locked incident was reassigned to. Returns whether that is possible.
+
+    `channel` is that of the person in the project.
+    """
+    cause = await incident_escalations.select_cause(tx, row.org, row.id)
+    failed = () if cause.failed is None else (cause.failed,)
+    page = _notification(row, ASSIGNEE, cause.why, failed)
+    page = replace(page, event="incident.reassigned", lines=(f"Reassigned to you by {by}.",))
+    paged = await enqueue_pages(
+        tx, row.org, row.project, row.uid, row.uid, INCIDENT, [channel], page
+    )
+    if channel not in paged:
+        return False
+    names = await paged_names(tx, row.org, row.uid, [channel])
+    await ladders.insert_page(tx, row.org, row.id, ASSIGNEE, [names[channel]], [])
+    return True
 
 
 async def _take(

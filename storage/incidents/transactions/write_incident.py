@@ -62,6 +62,8 @@ class Opening:
     conditions: tuple[str, ...] = ()
     # Uids of the components of status pages that the incident names.
     components: tuple[UUID, ...] = ()
+    # Condition of Leadline that the incident is about, empty for none.
+    self_condition: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,7 @@ async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
             "resolved_at": tx.now if resolved else None,
             "escalation_policy": opening.escalation_policy,
             "escalate_at": tx.now if climbs else None,
+            "self_condition": opening.self_condition,
         },
     )
     if row is None:

@@ -47,6 +47,15 @@ order by uid limit %(most)s for no key update
 """
     for column in SEALED_COLUMNS
 }
+# Values that show whether a key is the right one.
+SAMPLES_OF_COLUMN: Final = 3
+_SAMPLES = {
+    column: f"""
+select uid, {column.name} from {column.table} where {column.name} is not null
+limit {SAMPLES_OF_COLUMN}
+"""
+    for column in SEALED_COLUMNS
+}
 _UPDATE = {
     column: f"""
 update {column.table} t set {column.name} = n.value
@@ -75,6 +84,15 @@ async def lock_sealed(tx: Tx, column: Column, after: UUID, most: int) -> list[tu
     """Locks and returns the next rows with an encrypted value, by id."""
     return [
         (uid, bytes(value)) for uid, value in await tx.rows(_LOCK[column], after=after, most=most)
+    ]
+
+
+async def sample_sealed(tx: Tx) -> list[tuple[Column, UUID, bytes]]:
+    """Returns a few encrypted values of each column, without a lock."""
+    return [
+        (column, uid, bytes(value))
+        for column in SEALED_COLUMNS
+        for uid, value in await tx.rows(_SAMPLES[column])
     ]
 
 

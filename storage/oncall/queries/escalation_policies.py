@@ -22,6 +22,10 @@ where t.org = %(org)s and t.policy = any(%(policies)s::int[])
 order by t.policy, t.step, t.place
 """
 
+_DEFAULT = """
+select e.uid from projects p join escalation_policies e on e.org = p.org and e.id = p.default_policy
+where p.org = %(org)s and p.id = %(project)s
+"""
 _UIDS = "select id, uid from escalation_policies where org = %(org)s and id = any(%(ids)s::int[])"
 
 
@@ -40,3 +44,9 @@ async def select_targets(tx: Tx, org: int, policies: Collection[int]) -> list[Es
 
 async def select_policy_uids(tx: Tx, org: int, keys: Collection[int]) -> dict[int, UUID]:
     return dict(await tx.rows(_UIDS, org=org, ids=sorted(keys)))
+
+
+async def select_default_policy_uid(tx: Tx, org: int, project: int) -> UUID | None:
+    """Returns the chosen default policy of a project, None without one."""
+    uid: UUID | None = await tx.value(_DEFAULT, org=org, project=project)
+    return uid

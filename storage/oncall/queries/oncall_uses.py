@@ -7,6 +7,7 @@ select exists (select from monitors where org = %(org)s and escalation_policy = 
   or exists (select from services where org = %(org)s and escalation_policy = %(key)s)
   or exists (select from escalation_targets where org = %(org)s and nested = %(key)s)
   or exists (select from alert_routes where org = %(org)s and policy = %(key)s)
+  or exists (select from projects where org = %(org)s and default_policy = %(key)s)
 """
 _SCHEDULE_IS_USED = """
 select exists (select from escalation_targets where org = %(org)s and schedule = %(key)s)
@@ -15,7 +16,7 @@ select exists (select from escalation_targets where org = %(org)s and schedule =
 
 
 async def is_policy_used(tx: Tx, org: int, policy: int) -> bool:
-    """Returns whether a monitor, service, step or alert route refers to the escalation policy."""
+    """Returns whether a monitor, service, step, route or project refers to the policy."""
     found: bool = await tx.value(_POLICY_IS_USED, org=org, key=policy)
     return found
 

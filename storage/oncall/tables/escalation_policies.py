@@ -66,6 +66,10 @@ _HOLD = """
 select id from escalation_policies
 where uid = %(uid)s and org = %(org)s and project = %(project)s for key share
 """
+_SET_DEFAULT = """
+update projects set default_policy = %(policy)s, updated_at = at(%(now)s)
+where org = %(org)s and id = %(project)s
+"""
 # The escalation of each incident then takes the steps that are due by the new policy.
 _LOOK_AGAIN = """
 with recursive above as (
@@ -178,6 +182,11 @@ async def update_policy(
 
 async def delete_policy(tx: Tx, row: EscalationPolicyRow) -> None:
     await tx.execute(_DELETE, org=row.org, id=row.id)
+
+
+async def set_default_policy(tx: Tx, org: int, project: int, policy: int | None) -> None:
+    """Sets the default policy of a locked project, or removes it."""
+    await tx.execute(_SET_DEFAULT, org=org, project=project, policy=policy, now=tx.now)
 
 
 async def look_at_incidents_again(tx: Tx, row: EscalationPolicyRow) -> int:

@@ -109,6 +109,30 @@ async def delete_policy(tx: Tx, principal: Principal, policy: UUID) -> None:
     await audit(tx, principal, row.org, "escalation_policy.delete", _target(row))
 
 
+async def put_default_policy(
+    tx: Tx, principal: Principal, project: UUID, policy: UUID | None
+) -> None:
+    """Sets the policy of incidents about Leadline in the project. None removes it.
+
+    Raises:
+        Refused not_found, forbidden. Refused invalid, if the project has no such policy.
+    """
+    home = await demand_project(tx, principal, EDIT, project)
+    await lock_project(tx, home)
+    key = None
+    if policy is not None:
+        key = await policies.lock_shared_policy(tx, home.org, home.id, policy)
+        if key is None:
+            raise Refused(
+                "invalid", "escalation_policy_id", "names no escalation policy of this project"
+            )
+    if policy == await escalation_policies.select_default_policy_uid(tx, home.org, home.id):
+        return
+    await policies.set_default_policy(tx, home.org, home.id, key)
+    target = f"project:{home.uid} default_policy={policy or 'none'}"
+    await audit(tx, principal, home.org, "project.update", target)
+
+
 def _check(draft: PolicyDraft) -> None:
     expect("name", name_fault(draft.name))
     expect("ack_timeout_seconds", ack_timeout_fault(draft.ack_timeout_seconds))
