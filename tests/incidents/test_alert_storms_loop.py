@@ -17,6 +17,7 @@ from leadline.storage.incidents.rules.incident import (
     IncidentStatus,
 )
 from leadline.storage.incidents.transactions.write_incident import Opening, open_incident
+from leadline.storage.mutes.transactions import MuteDraft, create_mute
 from leadline.storage.oncall.rules.escalation import TargetKind
 from leadline.storage.oncall.tables.escalation_policies import (
     lock_policy,
@@ -39,7 +40,7 @@ def test_an_alert_leads_until_it_is_taken_up_or_the_storm_is_over(
             is_taken_up=taken,
             is_covered=covered,
             paged_at=paged_at,
-            is_due=due,
+            is_awaited=due,
             now=NOW,
         )
 
@@ -76,7 +77,15 @@ class Storm(Desk):
             )
         return key
 
-    async def alerts(self, many: int, service: int = 0, *, after_us: int = 0) -> list[UUID]:
+    async def alerts(
+        self,
+        many: int,
+        service: int = 0,
+        *,
+        after_us: int = 0,
+        impact: IncidentImpact = IncidentImpact.MAJOR,
+        **labels: str,
+    ) -> list[UUID]:
         found = []
         async with self.world.pool.transaction("alerts") as tx:
             for _ in range(many):
@@ -90,7 +99,8 @@ class Storm(Desk):
                         service=self.services[service],
                         title=f"a{self.numbers}",
                         status=IncidentStatus.INVESTIGATING,
-                        impact=IncidentImpact.MAJOR,
+                        impact=impact,
+                        labels=labels,
                         source=IncidentSource.API,
                         body="",
                         started_at=tx.now,
@@ -112,11 +122,11 @@ class Storm(Desk):
         return [(page["title"], page["lines"][-1]) for page in pages]
 
     async def open_and_unpaged(self) -> list[tuple[str, str | None]]:
-        """Returns (title, title of the leader) of open alerts without a page of their own."""
+        """Returns (title, title of the leader) of open alerts that neither page nor wait to."""
         rows = await self.world.rows(
             "select i.title, l.title from incidents i left join incidents l on l.org = i.org"
             " and l.id = i.merged_into and l.status <> 'resolved' where i.status <> 'resolved'"
-            " and i.last_escalated_at is null order by i.id"
+            " and i.last_escalated_at is null and i.escalate_at is null order by i.id"
         )
         return [(title, leader) for title, leader in rows]
 
@@ -173,9 +183,41 @@ async def test_the_covered_alerts_page_if_their_leader_is_resolved(storm: Storm)
     await storm.run_pass()
     assert await storm.open_and_unpaged() == [("a2", "a1"), ("a3", "a1")]
     await storm.answers(first, AnswerAction.RESOLVE)
-    await storm.later(SECOND)
+    await storm.later(GATHER_US + SECOND)
     assert (await storm.pages())[1:] == [("a2", "And 1 more alert of the service.")]
     assert await storm.open_and_unpaged() == [("a3", "a2")]
+
+
+async def test_a_leader_that_pages_no_person_covers_no_page(storm: Storm) -> None:
+    async with storm.world.pool.transaction("tickets") as tx:
+        await tx.execute("update notification_channels set takes_tickets = name = 'two'")
+    await storm.alerts(2, impact=IncidentImpact.MINOR)
+    await storm.alerts(2)
+    await storm.run_pass()
+    assert await storm.paged() == ["two", "one"]
+    assert [title for title, _ in await storm.pages()] == ["a1", "a3"]
+
+
+async def test_a_muted_leader_covers_no_other_alert(storm: Storm) -> None:
+    async with storm.world.pool.transaction("mute") as tx:
+        ends_at = Instant(tx.now + 60 * MINUTE)
+        draft = MuteDraft(matchers='team="x"', reason="known", ends_at=ends_at)
+        await create_mute(tx, storm.world.editor, storm.world.project_uid, draft)
+    await storm.alerts(1, team="x")
+    await storm.run_pass()
+    await storm.alerts(2, team="y")
+    await storm.later(SECOND)
+    assert await storm.pages() == [("a2", "And 1 more alert of the service.")]
+
+
+async def test_the_resolution_of_a_storm_pages_nobody(storm: Storm) -> None:
+    found = await storm.alerts(4)
+    await storm.run_pass()
+    for one in found:
+        await storm.answers(one, AnswerAction.RESOLVE)
+        await storm.run_pass()
+    await storm.later(2 * GATHER_US)
+    assert len(await storm.pages()) == 1
 
 
 async def test_an_edit_of_the_policy_pages_no_covered_alert(storm: Storm) -> None:

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from ...core.instant import Instant
 from ...engine.pools import Tx
 
 # The oldest alert of the same service and policy that may cover this one. It is checked again
@@ -13,7 +14,9 @@ select l.uid from incidents i
     and l.merged_into is null and l.assigned_kind = '' and l.snoozed_until is null
     and (l.acknowledged_at is null or l.ack_expired_at is not null)
     and (l.last_escalated_at > at(%(after)s)
-      or (l.last_escalated_at is null and l.escalate_at is not null))
+      or (l.last_escalated_at is null and l.escalate_at is not null
+        and l.escalation_started_at is null))
+    and (l.impact in ('major', 'critical')) = (i.impact in ('major', 'critical'))
 where i.uid = %(uid)s and i.external_key is not null and i.last_escalated_at is null
   and i.assigned_kind = '' and i.merged_into is null
 order by l.id limit 1
@@ -23,7 +26,7 @@ update incidents set merged_into = %(leader)s, escalate_at = null, updated_at = 
 where org = %(org)s and id = %(id)s
 """
 _RELEASE = """
-update incidents set merged_into = null, escalate_at = at(%(now)s), updated_at = at(%(now)s)
+update incidents set merged_into = null, escalate_at = at(%(due_at)s), updated_at = at(%(now)s)
 where org = %(org)s and merged_into = %(leader)s and status <> 'resolved'
 """
 # Covered alerts, and those whose first page is awaited and that this one will cover.
@@ -33,6 +36,8 @@ where c.org = %(org)s and c.status <> 'resolved' and c.id <> l.id and (c.merged_
   or (l.external_key is not null and c.service = l.service and c.external_key is not null
     and c.escalation_policy = l.escalation_policy and c.id > l.id and c.merged_into is null
     and c.assigned_kind = '' and c.last_escalated_at is null and c.snoozed_until is null
+    and c.escalation_started_at is null
+    and (l.impact in ('major', 'critical')) = (c.impact in ('major', 'critical'))
     and c.escalate_at is not null))
 """
 
@@ -53,9 +58,9 @@ async def cover(tx: Tx, org: int, incident: int, leader: int) -> None:
     assert count == 1, "the locked incident is missing"
 
 
-async def release_covered(tx: Tx, org: int, leader: int) -> int:
-    """Makes the alerts that a resolved leader covered due."""
-    return await tx.execute(_RELEASE, org=org, leader=leader, now=tx.now)
+async def release_covered(tx: Tx, org: int, leader: int, due_at: Instant) -> int:
+    """Makes the open alerts that a resolved leader covered due at an instant."""
+    return await tx.execute(_RELEASE, org=org, leader=leader, due_at=due_at, now=tx.now)
 
 
 async def count_covered(tx: Tx, org: int, leader: int) -> int:

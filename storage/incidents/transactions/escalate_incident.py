@@ -18,6 +18,7 @@ from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...notifications.rules.notification import Notification
+from ...notifications.rules.personal_rules import urgency_of
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
@@ -48,19 +49,21 @@ async def escalate_if_due(tx: Tx, incident: UUID) -> int:
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
-    if leader is not None and row.last_escalated_at is None and _leads(leader, tx.now):
+    if leader is not None and row.last_escalated_at is None and _leads(leader, row, tx.now):
         await alert_storms.cover(tx, row.org, row.id, leader.id)
         return 0
     return await escalate(tx, row)
 
 
-def _leads(row: IncidentRow, now: Instant) -> bool:
-    return leads(
+def _leads(row: IncidentRow, covered: IncidentRow, now: Instant) -> bool:
+    # A mute that postponed the page of the leader does not concern the other alert.
+    is_postponed = row.escalation_started_at != row.created_at
+    return urgency_of(row.impact) is urgency_of(covered.impact) and leads(
         is_resolved=row.status == IncidentStatus.RESOLVED,
         is_taken_up=row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind),
         is_covered=row.merged_into is not None,
         paged_at=row.last_escalated_at,
-        is_due=row.escalate_at is not None,
+        is_awaited=row.escalate_at is not None and not is_postponed,
         now=now,
     )
 

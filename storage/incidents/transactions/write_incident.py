@@ -21,6 +21,7 @@ from ...notifications.transactions.enqueue_notifications import (
     enqueue_webhooks,
 )
 from ..rows import IncidentRow, UpdateRow
+from ..rules.alert_storm import GATHER_US
 from ..rules.incident import (
     IncidentImpact,
     IncidentSource,
@@ -150,7 +151,7 @@ async def write_entry(
         row = structs.replace(row, resolved_at=tx.now, escalate_at=None)
     await incidents.advance_incident(tx, row)
     if entry.status is IncidentStatus.RESOLVED:
-        await release_covered(tx, row.org, row.id)
+        await release_covered(tx, row.org, row.id, Instant(tx.now + GATHER_US))
     update = await _insert_update(tx, row, entry)
     if entry.status is IncidentStatus.RESOLVED:
         page = recovery_page(row, update)
