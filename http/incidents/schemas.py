@@ -38,7 +38,8 @@ class Incident(Schema, frozen=True, kw_only=True):
     external alert has no escalation policy, so that it pages nobody. With `snoozed_until` the
     escalation stops until then. `assigned_to_name` is the person or the policy that it was
     reassigned to last. `self_condition` names the condition of Leadline that the incident is about;
-    no target has failed then.
+    no target has failed then. In a storm of alerts of one service, `paged_with` is the number of
+    the incident whose page covers this one.
     """
 
     id: UUID
@@ -63,6 +64,7 @@ class Incident(Schema, frozen=True, kw_only=True):
     snoozed_by_name: str | UnsetType = UNSET
     assigned_to_type: Literal["person", "policy"] | UnsetType = UNSET
     assigned_to_name: str | UnsetType = UNSET
+    paged_with: int | UnsetType = UNSET
     runbook_url: str | UnsetType = UNSET
     self_condition: str | UnsetType = UNSET
     unrouted: bool | UnsetType = UNSET

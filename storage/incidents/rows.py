@@ -33,7 +33,7 @@ class IncidentRow(msgspec.Struct, frozen=True):
     expired at `ack_expired_at`. `runbook_url` is that of the monitor or service, empty for none.
     `snoozed_label` snoozed it until `snoozed_until`. `assigned_label` is the person or the policy
     that it was reassigned to last. `self_condition` is the condition of Leadline that it is about,
-    empty for none.
+    empty for none. The page of the incident `merged_into` covers it, which has `merged_number`.
     """
 
     org: int
@@ -72,6 +72,8 @@ class IncidentRow(msgspec.Struct, frozen=True):
     snoozed_label: str = ""
     assigned_kind: str = ""
     assigned_label: str = ""
+    merged_into: int | None = None
+    merged_number: int | None = None
 
     @property
     def is_acknowledged(self) -> bool:
@@ -105,6 +107,8 @@ class IncidentTemplateRow(msgspec.Struct, frozen=True):
 
 # Step number of pages outside the escalation policy: to a monitor's own channels or to a route.
 OWN_CHANNELS: Final = 0
+# Step number of a ticket, which goes to the ticket destinations.
+TICKET: Final = -2
 # Step number of the page to the person that the incident was reassigned to.
 ASSIGNEE: Final = -1
 

@@ -12,6 +12,7 @@ class ChannelRow(msgspec.Struct, frozen=True):
     """A notification channel. `config` is JSON text; a secret in it is a blank.
 
     A channel with `contact_method` has the type, the id and the settings of that method.
+    `takes_tickets`: it is a destination of tickets.
     """
 
     org: int
@@ -26,6 +27,7 @@ class ChannelRow(msgspec.Struct, frozen=True):
     enabled: bool
     created_at: Instant
     contact_method: int | None = None
+    takes_tickets: bool = False
 
 
 class ContactMethodRow(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from leadline.storage.incidents.rules.answer_link import (
     link_state,
     possible_answers,
 )
-from leadline.storage.incidents.transactions.answer_incident import Answer
+from leadline.storage.incidents.transactions.answer_incident import IncidentAnswer
 from leadline.storage.incidents.transactions.answer_message import (
     answer_message,
     answer_token,
@@ -84,7 +84,7 @@ async def paged(team: Team, role: Role = Role.EDITOR) -> tuple[UUID, UUID, int]:
 
 async def answer(team: Team, event: UUID, action: AnswerAction, body: str = "") -> None:
     async with team.world.pool.transaction("answer") as tx:
-        await answer_message(tx, event, Answer(action=action, body=body, minutes=30))
+        await answer_message(tx, event, IncidentAnswer(action=action, body=body, minutes=30))
 
 
 async def test_a_person_acknowledges_once_in_the_own_name(team: Team) -> None:

@@ -189,7 +189,9 @@ async def test_a_key_in_a_signed_call_answers(api: Api) -> None:
         await write_setting(tx, GATEWAY, *values, text, api.context.keyring)
     _, _, token = await paged(api, "voice", to="+4930123457")
     path = f"/calls/{token}"
-    url = f"{api.context.options.public_base_url}/api/v1/public{path}"
+    base = {"enabled": False, "public_base_url": "https://up.example"}
+    await call(api, "PUT", "/settings/mail", base, who="global_admin")
+    url = f"https://up.example/api/v1/public{path}"
 
     def keyed(digits: str) -> tuple[bytes, dict[str, str]]:
         fields = {"CallSid": "CA1", "Digits": digits}

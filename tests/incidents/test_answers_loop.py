@@ -9,7 +9,7 @@ import pytest
 from leadline.storage.core.instant import MINUTE, SECOND, Instant
 from leadline.storage.core.refusal import Refused
 from leadline.storage.incidents.rules.answer_link import AnswerAction
-from leadline.storage.incidents.transactions.answer_incident import Answer, answer_incident
+from leadline.storage.incidents.transactions.answer_incident import IncidentAnswer, answer_incident
 from leadline.storage.oncall.rules.escalation import TargetKind
 from tests.oncall.test_ack_timeout_loop import Watch
 from tests.oncall.test_people_on_call_loop import Team
@@ -22,7 +22,7 @@ class Desk(Watch, Team):
 
     async def answers(self, incident: UUID, action: AnswerAction, **given: Any) -> None:
         async with self.world.pool.transaction("answer") as tx:
-            answer = Answer(action=action, **given)
+            answer = IncidentAnswer(action=action, **given)
             await answer_incident(tx, self.world.editor, incident, answer)
 
     async def snoozes(self, incident: UUID, minutes: int) -> None:

@@ -8,7 +8,7 @@ from ....storage.engine.pools import Tx
 from ....storage.incidents.rows import IncidentRow
 from ....storage.incidents.rules.answer_link import AnswerAction
 from ....storage.incidents.rules.escalation_pause import SNOOZE_MINUTES, snooze_fault
-from ....storage.incidents.transactions.answer_incident import Answer
+from ....storage.incidents.transactions.answer_incident import IncidentAnswer
 from ....storage.notifications.queries.project_people import people_choices
 from ....storage.oncall.queries.escalation_policies import select_policies_of
 from ....storage.oncall.rules.escalation import TargetKind
@@ -20,7 +20,7 @@ _DIGITS_MOST: Final = 6
 _LABELS: Final = {"minutes": "The minutes", "id": "The recipient"}
 
 
-def answer_of_form(ask: Request) -> Answer:
+def answer_of_form(ask: Request) -> IncidentAnswer:
     """Returns the answer that the button of a form names.
 
     Raises: Problem for an unknown action. Refused invalid, if a value of the action is missing.
@@ -33,7 +33,9 @@ def answer_of_form(ask: Request) -> Answer:
     assignee = None
     if action is AnswerAction.REASSIGN:
         assignee = _assignee(stripped(ask, "assignee"))
-    return Answer(action=action, body=stripped(ask, "body"), minutes=minutes, assignee=assignee)
+    return IncidentAnswer(
+        action=action, body=stripped(ask, "body"), minutes=minutes, assignee=assignee
+    )
 
 
 def _minutes(text: str) -> int:

@@ -405,6 +405,8 @@ def answered(row: IncidentRow, now: Instant) -> str:
         first += ", which has expired. "
     if row.status == IncidentStatus.RESOLVED:
         return "Not acknowledged."
+    if row.merged_number is not None:
+        return f"{first}Paged together with INC-{row.merged_number}, in a storm of alerts."
     if row.escalate_at is None:
         climbed = row.escalation_policy is not None and row.escalation_step > 0
         ladder = " Escalation finished." if climbed else ""

@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from ....storage.core.instant import Instant
 from ....storage.incidents.queries.console_incidents import DeliverySummary, Paged, ToSubscribers
-from ....storage.incidents.rows import ASSIGNEE, OWN_CHANNELS, IncidentRow, PostmortemRow, UpdateRow
+from ....storage.incidents.rows import (
+    ASSIGNEE,
+    OWN_CHANNELS,
+    TICKET,
+    IncidentRow,
+    PostmortemRow,
+    UpdateRow,
+)
 from ....storage.incidents.rules.incident import IncidentStatus
 from ...ui.formatting import Moment, count, duration, moment, number
 from .incident_mark import mark_of
@@ -90,10 +98,16 @@ def _update(row: IncidentRow, update: UpdateRow, now: Instant) -> TimelineEvent:
     )
 
 
+_STEPS: Final = {
+    OWN_CHANNELS: "the monitor's channels",
+    ASSIGNEE: "the assigned person",
+    TICKET: "ticket",
+}
+
+
 def _page_event(paged: Paged, now: Instant) -> TimelineEvent:
     lost = f"Not reached: {', '.join(paged.unreachable)}." if paged.unreachable else ""
-    steps = {OWN_CHANNELS: "the monitor's channels", ASSIGNEE: "the assigned person"}
-    step = steps.get(paged.step, f"step {paged.step}")
+    step = _STEPS.get(paged.step, f"step {paged.step}")
     what = f"Paged {', '.join(paged.paged)}" if paged.paged else "No channel could be paged"
     mark = "degraded" if lost or not paged.paged else "pending"
     text = f"{step[:1].upper()}{step[1:]}. {lost}".strip()

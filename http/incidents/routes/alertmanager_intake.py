@@ -42,7 +42,7 @@ async def receive_alertmanager(ask: Request) -> AlertmanagerResult:
     for alert in alerts:
         what = decide_action(alert, since.get(alert.key))
         if what is not AlertAction.IGNORED:
-            what = await _take(ask, alert)
+            what = await _take(ask, alert, is_one_of_many=len(alerts) > 1)
             _follow(since, alert, what)
         counts[what] += 1
     if payload.truncated_alerts:
@@ -58,9 +58,10 @@ async def receive_alertmanager(ask: Request) -> AlertmanagerResult:
     )
 
 
-async def _take(ask: Request, alert: Alert) -> AlertAction:
+async def _take(ask: Request, alert: Alert, *, is_one_of_many: bool) -> AlertAction:
     async with ask.context.pool.transaction("ingest_alert") as tx:
-        what = await ingest_alert(tx, ask.who, ask.ids["projectID"], alert)
+        project = ask.ids["projectID"]
+        what = await ingest_alert(tx, ask.who, project, alert, is_one_of_many=is_one_of_many)
     if what is not AlertAction.IGNORED:
         ask.context.on_told()
     return what

@@ -21,7 +21,7 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.incidents.rules.answer_link import AnswerAction
 from ....storage.incidents.rules.escalation_pause import BUTTON_SNOOZE_MINUTES
-from ....storage.incidents.transactions.answer_incident import Answer
+from ....storage.incidents.transactions.answer_incident import IncidentAnswer
 from ....storage.incidents.transactions.answer_message import Presenter, answer_message, event_of
 from ....storage.notifications.queries.answer_secrets import AnswerSecrets, select_answer_secrets
 from ....storage.notifications.queries.gateway import gateway_in_force
@@ -127,7 +127,7 @@ def _spoken(text: str, again: str = "") -> Response:
 
 async def _answer(ask: Request, event: UUID, action: ButtonAction, presenter: Presenter) -> str:
     """Performs the answer. Returns the text for the person, also of a refusal."""
-    answer = Answer(action=AnswerAction(action.value), minutes=BUTTON_SNOOZE_MINUTES)
+    answer = IncidentAnswer(action=AnswerAction(action.value), minutes=BUTTON_SNOOZE_MINUTES)
     try:
         async with ask.context.pool.transaction("answer_message") as tx:
             await answer_message(tx, event, answer, presenter)

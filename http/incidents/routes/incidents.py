@@ -17,7 +17,7 @@ from ....storage.incidents.queries.incidents import select_incident, select_inci
 from ....storage.incidents.queries.postmortems import select_postmortem
 from ....storage.incidents.rows import IncidentRow, PostmortemRow, UpdateRow
 from ....storage.incidents.rules.answer_link import AnswerAction
-from ....storage.incidents.transactions.answer_incident import Answer, answer_incident
+from ....storage.incidents.transactions.answer_incident import IncidentAnswer, answer_incident
 from ....storage.incidents.transactions.edit_incidents import (
     EDIT,
     IncidentDraft,
@@ -257,20 +257,20 @@ async def write_postmortem(ask: Request) -> Postmortem:
 
 
 async def acknowledge_incident(ask: Request) -> Incident:
-    return await perform(ask, Answer(action=AnswerAction.ACKNOWLEDGE))
+    return await perform(ask, IncidentAnswer(action=AnswerAction.ACKNOWLEDGE))
 
 
 async def snooze_incident(ask: Request) -> Incident:
-    return await perform(ask, Answer(action=AnswerAction.SNOOZE, minutes=ask.body.minutes))
+    return await perform(ask, IncidentAnswer(action=AnswerAction.SNOOZE, minutes=ask.body.minutes))
 
 
 async def reassign_incident(ask: Request) -> Incident:
     body: ReassignIncident = ask.body
     assignee = (TargetKind(body.type), body.id)
-    return await perform(ask, Answer(action=AnswerAction.REASSIGN, assignee=assignee))
+    return await perform(ask, IncidentAnswer(action=AnswerAction.REASSIGN, assignee=assignee))
 
 
-async def perform(ask: Request, answer: Answer) -> Incident:
+async def perform(ask: Request, answer: IncidentAnswer) -> Incident:
     """Performs an answer of the caller."""
     async with ask.context.pool.transaction("answer_incident") as tx:
         row = await answer_incident(tx, ask.who, ask.ids["incidentID"], answer)

@@ -52,6 +52,6 @@ ROUTES: Final[tuple[Route, ...]] = SettingForm(
             "Secrets need security.encryption_key.",
         )
     },
-    unset="No secret",
+    unset="No secret is stored",
     after_save="Applies to the next message.",
 ).routes()

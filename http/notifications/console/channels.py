@@ -75,6 +75,7 @@ class ChannelItem:
     name: str
     type: str
     enabled: bool
+    takes_tickets: bool
     inputs: list[Input]
     last: Moment | None
     mark: str
@@ -147,13 +148,22 @@ async def submit_channels(ask: Request) -> Response:
 async def _apply(ask: Request, what: str) -> ChannelFormResult | None:
     if what == "add":
         kind, name = value_of(ask, "type"), stripped(ask, "name")
-        body = CreateNotificationChannel(type=_known(kind), name=name, config=_config(ask))  # type: ignore[arg-type]
+        body = CreateNotificationChannel(
+            type=_known(kind),  # type: ignore[arg-type]
+            name=name,
+            config=_config(ask),
+            takes_tickets="takes_tickets" in ask.form,
+        )
         await api.create(replace(ask, body=body))
         return None
     ask = await _of_channel(ask)
     match what:
         case "save":
-            body_ = PatchNotificationChannel(name=stripped(ask, "name"), config=_config(ask))
+            body_ = PatchNotificationChannel(
+                name=stripped(ask, "name"),
+                config=_config(ask),
+                takes_tickets="takes_tickets" in ask.form,
+            )
             await api.update(replace(ask, body=body_))
         case "enable" | "disable":
             await api.update(replace(ask, body=PatchNotificationChannel(enabled=what == "enable")))
@@ -292,6 +302,7 @@ def _item(row: ChannelRow, health: ChannelHealth | None, used_by: str, now: Inst
         row.name,
         row.type,
         row.enabled,
+        row.takes_tickets,
         _inputs(SPECS[row.type], config, set(config)),
         ago(delivered, now) if delivered is not None else None,
         mark,

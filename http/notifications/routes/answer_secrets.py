@@ -30,6 +30,7 @@ async def put(ask: Request) -> AnswerButtonsView:
 def _view(ask: Request, secrets: AnswerSecrets) -> AnswerButtonsView:
     path = f"{ask.base_url}/api/v1/public/answers"
     return AnswerButtonsView(
+        configured=secrets != AnswerSecrets(),
         slack_set=bool(secrets.slack_signing_secret),
         slack_url=f"{path}/slack",
         telegram_set=bool(secrets.telegram_secret),

@@ -52,6 +52,7 @@ def _channel_json(row: ChannelRow) -> NotificationChannel:
         name=row.name,
         config=shown(row),
         enabled=row.enabled,
+        takes_tickets=row.takes_tickets,
         created_at=to_text(row.created_at),
     )
 
@@ -75,6 +76,7 @@ async def create(ask: Request) -> NotificationChannel:
             body.config,
             ask.context.keyring,
             enabled=body.enabled,
+            takes_tickets=body.takes_tickets,
         )
     return _channel_json(row)
 
@@ -90,6 +92,7 @@ async def update(ask: Request) -> NotificationChannel:
             given(body.config),
             given(body.enabled),
             ask.context.keyring,
+            given(body.takes_tickets),
         )
     return _channel_json(row)
 

@@ -33,8 +33,12 @@ class GatewayView(Schema, frozen=True, kw_only=True):
 
 
 class AnswerButtonsView(Schema, frozen=True, kw_only=True):
-    """Services with buttons, and the URLs to enter there. No secret is returned."""
+    """Services with buttons, and the URLs to enter there. No secret is returned.
 
+    `configured`: the installation has a secret.
+    """
+
+    configured: bool
     slack_set: bool
     slack_url: str
     telegram_set: bool

@@ -25,7 +25,11 @@ UrlText = Annotated[str, Meta(max_length=2_048, extra_json_schema={"format": "ur
 
 
 class NotificationChannel(Schema, frozen=True, kw_only=True):
-    """Secret values of `config` are masked."""
+    """Secret values of `config` are masked.
+
+    `takes_tickets`: it receives tickets: incidents of impact none or minor, and burn rules of
+    severity ticket. While a project has an enabled one, tickets page no person.
+    """
 
     id: UUID
     project_id: UUID
@@ -33,6 +37,7 @@ class NotificationChannel(Schema, frozen=True, kw_only=True):
     name: str
     config: dict[str, str]
     enabled: bool
+    takes_tickets: bool
     created_at: InstantText
 
 
@@ -41,6 +46,7 @@ class CreateNotificationChannel(RequestSchema, frozen=True, kw_only=True):
     name: Name
     config: Config
     enabled: bool = True
+    takes_tickets: bool = False
 
 
 class PatchNotificationChannel(RequestSchema, frozen=True, kw_only=True):
@@ -52,6 +58,7 @@ class PatchNotificationChannel(RequestSchema, frozen=True, kw_only=True):
     name: Name | UnsetType = UNSET
     config: Config | UnsetType = UNSET
     enabled: bool | UnsetType = UNSET
+    takes_tickets: bool | UnsetType = UNSET
 
 
 class AttachChannel(RequestSchema, frozen=True, kw_only=True):

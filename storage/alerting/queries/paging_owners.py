@@ -36,7 +36,7 @@ select distinct t.org, t.service from {_KEYS}
 _LATCHES = f"""
 select e.org, e.service, e.announced_at is not null, i.id is not null,
   coalesce(p.notified_at, t.notified_at), coalesce(i.escalate_at is not null, false),
-  e.page_delivered_at is not null or i.acknowledged_at is not null
+  e.page_delivered_at is not null or i.acknowledged_at is not null or i.snoozed_until is not null
     or coalesce(i.status = 'resolved', false) or coalesce(p.delivered, false)
     or (t.notified_at is not null and p.many = 0),
   p.many > 0 and p.pending = 0 and not p.delivered

@@ -19,6 +19,10 @@ _INSERT_PAGE = """
 insert into incident_pages (org, incident, step, at, paged, unreachable)
 values (%(org)s, %(incident)s, %(step)s, at(%(now)s), %(paged)s::text[], %(unreachable)s::text[])
 """
+_HAS_PAGE = """
+select exists (select from incident_pages
+  where org = %(org)s and incident = %(incident)s and step = %(step)s)
+"""
 _NAMES = """
 select id, name from notification_channels where org = %(org)s and id = any(%(ids)s)
 """
@@ -67,6 +71,12 @@ async def insert_page(
         unreachable=list(unreachable),
         now=tx.now,
     )
+
+
+async def has_page(tx: Tx, org: int, incident: int, step: int) -> bool:
+    """Returns whether the incident has a page of the step."""
+    found: bool = await tx.value(_HAS_PAGE, org=org, incident=incident, step=step)
+    return found
 
 
 async def select_channel_names(tx: Tx, org: int, channels: Sequence[int]) -> dict[int, str]:

@@ -19,7 +19,8 @@ i.acknowledged_at, u.uid, i.acknowledged_label, i.escalation_policy, i.escalatio
 i.last_escalated_at, i.escalate_at, coalesce(i.escalation_started_at, i.created_at), i.created_at,
 i.updated_at, coalesce(nullif(m.runbook_url, ''), s.runbook_url, ''), i.ack_expires_at,
 i.ack_expired_at, i.self_condition, i.snoozed_until, i.snoozed_label, i.assigned_kind,
-i.assigned_label
+i.assigned_label, i.merged_into, (select l.number from incidents l
+  where l.org = i.org and l.id = i.merged_into)
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project
@@ -123,7 +124,7 @@ update incidents set snoozed_until = at(%(until)s), snoozed_label = %(label)s,
 where org = %(org)s and id = %(id)s
 """
 _ASSIGN = """
-update incidents set assigned_kind = %(kind)s, assigned_label = %(label)s,
+update incidents set assigned_kind = %(kind)s, assigned_label = %(label)s, merged_into = null,
   escalation_policy = %(policy)s, escalation_started_at = at(%(started_at)s),
   escalation_step = %(step)s, last_escalated_at = at(%(last_at)s),
   escalate_at = at(%(escalate_at)s), snoozed_until = null, snoozed_label = '',
@@ -137,6 +138,7 @@ select ack_timeout_seconds from escalation_policies where org = %(org)s and id =
 """
 _CLIMB = """
 update incidents set escalation_step = %(step)s, last_escalated_at = at(%(last_escalated_at)s),
+  merged_into = case when at(%(last_escalated_at)s) is null then merged_into end,
   escalate_at = at(%(escalate_at)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """

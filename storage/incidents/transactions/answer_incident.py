@@ -16,7 +16,7 @@ from .snooze_incident import snooze
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class IncidentAnswer:
     """Answer with the values of its action: a text, minutes, or a person or policy."""
 
     action: AnswerAction
@@ -26,7 +26,7 @@ class Answer:
 
 
 async def answer_incident(
-    tx: Tx, principal: Principal, incident: UUID, answer: Answer
+    tx: Tx, principal: Principal, incident: UUID, answer: IncidentAnswer
 ) -> IncidentRow:
     """Performs the answer, with its audit row and its entry of the timeline.
 

@@ -19,7 +19,7 @@ from ..queries.message_answers import AnswerableMessage, select_answerable
 from ..rows import IncidentRow
 from ..rules.answer_link import LinkState, link_state
 from ..tables import message_answers
-from .answer_incident import Answer, answer_incident
+from .answer_incident import IncidentAnswer, answer_incident
 
 _MARK: Final = b"answer"
 _LONGEST: Final = 200
@@ -69,7 +69,7 @@ def event_of(token: str, keyring: Keyring) -> UUID | None:
 
 
 async def answer_message(
-    tx: Tx, event: UUID, answer: Answer, presenter: Presenter = LINK
+    tx: Tx, event: UUID, answer: IncidentAnswer, presenter: Presenter = LINK
 ) -> IncidentRow:
     """Performs the answer of a person. The message is used only if the answer has succeeded.
 

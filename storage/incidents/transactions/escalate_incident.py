@@ -16,17 +16,20 @@ from ...engine.pools import Tx
 from ...mutes.queries import mutes_of_incident
 from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
+from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...notifications.rules.notification import Notification
+from ...notifications.rules.personal_rules import urgency_of
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
 from ...oncall.transactions.resolve_targets import channels_of_step
 from ..queries import incident_escalations
-from ..rows import ASSIGNEE, IncidentRow
+from ..rows import ASSIGNEE, TICKET, IncidentRow
+from ..rules.alert_storm import STORM_US, count_line, leads
 from ..rules.escalation_pause import paused_until, woken
 from ..rules.incident import IncidentStatus
+from ..tables import alert_storms, incidents
 from ..tables import incident_escalations as ladders
-from ..tables import incidents
 from .name_recipients import paged_names
 from .write_incident import IncidentEntry, write_entry
 
@@ -34,11 +37,35 @@ INCIDENT = "incident_event"
 
 
 async def escalate_if_due(tx: Tx, incident: UUID) -> int:
-    """Takes the due steps. Returns their number, 0 if the incident is not due any more."""
+    """Takes the due steps. Returns their number, 0 if the incident is not due any more.
+
+    An alert of a storm takes none, because the page of its leader covers it.
+    """
+    leader = None
+    named = await alert_storms.select_leader(tx, incident, tx.now - STORM_US)
+    if named is not None:
+        # Before the covered alert, as a resolution of the leader locks both in this order.
+        leader = await incidents.lock_incident(tx, named)
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
+    if leader is not None and row.last_escalated_at is None and _leads(leader, row, tx.now):
+        await alert_storms.cover(tx, row.org, row.id, leader.id)
+        return 0
     return await escalate(tx, row)
+
+
+def _leads(row: IncidentRow, covered: IncidentRow, now: Instant) -> bool:
+    # A mute that postponed the page of the leader does not concern the other alert.
+    is_postponed = row.escalation_started_at != row.created_at
+    return urgency_of(row.impact) is urgency_of(covered.impact) and leads(
+        is_resolved=row.status == IncidentStatus.RESOLVED,
+        is_taken_up=row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind),
+        is_covered=row.merged_into is not None,
+        paged_at=row.last_escalated_at,
+        is_awaited=row.escalate_at is not None and not is_postponed,
+        now=now,
+    )
 
 
 async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) -> int:
@@ -58,7 +85,8 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         again = None if ladder is None or is_over or until == LATEST else until
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
         return 0
-    if row.is_acknowledged or row.snoozed_until is not None:
+    resumes = row.is_acknowledged or row.snoozed_until is not None
+    if resumes:
         row, taken = await _continue(tx, row, ladder)
     muted_until = await _muted_until(tx, row)
     if muted_until is not None:
@@ -72,6 +100,9 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         delayed_us = until - due if taken < len(ladder.steps) else 0
         await incidents.postpone_escalation_step(tx, row, until, delayed_us)
         return 0
+    filed = await _file_ticket(tx, row, spared, again=resumes)
+    if filed is not None:
+        return filed
     steps, taken = due_steps(ladder, row.escalation_started_at, taken, last_at, tx.now)
     told = set(spared)
     for number in steps:
@@ -106,15 +137,49 @@ async def _muted_until(tx: Tx, row: IncidentRow) -> Instant | None:
     return latest(mute.ends_at for mute in await mutes_of_incident(tx, row.uid))
 
 
+async def _file_ticket(
+    tx: Tx, row: IncidentRow, spared: Collection[int], *, again: bool
+) -> int | None:
+    """Notifies the ticket destinations once in place of the steps, and `again` after a pause.
+
+    Returns the number of notifications, None for a page.
+
+    A reassigned incident is a page, because a person has decided whom to page. Without an enabled
+    destination the steps are taken.
+    """
+    if row.assigned_kind:
+        return None
+    channels = await select_ticket_destinations(tx, row.org, row.project, row.impact)
+    if not channels:
+        return None
+    last_at = row.last_escalated_at
+    if not again and await ladders.has_page(tx, row.org, row.id, TICKET):
+        step = row.escalation_step
+        await incidents.climb(tx, row, step=step, last_escalated_at=last_at, escalate_at=None)
+        return 0
+    page = await _page_of(tx, row, TICKET, f"Ticket of impact {row.impact}.")
+    wanted = [channel for channel in channels if channel not in spared]
+    await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
+    names = await ladders.select_channel_names(tx, row.org, channels)
+    await ladders.insert_page(tx, row.org, row.id, TICKET, [names[one] for one in channels], [])
+    step = row.escalation_step
+    await incidents.climb(tx, row, step=step, last_escalated_at=tx.now, escalate_at=None)
+    return 1
+
+
+async def _page_of(tx: Tx, row: IncidentRow, number: int, line: str) -> Notification:
+    cause = await incident_escalations.select_cause(tx, row.org, row.id)
+    failed = () if cause.failed is None else (cause.failed,)
+    return replace(_notification(row, number, cause.why, failed), lines=(line,))
+
+
 async def page_assignee(tx: Tx, row: IncidentRow, channel: int, by: str) -> bool:
     """Pages the person that a locked incident was reassigned to. Returns whether that is possible.
 
     `channel` is that of the person in the project.
     """
-    cause = await incident_escalations.select_cause(tx, row.org, row.id)
-    failed = () if cause.failed is None else (cause.failed,)
-    page = _notification(row, ASSIGNEE, cause.why, failed)
-    page = replace(page, event="incident.reassigned", lines=(f"Reassigned to you by {by}.",))
+    page = await _page_of(tx, row, ASSIGNEE, f"Reassigned to you by {by}.")
+    page = replace(page, event="incident.reassigned")
     paged = await enqueue_pages(
         tx, row.org, row.project, row.uid, row.uid, INCIDENT, [channel], page
     )
@@ -136,6 +201,9 @@ async def _take(
     cause = await incident_escalations.select_cause(tx, row.org, row.id)
     failed = () if cause.failed is None else (cause.failed,)
     page = _notification(row, number, cause.why, failed)
+    more = count_line(await alert_storms.count_covered(tx, row.org, row.id))
+    if more:
+        page = replace(page, lines=(*page.lines, more))
     wanted = [channel for channel in channels if channel not in told]
     paged = await enqueue_pages(tx, row.org, row.project, row.uid, row.uid, INCIDENT, wanted, page)
     reached = {*paged, *told}

@@ -61,6 +61,7 @@ def incident_body(row: IncidentRow) -> dict[str, Any]:
         "snoozed_by_name": None if row.resolved_at else row.snoozed_label or None,
         "assigned_to_type": row.assigned_kind or None,
         "assigned_to_name": row.assigned_label or None,
+        "paged_with": row.merged_number,
         "runbook_url": row.runbook_url or None,
         "self_condition": row.self_condition or None,
         "unrouted": row.is_unrouted or None,

@@ -3,6 +3,7 @@
 The first matching route of the project gives the incident its service or escalation policy.
 """
 
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from ...mutes.rules.label_matcher import BadMatcher, parse_matchers
 from ..queries.alert_routes import select_routes_of
 from ..rows import AlertRouteRow
 from ..rules.alert_route import first_match
+from ..rules.alert_storm import GATHER_US
 from ..rules.alertmanager_alert import Alert, AlertAction, decide_action
 from ..rules.incident import IncidentSource, IncidentStatus
 from ..tables import incidents
@@ -25,8 +27,12 @@ from .write_incident import AlreadyOpen, IncidentEntry, Opening, open_incident, 
 EDIT: Final = Permission(Need.EDITOR)
 
 
-async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert) -> AlertAction:
+async def ingest_alert(
+    tx: Tx, principal: Principal, project: UUID, alert: Alert, *, is_one_of_many: bool = False
+) -> AlertAction:
     """Applies the alert and returns the action.
+
+    The page of `is_one_of_many` waits for GATHER_US, so that it has the number of the others.
 
     Returns `IGNORED` if a concurrent transaction has opened the incident.
 
@@ -49,7 +55,10 @@ async def ingest_alert(tx: Tx, principal: Principal, project: UUID, alert: Alert
         await audit(tx, principal, home.org, "incident.status", change)
     elif what is AlertAction.OPENS:
         try:
-            opened = await open_incident(tx, _opening(home, principal, alert, route))
+            opening = _opening(home, principal, alert, route)
+            if is_one_of_many and opening.service is not None:
+                opening = replace(opening, page_after_us=GATHER_US)
+            opened = await open_incident(tx, opening)
         except AlreadyOpen:
             return AlertAction.IGNORED
         await audit(tx, principal, home.org, "incident.create", target_of_new(opened))

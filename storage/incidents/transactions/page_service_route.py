@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ...engine.pools import Tx
+from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...notifications.rules.notification import Notification, Topic
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationTarget, TargetKind
@@ -53,8 +54,12 @@ async def page_route(
 ) -> list[int]:
     """Pages the first step that reaches a channel. Returns the paged channels.
 
-    Channels in `spared` get the notification otherwise and count as reached.
+    Channels in `spared` get the notification otherwise and count as reached. A ticket goes to the
+    ticket destinations of the project, if it has any.
     """
+    tickets = await select_ticket_destinations(tx, to.org, to.project, page.severity)
+    if tickets:
+        return await page_stream(tx, to, [one for one in tickets if one not in spared], page)
     for targets in await _steps(tx, to.org, route):
         channels = await channels_of_step(tx, to.org, targets, tx.now)
         wanted = [channel for channel in channels if channel not in spared]

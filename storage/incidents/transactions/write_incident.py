@@ -21,6 +21,7 @@ from ...notifications.transactions.enqueue_notifications import (
     enqueue_webhooks,
 )
 from ..rows import IncidentRow, UpdateRow
+from ..rules.alert_storm import GATHER_US
 from ..rules.incident import (
     IncidentImpact,
     IncidentSource,
@@ -31,6 +32,7 @@ from ..rules.incident import (
     undo_until,
 )
 from ..tables import incident_updates, incidents
+from ..tables.alert_storms import release_covered
 from .incident_payload import event_of, payload, recovery_page
 
 TOPIC = "incident_event"
@@ -64,6 +66,8 @@ class Opening:
     components: tuple[UUID, ...] = ()
     # Condition of Leadline that the incident is about, empty for none.
     self_condition: str = ""
+    # Delay of the first page, in which further alerts of a storm arrive.
+    page_after_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ async def open_incident(tx: Tx, opening: Opening) -> IncidentRow:
             "started_at": opening.started_at,
             "resolved_at": tx.now if resolved else None,
             "escalation_policy": opening.escalation_policy,
-            "escalate_at": tx.now if climbs else None,
+            "escalate_at": Instant(tx.now + opening.page_after_us) if climbs else None,
             "self_condition": opening.self_condition,
         },
     )
@@ -146,6 +150,8 @@ async def write_entry(
     if entry.status is IncidentStatus.RESOLVED:
         row = structs.replace(row, resolved_at=tx.now, escalate_at=None)
     await incidents.advance_incident(tx, row)
+    if entry.status is IncidentStatus.RESOLVED:
+        await release_covered(tx, row.org, row.id, Instant(tx.now + GATHER_US))
     update = await _insert_update(tx, row, entry)
     if entry.status is IncidentStatus.RESOLVED:
         page = recovery_page(row, update)

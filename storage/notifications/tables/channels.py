@@ -10,7 +10,8 @@ from ..rows import ChannelRow
 
 _COLUMNS = """
 c.org, c.id, c.uid, c.project, p.uid, c.type, c.name, coalesce(k.config, c.config)::text,
-coalesce(k.config_ciphertext, c.config_ciphertext), c.enabled, c.created_at, c.contact_method
+coalesce(k.config_ciphertext, c.config_ciphertext), c.enabled, c.created_at, c.contact_method,
+c.takes_tickets
 """
 _FROM = """
 from notification_channels c join projects p on p.org = c.org and p.id = c.project
@@ -30,13 +31,15 @@ where org = %(org)s and project = %(project)s and person is null
 """
 _INSERT = """
 insert into notification_channels
-  (org, uid, project, type, name, config, config_ciphertext, enabled, created_at, updated_at)
+  (org, uid, project, type, name, config, config_ciphertext, enabled, takes_tickets, created_at,
+  updated_at)
 values (%(org)s, %(uid)s, %(project)s, %(type)s, %(name)s, %(config)s::jsonb, %(sealed)s,
-  %(enabled)s, at(%(now)s), at(%(now)s))
+  %(enabled)s, %(takes_tickets)s, at(%(now)s), at(%(now)s))
 """
 _UPDATE = """
 update notification_channels set name = %(name)s, config = %(config)s::jsonb,
-  config_ciphertext = %(sealed)s, enabled = %(enabled)s, updated_at = at(%(now)s)
+  config_ciphertext = %(sealed)s, enabled = %(enabled)s, takes_tickets = %(takes_tickets)s,
+  updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _DELETE = "delete from notification_channels where org = %(org)s and id = %(id)s"
@@ -82,7 +85,14 @@ async def insert_channel(tx: Tx, values: dict[str, Any]) -> None:
 
 
 async def update_channel(
-    tx: Tx, row: ChannelRow, *, name: str, config: str, sealed: bytes | None, enabled: bool
+    tx: Tx,
+    row: ChannelRow,
+    *,
+    name: str,
+    config: str,
+    sealed: bytes | None,
+    enabled: bool,
+    takes_tickets: bool,
 ) -> None:
     count = await tx.execute(
         _UPDATE,
@@ -92,6 +102,7 @@ async def update_channel(
         config=config,
         sealed=sealed,
         enabled=enabled,
+        takes_tickets=takes_tickets,
         now=tx.now,
     )
     assert count == 1, "the channel is locked and there"

@@ -33,6 +33,7 @@ async def create_channel(
     keyring: Keyring,
     *,
     enabled: bool,
+    takes_tickets: bool = False,
 ) -> ChannelRow:
     """Creates a channel.
 
@@ -48,7 +49,12 @@ async def create_channel(
     uid = uuid7()
     plain, sealed = split(spec, whole, keyring, place_of(uid))
     values = {"org": home.org, "uid": uid, "project": home.id, "type": kind, "name": name}
-    values |= {"config": plain, "sealed": sealed, "enabled": enabled}
+    values |= {
+        "config": plain,
+        "sealed": sealed,
+        "enabled": enabled,
+        "takes_tickets": takes_tickets,
+    }
     await channels.insert_channel(tx, values)
     row = await _written(tx, uid)
     await audit(tx, principal, home.org, "channel.create", _target(row))
@@ -63,6 +69,7 @@ async def edit_channel(
     config: Mapping[str, str] | None,
     enabled: bool | None,
     keyring: Keyring,
+    takes_tickets: bool | None = None,
 ) -> ChannelRow:
     """Changes the fields that are not None. An edit without an effect is not written.
 
@@ -73,6 +80,7 @@ async def edit_channel(
         expect("name", name_fault(name))
     new_name = before.name if name is None else name
     is_enabled = before.enabled if enabled is None else enabled
+    tickets = before.takes_tickets if takes_tickets is None else takes_tickets
     plain, sealed = before.config, before.config_ciphertext
     is_config_changed = False
     if config is not None:
@@ -82,15 +90,24 @@ async def edit_channel(
         is_config_changed = whole != stored
         if is_config_changed:
             plain, sealed = split(spec, whole, keyring, place_of(before.uid))
-    if not is_config_changed and (new_name, is_enabled) == (before.name, before.enabled):
+    kept = (before.name, before.enabled, before.takes_tickets)
+    if not is_config_changed and (new_name, is_enabled, tickets) == kept:
         return before
     await channels.update_channel(
-        tx, before, name=new_name, config=plain, sealed=sealed, enabled=is_enabled
+        tx,
+        before,
+        name=new_name,
+        config=plain,
+        sealed=sealed,
+        enabled=is_enabled,
+        takes_tickets=tickets,
     )
     row = await _written(tx, channel)
     did = [" config changed"] if is_config_changed else []
     if row.enabled != before.enabled:
         did.append(f" enabled={before.enabled}->{row.enabled}".lower())
+    if row.takes_tickets != before.takes_tickets:
+        did.append(f" takes_tickets={before.takes_tickets}->{row.takes_tickets}".lower())
     await audit(tx, principal, row.org, "channel.update", _target(row) + "".join(did))
     return row
 

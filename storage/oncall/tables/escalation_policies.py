@@ -78,7 +78,7 @@ with recursive above as (
   select t.policy from above a join escalation_targets t on t.org = %(org)s and t.nested = a.id)
 update incidents set escalate_at = at(%(now)s)
 where org = %(org)s and escalation_policy in (select id from above) and status <> 'resolved'
-  and (acknowledged_at is null or ack_expired_at is not null)
+  and (acknowledged_at is null or ack_expired_at is not null) and merged_into is null
 """
 
 
