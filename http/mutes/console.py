@@ -1,5 +1,6 @@
 """Screen of a project's mutes. All members see them; editors add and end them."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -8,11 +9,13 @@ import msgspec
 from msgspec import UNSET
 
 from ...storage.accounts.rules.access import Need, Permission
+from ...storage.alerting.queries.console_outages import select_muted_monitors
+from ...storage.alerting.queries.paging_owners import select_owning
 from ...storage.core.instant import DAY, SECOND, Instant, to_text
 from ...storage.core.refusal import Refused
 from ...storage.engine.pools import Tx
 from ...storage.monitors.queries.console_monitors import select_names_of
-from ...storage.mutes.queries import select_mutes_of, select_shown_mute
+from ...storage.mutes.queries import mutes_of_monitors, select_mutes_of, select_shown_mute
 from ...storage.mutes.rows import MuteRow
 from ...storage.mutes.rules.label_matcher import TEXT_LONGEST
 from ...storage.mutes.rules.mute import (
@@ -28,7 +31,7 @@ from ...storage.services.queries.services import select_service
 from ..monitors.console.object_picker import named, options_of
 from ..ui.form_routes import page_route
 from ..ui.form_values import stripped, uuid_given, uuid_or_none, value_of
-from ..ui.formatting import dated
+from ..ui.formatting import count, dated
 from ..ui.render import page, redirect
 from ..ui.shell.mute_fact import scope_words
 from ..ui.shell.page_layout import frame_of
@@ -89,7 +92,10 @@ class MuteInput:
 
 @dataclass(frozen=True, slots=True)
 class MuteItem:
-    """Line of the list. `path` is the screen of the object, empty for matchers."""
+    """Line of the list. `path` is the screen of the object, empty for matchers.
+
+    `held` are the outages that wait for the end of the mute, as text.
+    """
 
     uid: UUID
     about: str
@@ -100,6 +106,7 @@ class MuteItem:
     mark: str
     word: str
     may_end: bool
+    held: str
 
 
 async def render_mutes(ask: Request) -> Response:
@@ -213,18 +220,27 @@ async def _list(ask: Request, *, done: str) -> Response:
     async with ask.context.pool.transaction("console_mutes", read_only=True) as tx:
         frame = await frame_of(ask, tx)
         rows = await select_mutes_of(tx, org_of(ask), project_of(ask))
-        now = tx.now
+        now, held = tx.now, await _held(ask, tx)
     return page(
         "mutes/console.html",
         frame=frame,
         what="",
         done=done,
         path=f"/projects/{ask.ids['projectID']}/mutes",
-        lines=[_item(row, now) for row in rows],
+        lines=[_item(row, now, held[row.id]) for row in rows],
     )
 
 
-def _item(row: MuteRow, now: Instant) -> MuteItem:
+async def _held(ask: Request, tx: Tx) -> Counter[int]:
+    """Returns how many outages wait for each mute in force. One can wait for several mutes."""
+    keys = await select_muted_monitors(tx, org_of(ask), project_of(ask))
+    if not keys:
+        return Counter()
+    found = await mutes_of_monitors(tx, keys, await select_owning(tx, keys, tx.now))
+    return Counter(mute.id for mutes in found.values() for mute in mutes)
+
+
+def _item(row: MuteRow, now: Instant, held: int) -> MuteItem:
     state = mute_state(row.starts_at, row.ends_at, now)
     mark, word = _MARKS[state]
     path = f"/monitors/{row.monitor_uid}" if row.monitor_uid else ""
@@ -239,6 +255,7 @@ def _item(row: MuteRow, now: Instant) -> MuteItem:
         mark=mark,
         word=word,
         may_end=state is not MuteState.ENDED,
+        held=f"{count(held, 'outage')} {'waits' if held == 1 else 'wait'}" if held else "",
     )
 
 

@@ -60,6 +60,14 @@ async def select_tag(
     return f'"{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}"'
 
 
+async def tag_of(ask: Request, shown: Collection[UUID], *, services: bool = False) -> str:
+    """Returns the tag as `select_tag`. Only a conditional request needs a transaction."""
+    if "if-none-match" not in ask.headers:
+        return ""
+    async with ask.context.pool.transaction("console_revision", read_only=True) as tx:
+        return await select_tag(ask, tx, shown, services=services)
+
+
 def not_modified(ask: Request, tag: str) -> Response | None:
     """Returns 304 if the client has the screen of this tag."""
     if not tag or not is_known(ask.headers, tag):

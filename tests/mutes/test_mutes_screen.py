@@ -25,6 +25,16 @@ async def test_an_editor_mutes_and_ends(api: Api) -> None:
         shown = await seen(api, where)
         assert "Alerts are muted until" in shown
         assert "known fault" in shown
+        assert "an outage that outlasts the mute is announced then" in shown
+    assert "outage waits" not in await seen(api, path)
+    async with api.pool.transaction("down") as tx:
+        await tx.execute(
+            "insert into outages (org, uid, monitor, began_at, why, suppressed_by)"
+            " values (%(org)s, gen_random_uuid(), %(id)s, now(), '', 'silenced')",
+            org=monitor.org,
+            id=monitor.id,
+        )
+    assert "1 outage waits" in await seen(api, path)
     overview = await seen(api, f"/projects/{api.project}")
     assert "Alerts of monitor Checkout are muted: known fault." in overview
     ((uid,),) = await api.rows("select uid from mutes")

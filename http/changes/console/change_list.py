@@ -31,7 +31,7 @@ from ....storage.services.queries.services import select_service
 from ....storage.services.rows import ServiceRow
 from ...services.console import state_history as states
 from ...services.console.budget_plot import ticks
-from ...services.console.service_data import RANGES, ServiceBucket, changes_within, select_buckets
+from ...services.console.service_data import RANGES, ServiceBucket, changes_within, select_sealed
 from ...services.console.service_timeline import TimelinePlot, incident_bands, incident_text, table
 from ...ui.change_marks import counted, marks, marks_text
 from ...ui.change_text import (
@@ -177,7 +177,7 @@ async def _select(
         frame=await frame_of(ask, tx),
         row=row,
         now=now,
-        hours=await select_buckets(tx, row, Instant(until - length - DAY), until, "hour"),
+        hours=await select_sealed(tx, row, Instant(until - length - DAY), until, "hour"),
         incidents=await _incidents(tx, row, TimeSpan(within.from_, Instant(now + 1))),
         changes=await select_happened(tx, row.key, within, kinds, source),
         many=await count_changes(tx, row.key, within, kinds, source),

@@ -16,7 +16,7 @@ HELD = {
     SuppressionReason.MAINTENANCE: "Suppressed: in maintenance.",
     SuppressionReason.PAUSED: "Suppressed: paused.",
     SuppressionReason.DELEGATED: "A service pages for this monitor.",
-    SuppressionReason.SILENCED: "Alerts muted.",
+    SuppressionReason.SILENCED: "Alerts muted: it is announced if it outlasts the mute.",
     SuppressionReason.UNKNOWN: "No current result reports it down.",
 }
 _NAMES_MOST = 3

@@ -15,7 +15,7 @@ from ...ui.bundle_notice import managed
 from ...ui.failure_help import explain_trouble, failure_sentence, is_refusal
 from ...ui.form_routes import page_route
 from ...ui.formatting import Moment, ago, clock, count, milliseconds, moment, utc_day
-from ...ui.live_page import not_modified, select_tag, tagged
+from ...ui.live_page import not_modified, tag_of, tagged
 from ...ui.monitor_status import MonitorStatusText, recovery_sentence, sentence
 from ...ui.plots.expected_runs_strip import SAID
 from ...ui.render import page
@@ -53,8 +53,7 @@ def _range(query: MonitorQuery) -> LatencyRange | None:
 
 
 async def render_monitor(ask: Request) -> Response:
-    async with ask.context.pool.transaction("console_revision", read_only=True) as tx:
-        tag = await select_tag(ask, tx, [ask.ids["monitorID"]])
+    tag = await tag_of(ask, [ask.ids["monitorID"]])
     return not_modified(ask, tag) or tagged(await _render(ask), tag)
 
 

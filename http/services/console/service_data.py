@@ -33,17 +33,15 @@ from ....storage.services.queries.console_services import (
 from ....storage.services.queries.service_dependencies import select_edges
 from ....storage.services.queries.service_health import HealthNow, select_health_now
 from ....storage.services.queries.service_reports import (
+    Declared,
     Repair,
+    select_buckets,
     select_burns,
+    select_declared,
     select_repairing,
-    select_series,
-    select_window,
+    select_windows_of,
 )
-from ....storage.services.queries.service_revisions import (
-    select_epochs,
-    select_noted,
-    select_revisions,
-)
+from ....storage.services.queries.service_revisions import select_noted
 from ....storage.services.queries.services import select_service, select_services
 from ....storage.services.rows import EpochRow, RevisionAuthor, ServiceRow
 from ....storage.services.rules.epoch import Revision
@@ -62,6 +60,8 @@ RANGES = {
     "14d": (14 * DAY, 2 * HOUR),
     "30d": (30 * DAY, 4 * HOUR),
 }
+# Window whose budget is drawn by day.
+_BY_DAY = "90d"
 MEMBER_SLOT_US = 30 * MINUTE
 MEMBER_SLOTS = 48
 MEMBERS_DRAWN_MOST = 40
@@ -139,16 +139,18 @@ async def _facts(
     shown = shown if shown in WINDOWS else window_shown(targets)
     target = targets.get(shown)
     rules, rows, burns = await _burns(tx, row, target)
-    revisions = (await select_revisions(tx, [key]))[key]
+    upstreams, dependants, health, declared = await _neighbours(tx, row)
+    revisions = declared[0][key]
     ever = sorted({member for revision in revisions for member in revision.monitors})
     newest = revisions[-1].monitors if revisions else ()
-    upstreams, dependants, health = await _neighbours(tx, row)
     known = await select_member_rows(tx, row.org, ever)
     members = _in_order([one for one in known if one.id in newest], health[key])
     until = row.sealed_through or now
     length = RANGES[range_name][0]
+    # The hours of the time line, and those of the budget, whose window is shown by day or by hour.
+    hours_us = max(length, 0 if shown == _BY_DAY else WINDOWS[shown]) + DAY
     from_at = Instant(now - length)
-    axis = _axis(now)
+    axis, alerting = _axis(now), await select_alerting(tx, key)
     drawn = [MonitorKey((row.org, member.id)) for member in members[:MEMBERS_DRAWN_MOST]]
     return ServiceFacts(
         frame=await frame_of(ask, tx),
@@ -157,20 +159,22 @@ async def _facts(
         health=health[key],
         revisions=revisions,
         noted=await select_noted(tx, key),
-        epochs=(await select_epochs(tx, [key]))[key],
+        epochs=declared[1][key],
         members=members,
         names={one.id: one.name for one in known},
         courses=await select_courses(tx, drawn, axis.from_at, axis.until, axis.step_us),
         axis=axis,
         targets=targets,
         shown=shown,
-        windows={name: await select_window(tx, row, name) for name in WINDOWS},
+        windows=await select_windows_of(tx, row, list(WINDOWS), declared),
         burn_rules=rules,
         burn_rows=rows,
         burns=burns,
         range_name=range_name,
-        hours=await select_buckets(tx, row, Instant(until - 31 * DAY), until, "hour"),
-        days=await select_buckets(tx, row, Instant(until - 91 * DAY), until, "day"),
+        hours=await select_sealed(tx, row, Instant(until - hours_us), until, "hour"),
+        days=await select_sealed(tx, row, Instant(until - 91 * DAY), until, "day")
+        if shown == _BY_DAY
+        else (),
         changes=await select_happened(tx, key, changes_within(now, length), list(ChangeKind), None),
         incidents=await select_incidents_of(
             tx, row.org, row.project, row.id, ever, from_at, Instant(now + 1)
@@ -180,8 +184,8 @@ async def _facts(
         ),
         upstreams=upstreams,
         dependants=dependants,
-        alerting=await select_alerting(tx, key),
-        alerting_state=await select_alerting_state(tx, key, now),
+        alerting=alerting,
+        alerting_state=await select_alerting_state(tx, key, now, alerting),
         repairing=await select_repairing(tx, row),
         supersedes=await select_superseded(tx, *key),
         mutes=(await mutes_of_services(tx, [key])).get(key, ()),
@@ -231,14 +235,19 @@ def changes_within(now: Instant, length_us: int) -> TimeSpan:
     return TimeSpan(Instant(now - length_us), Instant(now + AHEAD_MOST_US + 1))
 
 
-async def select_buckets(
+async def select_sealed(
     tx: Tx, row: ServiceRow, from_: Instant, to: Instant, step: str
 ) -> list[ServiceBucket]:
+    """Returns the sealed steps that begin in [from, to), each summed over its epochs."""
     found: dict[Instant, ServiceBucket] = {}
-    for point in await select_series(tx, row, from_, to, step):
-        before = found.get(point.start, ServiceBucket(point.start, 0, Durations()))
-        found[point.start] = ServiceBucket(
-            point.start, before.minutes + point.minutes, before.durations + point.durations
+    for start, _, each in await select_buckets(tx, row, from_, to, step):
+        before = found.get(start)
+        found[start] = (
+            ServiceBucket(start, each.minutes, each.durations)
+            if before is None
+            else ServiceBucket(
+                start, before.minutes + each.minutes, before.durations + each.durations
+            )
         )
     return list(found.values())
 
@@ -249,16 +258,19 @@ async def _neighbours(
     list[tuple[ServiceRow, HealthNow]],
     list[tuple[ServiceRow, HealthNow]],
     dict[ServiceKey, HealthNow],
+    Declared,
 ]:
-    """Returns the upstreams, the dependents, and the health of all of them."""
+    """Returns the upstreams, the dependents, and the health and declarations of all of them."""
     edges = await select_edges(tx, row.org, row.project)
     upstreams = [ServiceKey((row.org, key)) for key in edges.get(row.id, ())]
     dependants = [ServiceKey((row.org, key)) for key in turned(edges).get(row.id, ())]
     rows = await select_services(tx, [*upstreams, *dependants])
-    health = await select_health_now(tx, [row.key, *rows])
+    keys = [row.key, *rows]
+    declared = await select_declared(tx, keys)
+    health = await select_health_now(tx, keys, revisions=declared[0])
 
     def named(keys: Sequence[ServiceKey]) -> list[tuple[ServiceRow, HealthNow]]:
         there = [rows[key] for key in keys if key in rows]
         return [(one, health[one.key]) for one in sorted(there, key=lambda r: r.name.lower())]
 
-    return named(upstreams), named(dependants), health
+    return named(upstreams), named(dependants), health, declared

@@ -16,7 +16,7 @@ from ...ui.bundle_notice import managed
 from ...ui.data_table import exact
 from ...ui.form_routes import page_route
 from ...ui.formatting import count
-from ...ui.live_page import not_modified, select_tag, tagged
+from ...ui.live_page import not_modified, tag_of, tagged
 from ...ui.plots.burn_gauge import scale
 from ...ui.reliability_text import (
     LABELS,
@@ -63,8 +63,7 @@ class Neighbour:
 
 
 async def render_service(ask: Request) -> Response:
-    async with ask.context.pool.transaction("console_revision", read_only=True) as tx:
-        tag = await select_tag(ask, tx, (), services=True)
+    tag = await tag_of(ask, (), services=True)
     return not_modified(ask, tag) or tagged(await _render(ask), tag)
 
 

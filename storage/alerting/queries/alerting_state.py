@@ -89,8 +89,11 @@ class Delegation:
 NOBODYS = SignalDelegation(False, (), SignalReason.NO_OWNING_SERVICE)
 
 
-async def select_alerting_state(tx: Tx, service: ServiceKey, now: Instant) -> AlertingState:
-    alertings = await select_alertings(tx, [service])
+async def select_alerting_state(
+    tx: Tx, service: ServiceKey, now: Instant, known: AlertingRow | None = None
+) -> AlertingState:
+    """Returns the state of the signals. `known` is the row, if this transaction has read it."""
+    alertings = {service: known} if known else await select_alertings(tx, [service])
     owner = (await select_owners(tx, alertings, now)).get(service)
     if owner is None:
         nothing = SignalState(False, SignalReason.NO_OWNING_SERVICE, None, None, None)

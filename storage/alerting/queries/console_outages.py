@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from ...core.instant import Instant
+from ...core.key import MonitorKey
 from ...engine.pools import Tx
 
 _OPEN = """
@@ -71,3 +72,16 @@ async def select_last_outage(
     return await tx.one(
         LastOutage, _LAST, org=org, monitor=monitor, services=list(services), now=tx.now
     )
+
+
+# Open outages of a project that a mute holds back.
+_MUTED = """
+select o.org, o.monitor from outages o join monitors m on m.org = o.org and m.id = o.monitor
+where o.org = %(org)s and m.project = %(project)s and o.ended_at is null
+  and o.suppressed_by = 'silenced'
+"""
+
+
+async def select_muted_monitors(tx: Tx, org: int, project: int) -> list[MonitorKey]:
+    """Returns the monitors of a project whose outage waits for the end of a mute."""
+    return [MonitorKey((of, key)) for of, key in await tx.rows(_MUTED, org=org, project=project)]

@@ -80,9 +80,14 @@ async def select_health_now(
     tx: Tx,
     services: Sequence[ServiceKey],
     known: Mapping[MonitorKey, KnownMonitor] = NOT_READ,
+    revisions: Mapping[ServiceKey, Sequence[Revision]] | None = None,
 ) -> dict[ServiceKey, HealthNow]:
-    """Returns the health of each service. `known` are monitors that this transaction has read."""
-    revisions = await service_revisions.select_revisions(tx, services)
+    """Returns the health of each service.
+
+    `known` and `revisions` are monitors and the services' revisions that this transaction has read.
+    """
+    if revisions is None:
+        revisions = await service_revisions.select_revisions(tx, services)
     governed_by = {key: governing(revisions[key], tx.now) for key in services}
     wanted = {
         MonitorKey((key[0], m))
@@ -100,7 +105,8 @@ async def select_health_now(
         key: _health(key, revision, places, standings, maintenance, tx.now)
         for key, revision in governed_by.items()
     }
-    for key, declared in revisions.items():
+    for key in services:
+        declared = revisions[key]
         # A declaration governs from the next minute.
         if later := [r.governs_from for r in declared if r.governs_from > tx.now]:
             ends = [*later, *([until] if (until := found[key].until) is not None else [])]

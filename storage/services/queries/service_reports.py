@@ -104,6 +104,9 @@ where r.from_at < s.sealed_through and r.to_at > s.materialization_start
 group by p.service
 """
 REPAIRS_MOST = 100
+_UNITS = {"hour": HOUR, "day": DAY}
+# Revisions and epochs by service.
+Declared = tuple[Mapping[ServiceKey, Sequence[Revision]], Mapping[ServiceKey, Sequence[EpochRow]]]
 
 
 class EpochSum(msgspec.Struct, frozen=True, gc=False):
@@ -111,6 +114,10 @@ class EpochSum(msgspec.Struct, frozen=True, gc=False):
 
     minutes: int
     durations: Durations
+
+
+# (start, epoch, sum)
+Bucket = tuple[Instant, int, EpochSum]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,12 @@ class Repair:
     last_error: str | None
 
 
+async def select_declared(tx: Tx, services: Sequence[ServiceKey]) -> Declared:
+    """Returns the revisions and the epochs of services."""
+    revisions = await service_revisions.select_revisions(tx, services)
+    return revisions, await declarations.select_epochs(tx, services)
+
+
 async def select_window(tx: Tx, service: ServiceRow, window: str) -> ReportWindow:
     """Returns a window of `WINDOWS` that ends at the seal of the service."""
     return (await select_windows(tx, [service], window))[service.key]
@@ -151,19 +164,18 @@ async def select_windows(
 
 
 async def select_windows_of(
-    tx: Tx, service: ServiceRow, windows: Sequence[str]
+    tx: Tx, service: ServiceRow, windows: Sequence[str], declared: Declared | None = None
 ) -> dict[str, ReportWindow]:
-    """Returns several windows of one service."""
-    found = await _windows(tx, [(service, window) for window in windows])
+    """Returns several windows of one service. `declared` is what this transaction has read."""
+    found = await _windows(tx, [(service, window) for window in windows], declared)
     return {window: one for (_, window), one in found.items()}
 
 
 async def _windows(
-    tx: Tx, wanted: Sequence[tuple[ServiceRow, str]]
+    tx: Tx, wanted: Sequence[tuple[ServiceRow, str]], declared: Declared | None = None
 ) -> dict[tuple[ServiceKey, str], ReportWindow]:
     keys = list(dict.fromkeys(service.key for service, _ in wanted))
-    revisions = await service_revisions.select_revisions(tx, keys)
-    epochs = await declarations.select_epochs(tx, keys)
+    revisions, epochs = declared or await select_declared(tx, keys)
     ranges = {
         (service.key, window): span
         for service, window in wanted
@@ -250,13 +262,22 @@ async def select_days(
 async def select_series(
     tx: Tx, service: ServiceRow, from_: Instant, to: Instant, step: str
 ) -> list[SeriesPoint]:
-    """Returns the buckets that begin in [from, to), in order; empty without sealed time.
+    """Returns the buckets that `select_buckets` sums, with what they depend on."""
+    buckets = await select_buckets(tx, service, from_, to, step)
+    return await _points(tx, service, buckets, _UNITS[step]) if buckets else []
+
+
+async def select_buckets(
+    tx: Tx, service: ServiceRow, from_: Instant, to: Instant, step: str
+) -> list[Bucket]:
+    """Returns the sums of the buckets that begin in [from, to), in order; empty without sealed
+    time. A bucket has one sum for each of its epochs.
 
     Args:
         from_: instant, rounded down to the step.
         step: `hour` or `day`.
     """
-    unit = {"hour": HOUR, "day": DAY}[step]
+    unit = _UNITS[step]
     start, sealed = service.materialization_start, service.sealed_through
     if start is None or sealed is None:
         return []
@@ -275,7 +296,7 @@ async def select_series(
         span = TimeSpan(max(last, start), sealed)
         edge = (await _sums(tx, [(service.key, span)])).get((service.key, span), {})
         whole += [(last, epoch, found) for epoch, found in sorted(edge.items())]
-    return await _points(tx, service, whole, unit)
+    return whole
 
 
 async def select_repairing(
@@ -392,11 +413,11 @@ def _segments(
 
 
 async def _points(
-    tx: Tx, service: ServiceRow, sums: Sequence[tuple[Instant, int, EpochSum]], unit: int
+    tx: Tx, service: ServiceRow, buckets: Sequence[Bucket], unit: int
 ) -> list[SeriesPoint]:
-    key = service.key
-    epochs = {row.seq: row for row in (await declarations.select_epochs(tx, [key]))[key]}
-    revisions = {r.revision: r for r in (await service_revisions.select_revisions(tx, [key]))[key]}
+    declared, terms = await select_declared(tx, [service.key])
+    epochs = {row.seq: row for row in terms[service.key]}
+    revisions = {each.revision: each for each in declared[service.key]}
     repairs = await select_repairing(tx, service, most=None)
     repairing = merged(TimeSpan(each.from_, each.to) for each in repairs)
     sealed = service.sealed_through or Instant(0)
@@ -410,5 +431,5 @@ async def _points(
             minutes=each.minutes,
             durations=each.durations,
         )
-        for start, epoch, each in sums
+        for start, epoch, each in buckets
     ]
