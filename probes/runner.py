@@ -33,8 +33,8 @@ from .kinds.condition_worker import first_false, hold, measure
 from .net.egress import Egress
 from .probe_kind import ProbeKind, kind_of, prepare
 
-# If this process delayed a run for longer, the result is unknown: the event loop stalled, or the run
-# waited for its turn, for a lock or, in a thread, for a core.
+# If this process delayed a run for longer, the result is unknown: the event loop stalled, or the
+# run waited for its turn, for a lock or, in a thread, for a core.
 STALL_US_MOST = 1_000_000
 # From here on the stall affects the latency, and the result is marked as lagged.
 LAGGED_US = 100_000
