@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FLAKE8_ASYNC := --enable=ASYNC --disable=ASYNC100,ASYNC124,ASYNC127,ASYNC128,ASYNC300,ASYNC9 \
   --startable-in-context-manager=watch,run,_run,_serve,serve,serve_not_ready
 
-.PHONY: run test deb check check-style check-async check-types check-structure check-site site bench chaos soak flaky coverage mutations shots lock format clean
+.PHONY: run test dist deb check check-style check-async check-types check-structure check-site site bench chaos soak flaky coverage mutations shots lock format clean
 
 run: $(STAMP)
 	@LEADLINE_DATA_DIR="$${LEADLINE_DATA_DIR:-$(CURDIR)/data}" $(BIN)/leadline run $(ARGS)
@@ -86,6 +86,10 @@ shots: $(STAMP)
 # Changes HEAD in 130 places, one at a time, and lists those that no test detects: an hour.
 mutations: $(STAMP)
 	$(BIN)/python -m tests.support.run.mutations $(ARGS) build/mutations.json
+
+# Builds and checks dist/leadline-VERSION.tar.gz, the wheel and its bill of materials, from HEAD.
+dist: $(STAMP)
+	$(BIN)/python packaging/build_dist.py
 
 # Builds dist/leadline_VERSION-REVISION_ARCHITECTURE.deb for the Python of this Debian.
 deb: $(STAMP)

@@ -1,1 +1,1 @@
-"""Routes of bundles: handlers, and functions from row to schema."""
+"""Screens of bundles and imports: a plan, its application, and files of other products."""
