@@ -1,4 +1,4 @@
-"""The source distribution, the wheel and the bill of materials: complete, and equal in each build."""
+"""The source distribution, the wheel and the bill of materials are complete and reproducible."""
 
 import hashlib
 import json
