@@ -21,6 +21,7 @@ from ...storage.monitors.tables import compositions, monitors
 from ...storage.notifications.tables import outbox_settlements as settlements
 from ...storage.results.rules.packed_days import WEEK_US, day_of
 from ...storage.results.tables import packing, push_bodies, push_events, push_runs
+from ...storage.results.transactions.delete_history import delete_history_of, delete_old_history
 from ...storage.scheduling.queries import shards as shards_queries
 from ...storage.scheduling.tables import presences, schedule_edits
 from ...storage.scheduling.tables import work_queues as queues
@@ -126,14 +127,14 @@ class Janitor:
         deleted = PIECES_AT_ONCE
         while deleted == PIECES_AT_ONCE:
             async with self._pool.transaction("delete_old_pieces") as tx:
-                deleted = await packing.delete_old_pieces(tx, before, PIECES_AT_ONCE)
+                deleted = await delete_old_history(tx, before, PIECES_AT_ONCE)
 
     async def _forget_compositions(self, before: Instant) -> None:
         forgotten = ARCHIVED_AT_ONCE
         while forgotten == ARCHIVED_AT_ONCE:
             async with self._pool.transaction("forget_compositions") as tx:
                 gone = await compositions.forget(tx, before, ARCHIVED_AT_ONCE)
-                await packing.delete_pieces_of(tx, gone)
+                await delete_history_of(tx, gone)
             forgotten = len(gone)
 
     async def pass_once(self) -> None:

@@ -175,14 +175,17 @@ class Tx:
         """Rolls back the block if it raises Rejected, so that the transaction can go on."""
         rank, holds_all = self._rank, self._holds_all
         await self.execute("savepoint attempt")
+        failure: Rejected | None = None
         try:
             yield
-        except Rejected:
+        except Rejected as error:
+            failure = error
+        if failure is not None:
             await self.execute("rollback to savepoint attempt")
-            await self.execute("release savepoint attempt")
             self._rank, self._holds_all = rank, holds_all
-            raise
         await self.execute("release savepoint attempt")
+        if failure is not None:
+            raise failure
 
     async def _run(self, query: str, parameters: dict[str, Any], row_factory: Any) -> Cursor:
         statement = _statement(query)

@@ -18,7 +18,6 @@ from ...core.key import MonitorKey, key_arrays
 from ...core.time_span import TimeSpan
 from ...engine.pools import Tx
 from ..rules.packed_days import MERGED_MOST
-from . import latency_days, packing_failures
 
 # The key of the advisory lock.
 LOCK_CLASS: Final = 1_279_610_183
@@ -290,8 +289,6 @@ async def delete_pieces_of(tx: Tx, keys: Collection[MonitorKey]) -> None:
     """
     for packed in PACKED:
         await tx.execute(_DELETE_PIECES_OF.format(packed=packed), **key_arrays(keys, "monitors"))
-    await packing_failures.delete_failures_of(tx, keys)
-    await latency_days.delete_days_of(tx, keys)
 
 
 async def delete_old_pieces(tx: Tx, before: Instant, most: int) -> int:
@@ -300,8 +297,6 @@ async def delete_old_pieces(tx: Tx, before: Instant, most: int) -> int:
     Returns the larger number of deleted pieces.
     """
     await tx.execute(_RAISE_KEPT_FROM, kept_from=before)
-    await packing_failures.delete_old_failures(tx, before)
-    await latency_days.delete_old_days(tx, before)
     return max(
         [
             await tx.execute(_DELETE_OLD_PIECES.format(packed=packed), before=before, most=most)

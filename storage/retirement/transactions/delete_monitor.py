@@ -13,7 +13,7 @@ from ...monitors.tables import compositions, monitors
 from ...monitors.transactions.edit_monitor import EDIT
 from ...monitors.transactions.lock_monitor import demand_monitor, expect_unmanaged_monitor
 from ...monitors.transactions.monitor_audit import target_of
-from ...results.tables import packing
+from ...results.transactions.delete_history import delete_history_of
 from ...scheduling.tables import schedule_edits
 from ...scheduling.tables import work_queues as queues
 from ...services.queries import service_revisions
@@ -48,7 +48,7 @@ async def remove_monitor(tx: Tx, row: MonitorRow) -> None:
     await end_with_monitor(tx, row)
     await monitors.delete_monitor(tx, row.org, row.id)
     if not archived:
-        await packing.delete_pieces_of(tx, [row.key])
+        await delete_history_of(tx, [row.key])
 
 
 async def log_removed(tx: Tx, rows: Sequence[MonitorRow]) -> None:

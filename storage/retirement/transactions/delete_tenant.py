@@ -22,7 +22,7 @@ from ...core.instant import HOUR, SECOND, Instant
 from ...core.refusal import Refused
 from ...engine.pools import Pool, Tx
 from ...monitors.tables.monitors import lock_monitor
-from ...results.tables import packing
+from ...results.transactions.delete_history import delete_history_of
 from ...services.tables import services
 from ...services.tables.services import lock_service
 from .delete_monitor import log_removed, remove_monitor
@@ -185,7 +185,7 @@ async def delete_next(tx: Tx, operation: OperationRow) -> bool:
             # The channels are deleted with the project: ends of alerts get a first attempt before.
             return False
         if gone := await removals.delete_archive(tx, org, project, ARCHIVED_OF_STEP):
-            await packing.delete_pieces_of(tx, gone)
+            await delete_history_of(tx, gone)
             return True
         await projects.delete_project(tx, org, project)
         done = 1
