@@ -1,5 +1,7 @@
 """Policies that name policies: the expansion against a model that lists each path."""
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,3 +102,13 @@ def test_the_depth_and_the_number_of_steps_are_bounded() -> None:
     assert nesting_fault({1: fits, 2: many}) is None
     wide = EscalationPolicy(tuple(EscalationStep(n * MINUTE, named) for n in range(few + 1)))
     assert "steps" in str(nesting_fault({1: wide, 2: many}))
+
+
+@given(policies, st.randoms(use_true_random=False))
+def test_the_fault_does_not_depend_on_the_order_of_the_policies(
+    found: dict[int, EscalationPolicy], chance: Random
+) -> None:
+    keys = list(found)
+    chance.shuffle(keys)
+    assert nesting_fault({key: found[key] for key in keys}) == nesting_fault(found)
+    assert (nesting_fault(found) == "must not lead back to this policy") == leads_back(found)

@@ -107,19 +107,34 @@ def _flat(
 
 
 def nesting_fault(policies: Mapping[int, EscalationPolicy]) -> str | None:
-    """Returns why the policies of a project cannot name each other so, None if they can."""
+    """Returns why the policies of a project cannot name each other so, None if they can.
+
+    A circle comes first, because a policy that leads into one is too deep as well.
+    """
+    if any(key in _below(policies, key) for key in policies):
+        return "must not lead back to this policy"
     for key in policies:
         below, depth = nested_in(policies[key]), 0
         while below:
             depth += 1
-            if key in below:
-                return "must not lead back to this policy"
             if depth > NESTED_MOST:
                 return f"must name at most {NESTED_MOST} policies below each other"
             below = set().union(*(nested_in(policies[one]) for one in below if one in policies))
         if len(expanded(policies, key).steps) > EXPANDED_STEPS_MOST:
             return f"must lead to at most {EXPANDED_STEPS_MOST} steps"
     return None
+
+
+def _below(policies: Mapping[int, EscalationPolicy], root: int) -> set[int]:
+    """Returns the policies that the steps of a policy lead to."""
+    found: set[int] = set()
+    wanted = nested_in(policies[root])
+    while wanted:
+        found |= wanted
+        wanted = {
+            key for one in wanted if one in policies for key in nested_in(policies[one])
+        } - found
+    return found
 
 
 def due_steps(
