@@ -1,8 +1,8 @@
 """Runner of operations: performs the work that requests left to the background.
 
-Each step of a deletion is one transaction under the lock of its operation, and an application of a
-bundle is one transaction. So several processes can run operations, and a process that ends leaves
-the rest to another.
+Each step of a deletion or of an action on many monitors is one transaction under the lock of its
+operation, and an application of a bundle is one transaction. So several processes can run
+operations, and a process that ends leaves the rest to another.
 """
 
 import logging
@@ -13,7 +13,8 @@ from uuid import UUID
 import trio
 
 from ...storage.accounts.queries.operations import select_running
-from ...storage.accounts.tables.operations import BUNDLE_APPLY
+from ...storage.accounts.tables.operations import BUNDLE_APPLY, MONITORS_EDIT
+from ...storage.bulk.transactions import BulkContext, fail_action, perform_next
 from ...storage.core.instant import SECOND, Instant
 from ...storage.core.refusal import Unavailable
 from ...storage.engine.pools import Pool, Tx
@@ -24,7 +25,7 @@ log = logging.getLogger("leadline.operation_runner")
 
 PAUSE_SECONDS: Final = 1.0
 AT_ONCE: Final = 20
-# A deletion that fails or takes long does not delay the others for longer.
+# A deletion or an action that fails or takes long does not delay the others for longer.
 TURN_SECONDS: Final = 5.0
 # A request works on its own deletion for this time.
 LEFT_ALONE_US: Final = SECOND
@@ -33,13 +34,21 @@ PUT_OFF_US: Final = 30 * SECOND
 # After so many failures in a row the operation ends as failed.
 FAILURES_MOST: Final = 10
 _INTERNAL: Final = "internal error; see the log of the server. The rest was not deleted"
+_INTERNAL_EDIT: Final = "internal error; see the log of the server"
 
 
 class OperationRunner:
-    def __init__(self, pool: Pool, clock: Callable[[], Instant], applier: BundleApplier) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Callable[[], Instant],
+        applier: BundleApplier,
+        ground: BulkContext,
+    ) -> None:
         self._pool = pool
         self._clock = clock
         self._applier = applier
+        self._ground = ground
         self._put_off: dict[UUID, Instant] = {}
         self._failures: dict[UUID, int] = {}
 
@@ -73,8 +82,14 @@ class OperationRunner:
             await self._applier.apply(uid)
             return
         until = trio.current_time() + TURN_SECONDS
-        while trio.current_time() < until and await continue_deletion(self._pool, uid):
+        while trio.current_time() < until and await self._step(uid, kind):
             self._failures.pop(uid, None)
+
+    async def _step(self, uid: UUID, kind: str) -> bool:
+        """Performs one step. Returns False if the operation has ended or is performed elsewhere."""
+        if kind == MONITORS_EDIT:
+            return await perform_next(self._pool, uid, self._ground)
+        return await continue_deletion(self._pool, uid)
 
     def _put_off_again(self, uid: UUID, *, is_failure: bool = True) -> bool:
         """Postpones an operation. Returns whether it failed too often."""
@@ -88,7 +103,10 @@ class OperationRunner:
         """Ends an operation as failed. If that fails too, the next failure tries it again."""
 
         async def work(tx: Tx) -> None:
-            await abandon_deletion(tx, uid, error)
+            if kind == MONITORS_EDIT:
+                await fail_action(tx, uid, _INTERNAL_EDIT)
+            else:
+                await abandon_deletion(tx, uid, error)
 
         try:
             if kind == BUNDLE_APPLY:

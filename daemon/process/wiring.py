@@ -18,6 +18,7 @@ from ...probes.net.egress import Egress
 from ...probes.net.egress_policy import EgressPolicy, notify_policy, probe_policy
 from ...probes.senders import SendContext
 from ...storage.alerting.rules.paging_delegation import STEADY_US
+from ...storage.bulk.transactions import BulkContext
 from ...storage.bundles.transactions.bundle_context import ApplyContext
 from ...storage.core.instant import Instant
 from ...storage.core.key import MonitorKey
@@ -408,7 +409,8 @@ def _operations(
 ) -> OperationRunner:
     ground = _apply_context(settings, keyring)
     applier = BundleApplier(pool, ground, limits.reading_bundles(), _hastening(prober))
-    return OperationRunner(pool, clock.now, applier)
+    bulk = BulkContext(keyring=keyring, raw_days=ground.raw_days)
+    return OperationRunner(pool, clock.now, applier, bulk)
 
 
 def _apply_context(settings: Settings, keyring: Keyring) -> ApplyContext:

@@ -27,7 +27,7 @@ from ..changes.console import project_changes
 from ..gate.console import decision_list as gate_ledger
 from ..gate.console import gate_screen as gate
 from ..gate.console import policy_form as gate_policy_form
-from ..home.console import monitor_list
+from ..home.console import bulk_progress, monitor_list
 from ..home.console import overview_screen as overview
 from ..home.console import search_screen as search
 from ..incidents.console import alert_routes, answer_screen, incident_new, incident_templates
@@ -83,6 +83,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *signed_out.ROUTES,
     *overview.ROUTES,
     *monitor_list.ROUTES,
+    *bulk_progress.ROUTES,
     *search.ROUTES,
     *monitor.ROUTES,
     *monitor_copy.ROUTES,

@@ -1,7 +1,5 @@
 """The list of monitors: filter, order and pages in the URL, and actions on a selection."""
 
-import html
-import json
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +19,9 @@ from leadline.http.home.console.monitor_filter import (
     facets,
     filter_of,
 )
-from leadline.http.monitors.routes import monitors as monitors_api
 from leadline.http.ui.monitor_status import MonitorStatusText
-from leadline.storage.engine.pools import LockTimeout
+from leadline.storage.bulk.transactions import act_on
+from leadline.storage.core.refusal import Unavailable
 from tests.support.app.cast import Api
 
 from ..incidents.test_incidents_screen import seen, send
@@ -248,130 +246,18 @@ async def test_an_action_that_the_database_interrupts_states_what_it_did(
 ) -> None:
     path = f"/projects/{api.project}/monitors"
     uids = await many(api, 4)
-    update = monitors_api.update
 
-    async def interrupted(ask: Any) -> Any:
-        if str(ask.ids["monitorID"]) == uids[1]:
-            raise LockTimeout("lock")
-        return await update(ask)
+    async def interrupted(*given_: Any) -> Any:
+        if str(given_[3].uid) == uids[1]:
+            raise Unavailable("away")
+        return await act_on(*given_)
 
-    monkeypatch.setattr(monitors_api, "update", interrupted)
+    monkeypatch.setattr("leadline.http.home.console.monitor_bulk.act_on", interrupted)
     page = await acted(api, path, act="pause", ids=",".join(uids))
     assert toast(page) == "1 monitor paused. Stopped: 2 monitors were not tried."
     assert "Monitor 001: the database did not answer in time." in page
     states = await api.rows("select enabled from monitors order by name")
     assert states == [(False,), (True,), (True,), (True,)]
-
-
-def next_step(page: str) -> dict[str, str]:
-    """The fields of the form that a browser with scripts sends next; empty after the last step."""
-    form = page.partition("data-continues")[2].partition("</form>")[0]
-    fields = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
-    act = form.partition('name="act" value="')[2].partition('"')[0]
-    return {**{name: html.unescape(value) for name, value in fields}, "act": act} if form else {}
-
-
-async def in_steps(api: Api, path: str, **form: Any) -> tuple[list[str], str]:
-    """The first lines of the progress, and the page of the result."""
-    lines = []
-    page = await acted(api, path, steps="yes", **form)
-    while fields := next_step(page):
-        lines.append(re.sub("<[^>]+>", "", page.partition("<h1>")[2].partition("</h1>")[0]))
-        page = await acted(api, path, **fields)
-    return lines, page
-
-
-async def test_an_action_on_many_monitors_shows_its_progress(api: Api) -> None:
-    """The result and the undo cover all steps. Monitors that need no change count too."""
-    path = f"/projects/{api.project}/monitors"
-    await many(api, 119)
-    await api.new_monitor(name="Monitor 050b", enabled=False)
-    lines, page = await in_steps(api, path, act="pause", all="on", filter="q=Monitor")
-    assert lines == ["Pausing monitors: 50 of 120", "Pausing monitors: 100 of 120"]
-    assert toast(page) == "119 monitors paused."
-    assert "?q=Monitor" in page
-    paused = "select count(*) from monitors where not enabled"
-    assert await api.rows(paused) == [(120,)]
-    lines, page = await in_steps(api, path, **undo_of(page))
-    assert lines == ["Resuming monitors: 50 of 119", "Resuming monitors: 100 of 119"]
-    assert toast(page) == "119 monitors resumed."
-    assert await api.rows(paused) == [(1,)]
-
-
-async def test_few_monitors_and_a_browser_without_scripts_need_one_step(api: Api) -> None:
-    path = f"/projects/{api.project}/monitors"
-    uids = await many(api, 60)
-    lines, page = await in_steps(api, path, act="pause", ids=",".join(uids[:20]))
-    assert (lines, toast(page)) == ([], "20 monitors paused.")
-    assert toast(await acted(api, path, act="pause", all="on", filter="")) == "40 monitors paused."
-
-
-async def test_every_failure_of_every_step_is_counted(api: Api) -> None:
-    path = f"/projects/{api.project}/monitors"
-    await many(api, 110)
-    async with api.pool.transaction("manage") as tx:
-        await tx.execute(
-            "update monitors set managed_by = 'files', bundle_uid = uid"
-            " where name between 'Monitor 030' and 'Monitor 079'"
-        )
-    lines, page = await in_steps(api, path, act="tag", tag="edge", all="on", filter="")
-    assert lines == ["Adding the tag: 50 of 110", "Adding the tag: 100 of 110"]
-    assert toast(page) == "60 monitors tagged."
-    assert page.count(": managed by a bundle.</li>") == 20
-    assert "30 more." in page
-    tagged = "select count(*) from monitors where tags = '{edge}'"
-    assert await api.rows(tagged) == [(60,)]
-
-
-async def test_a_stopped_action_states_what_was_not_tried(api: Api) -> None:
-    path = f"/projects/{api.project}/monitors"
-    await many(api, 110)
-    first = await acted(api, path, steps="yes", act="pause", all="on", filter="")
-    fields = next_step(first)
-    page = await acted(api, path, **{**fields, "act": "", "stop": "pause"})
-    assert toast(page) == "50 monitors paused. Stopped: 60 monitors were not tried."
-    assert await api.rows("select count(*) from monitors where not enabled") == [(50,)]
-    assert toast(await acted(api, path, **undo_of(page))) == "50 monitors resumed."
-
-
-async def test_a_step_continues_without_monitors_that_are_deleted_meanwhile(api: Api) -> None:
-    path = f"/projects/{api.project}/monitors"
-    await many(api, 60)
-    fields = next_step(await acted(api, path, steps="yes", act="pause", all="on", filter=""))
-    async with api.pool.transaction("delete") as tx:
-        await tx.execute("delete from monitors where enabled")
-    assert toast(await acted(api, path, **fields)) == "50 monitors paused."
-
-
-async def test_a_deletion_in_steps_asks_for_the_number_once(api: Api) -> None:
-    path = f"/projects/{api.project}/monitors"
-    uids = await many(api, 60)
-    given_ = {"act": "delete", "ids": ",".join(uids)}
-    answer = await send(api, path, steps="yes", count="59", **given_)
-    assert answer.status_code == 400
-    lines, page = await in_steps(api, path, count="60", **given_)
-    assert lines == ["Deleting monitors: 50 of 60"]
-    assert toast(page) == "60 monitors deleted."
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"did": "x"},
-        {"failed": "x"},
-        {"failed": '[["a"]]'},
-        {"same": "-1"},
-        {"began": "x"},
-        {"failed": json.dumps([["a", "b"]] * 21)},
-    ],
-)
-async def test_a_changed_progress_is_refused(api: Api, changed: dict[str, str]) -> None:
-    path = f"/projects/{api.project}/monitors"
-    await many(api, 60)
-    fields = next_step(await acted(api, path, steps="yes", act="pause", all="on", filter=""))
-    answer = await send(api, path, **{**fields, **changed})
-    assert answer.status_code == 400
-    assert await api.rows("select count(*) from monitors where not enabled") == [(50,)]
 
 
 async def test_the_list_states_the_time_of_its_figures(api: Api) -> None:

@@ -63,6 +63,8 @@ E POST /projects/{projectID}
 V GET /projects/{projectID}/rows
 V GET /projects/{projectID}/monitors
 E POST /projects/{projectID}/monitors
+E GET /projects/{projectID}/monitors/actions/{operationID}
+E POST /projects/{projectID}/monitors/actions/{operationID}
 V GET /projects/{projectID}/search
 V GET /projects/{projectID}/settings
 V GET /monitors/{monitorID}
@@ -201,6 +203,7 @@ POLICIES = (
     "degraded_min_regions=1&missing_data=unknown&active_multiplier=3&active_floor=90s"
 )
 FORMS = {
+    "/projects/{projectID}/monitors/actions/{operationID}": "stop=yes",
     "/projects/{projectID}/services/new": f"act=save&revision=0&name=New&{POLICIES}",
     "/services/{serviceID}/declaration": f"act=save&revision=0&{POLICIES}",
     "/services/{serviceID}/dependencies": "generation=0",
@@ -299,7 +302,7 @@ async def decided(api: Api, service: UUID) -> UUID:
 
 
 async def started(api: Api) -> UUID:
-    """Returns an operation of the project that somebody else started."""
+    """Returns an operation of the project that somebody else started, also as a bulk action."""
     async with api.pool.transaction("start") as tx:
         uid: UUID = await tx.value(
             "insert into operations (uid, kind, org, project, total, created_at)"
@@ -307,6 +310,11 @@ async def started(api: Api) -> UUID:
             " where uid = %(project)s returning uid",
             uid=uuid7(),
             project=api.project,
+        )
+        await tx.execute(
+            "insert into bulk_actions (uid, org, project, act, arguments)"
+            " select uid, org, project, 'pause', '{}' from operations where uid = %(uid)s",
+            uid=uid,
         )
         return uid
 

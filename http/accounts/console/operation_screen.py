@@ -16,16 +16,19 @@ _RUNNING: Final = {
     "project_delete": "The project is being deleted",
     "organization_delete": "The organization is being deleted",
     "bundle_apply": "The bundle is being applied",
+    "monitors_edit": "Monitors are being changed",
 }
 _DONE: Final = {
     "project_delete": "The project was deleted",
     "organization_delete": "The organization was deleted",
     "bundle_apply": "The bundle was applied",
+    "monitors_edit": "The monitors were changed",
 }
 _FAILED: Final = {
     "project_delete": "The project was not deleted completely",
     "organization_delete": "The organization was not deleted completely",
     "bundle_apply": "The bundle was not applied",
+    "monitors_edit": "Not all monitors were changed",
 }
 
 

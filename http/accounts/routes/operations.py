@@ -49,7 +49,7 @@ ROUTES: Final = (
         tag="operations",
         action=Permission(Need.VIEWER),
         handler=read,
-        summary="Read the progress and the result of a bundle, or of a deletion.",
+        summary="Read the progress and the result of a bundle, a deletion or a bulk action.",
         answer=Operation,
     ),
 )

@@ -62,11 +62,12 @@ class BundlePlan(Schema, frozen=True, kw_only=True):
 class Operation(Schema, frozen=True, kw_only=True):
     """Work that continues after the answer. `done` and `total` count objects.
 
-    `error` is the reason of a failure, and `result` the answer of a bundle that was applied.
+    `error` is the reason of a failure, and `result` the answer of a bundle that was applied. A
+    bulk action on monitors succeeds also if single monitors refuse it; the console names them.
     """
 
     id: UUID
-    kind: Literal["bundle_apply", "project_delete", "organization_delete"]
+    kind: Literal["bundle_apply", "project_delete", "organization_delete", "monitors_edit"]
     state: Literal["running", "succeeded", "failed"]
     done: int
     total: int

@@ -44,6 +44,8 @@ class MonitorListQuery(msgspec.Struct, frozen=True):
     page: int = 1
     # Monitors that a live client shows.
     shown: list[UUID] = []
+    # Action in the background whose result the list shows.
+    action: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from typing import Final
 from urllib.parse import parse_qs
 from uuid import UUID
 
-import msgspec
-
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.bulk.rules import OBJECTS_MOST, BulkAct
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
@@ -20,28 +19,24 @@ from ...monitors.console.project_statuses import MonitorData, refreshed, select_
 from ...monitors.form.kind_cards import kind_name
 from ...ui.facets import page_numbers
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, value_of
-from ...ui.formatting import count, moment, number
-from ...ui.live_page import not_modified, select_tag, tagged
+from ...ui.form_values import stripped, uuid_given, value_of
+from ...ui.formatting import moment, number
+from ...ui.live_page import not_modified, tag_of, tagged
 from ...ui.monitor_status import WORDS, MonitorStatusText
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
 from ...wire.route import MANY_WRITES_SECONDS, Request, Response
 from ...wire.scope_keys import org_of, project_of
-from .bulk_steps import STEP_MOST, BulkProgress, added, divided, progress_of
+from .bulk_progress import begin, finished, running_text, to_action, undo
 from .monitor_bulk import (
-    BULK_MOST,
+    AT_ONCE_MOST,
     DURATIONS,
     FAILURES_SHOWN,
-    TITLES,
-    BulkOutcome,
     BulkResult,
+    act_given,
     apply_to,
-    end_windows,
-    is_action,
-    result_of,
-    values_of_step,
+    values_given,
 )
 from .monitor_filter import (
     ROWS_OF_PAGE,
@@ -55,8 +50,8 @@ from .monitor_filter import (
 from .overview_data import DAYS, hour_axis, select_courses_of
 from .overview_rows import MonitorItem, rows
 
-# A selection of BULK_MOST monitors, each with its id, and the ids of those that are done.
-_FORM_LARGEST: Final = 256 << 10
+# A selection of OBJECTS_MOST monitors, each with its id.
+_FORM_LARGEST: Final = 128 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,81 +65,41 @@ class MonitorLine:
 async def render_monitors(ask: Request) -> Response:
     """Shows the list; 304 to a live client if nothing that it shows changed."""
     query = ask.query
-    async with ask.context.pool.transaction("console_monitors_tag", read_only=True) as tx:
-        tag = await select_tag(ask, tx, query.shown[:ROWS_OF_PAGE])
+    tag = await tag_of(ask, query.shown[:ROWS_OF_PAGE])
     if known := not_modified(ask, tag):
         return known
     wanted = frozenset(query.shown[:ROWS_OF_PAGE])
-    answer = await _render(ask, filter_of(query), query.page, BulkResult(), wanted)
+    result = await finished(ask, query.action)
+    answer = await _render(ask, filter_of(query), query.page, result, wanted)
     return tagged(answer, tag)
 
 
 async def submit_monitors(ask: Request) -> Response:
-    """Executes an action on the selected monitors and shows the list with its result."""
-    act = value_of(ask, "stop") or value_of(ask, "act")
+    """Executes an action on the selected monitors: few at once, many in the background."""
+    act = value_of(ask, "act")
     chosen_filter, number_ = _filter_given(ask)
     if act == "clear":
         return redirect(f"{_path(ask)}?{chosen_filter.query(page=number_)}")
     if act == "confirm_delete":
         return await _confirm(ask, chosen_filter)
-    if not is_action(act):
-        raise Problem("Unknown action")
-    if act == "end":
-        result = await end_windows(ask, _ids(ask)[:BULK_MOST])
+    here = chosen_filter.query(page=number_)
+    if value_of(ask, "undoes"):
+        return to_action(ask, await undo(ask, uuid_given(value_of(ask, "undoes"))), here)
+    kind = act_given(act)
+    if kind is BulkAct.END:
+        objects = [(uid, "") for uid in _ids(ask)[:OBJECTS_MOST]]
     else:
-        chosen = await _selected(ask, chosen_filter)
-        is_first = not value_of(ask, "began")
-        if act == "delete" and is_first and stripped(ask, "count") != str(len(chosen)):
+        objects = [(one.row.uid, one.row.name) for one in await _selected(ask, chosen_filter)]
+        if kind is BulkAct.DELETE and stripped(ask, "count") != str(len(objects)):
             return await _confirm(ask, chosen_filter, is_wrong=True)
-        if act == "tag" and not stripped(ask, "tag"):
-            result = BulkResult("No monitor was changed: the tag is empty.")
-        else:
-            return await _step(ask, act, chosen, chosen_filter, number_)
+    values = values_given(ask, kind)
+    if kind is BulkAct.TAG and not values["tag"]:
+        result = BulkResult("No monitor was changed: the tag is empty.")
+    elif len(objects) > AT_ONCE_MOST:
+        return to_action(ask, await begin(ask, kind, values, objects), here)
+    else:
+        result = await apply_to(ask, kind, values, objects)
     return await _render(ask, chosen_filter, number_, result)
-
-
-async def _step(
-    ask: Request, act: str, chosen: list[MonitorData], filter_: MonitorFilter, number_: int
-) -> Response:
-    """Executes a step of the action: shows the progress, or the list with the whole result."""
-    before = progress_of(ask)
-    began = ask.context.clock() if before.began is None else before.began
-    if value_of(ask, "stop"):
-        stopped = added(before.outcome, BulkOutcome(left_out=len(chosen)))
-        return await _render(ask, filter_, number_, result_of(ask, act, stopped))
-    now, later = divided(ask, chosen)
-    step = await apply_to(ask, act, now)
-    if step.left_out:
-        step = replace(step, left_out=step.left_out + len(later))
-        later = ()
-    outcome = added(before.outcome, step) if before.began is not None or later else step
-    if not later:
-        return await _render(ask, filter_, number_, result_of(ask, act, outcome))
-    async with ask.context.pool.transaction("console_monitors", read_only=True) as tx:
-        frame = await frame_of(ask, tx)
-    so_far = BulkProgress(outcome, began)
-    failed = len(outcome.failures) + outcome.more_failures
-    return page(
-        "home/console/bulk_progress.html",
-        frame=frame,
-        path=_path(ask),
-        query=filter_.query(page=number_),
-        act=act,
-        title=TITLES[act],
-        seen=so_far.seen,
-        total=so_far.seen + len(later),
-        words=f"{number(so_far.seen)} of {number(so_far.seen + len(later))}",
-        left=so_far.left(len(later), ask.context.clock()),
-        failed=count(failed, "monitor") if failed else "",
-        ids=",".join(str(one.row.uid) for one in later),
-        did=",".join(str(uid) for uid in outcome.done),
-        same=outcome.same,
-        failures=msgspec.json.encode(outcome.failures).decode(),
-        failed_more=outcome.more_failures,
-        began=began,
-        is_last=len(later) <= STEP_MOST,
-        values=values_of_step(ask, act),
-    )
 
 
 def _path(ask: Request) -> str:
@@ -179,7 +134,7 @@ def _ids(ask: Request) -> list[UUID]:
 async def _selected(ask: Request, chosen: MonitorFilter) -> list[MonitorData]:
     """Returns the monitors of the selection. Ids of other projects are ignored.
 
-    Raises: Problem 400 without a selection, or with more than BULK_MOST monitors.
+    Raises: Problem 400 without a selection, or with more than OBJECTS_MOST monitors.
     """
     async with ask.context.pool.transaction("console_selected", read_only=True) as tx:
         watched = (await select_statuses(ask, tx)).monitors
@@ -188,10 +143,10 @@ async def _selected(ask: Request, chosen: MonitorFilter) -> list[MonitorData]:
     else:
         wanted = set(_ids(ask))
         found = [item for item in watched if item.row.uid in wanted]
-    if not found and not value_of(ask, "began"):
+    if not found:
         raise Problem("id: select at least one monitor")
-    if len(found) > BULK_MOST:
-        raise Problem(f"id: select at most {BULK_MOST} monitors")
+    if len(found) > OBJECTS_MOST:
+        raise Problem(f"id: select at most {OBJECTS_MOST} monitors")
     return found
 
 
@@ -232,7 +187,7 @@ async def _render(
         axis = hour_axis(tx.now)
         courses = await select_courses_of(tx, [*shown, *moved], axis)
         channels = await select_channels_of(tx, org_of(ask), project_of(ask))
-        now = tx.now
+        now, running = tx.now, await running_text(ask, tx)
         until = None if ordered_until is None else moment(ordered_until, now)
     drawn = rows([*shown, *moved], courses, axis, now)
     mark, sentence = _summary(watched)
@@ -258,6 +213,7 @@ async def _render(
         channels=[(one.uid, one.name) for one in channels],
         durations=DURATIONS,
         result=result,
+        running=running,
         failures_shown=FAILURES_SHOWN,
     )
 

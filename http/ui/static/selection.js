@@ -78,39 +78,3 @@ for (const toast of document.querySelectorAll(".toast")) {
   setTimeout(close, 10_000);
 }
 show();
-
-// An action on many monitors is sent in steps. The last one loads the list with the result, so that
-// the history has one entry for all steps. A stop waits for the step that the server executes.
-for (const field of document.querySelectorAll("[data-steps]")) field.value = "yes";
-
-async function proceed(main) {
-  let stops = false;
-  main.addEventListener("click", (event) => {
-    if (event.target.name !== "stop") return;
-    event.preventDefault();
-    event.target.textContent = "Stopping…";
-    stops = true;
-  });
-  for (;;) {
-    const form = main.querySelector("form[data-continues]");
-    if (!form) return;
-    const [next, stop] = form.querySelectorAll("button");
-    next.hidden = true;
-    if (stops || form.dataset.continues === "last") {
-      form.requestSubmit(stops ? stop : next);
-      return;
-    }
-    const body = new URLSearchParams(new FormData(form));
-    body.set("act", next.value);
-    try {
-      const answer = await fetch(form.action, { method: "POST", body });
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-      document.title = fresh.title;
-      main.replaceChildren(...fresh.querySelector("main").childNodes);
-    } catch {
-      next.hidden = false; // the user continues
-      return;
-    }
-  }
-}
-if (document.querySelector("form[data-continues]")) proceed(document.querySelector("main"));

@@ -14,12 +14,12 @@ select {_COLUMNS} from operations
 where kind = 'bundle_apply' and org = %(org)s and project = %(project)s
 order by created_at desc limit 1
 """
-# The request of a deletion works on it first. No request works on a bundle.
+# The request of a deletion works on it first. No request works on a bundle or an action.
 _RUNNING = """
 select uid, kind from operations
-where (state = 'applying' or (state = 'running' and created_at <= at(%(before)s)))
+where (state in ('applying', 'editing') or (state = 'running' and created_at <= at(%(before)s)))
   and uid <> all (%(but)s::uuid[])
-order by state <> 'applying', created_at limit %(most)s
+order by state = 'running', created_at limit %(most)s
 """
 
 
@@ -32,8 +32,8 @@ async def select_running(
 ) -> list[tuple[UUID, str]]:
     """Returns the running operations with their kinds.
 
-    Bundles are first, since people wait for them. Deletions are those that were created at or
-    before an instant.
+    Bundles and actions are first, since people wait for them. Deletions are those that were
+    created at or before an instant.
     """
     rows = await tx.rows(_RUNNING, before=before, most=most, but=list(but))
     return [(uid, kind) for uid, kind in rows]

@@ -12,12 +12,14 @@ from ..rows import OperationRow
 PROJECT_DELETE: Final = "project_delete"
 ORGANIZATION_DELETE: Final = "organization_delete"
 BUNDLE_APPLY: Final = "bundle_apply"
+MONITORS_EDIT: Final = "monitors_edit"
 
-# The state `applying` keeps bundles apart from deletions for processes of the version before.
+# The states `applying` and `editing` keep bundles and actions apart from deletions for processes of
+# the version before.
 _COLUMNS = """
-uid, kind, case state when 'applying' then 'running' else state end, org, project, started_by,
-  done, total, created_at, finished_at, case when state <> 'applying' then error end, result,
-  case when state = 'applying' then error end, progress
+uid, kind, case when state in ('applying', 'editing') then 'running' else state end, org, project,
+  started_by, done, total, created_at, finished_at, case when state <> 'applying' then error end,
+  result, case when state = 'applying' then error end, progress
 """
 _INSERT = """
 insert into operations (uid, kind, org, project, started_by, total, created_at)
@@ -29,6 +31,11 @@ values (%(uid)s, 'bundle_apply', 'applying', %(org)s, %(project)s, %(started_by)
   at(%(now)s))
 on conflict (org, project) where state = 'applying' do nothing
 returning uid
+"""
+_INSERT_EDIT = """
+insert into operations (uid, kind, state, org, project, started_by, total, created_at)
+values (%(uid)s, 'monitors_edit', 'editing', %(org)s, %(project)s, %(started_by)s, %(total)s,
+  at(%(now)s))
 """
 _LOCK = f"""
 select {_COLUMNS} from operations where uid = %(uid)s and state = 'running'
@@ -95,6 +102,16 @@ async def insert_application(
         total=total,
         now=tx.now,
     )
+    return uid
+
+
+async def insert_edit(
+    tx: Tx, org: int, project: int, *, started_by: UUID | None, total: int
+) -> UUID:
+    """Inserts the operation of an action on many monitors."""
+    uid = uuid7()
+    values = {"org": org, "project": project, "started_by": started_by, "total": total}
+    await tx.execute(_INSERT_EDIT, uid=uid, now=tx.now, **values)
     return uid
 
 

@@ -59,7 +59,7 @@ _DUE: Final[Mapping[Work, str]] = {
       (select min(first_due) from run_batches
        where kind = 'composite' and published and claim_until > at(%(now)s)))""",
     Work.OPERATIONS: """(select 'epoch'::timestamptz from operations
-      where state in ('running', 'applying') limit 1)""",
+      where state in ('running', 'applying', 'editing') limit 1)""",
     Work.JOBS: f"least({_JOB}, {_CHECK_TEST}, {_CLAIMABLE})",
     Work.CANARIES: """least((select 'epoch'::timestamptz from canary_runs limit 1),
       (select min(first_due) from run_batches where kind = 'canary' and published),

@@ -1,0 +1,1 @@
+"""Actions on many monitors, at once or in the background."""

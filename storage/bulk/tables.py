@@ -1,0 +1,90 @@
+"""Actions on many monitors and their objects."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from ..engine.pools import Tx
+from .rows import BulkObject, BulkRow
+from .rules import ObjectState
+
+_COLUMNS: Final = """
+b.uid, b.org, b.project, p.uid, b.act, b.arguments, b.stopped_by, o.started_by
+"""
+FROM: Final = """
+from bulk_actions b join projects p on p.org = b.org and p.id = b.project
+  join operations o on o.uid = b.uid
+"""
+SELECT: Final = f"select {_COLUMNS} {FROM}"
+_INSERT: Final = """
+insert into bulk_actions (uid, org, project, act, arguments)
+values (%(uid)s, %(org)s, %(project)s, %(act)s, %(arguments)s)
+"""
+_INSERT_OBJECTS: Final = """
+insert into bulk_action_objects (action, place, uid, name)
+select %(uid)s, n, t.uid, t.name
+from unnest(%(uids)s::uuid[], %(names)s::text[]) with ordinality as t(uid, name, n)
+"""
+_LOCK: Final = f"""
+{SELECT} where b.uid = %(uid)s and o.state = 'editing' for update of b skip locked
+"""
+_NEXT: Final = """
+select place, uid, name from bulk_action_objects
+where action = %(uid)s and state = 'waiting' order by place limit 1
+"""
+_SETTLE: Final = """
+update bulk_action_objects set state = %(state)s, undo = %(undo)s, code = %(code)s, rule = %(rule)s
+where action = %(uid)s and place = %(place)s and state = 'waiting'
+"""
+_STOP: Final = """
+update bulk_actions b set stopped_by = %(by)s from operations o
+where b.uid = %(uid)s and o.uid = b.uid and o.state = 'editing' and b.stopped_by is null
+returning b.uid
+"""
+
+
+async def insert_bulk_action(
+    tx: Tx,
+    uid: UUID,
+    place: tuple[int, int],
+    act: str,
+    arguments: str,
+    objects: Sequence[tuple[UUID, str]],
+) -> None:
+    """Inserts an action with its objects in order. `place` is (organization, project)."""
+    org, project = place
+    await tx.execute(_INSERT, uid=uid, org=org, project=project, act=act, arguments=arguments)
+    uids, names = [each[0] for each in objects], [each[1] for each in objects]
+    await tx.execute(_INSERT_OBJECTS, uid=uid, uids=uids, names=names)
+
+
+async def lock_bulk_action(tx: Tx, uid: UUID) -> BulkRow | None:
+    """Locks a running action. Returns None if it has ended, or another process performs it.
+
+    It has no lock rank: it is the first lock of its transaction, and no other takes it.
+    """
+    return await tx.one(BulkRow, _LOCK, uid=uid)
+
+
+async def select_next(tx: Tx, uid: UUID) -> BulkObject | None:
+    return await tx.one(BulkObject, _NEXT, uid=uid)
+
+
+async def settle_object(
+    tx: Tx,
+    uid: UUID,
+    place: int,
+    state: ObjectState,
+    *,
+    undo: UUID | None = None,
+    code: str | None = None,
+    rule: str | None = None,
+) -> bool:
+    """Writes the result for an object. Returns False if it has one."""
+    values = {"uid": uid, "place": place, "state": state, "undo": undo, "code": code, "rule": rule}
+    return await tx.execute(_SETTLE, **values) == 1
+
+
+async def request_stop(tx: Tx, uid: UUID, by: str) -> bool:
+    """Requests the end of a running action. Returns False if it has ended or is to stop."""
+    return await tx.value(_STOP, uid=uid, by=by) is not None

@@ -1,0 +1,260 @@
+"""Actions on many monitors. Each object is changed in a transaction of its own.
+
+An action in the background stores the result of an object in the same transaction as the change. So
+any process can continue it, no object is changed twice, and its undo covers what it changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from ..accounts.queries.principals import select_again
+from ..accounts.rules.access import AccessDecision, Need, Permission, Principal, Scope, may
+from ..accounts.tables import operations
+from ..accounts.tables.tenant_deletion import lock_shared_project
+from ..accounts.transactions.authorize import FORBIDDEN, NOT_FOUND, demand_project
+from ..core.instant import MINUTE, SECOND, Instant
+from ..core.refusal import Refused
+from ..engine.keyring import Keyring
+from ..engine.pools import LockTimeout, Pool, Tx
+from ..maintenance.transactions.plan_maintenance import Plan, announce, end
+from ..monitors.rows import MonitorRow
+from ..monitors.transactions.attach_channel import attach_channel, detach_channel
+from ..monitors.transactions.edit_monitor import edit_monitor
+from ..monitors.transactions.lock_monitor import demand_monitor
+from ..notifications.queries.channels import select_channels_of_monitor
+from ..retirement.transactions.delete_monitor import delete_monitor
+from . import tables
+from .queries import select_undo
+from .rows import BulkObject, BulkRow
+from .rules import ARGUMENTS, OBJECTS_MOST, UNDO, BulkAct, ObjectState
+
+EDIT: Final = Permission(Need.EDITOR)
+LOCKED: Final = "locked"
+# A window that begins in the past would need a preview.
+_START_AFTER: Final = 2 * SECOND
+_UNAUTHORIZED: Final = (
+    "the account that began the action may no longer edit monitors of the project"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkContext:
+    """Settings of the process, see `edit_monitor` and `announce`."""
+
+    keyring: Keyring
+    raw_days: int
+
+
+class _ObjectRefused(Exception):
+    """The action is refused for one object. Rolls back what was written for it."""
+
+    def __init__(self, place: int, code: str, rule: str) -> None:
+        super().__init__(place, code, rule)
+        self.place, self.code, self.rule = place, code, rule
+
+
+async def begin_action(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    act: BulkAct,
+    values: Mapping[str, str],
+    objects: Sequence[tuple[UUID, str]],
+) -> UUID:
+    """Begins an action in the background and returns its operation, for `perform_next`.
+
+    Args:
+        values: those that `ARGUMENTS` names.
+        objects: ids with names, in their order.
+
+    Raises:
+        Refused not_found, forbidden, invalid without objects or with too many.
+    """
+    home = await demand_project(tx, principal, EDIT, project)
+    if not await lock_shared_project(tx, home.org, home.id):
+        raise Refused(NOT_FOUND)
+    if not 0 < len(objects) <= OBJECTS_MOST:
+        raise Refused("invalid", "id", f"must name 1 to {OBJECTS_MOST} objects")
+    arguments = {name: values[name] for name in ARGUMENTS.get(act, ()) if name in values}
+    uid = await operations.insert_edit(
+        tx, home.org, home.id, started_by=principal.uid, total=len(objects)
+    )
+    text = msgspec.json.encode(arguments).decode()
+    await tables.insert_bulk_action(tx, uid, (home.org, home.id), act, text, objects)
+    return uid
+
+
+async def begin_undo(tx: Tx, principal: Principal, project: UUID, row: BulkRow) -> UUID:
+    """Begins the undo of an action: the opposite action on what it changed.
+
+    Raises:
+        Refused as begin_action; invalid if the action has no undo.
+    """
+    act = UNDO.get(row.kind)
+    if act is None:
+        raise Refused("invalid", "act", f"{row.act} has no undo")
+    return await begin_action(
+        tx, principal, project, act, row.values, await select_undo(tx, row.uid)
+    )
+
+
+async def stop_action(tx: Tx, principal: Principal, project: UUID, uid: UUID) -> bool:
+    """Requests that an action ends after its present object. False if it has ended.
+
+    Raises:
+        Refused not_found, forbidden.
+    """
+    await demand_project(tx, principal, EDIT, project)
+    return await tables.request_stop(tx, uid, principal.label)
+
+
+async def fail_action(tx: Tx, uid: UUID, error: str) -> None:
+    """Ends an action whose next object cannot be settled."""
+    if await tables.lock_bulk_action(tx, uid) is not None:
+        await operations.fail(tx, uid, error)
+
+
+async def perform_next(pool: Pool, uid: UUID, ground: BulkContext) -> bool:
+    """Performs an action on its next object, or ends its operation.
+
+    Returns False if the operation has ended, or another process performs it.
+    """
+
+    async def work(tx: Tx) -> bool:
+        return await _perform(tx, uid, ground)
+
+    try:
+        return await pool.transact("bulk_action", work)
+    except _ObjectRefused as why:
+        refused = why
+
+    async def note(tx: Tx) -> bool:
+        if await tables.lock_bulk_action(tx, uid) is None:
+            return False
+        await _settle(tx, uid, refused.place, ObjectState.FAILED, (refused.code, refused.rule))
+        return True
+
+    return await pool.transact("bulk_action_failure", note)
+
+
+async def _perform(tx: Tx, uid: UUID, ground: BulkContext) -> bool:
+    row = await tables.lock_bulk_action(tx, uid)
+    if row is None:
+        return False
+    if row.stopped_by is not None:
+        await operations.fail(tx, uid, f"stopped by {row.stopped_by}")
+        return False
+    item = await tables.select_next(tx, uid)
+    if item is None:
+        await operations.succeed(tx, uid)
+        return False
+    who = None if row.started_by is None else await select_again(tx, row.started_by)
+    if who is None or may(who, EDIT, Scope(row.org, row.project)) is not AccessDecision.ALLOWED:
+        await operations.fail(tx, uid, _UNAUTHORIZED)
+        return False
+    try:
+        undo = await act_on(tx, who, row, item, ground)
+    except LockTimeout as why:
+        raise _ObjectRefused(item.place, LOCKED, "") from why
+    except Refused as why:
+        rule = " ".join(part for part in (why.field, why.message) if part)
+        raise _ObjectRefused(item.place, why.code, rule) from why
+    if undo is None:
+        await _settle(tx, uid, item.place, ObjectState.UNCHANGED)
+    else:
+        await _settle(tx, uid, item.place, ObjectState.CHANGED, undo=undo)
+    return True
+
+
+async def _settle(
+    tx: Tx,
+    uid: UUID,
+    place: int,
+    state: ObjectState,
+    why: tuple[str | None, str | None] = (None, None),
+    *,
+    undo: UUID | None = None,
+) -> None:
+    code, rule = why
+    if await tables.settle_object(tx, uid, place, state, undo=undo, code=code, rule=rule):
+        await operations.advance(tx, uid, 1)
+
+
+async def act_on(
+    tx: Tx, principal: Principal, row: BulkRow, item: BulkObject, ground: BulkContext
+) -> UUID | None:
+    """Performs an action on one object.
+
+    Returns the object that the undo needs; None if nothing had to be changed.
+
+    Raises:
+        Refused as the transaction of the action.
+    """
+    act, values = row.kind, row.values
+    if act is BulkAct.END:
+        return await _end_maintenance(tx, principal, item.uid)
+    if act is BulkAct.DELETE:
+        await delete_monitor(tx, principal, item.uid)
+        return item.uid
+    if act is BulkAct.MAINTAIN:
+        plan = _maintenance(item.uid, values, tx.now)
+        made = await announce(tx, principal, row.project_uid, plan, None, ground.raw_days)
+        return made.uid
+    monitor = await demand_monitor(tx, principal, EDIT, item.uid)
+    if (monitor.org, monitor.project) != (row.org, row.project):
+        raise Refused(NOT_FOUND)
+    if act in (BulkAct.ATTACH, BulkAct.DETACH):
+        return await _channel(tx, principal, act, monitor, UUID(values["channel"]))
+    given = _edit(act, monitor, values)
+    if given is None:
+        return None
+    # Its own region is permitted, and the edit names no other.
+    await edit_monitor(tx, principal, item.uid, given, ground.keyring, frozenset())
+    return item.uid
+
+
+def _edit(act: BulkAct, row: MonitorRow, values: Mapping[str, str]) -> dict[str, object] | None:
+    """Returns the fields of an edit, None if the monitor has these values."""
+    tag, tags = values.get("tag", ""), list(row.tags)
+    match act:
+        case BulkAct.PAUSE | BulkAct.RESUME:
+            wanted = act is BulkAct.RESUME
+            return None if row.enabled is wanted else {"enabled": wanted}
+        case BulkAct.TAG:
+            return None if tag in tags else {"tags": [*tags, tag]}
+        case _:
+            return {"tags": [one for one in tags if one != tag]} if tag in tags else None
+
+
+async def _channel(
+    tx: Tx, principal: Principal, act: BulkAct, row: MonitorRow, channel: UUID
+) -> UUID | None:
+    known = {one.uid for one in await select_channels_of_monitor(tx, row.org, row.id)}
+    if (channel in known) is (act is BulkAct.ATTACH):
+        return None
+    if act is BulkAct.ATTACH:
+        await attach_channel(tx, principal, row.uid, channel)
+    else:
+        await detach_channel(tx, principal, row.uid, channel)
+    return row.uid
+
+
+def _maintenance(monitor: UUID, values: Mapping[str, str], now: Instant) -> Plan:
+    starts = Instant(now + _START_AFTER)
+    ends = Instant(now + int(values["minutes"]) * MINUTE)
+    return Plan(monitor=monitor, starts_at=starts, ends_at=ends, reason=values.get("reason", ""))
+
+
+async def _end_maintenance(tx: Tx, principal: Principal, uid: UUID) -> UUID | None:
+    """Ends a window. Returns None if it was deleted, or is over."""
+    try:
+        await end(tx, principal, uid)
+    except Refused as refused:
+        if refused.code == FORBIDDEN:
+            raise
+        return None
+    return uid
