@@ -591,3 +591,19 @@ async def test_one_task_reconnects_with_growing_pauses(
         async with pool.transaction("back"):
             pass
         assert pool.counts().cause == ""
+
+
+async def write_notes(tx: Tx, *ids: int) -> None:
+    async with tx.savepoint():
+        for note in ids:
+            await tx.execute("insert into notes values (%(id)s)", id=note)
+
+
+async def test_a_rejected_block_is_undone_and_the_transaction_goes_on(small: Pool) -> None:
+    async with small.transaction("attempts") as tx:
+        await tx.execute("create temporary table notes (id int primary key) on commit drop")
+        await write_notes(tx, 1)
+        with pytest.raises(Rejected):
+            await write_notes(tx, 2, 1)
+        await tx.execute("insert into notes values (3)")
+        assert await tx.rows("select id from notes order by id") == [(1,), (3,)]
