@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
-from ....storage.incidents.queries.alert_routes import select_route_targets, select_routes_of
+from ....storage.incidents.queries.alert_routes import select_routes_of
 from ....storage.incidents.rows import AlertRouteRow
 from ....storage.incidents.rules.alert_route import LABELS_MOST, ROUTES_MOST
 from ....storage.incidents.transactions.put_alert_routes import EDIT
@@ -21,8 +21,10 @@ from ....storage.mutes.rules.label_matcher import (
     MatchOperator,
     parse_matchers,
 )
+from ....storage.services.queries.pickable_objects import Pickable, PickableKind
+from ...monitors.console.object_picker import options_of, resolved, spelled
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, uuid_given, value_of
+from ...ui.form_values import stripped, value_of
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem
@@ -33,6 +35,7 @@ from ..schemas import AlertRoute, AlertRouteResult, AlertRoutes, AlertRoutesSamp
 
 # Empty lines of the form beyond the routes.
 _SPARE: Final = 2
+_RECIPIENT: Final = PickableKind.RECIPIENT
 
 
 class RoutesQuery(msgspec.Struct, frozen=True):
@@ -44,10 +47,11 @@ class RoutesQuery(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RouteLine:
-    """Line of the form. `target` is a kind and an id, such as `policy:…`, empty for none."""
+    """Line of the form. `target` is the text of the recipient, and `was` its hidden value."""
 
     matchers: str = ""
     target: str = ""
+    was: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class RoutesInput:
     """Values of the form. `faulty` is the index of the refused line, as text, or `sample`."""
 
     lines: Sequence[RouteLine] = ()
-    default: str = ""
+    default: RouteLine = RouteLine()
     sample: str = ""
     faulty: str = ""
     fault: str = ""
@@ -73,8 +77,8 @@ async def render_routes(ask: Request) -> Response:
     return await _form(
         ask,
         RoutesInput(
-            lines=[RouteLine(row.matchers, _target(row)) for row in rows if row.matchers],
-            default=_target(rows[-1]) if has_default else "",
+            lines=[_line(row) for row in rows if row.matchers],
+            default=_line(rows[-1]) if has_default else RouteLine(),
         ),
     )
 
@@ -85,12 +89,8 @@ async def submit_routes(ask: Request) -> Response:
     act = value_of(ask, "act")
     if act not in ("test", "save"):
         raise Problem("Unknown action")
-    routes = [_route(typed.lines[place]) for place in typed.places]
-    default = None
-    if typed.default:
-        service, policy = _ids(typed.default)
-        default = AlertTarget(service_id=service, escalation_policy_id=policy)
     try:
+        routes, default = await _resolved(ask, typed)
         if act == "test":
             body = AlertRoutesSample(routes=routes, default=default, labels=_labels(typed.sample))
             return await _form(ask, replace(typed, tested=await api.test(replace(ask, body=body))))
@@ -119,13 +119,14 @@ def _refused(typed: RoutesInput, refused: Refused) -> RoutesInput:
 def _typed(ask: Request) -> RoutesInput:
     """Reads the lines in their order. A line without matchers is left out."""
     matchers = [text.strip() for text in ask.form.get("matchers", [])[: ROUTES_MOST + _SPARE]]
-    targets = ask.form.get("target", [])
-    if len(targets) < len(matchers):
+    targets = [text.strip() for text in ask.form.get("target", [])]
+    known = ask.form.get("was", [])
+    if min(len(targets), len(known)) < len(matchers):
         raise Problem("Unknown action")
-    lines = [RouteLine(*pair) for pair in zip(matchers, targets, strict=False)]
+    lines = [RouteLine(*found) for found in zip(matchers, targets, known, strict=False)]
     return RoutesInput(
         lines=lines,
-        default=value_of(ask, "default"),
+        default=RouteLine("", stripped(ask, "default"), value_of(ask, "default_was")),
         sample=stripped(ask, "sample"),
         places=[place for place, line in enumerate(lines) if line.matchers],
     )
@@ -145,35 +146,49 @@ def _labels(sample: str) -> dict[str, str]:
     return {one.name: one.value for one in found[:LABELS_MOST]}
 
 
-def _route(line: RouteLine) -> AlertRoute:
-    service, policy = _ids(line.target)
-    return AlertRoute(matchers=line.matchers, service_id=service, escalation_policy_id=policy)
+async def _resolved(
+    ask: Request, typed: RoutesInput
+) -> tuple[list[AlertRoute], AlertTarget | None]:
+    """Returns the routes and the default. Raises: Refused invalid if a text names no recipient."""
+    routes = []
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        for number, place in enumerate(typed.places):
+            line = typed.lines[place]
+            service, policy = await _ids(ask, tx, line, f"routes[{number}].target")
+            routes.append(
+                AlertRoute(matchers=line.matchers, service_id=service, escalation_policy_id=policy)
+            )
+        service, policy = await _ids(ask, tx, typed.default, "default")
+    if service is UNSET and policy is UNSET:
+        return routes, None
+    return routes, AlertTarget(service_id=service, escalation_policy_id=policy)
 
 
-def _ids(target: str) -> tuple[UUID | UnsetType, UUID | UnsetType]:
+async def _ids(
+    ask: Request, tx: Tx, line: RouteLine, field_: str
+) -> tuple[UUID | UnsetType, UUID | UnsetType]:
     """Returns the id of the service and of the escalation policy, of which one is set at most."""
-    if not target:
+    org, project = org_of(ask), project_of(ask)
+    found = await resolved(tx, org, project, _RECIPIENT, line.target, line.was, field_)
+    if found is None:
         return UNSET, UNSET
-    kind, _, uid = target.partition(":")
-    match kind:
-        case "service":
-            return uuid_given(uid), UNSET
-        case "policy":
-            return UNSET, uuid_given(uid)
-        case _:
-            raise Problem("Unknown action")
+    return (found.uid, UNSET) if found.type == "service" else (UNSET, found.uid)
 
 
-def _target(row: AlertRouteRow) -> str:
-    if row.service_uid is not None:
-        return f"service:{row.service_uid}"
-    return "" if row.policy_uid is None else f"policy:{row.policy_uid}"
+def _line(row: AlertRouteRow) -> RouteLine:
+    is_service = row.service_uid is not None
+    uid = row.service_uid or row.policy_uid
+    name = row.service_name if is_service else row.policy_name
+    if uid is None or name is None:
+        return RouteLine(row.matchers)
+    one = Pickable(0, uid, name, None, "service" if is_service else "escalation policy")
+    return RouteLine(row.matchers, *spelled(one, _RECIPIENT))
 
 
 async def _form(ask: Request, typed: RoutesInput) -> Response:
     async with ask.context.pool.transaction("console_alert_routes_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
-        choices = await _choices(tx, ask)
+        options = await options_of(tx, org_of(ask), project_of(ask), _RECIPIENT)
     if not frame.may_write:
         raise Problem("forbidden")
     lines = list(typed.lines)
@@ -190,7 +205,7 @@ async def _form(ask: Request, typed: RoutesInput) -> Response:
         numbered=list(enumerate(lines)),
         outcome=_outcome(typed),
         matching=_matching(typed),
-        choices=choices,
+        options=options,
         matchers_longest=TEXT_LONGEST,
         most=ROUTES_MOST,
     )
@@ -213,15 +228,6 @@ def _matching(typed: RoutesInput) -> set[int]:
         return set()
     pairs = zip(typed.places, typed.tested.matching, strict=True)
     return {place for place, is_match in pairs if is_match}
-
-
-async def _choices(tx: Tx, ask: Request) -> list[tuple[str, str]]:
-    """Returns (value, text) of each recipient."""
-    found = await select_route_targets(tx, org_of(ask), project_of(ask))
-    return [
-        (f"{kind}:{uid}", f"{'Service' if kind == 'service' else 'Policy'} {name}")
-        for kind, uid, name in found
-    ]
 
 
 async def _list(ask: Request) -> Response:

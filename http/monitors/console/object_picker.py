@@ -15,6 +15,7 @@ from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.services.queries.pickable_objects import (
+    TYPED,
     Pickable,
     PickableKind,
     select_chosen,
@@ -37,7 +38,7 @@ TAG: Final = "tag"
 class PickQuery(msgspec.Struct, frozen=True):
     """`without` is the id of an object that the list leaves out."""
 
-    kind: Literal["monitor", "service", "channel", "tag"] = "monitor"
+    kind: Literal["monitor", "service", "channel", "recipient", "participant", "tag"] = "monitor"
     q: str = ""
     without: UUID | None = None
 
@@ -76,7 +77,33 @@ def _option(one: Pickable, kind: PickableKind, is_ambiguous: bool) -> PickerOpti
 
 
 def _text_of(one: Pickable, kind: PickableKind) -> str:
-    return f"{one.name}, {one.type}" if kind is PickableKind.CHANNEL else one.name
+    return f"{one.name}, {one.type}" if kind in TYPED else one.name
+
+
+def spelled(one: Pickable | None, kind: PickableKind) -> tuple[str, str]:
+    """Returns the text of an object in a field, and the hidden value that `resolved` reads."""
+    if one is None:
+        return "", ""
+    text = _text_of(one, kind)
+    return text, f"{one.uid} {text}"
+
+
+async def resolved(
+    tx: Tx, org: int, project: int, kind: PickableKind, text: str, was: str, field: str
+) -> Pickable | None:
+    """Returns the object that a text names, None for an empty text.
+
+    `was` is the hidden value. An unchanged text means its object, whose name others may have.
+
+    Raises: Refused as `named`.
+    """
+    key, _, known = was.partition(" ")
+    uid = uuid_or_none(key)
+    if uid is not None and text == known:
+        found = (await select_chosen(tx, org, project, kind, [uid])).get(uid)
+        if found is not None:
+            return found
+    return await named(tx, org, project, kind, text, field)
 
 
 async def tag_options(tx: Tx, org: int, project: int, q: str = "") -> list[PickerOption]:
@@ -104,12 +131,10 @@ async def named(
         found = await select_pickable(tx, org, project, kind, text, 2, without)
     if len(found) == 1 or (found and found[0].slug == text.lower()):
         return found[0]
-    if found and kind is PickableKind.CHANNEL:
-        raise Refused(
-            "invalid",
-            field,
-            "matches several channels, type name and type of one, such as Ops, slack",
-        )
+    if found and kind in TYPED:
+        example = f"{found[0].name}, {found[0].type}"
+        rule = f"matches several {kind}s, type name and type of one, such as {example}"
+        raise Refused("invalid", field, rule)
     if found:
         raise Refused("invalid", field, f"matches several {kind}s, type the slug of one")
     raise Refused("invalid", field, f"names no {kind} of this project")
@@ -208,7 +233,7 @@ ROUTES: Final = (
         action=Permission(Need.VIEWER),
         scope=("project", "projectID"),
         handler=render_options,
-        summary="Monitors, services, channels or tags for a type-ahead field.",
+        summary="Objects or tags for a type-ahead field.",
         query=PickQuery,
     ),
 )

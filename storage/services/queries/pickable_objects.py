@@ -1,5 +1,4 @@
-"""Monitors, services, channels and tags of a project by a part of their name or
-slug, for type-ahead fields."""
+"""Objects and tags of a project by a part of their name or slug, for type-ahead fields."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -40,14 +39,36 @@ class PickableKind(StrEnum):
     MONITOR = "monitor"
     SERVICE = "service"
     CHANNEL = "channel"
+    # Services with an escalation policy, and policies.
+    RECIPIENT = "recipient"
+    # Members of the project, and channels.
+    PARTICIPANT = "participant"
 
 
+# Objects without a slug. Their type tells objects of the same name apart.
+TYPED: Final = frozenset({PickableKind.CHANNEL, PickableKind.RECIPIENT, PickableKind.PARTICIPANT})
 _SOURCES: Final = {
     PickableKind.MONITOR: "monitors",
     PickableKind.SERVICE: "(select *, '' as type from services) as services",
     PickableKind.CHANNEL: (
         "(select *, null as slug from notification_channels where person is null) as channels"
     ),
+    PickableKind.RECIPIENT: """(
+      select org, project, id, uid, name, null as slug, 'service' as type from services
+      where escalation_policy is not null
+      union all
+      select org, project, id, uid, name, null, 'escalation policy' from escalation_policies
+    ) as recipients""",
+    PickableKind.PARTICIPANT: """(
+      select org, project, id, uid, name, null as slug, type from notification_channels
+      where person is null
+      union all
+      select distinct p.org, p.id, u.id, u.uid, coalesce(nullif(u.display_name, ''), u.email),
+        null, 'member'
+      from projects p join memberships m on m.org = p.org
+          and (m.project is null or m.project = p.id)
+        join users u on u.id = m.user_id
+    ) as participants""",
 }
 
 
