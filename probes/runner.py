@@ -34,7 +34,8 @@ from .net.egress import Egress
 from .probe_kind import ProbeKind, kind_of, prepare
 
 # If this process delayed a run for longer, the result is unknown: the event loop stalled, or the
-# run waited for its turn, for a lock or, in a thread, for a core.
+# run waited for its turn. For a run that is not up, waits for a lock or for a core count too, and
+# one at its deadline of any length.
 STALL_US_MOST = 1_000_000
 # From here on the stall affects the latency, and the result is marked as lagged.
 LAGGED_US = 100_000
@@ -83,24 +84,28 @@ async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0)
         await prepare(kind, check)
     started_at = now()
     began_us = LoopLag.now_us()
-    waited_us = 0
+    waited_us, held_up_us, was_cut = 0, 0, False
     if kind is None:
         end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
     else:
         meter = CpuMeter(reach.cpu, org)
         end = await metered(_attempts(kind, check, reach, now, meter), meter)
-        waited_us = meter.waited_us
+        waited_us, held_up_us = meter.waited_us, meter.held_up_us
+        was_cut = meter.was_cut
     # If a cancellation moved the deadline, the timeout is not a result of the target.
     await trio.lowlevel.checkpoint_if_cancelled()
     stalled_us = max(reach.lag.stalled_since(began_us), waited_us)
+    if not end.up:
+        # A target that is up has answered, however long its answer waited for a thread.
+        stalled_us = max(stalled_us, held_up_us)
     if end.failure is FailureClass.RESPONSE_TOO_EXPENSIVE:
         # The budget counts CPU time, so delays of this process did not use it up.
         pass
-    elif stalled_us > STALL_US_MOST:
+    elif stalled_us > STALL_US_MOST or (was_cut and not end.up):
         end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
     elif (end.failure or end.expected) in NETWORK_CLASSES and await _offline(reach):
         end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
-    return _result(check, started_at, end, lagged=stalled_us > LAGGED_US)
+    return _result(check, started_at, end, lagged=max(stalled_us, held_up_us) > LAGGED_US)
 
 
 async def _offline(reach: Egress) -> bool:

@@ -30,8 +30,9 @@ class CpuMeter:
     """Meter of one run.
 
     `scope` is the cancel scope of the run. `waited_us` is the time in which steps of the run waited
-    for their turn, and in which its threads waited for a core or for a lock. This time is a delay
-    of this process and not of the target.
+    for their turn, and `held_up_us` that in which its threads waited for a core or for a lock. Both
+    are delays of this process and not of the target. `was_cut` states that the run was cancelled
+    while it waited for a thread or a lock: the target had done its part.
     """
 
     __slots__ = (
@@ -39,10 +40,12 @@ class CpuMeter:
         "_last_ns",
         "_used_ns",
         "clock",
+        "held_up_us",
         "org",
         "scope",
         "share",
         "waited_us",
+        "was_cut",
     )
 
     def __init__(self, share: CpuShare, org: int) -> None:
@@ -50,6 +53,8 @@ class CpuMeter:
         self.org = org
         self.scope: trio.CancelScope | None = None
         self.waited_us = 0
+        self.held_up_us = 0
+        self.was_cut = False
         share.sample_cpu()
         # Clock of the next step, ns.
         self.clock: Callable[[], int] = perf_counter_ns
@@ -84,9 +89,12 @@ class CpuMeter:
         began_ns = perf_counter_ns()
         try:
             return await trio.to_thread.run_sync(measured, abandon_on_cancel=True, limiter=limiter)
+        except trio.Cancelled:
+            self.was_cut = True
+            raise
         finally:
             spent_ns = measured.spent_ns()
-            self.waited_us += max(0, perf_counter_ns() - began_ns - spent_ns) // 1_000
+            self.held_up_us += max(0, perf_counter_ns() - began_ns - spent_ns) // 1_000
             self.spend(spent_ns)
 
     async def turn(self) -> int:
@@ -159,9 +167,13 @@ async def held(lock: trio.Lock) -> AsyncIterator[None]:
     began_ns = perf_counter_ns()
     try:
         await lock.acquire()
+    except trio.Cancelled:
+        if meter is not None:
+            meter.was_cut = True
+        raise
     finally:
         if meter is not None:
-            meter.waited_us += (perf_counter_ns() - began_ns) // 1_000
+            meter.held_up_us += (perf_counter_ns() - began_ns) // 1_000
     try:
         yield
     finally:

@@ -38,7 +38,7 @@ TAG: Final = "tag"
 class PickQuery(msgspec.Struct, frozen=True):
     """`without` is the id of an object that the list leaves out."""
 
-    kind: Literal["monitor", "service", "channel", "recipient", "participant", "tag"] = "monitor"
+    kind: Literal["monitor", "service", "channel", "recipient", "tag"] = "monitor"
     q: str = ""
     without: UUID | None = None
 

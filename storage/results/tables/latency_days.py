@@ -60,13 +60,13 @@ _PUT_RAW: Final = _put(_RAW)
 _PUT_PACKED: Final = _put(_PACKED)
 # Days that were packed by an earlier version.
 _MISSING: Final = f"""
-select p.org, p.monitor, date_trunc('day', p.from_at, 'UTC')
+select p.org, p.monitor, date_trunc('day', p.from_at, 'UTC'), sum(p.results)::bigint
 from unnest(%(orgs)s::int[], %(monitors)s::int[]) as k(org, monitor)
   join packed_heartbeats p on p.org = k.org and p.monitor = k.monitor
     and p.from_at >= at(%(from_at)s) and p.from_at < at(%(until)s)
 where not exists (select from latency_days d where d.org = p.org and d.monitor = p.monitor
   and d.day = date_trunc('day', p.from_at, 'UTC'))
-group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST} order by 3, 1, 2
+group by 1, 2, 3 having sum(p.results) >= {COUNTED_LEAST} order by 1, 2, 3
 """
 _IN: Final = """
 with d as (
@@ -79,7 +79,10 @@ union all
 select null, sum(u.count)::bigint, null, null, null, u.bucket
 from d cross join lateral unnest(d.buckets, d.counts) as u(bucket, count) group by u.bucket
 """
-_DELETE_OLD: Final = "delete from latency_days where day < at(%(before)s)"
+_DELETE_OLD: Final = """
+delete from latency_days where ctid = any(array(
+  select ctid from latency_days where day < at(%(before)s) limit %(most)s))
+"""
 _DELETE_OF: Final = """
 delete from latency_days where (org, monitor) in (
   select * from unnest(%(orgs)s::int[], %(monitors)s::int[]))
@@ -114,12 +117,15 @@ async def put_days_from_pieces(tx: Tx, keys: Sequence[MonitorKey], day: TimeSpan
 
 async def select_missing(
     tx: Tx, keys: Sequence[MonitorKey], span: TimeSpan
-) -> list[tuple[MonitorKey, Instant]]:
-    """Returns (monitor, start of a day) of pieces by day whose days are not counted."""
+) -> list[tuple[MonitorKey, Instant, int]]:
+    """Returns (monitor, start of a day, results) of pieces by day whose days are not counted.
+
+    In the order of the monitors.
+    """
     those = {**key_arrays(keys, "monitors"), "from_at": span.from_, "until": span.until}
     return [
-        (MonitorKey((org, monitor)), Instant(day))
-        for org, monitor, day in await tx.rows(_MISSING, **those)
+        (MonitorKey((org, monitor)), Instant(day), results)
+        for org, monitor, day, results in await tx.rows(_MISSING, **those)
     ]
 
 
@@ -129,8 +135,9 @@ async def select_latency_days(tx: Tx, key: MonitorKey, span: TimeSpan) -> list[C
     return await tx.structs(Counted, _IN, **those)
 
 
-async def delete_old_days(tx: Tx, before: Instant) -> None:
-    await tx.execute(_DELETE_OLD, before=before)
+async def delete_old_days(tx: Tx, before: Instant, most: int) -> int:
+    """Deletes up to `most` days that begin before an instant. Returns their number."""
+    return await tx.execute(_DELETE_OLD, before=before, most=most)
 
 
 async def delete_days_of(tx: Tx, keys: Collection[MonitorKey]) -> None:

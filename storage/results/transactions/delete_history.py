@@ -16,10 +16,10 @@ async def delete_history_of(tx: Tx, keys: Collection[MonitorKey]) -> None:
 
 
 async def delete_old_history(tx: Tx, before: Instant, most: int) -> int:
-    """Deletes up to `most` pieces of each kind that end before an instant, the start of a day.
+    """Deletes up to `most` pieces of each kind, and counted days, before the start of a day.
 
-    Returns the larger number of deleted pieces.
+    Returns the largest of the numbers of deleted rows.
     """
     await packing_failures.delete_old_failures(tx, before)
-    await latency_days.delete_old_days(tx, before)
-    return await packing.delete_old_pieces(tx, before, most)
+    days = await latency_days.delete_old_days(tx, before, most)
+    return max(days, await packing.delete_old_pieces(tx, before, most))

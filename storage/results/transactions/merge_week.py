@@ -20,6 +20,8 @@ from .pack_apart import Causes, merge_apart
 from .pack_day import PackOutcome, PackStep
 
 _NO_MONITOR: Final = MonitorKey((0, 0))
+# Results of a step that are decoded to count the latencies of their days. One day can have more.
+COUNTED_MOST: Final = 20_000
 # Advisory locks of a step. The lock table of PostgreSQL has about 64 places for each connection.
 LOCKED_MOST: Final = 200
 
@@ -48,21 +50,40 @@ async def merge_some(tx: Tx, most: int) -> PackStep:
         keys = [key for key in found if key < wanted[len(free)]]
         if not keys:
             return PackStep(PackOutcome.LATE_WRITER)
-    # Read again, because a late writer can have changed the pieces before the locks.
-    for key, day in await latency_days.select_missing(tx, free, week):
-        await latency_days.put_days_from_pieces(tx, [key], day_of(day))
-    rows, causes = 0, Causes()
+    counted, uncounted = await _count_days(tx, free, week)
+    if uncounted is not None:
+        keys = [key for key in keys if key < uncounted]
+        free = [key for key in free if key < uncounted]
+    rows, causes = counted, Causes()
     for packed in packing.PACKED:
         if few := await packing.select_few_rows(tx, free, week, packed):
             merged, failed = await merge_apart(tx, packed, few, week)
             rows, causes = rows + merged, causes | failed
-    await packing.move_merged(tx, week.from_, keys[-1])
-    return PackStep(PackOutcome.MONITORS, len(keys), rows, causes)
+    if keys:
+        await packing.move_merged(tx, week.from_, keys[-1])
+    return PackStep(PackOutcome.MONITORS, max(len(keys), 1), rows, causes)
+
+
+async def _count_days(
+    tx: Tx, keys: Sequence[MonitorKey], week: TimeSpan
+) -> tuple[int, MonitorKey | None]:
+    """Counts days that are not counted, of about COUNTED_MOST results.
+
+    Reads again which they are, because a late writer can have changed the pieces before the locks.
+    Returns the decoded results, and the first monitor with a day that is left for the next step.
+    """
+    counted = 0
+    for key, day, results in await latency_days.select_missing(tx, keys, week):
+        if counted and counted + results > COUNTED_MOST:
+            return counted, key
+        await latency_days.put_days_from_pieces(tx, [key], day_of(day))
+        counted += results
+    return counted, None
 
 
 async def _wanted(tx: Tx, keys: Sequence[MonitorKey], week: TimeSpan) -> list[MonitorKey]:
     """Returns the monitors whose pieces are read or changed."""
-    found = {key for key, _ in await latency_days.select_missing(tx, keys, week)}
+    found = {key for key, _, _ in await latency_days.select_missing(tx, keys, week)}
     for packed in packing.PACKED:
         found.update(await packing.select_few_rows(tx, keys, week, packed))
     return sorted(found)

@@ -42,11 +42,10 @@ class PickableKind(StrEnum):
     # Services with an escalation policy, and policies.
     RECIPIENT = "recipient"
     # Members of the project, and channels.
-    PARTICIPANT = "participant"
 
 
 # Objects without a slug. Their type tells objects of the same name apart.
-TYPED: Final = frozenset({PickableKind.CHANNEL, PickableKind.RECIPIENT, PickableKind.PARTICIPANT})
+TYPED: Final = frozenset({PickableKind.CHANNEL, PickableKind.RECIPIENT})
 _SOURCES: Final = {
     PickableKind.MONITOR: "monitors",
     PickableKind.SERVICE: "(select *, '' as type from services) as services",
@@ -59,16 +58,6 @@ _SOURCES: Final = {
       union all
       select org, project, id, uid, name, null, 'escalation policy' from escalation_policies
     ) as recipients""",
-    PickableKind.PARTICIPANT: """(
-      select org, project, id, uid, name, null as slug, type from notification_channels
-      where person is null
-      union all
-      select distinct p.org, p.id, u.id, u.uid, coalesce(nullif(u.display_name, ''), u.email),
-        null, 'member'
-      from projects p join memberships m on m.org = p.org
-          and (m.project is null or m.project = p.id)
-        join users u on u.id = m.user_id
-    ) as participants""",
 }
 
 

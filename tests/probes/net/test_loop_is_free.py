@@ -73,22 +73,25 @@ async def test_expensive_conditions_run_in_a_thread(
     assert result.unknown_reason is reason, result
 
 
-async def test_a_run_that_waits_for_the_thread_of_another_one_is_unknown(prober: Prober) -> None:
-    """The target answered at once; the deadline passes because of this process."""
+@pytest.mark.parametrize(("seconds", "outcome"), [(9, RunOutcome.UP), (1, RunOutcome.UNKNOWN)])
+async def test_a_run_that_waits_for_the_thread_of_another_one_is_never_down(
+    prober: Prober, seconds: int, outcome: RunOutcome
+) -> None:
+    """The target answered at once; this process delays the run, up to the deadline or not."""
     body = b'{"status": "UP"}' + b" " * 1_000_000
 
     async def hold(*, task_status: trio.TaskStatus[None]) -> None:
         async with prober.reach.alone:
             task_status.started()
-            await trio.sleep_forever()
+            await trio.sleep(1.3)
 
     async with serving(answering(answer(body))) as port, trio.open_nursery() as nursery:
         await nursery.start(hold)
         url, wanted = f"http://{HOST}:{port}/", ("[BODY].status == UP",)
-        check = make_check("http", url, "GET", {}, wanted, timeout_seconds=2)
+        check = make_check("http", url, "GET", {}, wanted, timeout_seconds=seconds)
         result = await run(check, prober.reach, now)
-        nursery.cancel_scope.cancel()
-    assert result.unknown_reason is UnknownReason.LOOP_STALLED, result
+    # A busy machine can hold up the loop as well.
+    assert result.outcome is outcome or result.unknown_reason is UnknownReason.LOOP_STALLED, result
 
 
 async def test_an_expensive_condition_on_a_banner_runs_in_a_thread(

@@ -17,7 +17,8 @@ from leadline.storage.results.rules.latency_sketch import (
     SHIFT_SQL,
     bucket_of,
 )
-from leadline.storage.results.tables.latency_days import COUNTED_LEAST
+from leadline.storage.results.tables.latency_days import COUNTED_LEAST, delete_old_days
+from leadline.storage.results.transactions import merge_week
 from leadline.storage.retirement.transactions.delete_monitor import delete_monitor
 from tests.results.packing.test_packing_storage import merge_all, pack_all, record, seal
 from tests.support.worlds.world import START, World
@@ -116,6 +117,8 @@ async def test_long_ranges_have_the_stated_error(
             assert close(counted.total, exact.total)
 
     await compare()
+    # A step counts one day, so that the cursor waits for the rest of the monitor.
+    monkeypatch.setattr(merge_week, "COUNTED_MOST", 1)
     await merge_all(world)
     days = await world.rows("select day from latency_days order by day")
     counted = {(day - START) // DAY for (day,) in days}
@@ -127,5 +130,10 @@ async def test_long_ranges_have_the_stated_error(
     await compare()
     assert (await read(world, row.key, TimeSpan(late, Instant(late + 2 * SECOND)))).points
     async with world.pool.transaction("delete") as tx:
+        assert [await delete_old_days(tx, Instant(START + 2 * DAY), 1) for _ in range(3)] == [
+            1,
+            1,
+            0,
+        ]
         await delete_monitor(tx, world.editor, row.uid)
     assert await world.rows("select 1 from latency_days") == []
