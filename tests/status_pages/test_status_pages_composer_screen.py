@@ -39,7 +39,7 @@ async def previewed(api: Api, incident: UUID, **form: Any) -> str:
 
 def outside_of(page: str) -> str:
     found = re.search(
-        r'id="outside" tabindex="-1">(.*?)</div>\s*<section [^>]*"told-title"',
+        r'id="outside" tabindex="-1">(.*?)</div>\s*<section [^>]*"(?:answer|told)-title"',
         page,
         re.DOTALL,
     )

@@ -90,6 +90,7 @@ _ACTIONS: Final = {
     "settings.mail": "Changed the mail server",
     "contact_method.verify": "Verified",
     "contact_rules.update": "Changed the notification rules of",
+    "settings.answer_buttons": "Changed the secrets of answer buttons",
     "settings.gateway": "Changed the gateway for SMS and calls",
     "settings.monitor_defaults": "Changed the monitor defaults",
     "settings.oidc": "Changed single sign-on",

@@ -210,13 +210,31 @@ def _route(path: str, handler: Any, summary: str, **given: Any) -> Route:
 
 
 ROUTES: Final = (
-    _route("/answers/slack", answer_by_slack, "Button of Slack.", content_type="text/plain"),
-    _route("/answers/telegram", answer_by_telegram, "Button of Telegram.", answer=dict[str, Any]),
+    _route(
+        "/answers/slack",
+        answer_by_slack,
+        "Button of Slack.",
+        content_type="text/plain",
+        also=(400, 401),
+    ),
+    _route(
+        "/answers/telegram",
+        answer_by_telegram,
+        "Button of Telegram.",
+        answer=dict[str, Any],
+        also=(401,),
+    ),
     _route(
         "/answers/{token}/{action}",
         answer_by_button,
         "Button of a message: acknowledge, resolve or snooze.",
         answer=ButtonAnswer,
     ),
-    _route("/calls/{token}", answer_by_key, "Key in a call.", content_type="text/xml"),
+    _route(
+        "/calls/{token}",
+        answer_by_key,
+        "Key in a call.",
+        content_type="text/xml",
+        also=(400, 401),
+    ),
 )

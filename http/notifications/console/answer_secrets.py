@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from markupsafe import Markup
+
 from ....storage.notifications.transactions.put_answer_secrets import EDIT
 from ...ui.shell.settings_form import Of, SettingField, SettingForm
 from ...wire.route import Route
@@ -29,11 +31,11 @@ _ROWS: Final = (
 def _says(found: AnswerButtonsView) -> str:
     slack = "on" if found.slack_set else "off"
     telegram = "on" if found.telegram_set else "off"
-    return (
-        f"Buttons of Slack are {slack}; the interactivity URL of the app is {found.slack_url}."
-        f" Buttons of Telegram are {telegram}; the URL of the webhook is {found.telegram_url}."
+    return Markup(
+        "Buttons of Slack are {}; the interactivity URL of the app is <code>{}</code>."
+        " Buttons of Telegram are {}; the URL of the webhook is <code>{}</code>."
         " ntfy, Mattermost and calls of Twilio need no secret here."
-    )
+    ).format(slack, found.slack_url, telegram, found.telegram_url)
 
 
 ROUTES: Final[tuple[Route, ...]] = SettingForm(
