@@ -25,6 +25,7 @@ from leadline.storage.gate.transactions.edit_policy import put_policy
 from leadline.storage.gate.transactions.evaluate_gate import evaluate_gate
 from tests.conftest import FROZEN_NOW
 from tests.support.app.cast import PEOPLE, Api
+from tests.support.run.effort import IS_SOAK
 
 POLICY = (
     "windows=30d&percent=75&lag=900&unknown=block&budget_exhausted=block&budget_consumed=warn"
@@ -393,11 +394,28 @@ def _seen_by(route: Route) -> set[str]:
     return {*SEES_SHOP, "neighbour"} if "{orgID}" in route.path else set(SEES_SHOP)
 
 
+def _status(route: Route, who: str) -> int:
+    """Returns the stated status, 200 for a screen or the answer of its form."""
+    letter = LETTERS[route.method, route.path]
+    if who == "nobody":
+        return 303
+    if letter == "G" and who != "global_admin":
+        return 403
+    if letter not in "*GS" and who not in _seen_by(route):
+        return 404
+    return 200 if who in MAY.get(letter, PEOPLE) else 403
+
+
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"{route.method} {route.path}")
 async def test_each_user_gets_the_stated_answer(api: Api, route: Route) -> None:
-    letter = LETTERS[route.method, route.path]
     made = None
+    rendered = 0
     for who in ["nobody", *PEOPLE]:
+        expected = _status(route, who)
+        # To render a screen costs most. The matrix of the API asks as everybody.
+        rendered += expected == 200
+        if expected == 200 and rendered > 2 and not IS_SOAK and who != "global_admin":
+            continue
         if made is None:
             monitor = await api.new_monitor(interval_seconds=3600)
             made = (monitor.uid, await api.new_incident(), await named_by(api, route))
@@ -405,18 +423,13 @@ async def test_each_user_gets_the_stated_answer(api: Api, route: Route) -> None:
         answer = await call(api, who, route, *made)
         body = await answer.get_data()
         assert b'{"error"' not in body, "the answer to a person is HTML"
-        if who == "nobody":
-            assert answer.status_code == 303
-            assert answer.headers["Location"].startswith("/sign-in?next=%2F")
-        elif letter == "G" and who != "global_admin":
-            assert answer.status_code == 403, who
-        elif letter not in "*GS" and who not in _seen_by(route):
-            assert answer.status_code == 404, who
-        elif who not in MAY.get(letter, PEOPLE):
-            assert answer.status_code == 403, who
+        if expected == 200:
+            allowed = (400,) if route.form and route.path in NOT_CONFIRMED else (200, 303)
+            assert answer.status_code in allowed, (who, body[-600:])
         else:
-            expected = (400,) if route.form and route.path in NOT_CONFIRMED else (200, 303)
-            assert answer.status_code in expected, (who, body[-600:])
+            assert answer.status_code == expected, who
+        if who == "nobody":
+            assert answer.headers["Location"].startswith("/sign-in?next=%2F")
         if answer.status_code >= 400 or who == "nobody":
             assert await api.rows("select count(*) from audit_entries") == audited
         elif route.form:
