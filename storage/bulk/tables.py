@@ -61,7 +61,8 @@ async def insert_bulk_action(
 async def lock_bulk_action(tx: Tx, uid: UUID) -> BulkRow | None:
     """Locks a running action. Returns None if it has ended, or another process performs it.
 
-    It has no lock rank: it is the first lock of its transaction, and no other takes it.
+    It has no lock rank: it is the first lock of its transaction. The deletion of the project takes
+    it before the operation too, when no monitor of the project is left.
     """
     return await tx.one(BulkRow, _LOCK, uid=uid)
 

@@ -34,6 +34,9 @@ from .rules import ARGUMENTS, OBJECTS_MOST, UNDO, BulkAct, ObjectState
 
 EDIT: Final = Permission(Need.EDITOR)
 LOCKED: Final = "locked"
+BUSY: Final = "bulk_busy"
+# Codes of the refusals of an action that its author can request again.
+NOT_BEGUN: Final = frozenset({BUSY})
 # A window that begins in the past would need a preview.
 _START_AFTER: Final = 2 * SECOND
 _UNAUTHORIZED: Final = (
@@ -72,7 +75,8 @@ async def begin_action(
         objects: ids with names, in their order.
 
     Raises:
-        Refused not_found, forbidden, invalid without objects or with too many.
+        Refused not_found, forbidden, invalid without objects or with too many, bulk_busy while
+        another action of the project runs.
     """
     home = await demand_project(tx, principal, EDIT, project)
     if not await lock_shared_project(tx, home.org, home.id):
@@ -83,6 +87,8 @@ async def begin_action(
     uid = await operations.insert_edit(
         tx, home.org, home.id, started_by=principal.uid, total=len(objects)
     )
+    if uid is None:
+        raise Refused(BUSY, "", "another action on monitors of the project runs: try again later")
     text = msgspec.json.encode(arguments).decode()
     await tables.insert_bulk_action(tx, uid, (home.org, home.id), act, text, objects)
     return uid
@@ -116,6 +122,8 @@ async def fail_action(tx: Tx, uid: UUID, error: str) -> None:
     """Ends an action whose next object cannot be settled."""
     if await tables.lock_bulk_action(tx, uid) is not None:
         await operations.fail(tx, uid, error)
+    else:
+        await operations.end_orphan(tx, uid)
 
 
 async def perform_next(pool: Pool, uid: UUID, ground: BulkContext) -> bool:
@@ -144,6 +152,7 @@ async def perform_next(pool: Pool, uid: UUID, ground: BulkContext) -> bool:
 async def _perform(tx: Tx, uid: UUID, ground: BulkContext) -> bool:
     row = await tables.lock_bulk_action(tx, uid)
     if row is None:
+        await operations.end_orphan(tx, uid)
         return False
     if row.stopped_by is not None:
         await operations.fail(tx, uid, f"stopped by {row.stopped_by}")

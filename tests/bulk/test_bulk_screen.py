@@ -121,3 +121,13 @@ async def test_a_deletion_in_the_background_asks_for_the_number_once(api: Api) -
     line, page = await in_background(api, path, count="21", **given_)
     assert (line, toast(page)) == ("Deleting monitors: 0 of 21", "21 monitors deleted.")
     assert await api.rows("select count(*) from monitors") == [(0,)]
+
+
+async def test_a_second_action_in_the_background_is_refused(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 21)
+    await send(api, path, act="pause", all="on", filter="")
+    page = await acted(api, path, act="tag", tag="edge", all="on", filter="")
+    said = "another action on monitors of the project runs: try again later."
+    assert toast(page) == f"No monitor was changed: {said}"
+    assert "Pausing monitors: 0 of 21" in page
