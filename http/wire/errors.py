@@ -96,6 +96,7 @@ _EXPLAINED = {
     "bulk_busy": 409,
     "bundle_busy": 409,
     "bundle_conflict": 409,
+    "no_undo": 409,
     "conversion_conflict": 409,
     "plan_stale": 409,
     "project_locked": 409,
