@@ -71,6 +71,9 @@ async def test_every_failure_in_the_background_is_counted(api: Api) -> None:
     assert "4 more." in page
     operation = await api.rows("select state, done, total from operations")
     assert operation == [("succeeded", 30, 30)]
+    ((uid,),) = await api.rows("select uid from operations")
+    shown = await seen(api, f"/operations/{uid}", who="org_admin")
+    assert "The action on monitors has ended" in shown
 
 
 async def test_a_stopped_action_states_what_was_not_tried(api: Api) -> None:
