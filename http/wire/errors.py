@@ -93,8 +93,10 @@ LOCKED = "locked: another change, such as the application of a bundle, is runnin
 # Refusals whose message names the field and the rule, each with its own status.
 _EXPLAINED = {
     "older_than_raw_retention": 422,
+    "bulk_busy": 409,
     "bundle_busy": 409,
     "bundle_conflict": 409,
+    "no_undo": 409,
     "conversion_conflict": 409,
     "plan_stale": 409,
     "project_locked": 409,

@@ -4,12 +4,16 @@ from typing import Final
 from uuid import UUID
 
 from ..engine.pools import Tx
-from .rows import BulkFailure, BulkReport, BulkRow
+from .rows import BulkFailure, BulkObject, BulkReport, BulkRow
 from .rules import ObjectState
 from .tables import FROM, SELECT
 
 _REPORT: Final = f"{SELECT} where b.uid = %(uid)s and b.org = %(org)s and b.project = %(project)s"
-_END: Final = "select created_at, finished_at, error from operations where uid = %(uid)s"
+_END: Final = """
+select created_at, finished_at, error, (select uid from bulk_actions where undoes = %(uid)s)
+from operations where uid = %(uid)s
+"""
+_HAS_ENDED: Final = "select finished_at is not null from operations where uid = %(uid)s"
 _COUNTS: Final = """
 select state, count(*)::int from bulk_action_objects where action = %(uid)s group by state
 """
@@ -17,8 +21,9 @@ _FAILURES: Final = """
 select name, code, rule from bulk_action_objects
 where action = %(uid)s and state = 'failed' order by place limit %(most)s
 """
+# A maintenance window has no revision, nor has a change of an earlier version.
 _UNDO: Final = """
-select undo, name from bulk_action_objects
+select place, undo, name, case when undo = uid then revision end from bulk_action_objects
 where action = %(uid)s and state = 'changed' and undo is not null order by place
 """
 _RUNNING: Final = f"""
@@ -41,9 +46,13 @@ async def select_report(
     return BulkReport(row, counts, failed, *ended)
 
 
-async def select_undo(tx: Tx, uid: UUID) -> list[tuple[UUID, str]]:
+async def has_ended(tx: Tx, uid: UUID) -> bool:
+    return bool(await tx.value(_HAS_ENDED, uid=uid))
+
+
+async def select_undo(tx: Tx, uid: UUID) -> list[BulkObject]:
     """Returns the objects that the undo of an action needs, with the names of its monitors."""
-    return [(undo, name) for undo, name in await tx.rows(_UNDO, uid=uid)]
+    return await tx.structs(BulkObject, _UNDO, uid=uid)
 
 
 async def select_running_action(

@@ -32,9 +32,12 @@ class BulkRow(msgspec.Struct, frozen=True):
 
 
 class BulkObject(msgspec.Struct, frozen=True):
+    """`expected` is the revision that the monitor needs; None permits every revision."""
+
     place: int
     uid: UUID
     name: str
+    expected: int | None = None
 
 
 class BulkFailure(msgspec.Struct, frozen=True):
@@ -48,7 +51,7 @@ class BulkFailure(msgspec.Struct, frozen=True):
 class BulkReport(msgspec.Struct, frozen=True):
     """State of an action. `counts` are objects by `ObjectState`, `failures` the first ones.
 
-    `error` states why the action ended before its last object.
+    `error` states why the action ended before its last object. `undone_by` is its undo.
     """
 
     row: BulkRow
@@ -57,3 +60,4 @@ class BulkReport(msgspec.Struct, frozen=True):
     created_at: Instant
     finished_at: Instant | None
     error: str | None
+    undone_by: UUID | None

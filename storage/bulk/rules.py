@@ -46,4 +46,6 @@ class ObjectState(StrEnum):
     WAITING = "waiting"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+    # The monitor was changed after the action that this one undoes.
+    SKIPPED = "skipped"
     FAILED = "failed"

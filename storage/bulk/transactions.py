@@ -28,12 +28,17 @@ from ..monitors.transactions.lock_monitor import demand_monitor
 from ..notifications.queries.channels import select_channels_of_monitor
 from ..retirement.transactions.delete_monitor import delete_monitor
 from . import tables
-from .queries import select_undo
+from .queries import has_ended, select_undo
 from .rows import BulkObject, BulkRow
 from .rules import ARGUMENTS, OBJECTS_MOST, UNDO, BulkAct, ObjectState
 
 EDIT: Final = Permission(Need.EDITOR)
 LOCKED: Final = "locked"
+BUSY: Final = "bulk_busy"
+# Codes of the refusals of an action that its author can request again.
+NO_UNDO: Final = "no_undo"
+NOT_BEGUN: Final = frozenset({BUSY, NO_UNDO})
+_CHANGED_SINCE: Final = "changed_since"
 # A window that begins in the past would need a preview.
 _START_AFTER: Final = 2 * SECOND
 _UNAUTHORIZED: Final = (
@@ -72,8 +77,22 @@ async def begin_action(
         objects: ids with names, in their order.
 
     Raises:
-        Refused not_found, forbidden, invalid without objects or with too many.
+        Refused not_found, forbidden, invalid without objects or with too many, bulk_busy while
+        another action of the project runs.
     """
+    found = [BulkObject(place, uid, name) for place, (uid, name) in enumerate(objects, start=1)]
+    return await _begin(tx, principal, project, act, values, found)
+
+
+async def _begin(
+    tx: Tx,
+    principal: Principal,
+    project: UUID,
+    act: BulkAct,
+    values: Mapping[str, str],
+    objects: Sequence[BulkObject],
+    undoes: UUID | None = None,
+) -> UUID:
     home = await demand_project(tx, principal, EDIT, project)
     if not await lock_shared_project(tx, home.org, home.id):
         raise Refused(NOT_FOUND)
@@ -83,23 +102,31 @@ async def begin_action(
     uid = await operations.insert_edit(
         tx, home.org, home.id, started_by=principal.uid, total=len(objects)
     )
+    if uid is None:
+        raise Refused(BUSY, "", "another action on monitors of the project runs: try again later")
     text = msgspec.json.encode(arguments).decode()
-    await tables.insert_bulk_action(tx, uid, (home.org, home.id), act, text, objects)
+    place = (home.org, home.id)
+    if not await tables.insert_bulk_action(tx, uid, place, act, text, objects, undoes):
+        raise Refused(NO_UNDO, "", "the action was undone before")
     return uid
 
 
 async def begin_undo(tx: Tx, principal: Principal, project: UUID, row: BulkRow) -> UUID:
     """Begins the undo of an action: the opposite action on what it changed.
 
+    The undo skips the monitors that were changed after the action.
+
     Raises:
-        Refused as begin_action; invalid if the action has no undo.
+        Refused as begin_action; invalid if the action has no undo; no_undo if it runs, or was
+        undone before.
     """
     act = UNDO.get(row.kind)
     if act is None:
         raise Refused("invalid", "act", f"{row.act} has no undo")
-    return await begin_action(
-        tx, principal, project, act, row.values, await select_undo(tx, row.uid)
-    )
+    if not await has_ended(tx, row.uid):
+        raise Refused(NO_UNDO, "", "the action has not ended: try again later")
+    objects = await select_undo(tx, row.uid)
+    return await _begin(tx, principal, project, act, row.values, objects, row.uid)
 
 
 async def stop_action(tx: Tx, principal: Principal, project: UUID, uid: UUID) -> bool:
@@ -116,6 +143,8 @@ async def fail_action(tx: Tx, uid: UUID, error: str) -> None:
     """Ends an action whose next object cannot be settled."""
     if await tables.lock_bulk_action(tx, uid) is not None:
         await operations.fail(tx, uid, error)
+    else:
+        await operations.end_orphan(tx, uid)
 
 
 async def perform_next(pool: Pool, uid: UUID, ground: BulkContext) -> bool:
@@ -135,7 +164,10 @@ async def perform_next(pool: Pool, uid: UUID, ground: BulkContext) -> bool:
     async def note(tx: Tx) -> bool:
         if await tables.lock_bulk_action(tx, uid) is None:
             return False
-        await _settle(tx, uid, refused.place, ObjectState.FAILED, (refused.code, refused.rule))
+        if refused.code == _CHANGED_SINCE:
+            await _settle(tx, uid, refused.place, ObjectState.SKIPPED)
+        else:
+            await _settle(tx, uid, refused.place, ObjectState.FAILED, (refused.code, refused.rule))
         return True
 
     return await pool.transact("bulk_action_failure", note)
@@ -144,6 +176,7 @@ async def perform_next(pool: Pool, uid: UUID, ground: BulkContext) -> bool:
 async def _perform(tx: Tx, uid: UUID, ground: BulkContext) -> bool:
     row = await tables.lock_bulk_action(tx, uid)
     if row is None:
+        await operations.end_orphan(tx, uid)
         return False
     if row.stopped_by is not None:
         await operations.fail(tx, uid, f"stopped by {row.stopped_by}")
@@ -207,6 +240,8 @@ async def act_on(
     monitor = await demand_monitor(tx, principal, EDIT, item.uid)
     if (monitor.org, monitor.project) != (row.org, row.project):
         raise Refused(NOT_FOUND)
+    if item.expected not in (None, monitor.revision):
+        raise Refused(_CHANGED_SINCE)
     if act in (BulkAct.ATTACH, BulkAct.DETACH):
         return await _channel(tx, principal, act, monitor, UUID(values["channel"]))
     given = _edit(act, monitor, values)

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 import trio
 
+from leadline.http.home.console.monitor_bulk import result_of
 from leadline.storage.accounts.rules.access import Principal
 from leadline.storage.bulk import transactions
 from leadline.storage.bulk.queries import select_report
@@ -19,6 +20,7 @@ from leadline.storage.bulk.transactions import (
 )
 from leadline.storage.core.refusal import Refused, Unavailable
 from leadline.storage.engine.pools import Tx
+from leadline.storage.monitors.transactions.edit_monitor import edit_monitor
 from tests.support.app.cast import Api
 
 COUNT = 6
@@ -139,3 +141,45 @@ async def test_a_deletion_has_no_undo(api: Api) -> None:
     with pytest.raises(Refused, match="has no undo"):
         async with api.pool.transaction("undo") as tx:
             await begin_undo(tx, who, api.project, found.row)
+
+
+async def undone(api: Api, uid: UUID) -> UUID:
+    found, who = await report(api, uid), await author(api)
+    async with api.pool.transaction("undo") as tx:
+        return await begin_undo(tx, who, api.project, found.row)
+
+
+async def test_an_action_is_undone_once_after_its_end(api: Api) -> None:
+    uid = await begun(api, BulkAct.PAUSE)
+    assert await perform_next(api.pool, uid, ground(api))
+    with pytest.raises(Refused, match="the action has not ended"):
+        await undone(api, uid)
+    while await perform_next(api.pool, uid, ground(api)):
+        pass
+    undo = await undone(api, uid)
+    while await perform_next(api.pool, undo, ground(api)):
+        pass
+    with pytest.raises(Refused, match="the action was undone before"):
+        await undone(api, uid)
+    assert (result_of(await report(api, uid)).undo, result_of(await report(api, undo)).undo) == (
+        "",
+        "pause",
+    )
+
+
+async def test_an_undo_skips_the_monitors_that_were_changed_after_the_action(api: Api) -> None:
+    uid = await begun(api, BulkAct.PAUSE)
+    while await perform_next(api.pool, uid, ground(api)):
+        pass
+    who = await author(api)
+    for (monitor,) in await api.rows("select uid from monitors where name in ('m1', 'm3')"):
+        async with api.pool.transaction("edit") as tx:
+            given = {"tags": ["later"]}
+            await edit_monitor(tx, who, monitor, given, api.context.keyring, frozenset())
+    undo = await undone(api, uid)
+    while await perform_next(api.pool, undo, ground(api)):
+        pass
+    paused = await api.rows("select name from monitors where not enabled order by name")
+    assert paused == [("m1",), ("m3",)]
+    said = "4 monitors resumed. 2 monitors were skipped: changed after the action."
+    assert result_of(await report(api, undo)).text == said

@@ -71,6 +71,9 @@ async def test_every_failure_in_the_background_is_counted(api: Api) -> None:
     assert "4 more." in page
     operation = await api.rows("select state, done, total from operations")
     assert operation == [("succeeded", 30, 30)]
+    ((uid,),) = await api.rows("select uid from operations")
+    shown = await seen(api, f"/operations/{uid}", who="org_admin")
+    assert "The action on monitors has ended" in shown
 
 
 async def test_a_stopped_action_states_what_was_not_tried(api: Api) -> None:
@@ -121,3 +124,13 @@ async def test_a_deletion_in_the_background_asks_for_the_number_once(api: Api) -
     line, page = await in_background(api, path, count="21", **given_)
     assert (line, toast(page)) == ("Deleting monitors: 0 of 21", "21 monitors deleted.")
     assert await api.rows("select count(*) from monitors") == [(0,)]
+
+
+async def test_a_second_action_in_the_background_is_refused(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    await many(api, 21)
+    await send(api, path, act="pause", all="on", filter="")
+    page = await acted(api, path, act="tag", tag="edge", all="on", filter="")
+    said = "another action on monitors of the project runs: try again later."
+    assert toast(page) == f"No monitor was changed: {said}"
+    assert "Pausing monitors: 0 of 21" in page

@@ -22,7 +22,8 @@ _DONE: Final = {
     "project_delete": "The project was deleted",
     "organization_delete": "The organization was deleted",
     "bundle_apply": "The bundle was applied",
-    "monitors_edit": "The monitors were changed",
+    # Some or all monitors can have refused it.
+    "monitors_edit": "The action on monitors has ended",
 }
 _FAILED: Final = {
     "project_delete": "The project was not deleted completely",

@@ -146,9 +146,14 @@ def result_of(report: BulkReport) -> BulkResult:
     """Returns the result of an action in the background that has ended."""
     act, counts = report.row.kind, report.counts
     done, failed = counts[ObjectState.CHANGED], counts[ObjectState.FAILED]
-    said = _text(act, done, bool(failed), counts[ObjectState.WAITING], report.error or "")
+    skipped = counts[ObjectState.SKIPPED]
+    has_others = bool(failed or skipped)
+    said = _text(act, done, has_others, counts[ObjectState.WAITING], report.error or "")
+    if skipped:
+        was = _WERE[skipped > 1]
+        said += f" {count(skipped, 'monitor')} {was} skipped: changed after the action."
     failures = [(one.name or "A window", _failure(one)) for one in report.failures]
-    undo = UNDO.get(act, "") if done else ""
+    undo = UNDO.get(act, "") if done and report.undone_by is None else ""
     more = failed - len(failures)
     return BulkResult(said, undo, (), report.row.uid, {}, failures, more)
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.bulk.rules import OBJECTS_MOST, BulkAct
+from ....storage.bulk.transactions import NOT_BEGUN
 from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
@@ -76,8 +77,18 @@ async def render_monitors(ask: Request) -> Response:
 
 async def submit_monitors(ask: Request) -> Response:
     """Executes an action on the selected monitors: few at once, many in the background."""
+    chosen, number_ = _filter_given(ask)
+    try:
+        return await _submit(ask, chosen, number_)
+    except Refused as why:
+        if why.code not in NOT_BEGUN:
+            raise
+        result = BulkResult(f"No monitor was changed: {why.message}.")
+        return await _render(ask, chosen, number_, result)
+
+
+async def _submit(ask: Request, chosen_filter: MonitorFilter, number_: int) -> Response:
     act = value_of(ask, "act")
-    chosen_filter, number_ = _filter_given(ask)
     if act == "clear":
         return redirect(f"{_path(ask)}?{chosen_filter.query(page=number_)}")
     if act == "confirm_delete":

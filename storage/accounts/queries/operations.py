@@ -16,10 +16,14 @@ order by created_at desc limit 1
 """
 # The request of a deletion works on it first. No request works on a bundle or an action.
 _RUNNING = """
-select uid, kind from operations
-where (state in ('applying', 'editing') or (state = 'running' and created_at <= at(%(before)s)))
-  and uid <> all (%(but)s::uuid[])
-order by state = 'running', created_at limit %(most)s
+select uid, kind from (
+  select uid, kind, state, created_at,
+    row_number() over (partition by org order by state = 'running', created_at) as turn
+  from operations
+  where (state in ('applying', 'editing') or (state = 'running' and created_at <= at(%(before)s)))
+    and uid <> all (%(but)s::uuid[])
+  order by turn, created_at limit %(most)s) as chosen
+order by state = 'running', turn, created_at
 """
 
 
@@ -30,10 +34,11 @@ async def select_operation(tx: Tx, uid: UUID) -> OperationRow | None:
 async def select_running(
     tx: Tx, before: Instant, most: int, but: Sequence[UUID] = ()
 ) -> list[tuple[UUID, str]]:
-    """Returns the running operations with their kinds.
+    """Returns at most `most` running operations with their kinds.
 
-    Bundles and actions are first, since people wait for them. Deletions are those that were
-    created at or before an instant.
+    Every organization has one before any has two. In the order of the answer, bundles and actions
+    are first, since people wait for them. Deletions are those that were created at or before an
+    instant.
     """
     rows = await tx.rows(_RUNNING, before=before, most=most, but=list(but))
     return [(uid, kind) for uid, kind in rows]

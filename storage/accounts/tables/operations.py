@@ -36,6 +36,8 @@ _INSERT_EDIT = """
 insert into operations (uid, kind, state, org, project, started_by, total, created_at)
 values (%(uid)s, 'monitors_edit', 'editing', %(org)s, %(project)s, %(started_by)s, %(total)s,
   at(%(now)s))
+on conflict (org, project) where state = 'editing' do nothing
+returning uid
 """
 _LOCK = f"""
 select {_COLUMNS} from operations where uid = %(uid)s and state = 'running'
@@ -69,6 +71,22 @@ _FAIL = """
 update operations set state = 'failed', error = %(error)s, finished_at = at(%(now)s)
 where uid = %(uid)s and finished_at is null
 """
+# As in `lock_bulk_action`, before the operation. It waits for the process that changes an object.
+_LOCK_OF = """
+select b.uid from bulk_actions b join operations o on o.uid = b.uid
+where b.org = %(org)s and b.project = %(project)s and o.state = 'editing'
+order by b.uid for update of b
+"""
+_END_EDIT = """
+update operations set state = 'failed', error = %(error)s, finished_at = at(%(now)s)
+where state = 'editing'
+"""
+_END_EDITS = f"{_END_EDIT} and uid = any(%(uids)s::uuid[])"
+_END_ORPHAN = f"""
+{_END_EDIT} and uid = %(uid)s
+  and not exists (select from bulk_actions b where b.uid = operations.uid)
+"""
+_PROJECT_DELETED: Final = "the project was deleted"
 _PURGE = "delete from operations where finished_at < at(%(before)s)"
 
 
@@ -107,11 +125,10 @@ async def insert_application(
 
 async def insert_edit(
     tx: Tx, org: int, project: int, *, started_by: UUID | None, total: int
-) -> UUID:
-    """Inserts the operation of an action on many monitors."""
-    uid = uuid7()
+) -> UUID | None:
+    """Inserts the operation of an action on many monitors. Returns None if one is running."""
     values = {"org": org, "project": project, "started_by": started_by, "total": total}
-    await tx.execute(_INSERT_EDIT, uid=uid, now=tx.now, **values)
+    uid: UUID | None = await tx.value(_INSERT_EDIT, uid=uuid7(), now=tx.now, **values)
     return uid
 
 
@@ -157,6 +174,21 @@ async def stop_reason(tx: Tx, uid: UUID) -> str | None:
 async def fail(tx: Tx, uid: UUID, error: str) -> None:
     """Ends a running operation with the reason for which it changed nothing, or not everything."""
     await tx.execute(_FAIL, uid=uid, error=error, now=tx.now)
+
+
+async def end_actions_of_project(tx: Tx, org: int, project: int) -> None:
+    """Ends the running actions on monitors of a project, before its transaction deletes it."""
+    uids = [uid for (uid,) in await tx.rows(_LOCK_OF, org=org, project=project)]
+    if uids:
+        await tx.execute(_END_EDITS, uids=uids, error=_PROJECT_DELETED, now=tx.now)
+
+
+async def end_orphan(tx: Tx, uid: UUID) -> None:
+    """Ends a running operation whose action was deleted with its project.
+
+    A process of the version before deletes projects so.
+    """
+    await tx.execute(_END_ORPHAN, uid=uid, error=_PROJECT_DELETED, now=tx.now)
 
 
 async def purge_finished(tx: Tx, before: Instant) -> None:
