@@ -65,7 +65,8 @@ class SelfMonitor:
 
     async def pass_once(self) -> None:
         await self._check_keys()
-        observer = Observer(self._host, self._project, self._opens_nothing)
+        beats = bool(self._heartbeat_url)
+        observer = Observer(self._host, self._project, self._opens_nothing, beats)
         try:
             report = await self._pool.transact(
                 "monitor_itself", lambda tx: monitor_itself(tx, observer)
@@ -81,7 +82,7 @@ class SelfMonitor:
         self.opened += report.opened
         if report.opened or report.resolved:
             self._on_opened()
-        if report.beats and self._heartbeat_url:
+        if report.beats:
             await self._beat()
 
     async def _check_keys(self) -> None:

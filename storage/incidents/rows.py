@@ -34,6 +34,8 @@ class IncidentRow(msgspec.Struct, frozen=True):
     `snoozed_label` snoozed it until `snoozed_until`. `assigned_label` is the person or the policy
     that it was reassigned to last. `self_condition` is the condition of Leadline that it is about,
     empty for none. The page of the incident `merged_into` covers it, which has `merged_number`.
+    `is_postponed`: a mute has postponed the next step. `assigned_channel` is the channel of the
+    assigned person, which can have been deleted since.
     """
 
     org: int
@@ -74,6 +76,8 @@ class IncidentRow(msgspec.Struct, frozen=True):
     assigned_label: str = ""
     merged_into: int | None = None
     merged_number: int | None = None
+    is_postponed: bool = False
+    assigned_channel: int | None = None
 
     @property
     def is_acknowledged(self) -> bool:

@@ -31,8 +31,13 @@ class Own(Story):
         self.process = uuid4()
         self.from_at = world.now
 
-    def of(self, keyring: Keyring, host: str = "here", project: str = "acme/web") -> SelfMonitor:
-        url = "http://watch.example/ping"
+    def of(
+        self,
+        keyring: Keyring,
+        host: str = "here",
+        project: str = "acme/web",
+        url: str = "http://watch.example/ping",
+    ) -> SelfMonitor:
         reach: Any = None
         return SelfMonitor(
             self.world.pool, lambda: self.world.now, keyring, host, project, reach, url
@@ -77,6 +82,22 @@ class Own(Story):
                 now=self.world.now,
             )
             await tx.execute("update outbox set status = 'delivered' where status = 'pending'")
+
+    async def has_secret(self) -> None:
+        uid = uuid4()
+        sealed = self.world.keyring.seal(
+            b"x", CipherContext("project_secrets", "value_ciphertext", uid)
+        )
+        async with self.world.pool.transaction("secret") as tx:
+            await tx.execute(
+                "insert into project_secrets (org, uid, project, name, value_ciphertext,"
+                " created_at, updated_at) values (%(org)s, %(uid)s, %(project)s, 'a', %(sealed)s,"
+                " now(), now())",
+                org=self.world.org,
+                uid=uid,
+                project=self.world.project,
+                sealed=sealed,
+            )
 
     async def told(self) -> list[tuple[Any, ...]]:
         return await self.world.rows(
@@ -194,18 +215,43 @@ async def test_a_store_that_lags_opens_an_incident_and_stops_the_heartbeat(
     assert len(own.beats) > sent
 
 
+@pytest.mark.parametrize("project", ["", "acme/gone"])
+async def test_without_a_project_a_condition_stops_the_heartbeat(
+    own: Own, monkeypatch: pytest.MonkeyPatch, project: str
+) -> None:
+    await own.world.monitor(name="Shop")
+    own.monitor = own.of(own.world.keyring, project=project)
+    await own.passes(MINUTE)
+    assert len(own.beats) == 1
+    await own.has_secret()
+    own.monitor = own.of(Keyring(b"w" * 32), project=project)
+    await own.passes(2 * MINUTE)
+    assert len(own.beats) == 1, "the key decrypts nothing"
+    own.monitor = own.of(own.world.keyring, project=project)
+    await own.passes(MINUTE)
+    assert len(own.beats) == 2
+
+    async def stands() -> None:
+        pass
+
+    monkeypatch.setattr(own, "moves", stands)
+    await own.passes(4 * MINUTE)
+    sent = len(own.beats)
+    await own.passes(2 * MINUTE)
+    assert len(own.beats) == sent, "the store lags"
+
+
+async def test_a_process_without_the_url_takes_no_heartbeat_of_another(own: Own) -> None:
+    silent = own.of(own.world.keyring, url="")
+    for _ in range(3):
+        own.world.now = Instant(own.world.now + MINUTE)
+        await silent.pass_once()
+        await own.monitor.pass_once()
+    assert len(own.beats) == 3
+
+
 async def test_a_key_that_opens_nothing_is_reported_for_its_host(own: Own) -> None:
-    uid = uuid4()
-    sealed = own.world.keyring.seal(b"x", CipherContext("project_secrets", "value_ciphertext", uid))
-    async with own.world.pool.transaction("secret") as tx:
-        await tx.execute(
-            "insert into project_secrets (org, uid, project, name, value_ciphertext, created_at,"
-            " updated_at) values (%(org)s, %(uid)s, %(project)s, 'a', %(sealed)s, now(), now())",
-            org=own.world.org,
-            uid=uid,
-            project=own.world.project,
-            sealed=sealed,
-        )
+    await own.has_secret()
     await own.passes(MINUTE)
     assert await own.told() == []
     right, own.monitor = own.monitor, own.of(Keyring(b"w" * 32), host="two")

@@ -106,6 +106,15 @@ async def test_a_button_with_a_sealed_token_answers_once(api: Api) -> None:
     assert target.endswith("snooze by=ntfy via=button")
 
 
+async def test_a_button_does_not_end_the_snooze_of_an_acknowledged_incident(api: Api) -> None:
+    incident, _, token = await paged(api, "ntfy", url="https://ntfy.sh", topic="t")
+    await call(api, "POST", f"/incidents/{incident}/acknowledge")
+    await call(api, "POST", f"/incidents/{incident}/snooze", {"minutes": 30})
+    done = json.loads(await press(api, f"/answers/{token}/acknowledge", b"", {}))
+    words = "Already acknowledged. The escalation continues after the snooze."
+    assert done == {"ephemeral_text": words}
+
+
 async def test_mattermost_answers_for_its_own_user_only(api: Api) -> None:
     _, _, token = await paged(api, "mattermost", user_id="u1", server="https://m.example")
     path = f"/answers/{token}/acknowledge"

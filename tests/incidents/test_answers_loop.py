@@ -122,6 +122,50 @@ async def test_a_person_is_paged_at_once_and_the_policy_continues_later(desk: De
     assert rows == [("person", "Ada")]
 
 
+async def test_a_snooze_of_the_assigned_person_ends_with_a_page_to_that_person(desk: Desk) -> None:
+    incident = await desk.begin()
+    user, uid = await desk.person("Bob")
+    await desk.method(user, "email", "work")
+    await desk.reassigns(incident, TargetKind.PERSON, uid)
+    await desk.snoozes(incident, 20)
+    await desk.later(20 * MINUTE + 2 * SECOND)
+    bob = "Bob (email: work)"
+    assert await desk.paged() == ["one", bob, bob]
+    assert (await desk.timeline())[-1] == (-1, ["Bob: email work"], [])
+    label = desk.world.editor.label
+    assert (await desk.notes())[-1] == f"The snooze of {label} ended. Bob is notified again."
+    # The policy continues as after the reassignment.
+    await desk.later(4 * MINUTE + 50 * SECOND)
+    assert len(await desk.paged()) == 3
+    await desk.later(12 * SECOND)
+    assert await desk.paged() == ["one", bob, bob, "two"]
+
+
+async def test_the_assigned_person_is_paged_after_a_snooze_without_a_policy(desk: Desk) -> None:
+    incident = await desk.begin()
+    async with desk.world.pool.transaction("forget") as tx:
+        await tx.execute("update incidents set escalation_policy = null, escalate_at = null")
+    user, uid = await desk.person("Bob")
+    await desk.method(user, "email", "work")
+    await desk.reassigns(incident, TargetKind.PERSON, uid)
+    await desk.snoozes(incident, 20)
+    await desk.later(60 * MINUTE)
+    assert await desk.paged() == ["one", "Bob (email: work)", "Bob (email: work)"]
+
+
+async def test_without_the_assigned_person_the_policy_continues_after_a_snooze(desk: Desk) -> None:
+    incident = await desk.begin()
+    user, uid = await desk.person("Bob")
+    await desk.method(user, "email", "work")
+    await desk.reassigns(incident, TargetKind.PERSON, uid)
+    await desk.snoozes(incident, 20)
+    async with desk.world.pool.transaction("leave") as tx:
+        await tx.execute("update contact_methods set verified_at = null")
+        await tx.execute("update notification_channels set enabled = false where name like 'Bob%%'")
+    await desk.later(20 * MINUTE + 2 * SECOND)
+    assert (await desk.paged())[-1] == "one"
+
+
 async def test_another_policy_starts_at_its_first_step(desk: Desk) -> None:
     incident = await desk.begin()
     late = await desk.channel("late")

@@ -16,6 +16,7 @@ from ....storage.incidents.rows import IncidentRow
 from ....storage.incidents.rules.answer_link import (
     AnswerAction,
     LinkState,
+    acknowledged_words,
     link_state,
     possible_answers,
 )
@@ -33,7 +34,6 @@ from .answer_fields import answer_of_form, recipients, words_of
 PATH: Final = "/answer/{token}"
 _TEMPLATE: Final = "incidents/console/answer_screen.html"
 _DONE: Final = {
-    AnswerAction.ACKNOWLEDGE: "Acknowledged. The escalation has stopped.",
     AnswerAction.RESOLVE: "Resolved.",
     AnswerAction.NOTE: "The note was added.",
     AnswerAction.SNOOZE: "Snoozed. The escalation continues afterwards.",
@@ -59,13 +59,16 @@ async def submit_answer(ask: Request) -> Response:
     try:
         answer = answer_of_form(ask)
         async with ask.context.pool.transaction("answer_message") as tx:
-            await answer_message(tx, event, answer)
+            row = await answer_message(tx, event, answer)
+            is_snoozed = row.is_snoozed(tx.now)
     except Refused as refused:
         if refused.code in ("not_found", "link_used", "link_expired"):
             return await _render(ask)
         said = _SAID.get(refused.code) or words_of(refused)
         return await _render(ask, fault=said)
     ask.context.on_told()
+    if answer.action is AnswerAction.ACKNOWLEDGE:
+        return await _render(ask, done=acknowledged_words(is_snoozed=is_snoozed))
     return await _render(ask, done=_DONE[answer.action])
 
 

@@ -19,7 +19,7 @@ from ....probes.senders.gateway import gather
 from ....probes.senders.send_result import NotDelivered, post_json
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.refusal import Refused
-from ....storage.incidents.rules.answer_link import AnswerAction
+from ....storage.incidents.rules.answer_link import AnswerAction, acknowledged_words
 from ....storage.incidents.rules.escalation_pause import BUTTON_SNOOZE_MINUTES
 from ....storage.incidents.transactions.answer_incident import IncidentAnswer
 from ....storage.incidents.transactions.answer_message import Presenter, answer_message, event_of
@@ -38,7 +38,6 @@ SLACK_HOST: Final = "hooks.slack.com"
 SLACK_SECONDS: Final = 2.0
 _FIELDS_MOST: Final = 100
 _DONE: Final = {
-    ButtonAction.ACKNOWLEDGE: "Acknowledged. The escalation has stopped.",
     ButtonAction.RESOLVE: "Resolved.",
     ButtonAction.SNOOZE: f"Snoozed for {BUTTON_SNOOZE_MINUTES} minutes.",
 }
@@ -130,10 +129,13 @@ async def _answer(ask: Request, event: UUID, action: ButtonAction, presenter: Pr
     answer = IncidentAnswer(action=AnswerAction(action.value), minutes=BUTTON_SNOOZE_MINUTES)
     try:
         async with ask.context.pool.transaction("answer_message") as tx:
-            await answer_message(tx, event, answer, presenter)
+            row = await answer_message(tx, event, answer, presenter)
+            is_snoozed = row.is_snoozed(tx.now)
     except Refused as refused:
         return _SAID.get(refused.code, "The answer was refused. Use the console.")
     ask.context.on_told()
+    if action is ButtonAction.ACKNOWLEDGE:
+        return acknowledged_words(is_snoozed=is_snoozed)
     return _DONE[action]
 
 

@@ -37,8 +37,6 @@ BOUNDS_US: Final = {
     SelfCondition.STORE_LAGS: 3 * MINUTE,
     SelfCondition.KEY_OPENS_NOTHING: 0,
 }
-# Conditions in which Leadline may be unable to page, so that the external heartbeat stops.
-STOPS_HEARTBEAT: Final = frozenset({SelfCondition.STORE_LAGS, SelfCondition.KEY_OPENS_NOTHING})
 
 
 @dataclass(frozen=True, slots=True)

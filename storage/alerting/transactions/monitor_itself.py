@@ -27,7 +27,6 @@ from ..queries import self_monitoring as facts
 from ..rules.self_condition import (
     BOUNDS_US,
     RESOLVED_BODY,
-    STOPS_HEARTBEAT,
     SelfAction,
     SelfCondition,
     Streak,
@@ -53,12 +52,14 @@ class Observer:
     """What only the observing process knows.
 
     `project` is the organization and the project of the setting, as slugs; None without one.
-    `opens_nothing` states whether the keys of `host` decrypt no stored value.
+    `opens_nothing` states whether the keys of `host` decrypt no stored value, and `beats` whether
+    it sends heartbeats to an external URL.
     """
 
     host: str
     project: tuple[str, str] | None
     opens_nothing: bool
+    beats: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ async def monitor_itself(tx: Tx, observer: Observer) -> SelfReport:
     home = None
     if observer.project is not None:
         home = await facts.select_project_of_slugs(tx, *observer.project)
-    holding, unknown = await _observe(tx, observer, home)
+    lags = await facts.lags(tx, tx.now)
+    holding, unknown = await _observe(tx, observer, home, lags=lags)
     stored = await conditions.select_self_conditions(tx)
     # Another version can have stored a kind that this one does not know.
     known = {_place(row): row for row in stored if row.kind in _KINDS}
@@ -97,14 +99,19 @@ async def monitor_itself(tx: Tx, observer: Observer) -> SelfReport:
             continue
         await _apply(tx, place, before, after, action, holding.get(place, 0), open_.get(place))
     opened = sum(one[3] is SelfAction.OPEN for one in changes)
-    stops = any(SelfCondition(place[2]) in STOPS_HEARTBEAT for place in holding)
-    beats = not stops and await conditions.claim_heartbeat(tx, tx.now, HEARTBEAT_EVERY_US)
+    # Leadline may be unable to page, also without a project whose incident says so.
+    stops = lags or observer.opens_nothing
+    beats = (
+        observer.beats
+        and not stops
+        and await conditions.claim_heartbeat(tx, tx.now, HEARTBEAT_EVERY_US)
+    )
     is_lost = observer.project is not None and home is None
     return SelfReport(opened, len(changes) - opened, is_lost, beats)
 
 
 async def _observe(
-    tx: Tx, observer: Observer, home: tuple[int, int] | None
+    tx: Tx, observer: Observer, home: tuple[int, int] | None, *, lags: bool
 ) -> tuple[dict[Place, int], set[Place]]:
     """Returns the conditions that hold, with their count, and those that only others know."""
     holding: dict[Place, int] = {}
@@ -115,7 +122,6 @@ async def _observe(
     ):
         holding[org, project, kind, region] = count
     failed = await facts.count_failed_deliveries(tx, tx.now)
-    lags = await facts.lags(tx, tx.now)
     if home is None:
         return holding, unknown
     if failed:

@@ -1,9 +1,11 @@
 """Storms: several external alerts of one service become one page with a count.
 
 The oldest alert of a storm leads it. Its page covers the others for STORM_US, unless a person has
-taken it up. Tickets and pages have storms of their own, and an alert whose page a mute postpones
-leads none. Invariant: every alert has a page of its own or is covered by an open leader; if the
-leader is resolved, the alerts that it covered page.
+taken it up. A page tells of the alerts that are older than it. A later alert is covered only while
+the leader has a further page, which will tell of it, and no mute postpones that page: else the
+alert is released and pages. Tickets cover nothing, so that each is filed. Invariant: a page after
+the creation of every alert tells of it, its own or that of an open leader, or such a page is due;
+if the leader is resolved, the alerts that it covered page.
 """
 
 from typing import Final
@@ -23,19 +25,23 @@ def leads(
     is_covered: bool,
     paged_at: Instant | None,
     is_awaited: bool,
+    is_told: bool,
     now: Instant,
 ) -> bool:
-    """Returns whether an alert covers later ones of its service and policy.
+    """Returns whether an alert covers a later one of its service and policy.
 
     Args:
         is_taken_up: a person has acknowledged, snoozed or reassigned it.
         is_covered: another alert covers it.
         paged_at: the last page, None before the first.
-        is_awaited: its first page is due or gathers alerts, and no mute postpones it.
+        is_awaited: its first or next page is to come, and no mute postpones it.
+        is_told: its last page is not older than the later alert.
     """
     if is_resolved or is_taken_up or is_covered:
         return False
-    return is_awaited if paged_at is None else now - paged_at < STORM_US
+    if paged_at is None:
+        return is_awaited
+    return now - paged_at < STORM_US and (is_told or is_awaited)
 
 
 def count_line(more: int) -> str:

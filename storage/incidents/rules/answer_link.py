@@ -40,3 +40,14 @@ def possible_answers(*, is_resolved: bool, is_acknowledged: bool) -> list[Answer
     if not is_resolved:
         found += [AnswerAction.RESOLVE, AnswerAction.SNOOZE, AnswerAction.REASSIGN]
     return [*found, AnswerAction.NOTE]
+
+
+def acknowledged_words(*, is_snoozed: bool) -> str:
+    """Returns the text after an acknowledgement.
+
+    Args:
+        is_snoozed: the incident is snoozed still, because it was acknowledged before.
+    """
+    if is_snoozed:
+        return "Already acknowledged. The escalation continues after the snooze."
+    return "Acknowledged. The escalation has stopped."

@@ -1,33 +1,41 @@
 """Alerts of a storm, which the page of the leading alert covers."""
 
+from typing import Final
 from uuid import UUID
 
 from ...core.instant import Instant
 from ...engine.pools import Tx
 
-# The oldest alert of the same service and policy that may cover this one. It is checked again
-# under its lock.
-_LEADER = """
+# Alerts whose mutes one pass reads to find a leader. Further alerts page themselves.
+LEADERS_MOST: Final = 5
+# Alerts of the same service and policy that may cover this one, the oldest first. The chosen one is
+# checked again under its lock.
+_LEADERS = """
 select l.uid from incidents i
   join incidents l on l.org = i.org and l.service = i.service and l.external_key is not null
     and l.status <> 'resolved' and l.escalation_policy = i.escalation_policy and l.id < i.id
     and l.merged_into is null and l.assigned_kind = '' and l.snoozed_until is null
     and (l.acknowledged_at is null or l.ack_expired_at is not null)
-    and (l.last_escalated_at > at(%(after)s)
-      or (l.last_escalated_at is null and l.escalate_at is not null
-        and l.escalation_started_at is null))
-    and (l.impact in ('major', 'critical')) = (i.impact in ('major', 'critical'))
+    and coalesce(l.last_escalated_at > at(%(after)s), true)
+    and (coalesce(i.escalation_started_at, i.created_at) <= l.last_escalated_at
+      or (l.escalate_at is not null and not l.is_postponed))
+    and l.impact in ('major', 'critical')
 where i.uid = %(uid)s and i.external_key is not null and i.last_escalated_at is null
-  and i.assigned_kind = '' and i.merged_into is null
-order by l.id limit 1
+  and i.assigned_kind = '' and i.merged_into is null and i.acknowledged_at is null
+  and i.snoozed_until is null and i.impact in ('major', 'critical')
+order by l.id limit %(most)s
 """
 _COVER = """
 update incidents set merged_into = %(leader)s, escalate_at = null, updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _RELEASE = """
-update incidents set merged_into = null, escalate_at = at(%(due_at)s), updated_at = at(%(now)s)
+update incidents set merged_into = null, escalate_at = at(%(due_at)s),
+  escalation_started_at = at(%(due_at)s), updated_at = at(%(now)s)
 where org = %(org)s and merged_into = %(leader)s and status <> 'resolved'
+"""
+_RELEASE_UNTOLD = f"""{_RELEASE}
+  and coalesce(coalesce(escalation_started_at, created_at) > at(%(paged_at)s), true)
 """
 # Covered alerts, and those whose first page is awaited and that this one will cover.
 _COUNT = """
@@ -36,20 +44,20 @@ where c.org = %(org)s and c.status <> 'resolved' and c.id <> l.id and (c.merged_
   or (l.external_key is not null and c.service = l.service and c.external_key is not null
     and c.escalation_policy = l.escalation_policy and c.id > l.id and c.merged_into is null
     and c.assigned_kind = '' and c.last_escalated_at is null and c.snoozed_until is null
-    and c.escalation_started_at is null
-    and (l.impact in ('major', 'critical')) = (c.impact in ('major', 'critical'))
+    and c.acknowledged_at is null and not c.is_postponed
+    and l.impact in ('major', 'critical') and c.impact in ('major', 'critical')
     and c.escalate_at is not null))
 """
 
 
-async def select_leader(tx: Tx, incident: UUID, after: int) -> UUID | None:
-    """Returns the alert that may cover an alert without a page, None without one.
+async def select_leaders(tx: Tx, incident: UUID, after: int) -> list[UUID]:
+    """Returns the alerts that may cover an alert without a page, the oldest first.
 
     Args:
-        after: instant after which the leader must have paged.
+        after: instant after which a leader that has paged must have done so.
     """
-    uid: UUID | None = await tx.value(_LEADER, uid=incident, after=after)
-    return uid
+    rows = await tx.rows(_LEADERS, uid=incident, after=after, most=LEADERS_MOST)
+    return [uid for (uid,) in rows]
 
 
 async def cover(tx: Tx, org: int, incident: int, leader: int) -> None:
@@ -61,6 +69,19 @@ async def cover(tx: Tx, org: int, incident: int, leader: int) -> None:
 async def release_covered(tx: Tx, org: int, leader: int, due_at: Instant) -> int:
     """Makes the open alerts that a resolved leader covered due at an instant."""
     return await tx.execute(_RELEASE, org=org, leader=leader, due_at=due_at, now=tx.now)
+
+
+async def release_untold(
+    tx: Tx, org: int, leader: int, paged_at: Instant | None, due_at: Instant
+) -> int:
+    """Makes the open alerts due that a locked leader covers and whose page has not told of them.
+
+    Args:
+        paged_at: the last page of the leader, None before the first.
+    """
+    return await tx.execute(
+        _RELEASE_UNTOLD, org=org, leader=leader, paged_at=paged_at, due_at=due_at, now=tx.now
+    )
 
 
 async def count_covered(tx: Tx, org: int, leader: int) -> int:

@@ -20,7 +20,7 @@ i.last_escalated_at, i.escalate_at, coalesce(i.escalation_started_at, i.created_
 i.updated_at, coalesce(nullif(m.runbook_url, ''), s.runbook_url, ''), i.ack_expires_at,
 i.ack_expired_at, i.self_condition, i.snoozed_until, i.snoozed_label, i.assigned_kind,
 i.assigned_label, i.merged_into, (select l.number from incidents l
-  where l.org = i.org and l.id = i.merged_into)
+  where l.org = i.org and l.id = i.merged_into), i.is_postponed, i.assigned_channel
 """
 _FROM = """
 from incidents i join projects p on p.org = i.org and p.id = i.project
@@ -119,12 +119,14 @@ where org = %(org)s and id = %(id)s
 """
 _SNOOZE = """
 update incidents set snoozed_until = at(%(until)s), snoozed_label = %(label)s,
-  escalate_at = case when escalation_policy is not null then at(%(until)s) end,
+  escalate_at = case when escalation_policy is not null or assigned_channel is not null
+    then at(%(until)s) end,
   updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _ASSIGN = """
-update incidents set assigned_kind = %(kind)s, assigned_label = %(label)s, merged_into = null,
+update incidents set assigned_kind = %(kind)s, assigned_label = %(label)s,
+  assigned_channel = %(channel)s, merged_into = null, is_postponed = false,
   escalation_policy = %(policy)s, escalation_started_at = at(%(started_at)s),
   escalation_step = %(step)s, last_escalated_at = at(%(last_at)s),
   escalate_at = at(%(escalate_at)s), snoozed_until = null, snoozed_label = '',
@@ -139,7 +141,7 @@ select ack_timeout_seconds from escalation_policies where org = %(org)s and id =
 _CLIMB = """
 update incidents set escalation_step = %(step)s, last_escalated_at = at(%(last_escalated_at)s),
   merged_into = case when at(%(last_escalated_at)s) is null then merged_into end,
-  escalate_at = at(%(escalate_at)s), updated_at = at(%(now)s)
+  is_postponed = false, escalate_at = at(%(escalate_at)s), updated_at = at(%(now)s)
 where org = %(org)s and id = %(id)s
 """
 _BEGIN_CLIMBING = """
@@ -151,7 +153,7 @@ where org = %(org)s and id = %(id)s
 _DELAY_CLIMBING = """
 update incidents set escalation_started_at = coalesce(escalation_started_at, created_at)
     + %(delayed_us)s * interval '1 microsecond',
-  escalate_at = at(%(until)s)
+  escalate_at = at(%(until)s), is_postponed = true
 where org = %(org)s and id = %(id)s
 """
 # The shared lock keeps the monitor and its escalation policy until the incident is inserted.
@@ -315,19 +317,24 @@ async def assign_incident(
     *,
     kind: str,
     label: str,
+    channel: int | None,
     policy: int | None,
     started_at: Instant,
     step: int,
     last_at: Instant | None,
     escalate_at: Instant | None,
 ) -> IncidentRow:
-    """Writes the assignment of a locked incident and ends its pauses. Returns the new row."""
+    """Writes the assignment of a locked incident and ends its pauses. Returns the new row.
+
+    `channel` is that of an assigned person in the project.
+    """
     count = await tx.execute(
         _ASSIGN,
         org=row.org,
         id=row.id,
         kind=kind,
         label=label,
+        channel=channel,
         policy=policy,
         started_at=started_at,
         step=step,

@@ -44,6 +44,7 @@ from .write_incident import (
     is_undoable_row,
     open_incident,
     person_of,
+    release_untold,
     write_entry,
 )
 
@@ -222,6 +223,7 @@ async def acknowledge(tx: Tx, principal: Principal, incident: UUID) -> IncidentR
         locked = await incidents.lock_incident(tx, incident)
         assert locked is not None, "the locked incident is missing"
         await write_entry(tx, locked, entry)
+    await release_untold(tx, before)
     await cancel_later_messages(tx, before.org, before.uid)
     await audit(tx, principal, before.org, "incident.acknowledge", _target(before))
     row = await incidents_queries.select_incident(tx, incident)

@@ -18,7 +18,7 @@ from ...mutes.rules.mute import latest, next_check_at
 from ...notifications.queries.global_silence import global_silence_in_force
 from ...notifications.queries.ticket_destinations import select_ticket_destinations
 from ...notifications.rules.notification import Notification
-from ...notifications.rules.personal_rules import urgency_of
+from ...notifications.rules.personal_rules import Urgency, urgency_of
 from ...notifications.transactions.enqueue_notifications import enqueue_pages
 from ...oncall.rules.escalation import EscalationPolicy, due_steps, next_at, resumed
 from ...oncall.tables.escalation_policies import select_expanded_ladder
@@ -26,12 +26,12 @@ from ...oncall.transactions.resolve_targets import channels_of_step
 from ..queries import incident_escalations
 from ..rows import ASSIGNEE, TICKET, IncidentRow
 from ..rules.alert_storm import STORM_US, count_line, leads
-from ..rules.escalation_pause import paused_until, woken
+from ..rules.escalation_pause import handed_over, paused_until, woken
 from ..rules.incident import IncidentStatus
 from ..tables import alert_storms, incidents
 from ..tables import incident_escalations as ladders
 from .name_recipients import paged_names
-from .write_incident import IncidentEntry, write_entry
+from .write_incident import IncidentEntry, release_untold, write_entry
 
 INCIDENT = "incident_event"
 
@@ -42,10 +42,11 @@ async def escalate_if_due(tx: Tx, incident: UUID) -> int:
     An alert of a storm takes none, because the page of its leader covers it.
     """
     leader = None
-    named = await alert_storms.select_leader(tx, incident, tx.now - STORM_US)
-    if named is not None:
-        # Before the covered alert, as a resolution of the leader locks both in this order.
-        leader = await incidents.lock_incident(tx, named)
+    for named in await alert_storms.select_leaders(tx, incident, tx.now - STORM_US):
+        if await _muted_until(tx, named) is None:
+            # Before the covered alert, as a resolution of the leader locks both in this order.
+            leader = await incidents.lock_incident(tx, named)
+            break
     row = await incidents.lock_incident(tx, incident)
     if row is None or row.escalate_at is None or row.escalate_at > tx.now:
         return 0
@@ -56,14 +57,16 @@ async def escalate_if_due(tx: Tx, incident: UUID) -> int:
 
 
 def _leads(row: IncidentRow, covered: IncidentRow, now: Instant) -> bool:
-    # A mute that postponed the page of the leader does not concern the other alert.
-    is_postponed = row.escalation_started_at != row.created_at
-    return urgency_of(row.impact) is urgency_of(covered.impact) and leads(
+    """Returns whether an alert without a mute covers another one, which has no page."""
+    paged_at = row.last_escalated_at
+    are_pages = all(urgency_of(one.impact) is Urgency.PAGE for one in (row, covered))
+    return are_pages and leads(
         is_resolved=row.status == IncidentStatus.RESOLVED,
         is_taken_up=row.is_acknowledged or row.snoozed_until is not None or bool(row.assigned_kind),
         is_covered=row.merged_into is not None,
-        paged_at=row.last_escalated_at,
-        is_awaited=row.escalate_at is not None and not is_postponed,
+        paged_at=paged_at,
+        is_awaited=row.escalate_at is not None and not row.is_postponed,
+        is_told=paged_at is not None and covered.escalation_started_at <= paged_at,
         now=now,
     )
 
@@ -81,24 +84,36 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         now=tx.now,
     )
     is_over = row.status == IncidentStatus.RESOLVED
-    if ladder is None or until is not None or is_over:
-        again = None if ladder is None or is_over or until == LATEST else until
+    assignee = row.assigned_channel if row.snoozed_until is not None else None
+    is_idle = ladder is None and assignee is None
+    if is_idle or until is not None or is_over:
+        again = None if is_idle or is_over or until == LATEST else until
         await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
+        return 0
+    if assignee is not None:
+        paged = await _wake_assignee(tx, row, ladder, assignee)
+        if paged is not None:
+            return paged
+    if ladder is None:
+        await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=None)
         return 0
     resumes = row.is_acknowledged or row.snoozed_until is not None
     if resumes:
         row, taken = await _continue(tx, row, ladder)
-    muted_until = await _muted_until(tx, row)
+    muted_until = await _muted_until(tx, row.uid)
     if muted_until is not None:
         due = next_at(ladder, row.escalation_started_at, taken, last_at)
         if due is None or due > tx.now:
             # Not due, but looked at again after an edit of the policy: the silence delays no step.
             await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=due)
+            if due is None:
+                await release_untold(tx, row)
             return 0
         until = next_check_at(muted_until, tx.now)
         # A repetition of the last step follows the step itself: no later one depends on the start.
         delayed_us = until - due if taken < len(ladder.steps) else 0
         await incidents.postpone_escalation_step(tx, row, until, delayed_us)
+        await release_untold(tx, row)
         return 0
     filed = await _file_ticket(tx, row, spared, again=resumes)
     if filed is not None:
@@ -111,6 +126,8 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
         last_at = tx.now
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
+    if again is None and not steps:
+        await release_untold(tx, row)
     return len(steps)
 
 
@@ -122,19 +139,51 @@ async def _continue(tx: Tx, row: IncidentRow, ladder: EscalationPolicy) -> tuple
     else:
         started_at, taken = woken(ladder, row.escalation_step, tx.now)
         ended = f"The snooze of {row.snoozed_label} ended."
-    row = await incidents.end_pause(tx, row, started_at, taken)
     body = f"{ended} The escalation continues."
+    return await _end_pause(tx, row, started_at, taken, body), taken
+
+
+async def _end_pause(
+    tx: Tx, row: IncidentRow, started_at: Instant, taken: int, body: str
+) -> IncidentRow:
+    row = await incidents.end_pause(tx, row, started_at, taken)
     entry = IncidentEntry(status=None, body=body, public=False, author=None)
     row, _ = await write_entry(tx, row, entry)
-    return row, taken
+    return row
 
 
-async def _muted_until(tx: Tx, row: IncidentRow) -> Instant | None:
+async def _wake_assignee(
+    tx: Tx, row: IncidentRow, ladder: EscalationPolicy | None, channel: int
+) -> int | None:
+    """Ends a snooze that is over with a page to the assigned person.
+
+    The escalation then continues as after the reassignment. A mute postpones the end of the snooze.
+    Returns the number of pages, None if the person cannot be paged.
+    """
+    muted_until = await _muted_until(tx, row.uid)
+    if muted_until is not None:
+        until = next_check_at(muted_until, tx.now)
+        await incidents.postpone_escalation_step(tx, row, until, 0)
+        return 0
+    ended = f"The snooze of {row.snoozed_label} ended."
+    if not await page_assignee(tx, row, channel, ended):
+        return None
+    started_at, taken, again = row.escalation_started_at, row.escalation_step, None
+    if ladder is not None:
+        started_at, taken = handed_over(ladder, taken, tx.now)
+        again = Instant(started_at + ladder.steps[taken].after_us)
+    body = f"{ended} {row.assigned_label} is notified again."
+    row = await _end_pause(tx, row, started_at, taken, body)
+    await incidents.climb(tx, row, step=taken, last_escalated_at=tx.now, escalate_at=again)
+    return 1
+
+
+async def _muted_until(tx: Tx, incident: UUID) -> Instant | None:
     """Returns when a mute of the incident ends at the latest, None if it is not muted."""
     silence = await global_silence_in_force(tx)
     if silence is not None:
         return silence.next_check_at(tx.now)
-    return latest(mute.ends_at for mute in await mutes_of_incident(tx, row.uid))
+    return latest(mute.ends_at for mute in await mutes_of_incident(tx, incident))
 
 
 async def _file_ticket(
@@ -173,12 +222,12 @@ async def _page_of(tx: Tx, row: IncidentRow, number: int, line: str) -> Notifica
     return replace(_notification(row, number, cause.why, failed), lines=(line,))
 
 
-async def page_assignee(tx: Tx, row: IncidentRow, channel: int, by: str) -> bool:
+async def page_assignee(tx: Tx, row: IncidentRow, channel: int, line: str) -> bool:
     """Pages the person that a locked incident was reassigned to. Returns whether that is possible.
 
-    `channel` is that of the person in the project.
+    `channel` is that of the person in the project. `line` states the reason.
     """
-    page = await _page_of(tx, row, ASSIGNEE, f"Reassigned to you by {by}.")
+    page = await _page_of(tx, row, ASSIGNEE, line)
     page = replace(page, event="incident.reassigned")
     paged = await enqueue_pages(
         tx, row.org, row.project, row.uid, row.uid, INCIDENT, [channel], page

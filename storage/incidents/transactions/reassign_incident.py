@@ -24,7 +24,7 @@ from ..rules.incident import UPDATES_MOST, IncidentStatus
 from ..tables import incident_escalations as ladders
 from ..tables import incidents
 from .escalate_incident import escalate, page_assignee
-from .write_incident import IncidentEntry, write_entry
+from .write_incident import IncidentEntry, release_untold, write_entry
 
 EDIT: Final = Permission(Need.EDITOR)
 ASSIGNABLE: Final = (TargetKind.PERSON, TargetKind.POLICY)
@@ -52,6 +52,7 @@ async def reassign(
         raise Refused("incident_resolved")
     if row.seq >= UPDATES_MOST:
         raise Refused("update_quota")
+    await release_untold(tx, row)
     await cancel_later_messages(tx, row.org, row.uid)
     if kind is TargetKind.POLICY:
         row = await _to_policy(tx, principal, row, target, held.key)
@@ -72,6 +73,7 @@ async def _to_policy(
         row,
         kind="policy",
         label=found.name,
+        channel=None,
         policy=policy,
         started_at=tx.now,
         step=0,
@@ -97,6 +99,7 @@ async def _to_person(tx: Tx, principal: Principal, row: IncidentRow, channel: in
         row,
         kind="person",
         label=names[channel],
+        channel=channel,
         policy=row.escalation_policy,
         started_at=started_at,
         step=step,
@@ -104,7 +107,7 @@ async def _to_person(tx: Tx, principal: Principal, row: IncidentRow, channel: in
         escalate_at=again,
     )
     row = await _note(tx, principal, row, f"Reassigned to {names[channel]}.")
-    if not await page_assignee(tx, row, channel, principal.label):
+    if not await page_assignee(tx, row, channel, f"Reassigned to you by {principal.label}."):
         raise Refused("invalid", "id", "names a person without a usable contact method")
     return row
 

@@ -13,7 +13,7 @@ from ..rows import IncidentRow
 from ..rules.escalation_pause import snooze_fault
 from ..rules.incident import UPDATES_MOST, IncidentStatus, lasted
 from ..tables import incidents
-from .write_incident import IncidentEntry, write_entry
+from .write_incident import IncidentEntry, release_untold, write_entry
 
 EDIT: Final = Permission(Need.EDITOR)
 
@@ -35,6 +35,7 @@ async def snooze(tx: Tx, principal: Principal, incident: UUID, minutes: int) -> 
     body = f"Snoozed for {lasted(us)}. The escalation stops until then."
     entry = IncidentEntry(status=None, body=body, public=False, author=principal)
     row, _ = await write_entry(tx, row, entry)
+    await release_untold(tx, row)
     await cancel_later_messages(tx, row.org, row.uid)
     await audit(tx, principal, row.org, "incident.snooze", f"incident:{row.uid} minutes={minutes}")
     return row

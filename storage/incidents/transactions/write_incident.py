@@ -31,8 +31,7 @@ from ..rules.incident import (
     status_refusal,
     undo_until,
 )
-from ..tables import incident_updates, incidents
-from ..tables.alert_storms import release_covered
+from ..tables import alert_storms, incident_updates, incidents
 from .incident_payload import event_of, payload, recovery_page
 
 TOPIC = "incident_event"
@@ -151,12 +150,23 @@ async def write_entry(
         row = structs.replace(row, resolved_at=tx.now, escalate_at=None)
     await incidents.advance_incident(tx, row)
     if entry.status is IncidentStatus.RESOLVED:
-        await release_covered(tx, row.org, row.id, Instant(tx.now + GATHER_US))
+        due_at = Instant(tx.now + GATHER_US)
+        await alert_storms.release_covered(tx, row.org, row.id, due_at)
     update = await _insert_update(tx, row, entry)
     if entry.status is IncidentStatus.RESOLVED:
         page = recovery_page(row, update)
         await enqueue_to_notified_channels(tx, row.org, row.project, row.uid, row.uid, TOPIC, page)
     return row, update
+
+
+async def release_untold(tx: Tx, row: IncidentRow) -> None:
+    """Releases the alerts that a locked alert covers, if its last page is older than they are.
+
+    Call it when no page of the alert is to come. `row` has the last page.
+    """
+    if row.external_key is not None:
+        due_at = Instant(tx.now + GATHER_US)
+        await alert_storms.release_untold(tx, row.org, row.id, row.last_escalated_at, due_at)
 
 
 async def _insert_update(
