@@ -35,7 +35,7 @@ def request_of(
 ) -> GatewayRequest:
     """Returns the request that sends a text to a phone number. The gateway offers the service.
 
-    `call_url` takes the key that the person presses in a call of Twilio; empty for none.
+    `call_url` takes the key that the person presses in a call of Twilio; or empty.
     """
     if gateway.settings.provider == "twilio":
         return _twilio(gateway, service, to, text, call_url)

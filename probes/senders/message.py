@@ -37,7 +37,7 @@ class Message:
     `id` is the same for all attempts, and `key` for all messages of one incident. `thread` is the
     service's name of the first of them (`Delivered.thread`), empty if unknown. `since` is µs since
     the epoch. `conditions` are the failed conditions with their measured values. `runbook_url` is
-    the URL of the instructions, empty for none. `answer` is the URL by which the recipient answers,
+    the URL of the instructions, or empty. `answer` is the URL by which the recipient answers,
     empty for none. `buttons` answer in a chat service, None without any.
     """
 

@@ -63,7 +63,7 @@ class Opening:
     conditions: tuple[str, ...] = ()
     # Uids of the components of status pages that the incident names.
     components: tuple[UUID, ...] = ()
-    # Condition of Leadline that the incident is about, empty for none.
+    # Condition of Leadline that the incident is about, or empty.
     self_condition: str = ""
     # Delay of the first page, in which further alerts of a storm arrive.
     page_after_us: int = 0

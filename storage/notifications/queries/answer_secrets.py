@@ -13,7 +13,7 @@ NAME: Final = "answer_secrets"
 
 
 class AnswerSecrets(msgspec.Struct, frozen=True, kw_only=True):
-    """Signing secret of the Slack app, and secret of the Telegram webhook; empty for none."""
+    """Signing secret of the Slack app, and secret of the Telegram webhook; or empty."""
 
     slack_signing_secret: str = ""
     telegram_secret: str = ""
