@@ -13,6 +13,7 @@ from leadline.storage.bulk.rules import BulkAct
 from leadline.storage.bulk.transactions import begin_action
 from leadline.storage.core.instant import MINUTE, Instant
 from leadline.storage.core.refusal import Refused
+from leadline.storage.engine.migrate import FOLDER
 from leadline.storage.retirement.transactions.delete_tenant import (
     begin_project_deletion,
     continue_deletion,
@@ -89,3 +90,26 @@ async def test_a_project_runs_one_action_at_a_time(world: World) -> None:
         await begun(world)
     await passes(world)
     await begun(world)
+
+
+async def test_the_upgrade_ends_orphans_and_all_but_the_first_action(world: World) -> None:
+    text = (FOLDER / "0036_bulk_action_limits.sql").read_text().partition("create unique")[0]
+    orphan, first, second = (uuid7() for _ in range(3))
+    place = {"org": world.org, "project": world.project}
+    async with world.pool.transaction("upgrade") as tx:
+        await tx.execute("drop index operations_editing_alone")
+        for number, uid in enumerate((orphan, first, second)):
+            await tx.execute(_INSERT, at=Instant(world.now + number), uid=uid, **place)
+        await tx.execute(
+            "insert into bulk_actions (uid, org, project, act, arguments)"
+            " select uid, org, project, 'pause', '{}' from operations where uid <> %(uid)s",
+            uid=orphan,
+        )
+        for statement in text.split(";")[:2]:
+            await tx.execute(statement)
+        found = dict(await tx.rows("select uid, state from operations"))
+        await tx.execute(
+            "create unique index operations_editing_alone"
+            " on operations (org, project) where state = 'editing'"
+        )
+    assert found == {orphan: "failed", first: "editing", second: "failed"}
