@@ -34,8 +34,8 @@ from .net.egress import Egress
 from .probe_kind import ProbeKind, kind_of, prepare
 
 # If this process delayed a run for longer, the result is unknown: the event loop stalled, or the
-# run waited for its turn. For a run that is not up, waits for a lock or for a core count too, and
-# one at its deadline of any length.
+# run waited for its turn. For a run that is not up, waits for a lock or for a core count too. One
+# in which the deadline passes makes the result unknown at any length.
 STALL_US_MOST = 1_000_000
 # From here on the stall affects the latency, and the result is marked as lagged.
 LAGGED_US = 100_000
@@ -84,14 +84,13 @@ async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0)
         await prepare(kind, check)
     started_at = now()
     began_us = LoopLag.now_us()
-    waited_us, held_up_us, was_cut = 0, 0, False
+    waited_us = held_up_us = 0
     if kind is None:
         end = _End(Phases(), unknown=UnknownReason.UNKNOWN_KIND)
     else:
         meter = CpuMeter(reach.cpu, org)
         end = await metered(_attempts(kind, check, reach, now, meter), meter)
         waited_us, held_up_us = meter.waited_us, meter.held_up_us
-        was_cut = meter.was_cut
     # If a cancellation moved the deadline, the timeout is not a result of the target.
     await trio.lowlevel.checkpoint_if_cancelled()
     stalled_us = max(reach.lag.stalled_since(began_us), waited_us)
@@ -101,7 +100,7 @@ async def run(check: Check, reach: Egress, now: Callable[[], int], org: int = 0)
     if end.failure is FailureClass.RESPONSE_TOO_EXPENSIVE:
         # The budget counts CPU time, so delays of this process did not use it up.
         pass
-    elif stalled_us > STALL_US_MOST or (was_cut and not end.up):
+    elif stalled_us > STALL_US_MOST:
         end.failure, end.unknown = None, UnknownReason.LOOP_STALLED
     elif (end.failure or end.expected) in NETWORK_CLASSES and await _offline(reach):
         end.failure, end.unknown = None, UnknownReason.PROBER_OFFLINE
@@ -136,6 +135,8 @@ async def _attempts(
             await trio.sleep(max(0.0, min(PAUSE_SECONDS_MOST, pause)))
     if end is None and meter.is_exhausted:
         end = _End(watch.read(), failure=FailureClass.RESPONSE_TOO_EXPENSIVE)
+    elif end is None and meter.was_cut:
+        end = _End(watch.read(), unknown=UnknownReason.LOOP_STALLED)
     elif end is None:
         end = _timed_out(check, watch)
     end.place = watch.place

@@ -31,8 +31,8 @@ class CpuMeter:
 
     `scope` is the cancel scope of the run. `waited_us` is the time in which steps of the run waited
     for their turn, and `held_up_us` that in which its threads waited for a core or for a lock. Both
-    are delays of this process and not of the target. `was_cut` states that the run was cancelled
-    while it waited for a thread or a lock: the target had done its part.
+    are delays of this process and not of the target. `was_cut` states that a wait for
+    a thread or a lock was cancelled, in which the target had done its part.
     """
 
     __slots__ = (
