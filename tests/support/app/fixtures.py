@@ -191,6 +191,8 @@ def open_page(chromium: "Browser", leadline: "Daemon") -> Iterator[Open]:
             base_url=leadline.url,
             viewport=viewport or DESK,
             color_scheme=scheme,
+            # A moving element costs CPU in each frame.
+            reduced_motion="reduce",
             java_script_enabled=scripts,
             bypass_csp=bypass_csp,
         )
