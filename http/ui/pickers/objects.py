@@ -23,12 +23,12 @@ from ....storage.services.queries.pickable_objects import (
     select_pickable,
     select_pickable_tags,
 )
-from ...ui.form_routes import page_route
-from ...ui.form_values import uuid_or_none, value_of
-from ...ui.pickers import ADD, DROP, PickerChoice, PickerField, PickerOption, dropped
-from ...ui.render import page
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
+from ..form_routes import page_route
+from ..form_values import uuid_or_none, value_of
+from ..render import page
+from .fields import ADD, DROP, PickerChoice, PickerField, PickerOption, dropped
 
 SHOWN_MOST: Final = 20
 TYPED_MOST: Final = 200
@@ -223,7 +223,7 @@ async def render_options(ask: Request) -> Response:
         else:
             kind = PickableKind(query.kind)
             found = await options_of(tx, org, project, kind, query.q, query.without)
-    return page("monitors/console/picker_options.html", options=found)
+    return page("ui/pickers/options.html", options=found)
 
 
 ROUTES: Final = (
