@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 from uuid import UUID
 
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.bulk.rows import BulkObject
 from ....storage.bulk.rules import OBJECTS_MOST, BulkAct
 from ....storage.bulk.transactions import NOT_BEGUN
 from ....storage.core.instant import Instant
@@ -37,6 +38,7 @@ from .monitor_bulk import (
     BulkResult,
     act_given,
     apply_to,
+    undo_objects,
     values_given,
 )
 from .monitor_filter import (
@@ -98,16 +100,21 @@ async def _submit(ask: Request, chosen_filter: MonitorFilter, number_: int) -> R
         return to_action(ask, await undo(ask, uuid_given(value_of(ask, "undoes"))), here)
     kind = act_given(act)
     if kind is BulkAct.END:
-        objects = [(uid, "") for uid in _ids(ask)[:OBJECTS_MOST]]
+        objects = [BulkObject(0, uid, "") for uid in list(_ids(ask))[:OBJECTS_MOST]]
     else:
-        objects = [(one.row.uid, one.row.name) for one in await _selected(ask, chosen_filter)]
+        expected = _ids(ask)
+        objects = [
+            BulkObject(0, one.row.uid, one.row.name, expected.get(one.row.uid))
+            for one in await _selected(ask, chosen_filter)
+        ]
         if kind is BulkAct.DELETE and stripped(ask, "count") != str(len(objects)):
             return await _confirm(ask, chosen_filter, is_wrong=True)
     values = values_given(ask, kind)
     if kind is BulkAct.TAG and not values["tag"]:
         result = BulkResult("No monitor was changed: the tag is empty.")
     elif len(objects) > AT_ONCE_MOST:
-        return to_action(ask, await begin(ask, kind, values, objects), here)
+        pairs = [(one.uid, one.name) for one in objects]
+        return to_action(ask, await begin(ask, kind, values, pairs), here)
     else:
         result = await apply_to(ask, kind, values, objects)
     return await _render(ask, chosen_filter, number_, result)
@@ -133,11 +140,13 @@ def _filter_given(ask: Request) -> tuple[MonitorFilter, int]:
     return filter_of(query), int(page_) if page_.isdecimal() and len(page_) < 6 else 1
 
 
-def _ids(ask: Request) -> list[UUID]:
-    """Returns the ids of the form: one for each ticked box, or a list in one field."""
-    texts = [*ask.form.get("id", []), *value_of(ask, "ids").split(",")]
+def _ids(ask: Request) -> dict[UUID, int | None]:
+    """Returns the ids of the form: one for each ticked box, or a list in one field.
+
+    The value is the revision that the undo of an action needs, None without one.
+    """
     try:
-        return [UUID(text) for text in texts if text]
+        return undo_objects(",".join([*ask.form.get("id", []), value_of(ask, "ids")]))
     except ValueError:
         raise Refused("invalid", "id", "names no monitor of this project") from None
 

@@ -1,6 +1,5 @@
 """Incident screen: status, duration and cause, actions, and the time line."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -39,10 +38,12 @@ from ....storage.incidents.rules.incident import (
     statuses_from,
     undo_until,
 )
+from ....storage.incidents.transactions.answer_incident import IncidentAnswer
 from ....storage.incidents.transactions.edit_incidents import EDIT
 from ....storage.incidents.transactions.write_incident import is_undoable_row
 from ....storage.mutes.queries import mutes_of_incident
 from ....storage.mutes.rows import MuteRow
+from ....storage.services.queries.pickable_objects import PickableKind
 from ....storage.services.queries.service_revisions import select_revisions
 from ....storage.services.rules.epoch import governed_within
 from ....storage.status_pages.queries.incident_measurements import select_measured
@@ -58,7 +59,7 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes import incidents as api
 from ..schemas import AddIncidentUpdate, PutPostmortem
-from .answer_fields import answer_of_form, recipients, words_of
+from .answer_fields import AnswerFields, answer_fields, answer_of_form, words_of
 from .contradiction_fact import READ, fact_of, is_unread
 from .duplicate_submit import was_submitted_already
 from .incident_mark import lasted, mark_of
@@ -107,7 +108,7 @@ class IncidentData:
     compared: Comparison
     waiting: WaitingUpdate | None
     mutes: list[MuteRow]
-    choices: Sequence[tuple[str, str]]
+    answer: AnswerFields | None
     now: Instant
 
 
@@ -199,7 +200,7 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> str:
             await _post_update(ask, note)
             return "published" if public is True else ""
         case "snooze" | "reassign":
-            await api.perform(ask, answer_of_form(ask))
+            await api.perform(ask, await _answer(ask))
         case "undo":
             update = uuid_in(value_of(ask, "update"))
             await api.undo(replace(ask, ids={**ask.ids, "updateID": update}))
@@ -214,6 +215,14 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> str:
         case _:
             raise Problem("Unknown action")
     return ""
+
+
+async def _answer(ask: Request) -> IncidentAnswer:
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        row = await select_incident(tx, ask.ids["incidentID"])
+        if row is None:
+            raise Problem("not_found")
+        return await answer_of_form(ask, tx, row.org, row.project)
 
 
 async def _contradiction(ask: Request, typed: IncidentInput) -> Comparison | None:
@@ -305,8 +314,7 @@ async def _render(ask: Request, which: str, typed: IncidentInput, done: str = ""
         events=chosen(events, which),
         done=done,
         waiting=facts.waiting,
-        choices=facts.choices,
-        typed_answer=(value_of(ask, "minutes"), value_of(ask, "assignee")),
+        answer_fields=facts.answer,
         mutes=mute_facts(facts.mutes, now),
         told=notification_items(facts.deliveries, now) + subscriber_items(facts.readers),
         changes=changes_before(facts.changes),
@@ -352,9 +360,16 @@ async def _select_facts(ask: Request, tx: Tx, typed: IncidentInput) -> IncidentD
         compared,
         await _waiting(tx, row, updates),
         [] if row.status == IncidentStatus.RESOLVED else await mutes_of_incident(tx, row.uid),
-        await recipients(tx, row) if frame.may_write and row.resolved_at is None else (),
+        await _answer_fields(ask, tx, row) if frame.may_write else None,
         tx.now,
     )
+
+
+async def _answer_fields(ask: Request, tx: Tx, row: IncidentRow) -> AnswerFields | None:
+    if row.status == IncidentStatus.RESOLVED:
+        return None
+    path = f"/projects/{row.project_uid}/pick?kind={PickableKind.ASSIGNEE}"
+    return await answer_fields(ask, tx, row, path)
 
 
 async def _waiting(tx: Tx, row: IncidentRow, updates: list[UpdateRow]) -> WaitingUpdate | None:
