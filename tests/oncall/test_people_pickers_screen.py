@@ -50,7 +50,7 @@ async def test_every_member_can_be_a_participant_a_target_and_an_assignee(api: A
         "participant": ["member 599", "Member 600, person"],
     }
     new = f"/projects/{api.project}/oncall-schedules/new"
-    wrong = await send(api, new, {**form, "participant": ["member 59"]})
+    wrong = await send(api, new, {**form, "participant": ["member"]})
     assert "matches several participants" in await text_of(wrong)
     assert (await send(api, new, form)).status_code == 303
     ((uid,),) = await api.rows("select uid from oncall_schedules where name = 'Days'")
@@ -70,9 +70,12 @@ async def test_every_member_can_be_a_participant_a_target_and_an_assignee(api: A
     wrong = await send(api, f"/incidents/{incident}", again)
     assert "names no assignee of this project" in await text_of(wrong)
     again["assignee"] = "member 598"
+    wrong = await send(api, f"/incidents/{incident}", again)
+    assert "names a person without a usable contact method" in await text_of(wrong)
+    assert 'value="member 598"' in await text_of(wrong)
+    again["assignee"] = "pages"
     assert (await send(api, f"/incidents/{incident}", again)).status_code == 303
-    ((label,),) = await api.rows("select assigned_label from incidents")
-    assert label == "Member 598"
+    assert await api.rows("select assigned_label from incidents") == [("Pages",)]
 
 
 async def test_people_of_one_name_are_told_apart_and_viewers_search_none(api: Api) -> None:

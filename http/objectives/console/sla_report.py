@@ -19,7 +19,7 @@ from ....storage.figures.queries.availability import Days, select_days
 from ....storage.figures.queries.availability import select_windows as select_monitor_windows
 from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.figures.queries.project_availability import select_project_windows
-from ....storage.monitors.queries.monitors import select_monitors_of_project
+from ....storage.monitors.queries.console_monitors import count_listed, select_listed
 from ....storage.objectives.queries.monitor_targets import select_monitor_targets
 from ....storage.objectives.queries.project_targets import select_project_targets
 from ....storage.objectives.queries.service_targets import select_service_targets
@@ -171,11 +171,9 @@ def _paged(lines: Sequence[SlaItem], wanted: int) -> SlaPage:
 
 
 async def _monitors(tx: Tx, org: int, project: int, wanted: int, raw_days: int) -> SlaPage:
-    rows = await select_monitors_of_project(tx, org, project)
-    rows.sort(key=lambda one: one.name.lower())
-    pages = max(-(-len(rows) // MONITORS_MOST), 1)
+    pages = max(-(-await count_listed(tx, org, project) // MONITORS_MOST), 1)
     at = min(max(wanted, 1), pages)
-    shown = rows[(at - 1) * MONITORS_MOST : at * MONITORS_MOST]
+    shown = await select_listed(tx, org, project, (at - 1) * MONITORS_MOST, MONITORS_MOST)
     types = {row.key: row.type for row in shown}
     if not types:
         return SlaPage((), pages, at)
