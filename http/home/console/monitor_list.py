@@ -1,7 +1,7 @@
 """List of the monitors of a project: filter, order, pages, and actions on a selection."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qs
@@ -12,18 +12,25 @@ from ....storage.bulk.rows import BulkObject
 from ....storage.bulk.rules import OBJECTS_MOST, BulkAct
 from ....storage.bulk.transactions import NOT_BEGUN
 from ....storage.core.instant import Instant
+from ....storage.core.key import MonitorKey
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import select_stored_sums
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.monitors.transactions.create_monitor import CREATE
 from ....storage.notifications.queries.channels import select_channels_of
-from ...monitors.console.project_statuses import MonitorData, refreshed, select_statuses
+from ...monitors.console.project_statuses import (
+    MonitorData,
+    ProjectStatuses,
+    refreshed,
+    select_statuses,
+)
 from ...monitors.form.kind_cards import kind_name
 from ...ui.facets import page_numbers
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_given, value_of
 from ...ui.formatting import moment, number
-from ...ui.live_page import not_modified, tag_of, tagged
+from ...ui.live_page import RENEWED_US, not_modified, tag_of, tagged
 from ...ui.monitor_status import WORDS, MonitorStatusText
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
@@ -54,6 +61,7 @@ from .overview_data import DAYS, hour_axis, select_courses_of
 from .overview_rows import MonitorItem, rows
 
 # A selection of OBJECTS_MOST monitors, each with its id.
+_SUMS: Final = "stored_sums"
 _FORM_LARGEST: Final = 128 << 10
 
 
@@ -196,9 +204,10 @@ async def _render(
     """`wanted` are shown by a live client; those of another page by now are answered too."""
     async with ask.context.pool.transaction("console_monitors", read_only=True) as tx:
         frame = await frame_of(ask, tx)
-        watched = (await select_statuses(ask, tx)).monitors
+        statuses = await select_statuses(ask, tx)
+        watched = statuses.monitors
         matching = [item for item in watched if chosen.matches(item)]
-        found, ordered_until = await _ordered(tx, matching, chosen.sort)
+        found, ordered_until = await _ordered(tx, statuses, matching, chosen.sort)
         pages = max(-(-len(found) // ROWS_OF_PAGE), 1)
         at = min(max(number_, 1), pages)
         shown = await refreshed(tx, found[(at - 1) * ROWS_OF_PAGE : at * ROWS_OF_PAGE])
@@ -238,19 +247,36 @@ async def _render(
     )
 
 
+Sums = tuple[Mapping[MonitorKey, MonitorTime], Instant | None]
+
+
 async def _ordered(
-    tx: Tx, found: Sequence[MonitorData], sort: str
+    tx: Tx, statuses: ProjectStatuses, found: Sequence[MonitorData], sort: str
 ) -> tuple[list[MonitorData], Instant | None]:
     """Returns the monitors in order, and where the figures end that the order uses."""
     if sort != "uptime":
         return Ordering(sort).ordered(found), None
-    sums, until = await select_stored_sums(tx, [item.key for item in found], tx.now, DAYS)
+    sums, until = await _sums(tx, statuses, found)
     uptime = {
         key: float(share)
         for key, measured in sums.items()
         if (share := measured.split.availability()) is not None
     }
     return Ordering(sort, uptime).ordered(found), until
+
+
+async def _sums(tx: Tx, statuses: ProjectStatuses, found: Sequence[MonitorData]) -> Sums:
+    """Returns the stored sums of the monitors. Those of all monitors are kept for RENEWED_US.
+
+    They change when an hour is rolled up, and are a quarter of the time of the list.
+    """
+    kept, until = statuses.dependent.get(_SUMS, (None, tx.now))
+    if isinstance(kept, tuple) and tx.now < until:
+        return kept
+    sums = await select_stored_sums(tx, [item.key for item in found], tx.now, DAYS)
+    if len(found) == len(statuses.monitors):
+        statuses.dependent[_SUMS] = (sums, Instant(tx.now + RENEWED_US))
+    return sums
 
 
 def _line(item: MonitorData, drawn: MonitorItem) -> MonitorLine:

@@ -22,7 +22,7 @@ from ...wire.scope_keys import org_of
 from ..public import page_text as words
 from .page_access import ALL, VIEW, reached_by, route
 
-# Bound of a list page, because each status page is rendered in full.
+# Bound of a list page, because the status of each page is computed.
 PAGE_ROWS: Final = 20
 WHO: Final = {
     Visibility.LISTED: "Public",
@@ -78,7 +78,8 @@ async def render_page_list(ask: Request) -> Response:
 
 async def _item(ask: Request, tx: Tx, row: PageRow, subscribers: int) -> StatusPageItem:
     found = await reached_by(ask, tx, row)
-    told = render(await select_page_facts(tx, found.shown, Audience.PUBLIC), Audience.PUBLIC)
+    facts = await select_page_facts(tx, found.shown, Audience.PUBLIC, days=False)
+    told = render(facts, Audience.PUBLIC)
     says = words.status_line(told)
     visibility = Visibility(row.visibility)
     opens = visibility is Visibility.LISTED or (
