@@ -7,7 +7,7 @@ import gzip
 import re
 from pathlib import Path
 
-import leadline.http.ui as ui
+from leadline.http import ui
 from tests.support.app.cast import Api
 from tests.support.worlds.service_history import lived
 

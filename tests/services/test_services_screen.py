@@ -265,7 +265,7 @@ async def test_incidents_maintenance_and_revisions_share_one_axis(api: Api) -> N
     assert "2 beginnings of a revision or an epoch" in page
     assert "Epoch 2 (member changed)" in page
     assert "INC-1 (Till): Till is on fire" in page
-    assert "INC-2: Till is on fire" in page
+    assert 'title="Till is on fire">INC-1</a> is investigating.' in page
 
 
 async def test_a_service_shows_dependencies_and_dependents(api: Api) -> None:

@@ -32,7 +32,7 @@ from ...auth.csrf import is_cross_site
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped
 from ...ui.formatting import moment, number
-from ...ui.pickers.objects import options_of
+from ...ui.pickers.objects import options_of, options_page
 from ...ui.render import page
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -109,7 +109,7 @@ async def render_recipients(ask: Request) -> Response:
         if message is None or row is None or not _is_open(message, tx.now):
             raise Problem("not_found")
         found = await options_of(tx, row.org, row.project, PickableKind.ASSIGNEE, ask.query.q)
-    return page("ui/pickers/options.html", options=found)
+    return options_page(found)
 
 
 async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:

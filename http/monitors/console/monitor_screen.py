@@ -139,7 +139,8 @@ def why(facts: MonitorFacts) -> str:
             return recovery_sentence(standing.successes, facts.row.recovery_threshold)
         case MonitorStatusText.DOWN if standing is not None:
             streak = count(standing.failures_in_row, "consecutive failure")
-            return f"{_failed_by(facts)}, {streak}.{failed}"
+            # The failed condition is in the fact below.
+            return f"{_failed_by(facts)}, {streak}.{'' if is_probed(facts.row) else failed}"
         case MonitorStatusText.UP if standing is not None:
             if not standing.last_up:
                 need = facts.row.failure_threshold

@@ -4,7 +4,7 @@ A field holds a name or a slug. Its list has the first names; `picker.js` replac
 types. Without scripts a user can type any name, so that the bound of the list excludes no object.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 from uuid import UUID
@@ -244,6 +244,10 @@ async def render_options(ask: Request) -> Response:
             found = await tag_options(tx, org, project, query.q)
         else:
             found = await options_of(tx, org, project, kind, query.q, query.without)
+    return options_page(found)
+
+
+def options_page(found: Sequence[PickerOption]) -> Response:
     return page("ui/pickers/options.html", options=found)
 
 
