@@ -28,10 +28,10 @@ from ...storage.mutes.rules.mute import (
 from ...storage.mutes.transactions import EDIT
 from ...storage.services.queries.pickable_objects import PickableKind
 from ...storage.services.queries.services import select_service
-from ..monitors.console.object_picker import named, options_of
 from ..ui.form_routes import page_route
 from ..ui.form_values import stripped, uuid_given, uuid_or_none, value_of
 from ..ui.formatting import count, dated
+from ..ui.pickers.objects import named, options_of
 from ..ui.render import page, redirect
 from ..ui.shell.mute_fact import scope_words
 from ..ui.shell.page_layout import frame_of

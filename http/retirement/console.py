@@ -15,12 +15,12 @@ from ...storage.monitors.rows import MonitorRow
 from ...storage.monitors.rules.monitor import MonitorType
 from ...storage.retirement.transactions.set_successor import EDIT
 from ...storage.services.queries.pickable_objects import PickableKind, select_chosen
-from ..monitors.console.object_picker import named, options_of
 from ..ui.bundle_notice import Managed, managed
 from ..ui.form_routes import form_route
 from ..ui.form_values import value_of
 from ..ui.formatting import Moment, moment
-from ..ui.pickers import PickerOption
+from ..ui.pickers.fields import PickerOption
+from ..ui.pickers.objects import named, options_of
 from ..ui.render import page, redirect
 from ..ui.shell.page_layout import PageLayout, frame_of
 from ..wire.errors import Problem, problem_of

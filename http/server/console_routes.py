@@ -37,7 +37,6 @@ from ..maintenance.console import maintenance_screen as maintenance
 from ..monitors.console import (
     monitor_copy,
     monitor_defaults,
-    object_picker,
     organization_limits,
     secrets,
 )
@@ -73,6 +72,7 @@ from ..status_pages.console import page_list as status_pages
 from ..status_pages.console import page_preview as status_page_preview
 from ..status_pages.console import subscriber_list as status_page_followers
 from ..ui import static_files as assets
+from ..ui.pickers import objects as pickers
 from ..ui.shell import help_screen, preferences, settings_index
 from ..wire.route import Route
 
@@ -93,7 +93,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *incident_templates.ROUTES,
     *alert_routes.ROUTES,
     *answer_screen.ROUTES,
-    *object_picker.ROUTES,
+    *pickers.ROUTES,
     *incident.ROUTES,
     *secrets.ROUTES,
     *bundle.ROUTES,

@@ -57,7 +57,7 @@ _OUTCOME_OF: Final = {
 _WITHHELD: Final = {
     ComparisonWithheld.DEFINITION_CHANGED: ("the definition changed in this period"),
     ComparisonWithheld.UNDECIDABLE: "coverage is below 50 %",
-    ComparisonWithheld.NO_FACTS: "not sealed yet",
+    ComparisonWithheld.NO_FACTS: "nothing recorded yet",
 }
 MINUS: Final = "\u2212"
 
@@ -131,7 +131,7 @@ def side(found: Side, sealed_through: Instant | None) -> ReliabilityText:
         return ReliabilityText(percent(found.availability, split.measured_us // MINUTE), note)
     if found.is_pending:
         assert sealed_through is not None, "a pending comparison has a horizon"
-        note = f"pending: sealed up to {exact(sealed_through)}, needed up to {exact(span.until)}"
+        note = f"pending: data up to {exact(sealed_through)}, needed up to {exact(span.until)}"
         return ReliabilityText(NOTHING, note, withheld=True)
     assert found.withheld is not None, "a side has a figure, waits for one, or has a reason"
     return ReliabilityText(

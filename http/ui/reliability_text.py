@@ -25,7 +25,7 @@ from .formatting import COVERAGE_SAMPLE, GAP, NOTHING, coverage, day, percent
 
 WHY: Final = {
     Withheld.NO_SLI: "no SLI members",
-    Withheld.NOTHING_SEALED: "not sealed yet",
+    Withheld.NOTHING_SEALED: "nothing recorded yet",
     Withheld.NOTHING_MEASURED: "not measured",
     Withheld.WINDOW_PRECEDES_MATERIALIZATION_ERA: "defined later than the window",
     Withheld.STORAGE_GAP: "stored data is incomplete",

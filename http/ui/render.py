@@ -12,6 +12,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from ..wire.route import Response
+from .formatting import number
 from .shown_time import hours_shown, zone_name, zone_word
 
 _HERE: Final = Path(__file__).parent
@@ -50,6 +51,7 @@ def environment_of(folder: Path) -> Environment:
     shown = (static_url, zone_name, zone_word, hours_shown)
     names = ("static", "zone_name", "zone_word", "hours_shown")
     environment.globals.update(zip(names, shown, strict=True))
+    environment.filters["number"] = number
     return environment
 
 

@@ -26,6 +26,7 @@ _UNDO: Final = """
 select place, undo, name, case when undo = uid then revision end from bulk_action_objects
 where action = %(uid)s and state = 'changed' and undo is not null order by place
 """
+_REVISION: Final = "select revision from monitors where uid = %(uid)s"
 _RUNNING: Final = f"""
 select b.uid, b.act, o.done, o.total {FROM}
 where o.org = %(org)s and o.project = %(project)s and o.state = 'editing'
@@ -53,6 +54,12 @@ async def has_ended(tx: Tx, uid: UUID) -> bool:
 async def select_undo(tx: Tx, uid: UUID) -> list[BulkObject]:
     """Returns the objects that the undo of an action needs, with the names of its monitors."""
     return await tx.structs(BulkObject, _UNDO, uid=uid)
+
+
+async def select_monitor_revision(tx: Tx, uid: UUID) -> int | None:
+    """Returns None for an id that is no monitor, such as that of a maintenance window."""
+    revision: int | None = await tx.value(_REVISION, uid=uid)
+    return revision
 
 
 async def select_running_action(

@@ -40,6 +40,13 @@ class BulkObject(msgspec.Struct, frozen=True):
     expected: int | None = None
 
 
+class BulkChange(msgspec.Struct, frozen=True):
+    """What the undo of a change needs: a monitor with its new revision, or a window without."""
+
+    uid: UUID
+    revision: int | None
+
+
 class BulkFailure(msgspec.Struct, frozen=True):
     """Object that was not changed, with the code and the rule of the refusal."""
 

@@ -28,8 +28,8 @@ from ..monitors.transactions.lock_monitor import demand_monitor
 from ..notifications.queries.channels import select_channels_of_monitor
 from ..retirement.transactions.delete_monitor import delete_monitor
 from . import tables
-from .queries import has_ended, select_undo
-from .rows import BulkObject, BulkRow
+from .queries import has_ended, select_monitor_revision, select_undo
+from .rows import BulkChange, BulkObject, BulkRow
 from .rules import ARGUMENTS, OBJECTS_MOST, UNDO, BulkAct, ObjectState
 
 EDIT: Final = Permission(Need.EDITOR)
@@ -38,7 +38,8 @@ BUSY: Final = "bulk_busy"
 # Codes of the refusals of an action that its author can request again.
 NO_UNDO: Final = "no_undo"
 NOT_BEGUN: Final = frozenset({BUSY, NO_UNDO})
-_CHANGED_SINCE: Final = "changed_since"
+# The monitor was changed after the action that is to be undone.
+CHANGED_SINCE: Final = "changed_since"
 # A window that begins in the past would need a preview.
 _START_AFTER: Final = 2 * SECOND
 _UNAUTHORIZED: Final = (
@@ -164,7 +165,7 @@ async def perform_next(pool: Pool, uid: UUID, ground: BulkContext) -> bool:
     async def note(tx: Tx) -> bool:
         if await tables.lock_bulk_action(tx, uid) is None:
             return False
-        if refused.code == _CHANGED_SINCE:
+        if refused.code == CHANGED_SINCE:
             await _settle(tx, uid, refused.place, ObjectState.SKIPPED)
         else:
             await _settle(tx, uid, refused.place, ObjectState.FAILED, (refused.code, refused.rule))
@@ -217,6 +218,15 @@ async def _settle(
         await operations.advance(tx, uid, 1)
 
 
+async def act_at_once(
+    tx: Tx, principal: Principal, row: BulkRow, item: BulkObject, ground: BulkContext
+) -> BulkChange | None:
+    """Performs an action on one object as `act_on`, for a caller that keeps the undo itself."""
+    uid = await act_on(tx, principal, row, item, ground)
+    # The monitor is locked, so this is the revision that the change gave it.
+    return None if uid is None else BulkChange(uid, await select_monitor_revision(tx, uid))
+
+
 async def act_on(
     tx: Tx, principal: Principal, row: BulkRow, item: BulkObject, ground: BulkContext
 ) -> UUID | None:
@@ -225,7 +235,8 @@ async def act_on(
     Returns the object that the undo needs; None if nothing had to be changed.
 
     Raises:
-        Refused as the transaction of the action.
+        Refused as the transaction of the action; changed_since if the monitor has not the expected
+        revision.
     """
     act, values = row.kind, row.values
     if act is BulkAct.END:
@@ -241,7 +252,7 @@ async def act_on(
     if (monitor.org, monitor.project) != (row.org, row.project):
         raise Refused(NOT_FOUND)
     if item.expected not in (None, monitor.revision):
-        raise Refused(_CHANGED_SINCE)
+        raise Refused(CHANGED_SINCE)
     if act in (BulkAct.ATTACH, BulkAct.DETACH):
         return await _channel(tx, principal, act, monitor, UUID(values["channel"]))
     given = _edit(act, monitor, values)

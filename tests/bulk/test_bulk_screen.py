@@ -72,8 +72,16 @@ async def test_every_failure_in_the_background_is_counted(api: Api) -> None:
     operation = await api.rows("select state, done, total from operations")
     assert operation == [("succeeded", 30, 30)]
     ((uid,),) = await api.rows("select uid from operations")
-    shown = await seen(api, f"/operations/{uid}", who="org_admin")
-    assert "The action on monitors has ended" in shown
+    # The author is an editor.
+    for who in ("editor", "org_admin"):
+        shown = await seen(api, f"/operations/{uid}", who=who)
+        assert "The action on monitors has ended" in shown
+        assert "24 monitors not changed" in shown
+        assert shown.count(">managed by file</td>") == 23
+    assert (await api.ask("viewer", "GET", f"/operations/{uid}")).status_code == 403
+    told = await (await api.ask("editor", "GET", f"/api/v1/operations/{uid}")).get_json()
+    assert (told["failed"], len(told["failures"])) == (24, 24)
+    assert told["failures"][0] == {"name": "Monitor 000", "code": "not_found", "message": ""}
 
 
 async def test_a_stopped_action_states_what_was_not_tried(api: Api) -> None:

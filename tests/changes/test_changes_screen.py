@@ -239,7 +239,7 @@ async def test_a_change_shows_the_decision_of_the_gate_and_later_incidents(api: 
     (told_,) = rows_of(page)
     assert f"/projects/{api.project}/gate/decisions/{decision}" in told_
     assert "BLOCK overridden" in plain(told_)
-    assert "12 min before Fall 1" in plain(told_).replace("\u202f", " ")
+    assert "12 min before INC-1, Fall 1" in plain(told_).replace("\u202f", " ")
     assert f"/incidents/{incidents[0]}" in told_
     assert "Fall 2" not in told_
     assert "2 more" in plain(told_)

@@ -20,7 +20,7 @@ from leadline.http.home.console.monitor_filter import (
     filter_of,
 )
 from leadline.http.ui.monitor_status import MonitorStatusText
-from leadline.storage.bulk.transactions import act_on
+from leadline.storage.bulk.transactions import act_at_once
 from leadline.storage.core.refusal import Unavailable
 from tests.support.app.cast import Api
 
@@ -203,6 +203,26 @@ async def test_pause_and_its_undo_change_only_what_they_name(api: Api) -> None:
     assert toast(page) == "1 monitor paused."
 
 
+async def test_an_undo_skips_what_was_changed_after_the_action(api: Api) -> None:
+    path = f"/projects/{api.project}/monitors"
+    uids = await many(api, 3)
+    undo = undo_of(await acted(api, path, act="pause", ids=",".join(uids)))
+    await acted(api, path, act="tag", tag="edge", ids=uids[1])
+    page = await acted(api, path, **undo)
+    assert toast(page) == "2 monitors resumed. 1 monitor was skipped: changed after the action."
+    states = "select name, enabled from monitors order by name"
+    assert dict(await api.rows(states)) == {
+        "Monitor 000": True,
+        "Monitor 001": False,
+        "Monitor 002": True,
+    }
+    # The undo offers to undo only its own changes, and a second one has no effect.
+    assert undo_of(page)["ids"].count(",") == 1
+    again = await acted(api, path, **undo)
+    told = "No monitor was changed. 3 monitors were skipped: changed after the action."
+    assert toast(again) == told
+
+
 async def test_a_tag_and_a_channel_are_added_and_taken_back(api: Api) -> None:
     path = f"/projects/{api.project}/monitors"
     uids = await many(api, 2, tags=["shop"])
@@ -250,9 +270,9 @@ async def test_an_action_that_the_database_interrupts_states_what_it_did(
     async def interrupted(*given_: Any) -> Any:
         if str(given_[3].uid) == uids[1]:
             raise Unavailable("away")
-        return await act_on(*given_)
+        return await act_at_once(*given_)
 
-    monkeypatch.setattr("leadline.http.home.console.monitor_bulk.act_on", interrupted)
+    monkeypatch.setattr("leadline.http.home.console.monitor_bulk.act_at_once", interrupted)
     page = await acted(api, path, act="pause", ids=",".join(uids))
     assert toast(page) == "1 monitor paused. Stopped: 2 monitors were not tried."
     assert "Monitor 001: the database did not answer in time." in page

@@ -244,7 +244,7 @@ def test_a_preview_shows_each_service_before_and_after_or_the_reason() -> None:
     assert checkout.after is not None
     assert checkout.after.availability == "100%"
     assert checkout.after.note == "coverage 100%, in maintenance 10\u202fmin"
-    assert checkout.why == "only sealed time is shown"
+    assert checkout.why == "only recorded time is shown"
     assert zebra.after is None
     assert "takes too long" in zebra.why
     assert not accounts.changes

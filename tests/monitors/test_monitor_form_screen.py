@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.http.monitors.console.object_picker import tags_in
 from leadline.http.monitors.form.form_fields import FormField, sections
 from leadline.http.monitors.form.form_parser import fresh, kinds, of_row, read, stored_secrets
 from leadline.http.monitors.form.form_pickers import pickable_fields
-from leadline.http.ui.pickers import PickerChoice, PickerField, PickerOption
+from leadline.http.ui.pickers.fields import PickerChoice, PickerField, PickerOption
+from leadline.http.ui.pickers.objects import tags_in
 from leadline.probes.check.monitor_spec import Field, FieldType, MonitorType, Spec, TargetForm
 from leadline.probes.check.registry import FILES, spec_of
 from leadline.storage.core.instant import Instant

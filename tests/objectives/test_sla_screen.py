@@ -77,7 +77,7 @@ async def test_monitors_are_reported_too_and_together(api: Api) -> None:
     await api.new_monitor(name="Till")
     page = await seen(api, "?show=monitors")
     text = plain(page)
-    assert "|Till|—|No data: not sealed yet|" in text
+    assert "|Till|—|No data: nothing recorded yet|" in text
     assert "All monitors together" in text
 
 

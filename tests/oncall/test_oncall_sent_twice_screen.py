@@ -38,7 +38,7 @@ async def test_the_largest_policy_of_the_api_is_saved_by_its_form(api: Api) -> N
     path = f"/projects/{api.project}/escalation-policies/new"
     form: dict[str, Any] = {"name": "Everybody", "act": "save"}
     for step in range(20):
-        form |= {f"after-{step}": step, f"targets-{step}": [f"channel:{uid}" for uid in channels]}
+        form |= {f"after-{step}": step, f"targets-{step}": [str(uid) for uid in channels]}
     assert (await send(api, path, form)).status_code == 303
     assert await api.rows("select count(*) from escalation_targets") == [(400,)]
 

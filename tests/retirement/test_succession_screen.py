@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from leadline.http.monitors.console.object_picker import SHOWN_MOST
+from leadline.http.ui.pickers.objects import SHOWN_MOST
 from tests.support.app.cast import Api
 from tests.support.app.serving import call
 

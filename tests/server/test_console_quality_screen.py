@@ -788,6 +788,28 @@ def test_an_open_list_of_a_picker_is_complete_and_accessible(
     expect_quality(audited)
 
 
+def test_enter_never_takes_an_option_of_an_earlier_text(
+    audited: Page, places: dict[str, str]
+) -> None:
+    show(audited, "/projects/{project}/escalation-policies/new".format(**places), "light")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    audited.route(re.compile(r"/pick\?.*q=$"), hold)
+    field = audited.get_by_role("combobox", name="Targets").first
+    with audited.expect_request(re.compile(r"/pick\?.*q=$")):
+        field.click()
+    # The options of the empty text arrive after a text that no key announced yet.
+    field.evaluate("field => { field.value = 'somebody-whose' }")
+    with audited.expect_event("requestfinished"):
+        held[0].continue_()
+    field.press("Enter")
+    expect(audited.locator("[data-token] > span").first).to_contain_text("Somebody-whose-name")
+    audited.unroute(re.compile(r"/pick\?.*q=$"))
+
+
 def test_the_palette_and_the_menus_have_no_violation(audited: Page, places: dict[str, str]) -> None:
     show(audited, "/projects/{project}".format(**places), "light")
     audited.keyboard.press("Control+k")

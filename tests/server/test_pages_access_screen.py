@@ -41,6 +41,7 @@ STATED = """
 - GET /reset/{token}
 - POST /reset/{token}
 - GET /answer/{token}
+- GET /answer/{token}/pick
 - POST /answer/{token}
 - GET /invitations/{token}
 - POST /invitations/{token}
@@ -159,7 +160,7 @@ O GET /projects/{projectID}/settings/general
 O POST /projects/{projectID}/settings/general
 O GET /projects/{projectID}/settings/delete
 O POST /projects/{projectID}/settings/delete
-A GET /operations/{operationID}
+V GET /operations/{operationID}
 O POST /organizations/{orgID}/people
 O GET /organizations/{orgID}/audit
 O GET /organizations/{orgID}/audit.csv
@@ -263,8 +264,8 @@ FORMS = {
     "/projects/{projectID}/on-call": "act=calendar&schedule={schedule}",
     "/projects/{projectID}/oncall-schedules/new": SCHEDULE,
     "/oncall-schedules/{scheduleID}/edit": SCHEDULE,
-    "/projects/{projectID}/escalation-policies/new": "act=save&name=L&targets-0=channel:{channel}",
-    "/escalation-policies/{policyID}/edit": "act=save&name=L&targets-0=channel:{channel}",
+    "/projects/{projectID}/escalation-policies/new": "act=save&name=L&targets-0={channel}",
+    "/escalation-policies/{policyID}/edit": "act=save&name=L&targets-0={channel}",
     "/monitors/{monitorID}/edit": "type=http&fields=http&act=save&name=New&"
     "target=http://127.0.0.1:1/&interval_seconds=60&failure_threshold=1",
 }
@@ -399,6 +400,9 @@ def _status(route: Route, who: str) -> int:
     letter = LETTERS[route.method, route.path]
     if who == "nobody":
         return 303
+    if route.path == "/operations/{operationID}":
+        # Somebody else started it, so that only admins of its scope see it.
+        letter = "A"
     if letter == "G" and who != "global_admin":
         return 403
     if letter not in "*GS" and who not in _seen_by(route):

@@ -256,7 +256,7 @@ def test_lanes_draw_every_item_once(edges: list[int], data: st.DataObject) -> No
 def test_unrequested_lanes_are_omitted() -> None:
     drawn = Lanes(changes=[], states=[], incidents=[], ticks=[])
     (image,) = parsed(lanes(drawn, "said"))
-    assert [text.text for text in image.iter("text")] == ["Changes", "State", "Incidents"]
+    assert [text.text for text in image.iter("text")] == ["State", "Incidents", "Changes"]
 
 
 def test_the_worst_of_merged_states_is_shown() -> None:

@@ -125,7 +125,7 @@ async def test_services_are_sorted_by_remaining_budget(
     assert "23\u202fmin 12\u202fs" in used
     assert "53.7% of 43\u202fmin 12\u202fs" in used
     assert "coverage 100%" in used
-    assert "— No data: not sealed yet" in " ".join(young.split())
+    assert "— No data: nothing recorded yet" in " ".join(young.split())
     assert "not set" in aimless
     assert "1 service misses its objective." in page
 
@@ -264,8 +264,8 @@ async def test_incidents_maintenance_and_revisions_share_one_axis(api: Api) -> N
     assert "7 days on one axis: 0 changes, state, 1 incident, 0 maintenances, " in page
     assert "2 beginnings of a revision or an epoch" in page
     assert "Epoch 2 (member changed)" in page
-    assert "Incident (Till): Till is on fire" in page
-    assert "Incident: Till is on fire" in page
+    assert "INC-1 (Till): Till is on fire" in page
+    assert 'title="Till is on fire">INC-1</a> is investigating.' in page
 
 
 async def test_a_service_shows_dependencies_and_dependents(api: Api) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from ....storage.accounts.rules.access import Need, Permission
 from ...ui.form_routes import page_route
-from ...ui.formatting import number
+from ...ui.formatting import count, number
 from ...ui.render import page
 from ...ui.shell.page_layout import outer_frame_of
 from ...wire.route import Request, Response, Route
@@ -34,6 +34,7 @@ _FAILED: Final = {
 
 
 async def render_operation(ask: Request) -> Response:
+    """The handler of the API decides who may see it: the author, and admins of its scope."""
     found = await api.read(ask)
     runs = found.state == "running"
     words = {"running": _RUNNING, "succeeded": _DONE}.get(found.state, _FAILED)[found.kind]
@@ -43,6 +44,8 @@ async def render_operation(ask: Request) -> Response:
         operation=found,
         sentence=words,
         runs=runs,
+        failures=found.failures or (),
+        failed=count(found.failed or 0, "monitor"),
         progress=f"{number(found.done)} of {number(found.total)} objects",
     )
     refresh = {"Refresh": str(_REFRESH_S)} if runs else {}
@@ -53,7 +56,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     page_route(
         method="GET",
         path="/operations/{operationID}",
-        action=Permission(Need.PROJECT_ADMIN),
+        action=Permission(Need.VIEWER),
         scope=("operation", "operationID"),
         handler=render_operation,
         summary="Progress of an operation.",

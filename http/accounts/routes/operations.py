@@ -3,18 +3,32 @@
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ....storage.accounts.queries.operations import select_operation
 from ....storage.accounts.rows import OperationRow
 from ....storage.accounts.rules.access import Need, Permission, Rank, rank_in
+from ....storage.bulk.queries import select_report
+from ....storage.bulk.rows import BulkReport
+from ....storage.bulk.rules import ObjectState
 from ....storage.core.instant import to_text
 from ...wire.errors import Problem
 from ...wire.route import Request, Route
-from ..schemas.organizations import BundlePlan, Operation
+from ..schemas.organizations import BundlePlan, Operation, OperationFailure
+
+FAILURES_MOST: Final = 100
 
 
-def operation_json(row: OperationRow) -> Operation:
+def operation_json(row: OperationRow, bulk: BulkReport | None = None) -> Operation:
+    """`bulk` is the report of a bulk action on monitors."""
+    failed: int | UnsetType = UNSET
+    failures: list[OperationFailure] | UnsetType = UNSET
+    if bulk is not None:
+        failed = bulk.counts[ObjectState.FAILED]
+        failures = [
+            OperationFailure(name=one.name, code=one.code, message=one.rule)
+            for one in bulk.failures
+        ]
     return Operation(
         id=row.uid,
         kind=row.kind,  # type: ignore[arg-type]
@@ -25,20 +39,25 @@ def operation_json(row: OperationRow) -> Operation:
         finished_at=UNSET if row.finished_at is None else to_text(row.finished_at),
         error=UNSET if row.error is None else row.error,
         result=UNSET if row.result is None else msgspec.json.decode(row.result, type=BundlePlan),
+        failed=failed,
+        failures=failures,
     )
 
 
 async def read(ask: Request) -> Operation:
     async with ask.context.pool.transaction("read_operation", read_only=True) as tx:
         row = await select_operation(tx, ask.ids["operationID"])
-    assert ask.scope is not None, "the route has a scope"
-    needed = Rank.ORG_ADMIN if row is None or row.project is None else Rank.PROJECT_ADMIN
-    is_own = row is not None and row.started_by is not None and row.started_by == ask.who.uid
-    if row is None:
-        raise Problem("not_found")
-    if not is_own and rank_in(ask.who, ask.scope) < needed:
-        raise Problem("forbidden")
-    return operation_json(row)
+        assert ask.scope is not None, "the route has a scope"
+        needed = Rank.ORG_ADMIN if row is None or row.project is None else Rank.PROJECT_ADMIN
+        is_own = row is not None and row.started_by is not None and row.started_by == ask.who.uid
+        if row is None:
+            raise Problem("not_found")
+        if not is_own and rank_in(ask.who, ask.scope) < needed:
+            raise Problem("forbidden")
+        bulk = None
+        if row.kind == "monitors_edit" and row.project is not None:
+            bulk = await select_report(tx, row.org, row.project, row.uid, FAILURES_MOST)
+    return operation_json(row, bulk)
 
 
 ROUTES: Final = (

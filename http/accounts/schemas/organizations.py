@@ -59,11 +59,20 @@ class BundlePlan(Schema, frozen=True, kw_only=True):
     applied: bool
 
 
+class OperationFailure(Schema, frozen=True, kw_only=True):
+    """Monitor that refused a bulk action. `code` is the code of the refusal."""
+
+    name: str
+    code: str
+    message: str
+
+
 class Operation(Schema, frozen=True, kw_only=True):
     """Work that continues after the answer. `done` and `total` count objects.
 
     `error` is the reason of a failure, and `result` the answer of a bundle that was applied. A
-    bulk action on monitors succeeds also if single monitors refuse it; the console names them.
+    bulk action on monitors succeeds also if single monitors refuse it: `failures` has the first
+    100, and `failed` is their number.
     """
 
     id: UUID
@@ -75,6 +84,8 @@ class Operation(Schema, frozen=True, kw_only=True):
     finished_at: InstantText | UnsetType = UNSET
     error: str | UnsetType = UNSET
     result: BundlePlan | UnsetType = UNSET
+    failed: int | UnsetType = UNSET
+    failures: list[OperationFailure] | UnsetType = UNSET
 
 
 class CreateProject(RequestSchema, frozen=True, kw_only=True):

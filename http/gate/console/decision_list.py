@@ -175,7 +175,7 @@ def _figures(row: DecisionRow, evidence: Evidence, now: Instant) -> list[Decisio
         )
     facts, policy = evidence.facts, evidence.policy
     if facts.sealed_through is None:
-        found.append(DecisionStat("Data up to", "—", "no sealed data yet"))
+        found.append(DecisionStat("Data up to", "—", "no data yet"))
     else:
         lag_us = facts.at - facts.sealed_through
         lag = f"{duration(abs(lag_us))} {'before' if lag_us >= 0 else 'after'}"

@@ -66,11 +66,11 @@ _SHORT: Final = {
     "ticket_burn_firing": "a burn rule of severity ticket is firing",
     "service_incident_open": "an incident is open",
     "budget_withheld": "the error budget has no data",
-    "seal_stale": "sealed data is too old",
+    "seal_stale": "data is too old",
     "facts_stale": "some data is too old",
     "no_objective": "no objective is set",
     "window_target_missing": "no objective is set over that window",
-    "never_sealed": "no sealed data yet",
+    "never_sealed": "no data yet",
     "never_evaluated": "not evaluated",
     "no_governing_revision": "no declaration is in force",
     "not_configured": "no policy is configured",
@@ -206,7 +206,7 @@ def _why(document: Document, facts: GateFacts, found: Finding) -> str:
         case UnavailableReason.WINDOW_TARGET_MISSING:
             return f"The service has no objective{over}."
         case UnavailableReason.NEVER_SEALED:
-            return "No sealed data yet."
+            return "No data yet."
         case UnavailableReason.NO_GOVERNING_REVISION:
             return "No declaration of the service is in force yet."
         case UnavailableReason.NEVER_EVALUATED if found.clause is GateClause.SERVICE_INCIDENT_OPEN:

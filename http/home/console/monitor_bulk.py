@@ -10,9 +10,9 @@ from uuid import UUID
 
 import msgspec
 
-from ....storage.bulk.rows import BulkFailure, BulkObject, BulkReport, BulkRow
+from ....storage.bulk.rows import BulkChange, BulkFailure, BulkObject, BulkReport, BulkRow
 from ....storage.bulk.rules import ARGUMENTS, UNDO, BulkAct, ObjectState
-from ....storage.bulk.transactions import LOCKED, BulkContext, act_on
+from ....storage.bulk.transactions import CHANGED_SINCE, LOCKED, BulkContext, act_at_once
 from ....storage.core.instant import SECOND, Instant
 from ....storage.core.refusal import Refused, Unavailable
 from ....storage.engine.pools import LockTimeout, Tx
@@ -64,20 +64,40 @@ TITLES: Final[Mapping[BulkAct, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """Result of an action. `undo` is the opposite action with the ids that it needs.
+    """Result of an action. `undo` is the opposite action with the changes that it needs.
 
-    The undo of an action in the background needs `operation` in place of the ids.
+    The undo of an action in the background needs `operation` in place of the changes.
     """
 
     text: str = ""
     undo: str = ""
-    undo_ids: Sequence[UUID] = ()
+    changes: Sequence[BulkChange] = ()
     operation: UUID | None = None
     # Values of the action that its undo needs too, such as the tag.
     values: Mapping[str, str] = field(default_factory=dict)
     failures: Sequence[tuple[str, str]] = ()
     # Failures beyond those of `failures`.
     more_failures: int = 0
+
+    @property
+    def undo_ids(self) -> str:
+        """Returns the field from which `undo_objects` reads the changes."""
+        return ",".join(
+            str(one.uid) if one.revision is None else f"{one.uid}.{one.revision}"
+            for one in self.changes
+        )
+
+
+def undo_objects(text: str) -> dict[UUID, int | None]:
+    """Returns the ids of a field with the revision that each monitor needs, None for any.
+
+    Raises: ValueError.
+    """
+    found = {}
+    for part in filter(None, text.split(",")):
+        uid, _, revision = part.partition(".")
+        found[UUID(uid)] = int(revision[:18]) if revision else None
+    return found
 
 
 def act_given(act: str) -> BulkAct:
@@ -101,7 +121,7 @@ def values_given(ask: Request, act: BulkAct) -> dict[str, str]:
 
 
 async def apply_to(
-    ask: Request, act: BulkAct, values: Mapping[str, str], objects: Sequence[tuple[UUID, str]]
+    ask: Request, act: BulkAct, values: Mapping[str, str], objects: Sequence[BulkObject]
 ) -> BulkResult:
     """Executes the action on each object, and returns the result.
 
@@ -112,32 +132,34 @@ async def apply_to(
     ground = BulkContext(keyring=context.keyring, raw_days=context.options.heartbeat_days)
     text = msgspec.json.encode(values).decode()
     row = BulkRow(project, org_of(ask), project_of(ask), project, act, text, None, ask.who.uid)
-    done: list[UUID] = []
+    done: list[BulkChange] = []
     failures: list[tuple[str, str]] = []
-    left_out = 0
-    for number, (uid, name) in enumerate(objects, start=1):
-        item = BulkObject(number, uid, name)
+    left_out = skipped = 0
+    for number, item in enumerate(objects, start=1):
 
-        async def work(tx: Tx, item: BulkObject = item) -> UUID | None:
-            return await act_on(tx, ask.who, row, item, ground)
+        async def work(tx: Tx, item: BulkObject = item) -> BulkChange | None:
+            return await act_at_once(tx, ask.who, row, item, ground)
 
         try:
             made = await context.pool.transact("bulk_action", work)
         except LockTimeout:
-            failures.append((name, _REASONS[LOCKED]))
+            failures.append((item.name, _REASONS[LOCKED]))
         except Unavailable:
-            failures.append((name, "the database did not answer in time"))
+            failures.append((item.name, "the database did not answer in time"))
             left_out = len(objects) - number
             break
         except Refused as refused:
             if refused.code == "forbidden":
                 raise
-            failures.append((name, _reason(refused.code, refused.field, refused.message)))
+            if refused.code == CHANGED_SINCE:
+                skipped += 1
+                continue
+            failures.append((item.name, _reason(refused.code, refused.field, refused.message)))
         else:
             done += [] if made is None else [made]
     context.on_edit()
     more = max(len(failures) - FAILURES_SHOWN, 0)
-    said = _text(act, len(done), bool(failures), left_out)
+    said = _text(act, len(done), bool(failures or skipped), left_out) + _skipped_text(skipped)
     undo = UNDO.get(act, "") if done else ""
     return BulkResult(said, undo, done, None, values, failures[:FAILURES_SHOWN], more)
 
@@ -149,9 +171,7 @@ def result_of(report: BulkReport) -> BulkResult:
     skipped = counts[ObjectState.SKIPPED]
     has_others = bool(failed or skipped)
     said = _text(act, done, has_others, counts[ObjectState.WAITING], report.error or "")
-    if skipped:
-        was = _WERE[skipped > 1]
-        said += f" {count(skipped, 'monitor')} {was} skipped: changed after the action."
+    said += _skipped_text(skipped)
     failures = [(one.name or "A window", _failure(one)) for one in report.failures]
     undo = UNDO.get(act, "") if done and report.undone_by is None else ""
     more = failed - len(failures)
@@ -179,6 +199,13 @@ def _text(act: BulkAct, done: int, has_failures: bool, left_out: int, error: str
         reason = f"{error[:1].upper()}{error[1:]}" if error else "Stopped"
         said += f" {reason}: {count(left_out, noun)} {_WERE[left_out > 1]} not tried."
     return said
+
+
+def _skipped_text(skipped: int) -> str:
+    if not skipped:
+        return ""
+    was = _WERE[skipped > 1]
+    return f" {count(skipped, 'monitor')} {was} skipped: changed after the action."
 
 
 def _failure(one: BulkFailure) -> str:

@@ -1,28 +1,36 @@
 """List of the monitors of a project: filter, order, pages, and actions on a selection."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qs
 from uuid import UUID
 
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.bulk.rows import BulkObject
 from ....storage.bulk.rules import OBJECTS_MOST, BulkAct
 from ....storage.bulk.transactions import NOT_BEGUN
 from ....storage.core.instant import Instant
+from ....storage.core.key import MonitorKey
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import select_stored_sums
+from ....storage.figures.queries.monitor_time import MonitorTime
 from ....storage.monitors.transactions.create_monitor import CREATE
 from ....storage.notifications.queries.channels import select_channels_of
-from ...monitors.console.project_statuses import MonitorData, refreshed, select_statuses
+from ...monitors.console.project_statuses import (
+    MonitorData,
+    ProjectStatuses,
+    refreshed,
+    select_statuses,
+)
 from ...monitors.form.kind_cards import kind_name
 from ...ui.facets import page_numbers
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_given, value_of
 from ...ui.formatting import moment, number
-from ...ui.live_page import not_modified, tag_of, tagged
+from ...ui.live_page import RENEWED_US, not_modified, tag_of, tagged
 from ...ui.monitor_status import WORDS, MonitorStatusText
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
@@ -37,6 +45,7 @@ from .monitor_bulk import (
     BulkResult,
     act_given,
     apply_to,
+    undo_objects,
     values_given,
 )
 from .monitor_filter import (
@@ -52,6 +61,7 @@ from .overview_data import DAYS, hour_axis, select_courses_of
 from .overview_rows import MonitorItem, rows
 
 # A selection of OBJECTS_MOST monitors, each with its id.
+_SUMS: Final = "stored_sums"
 _FORM_LARGEST: Final = 128 << 10
 
 
@@ -98,16 +108,21 @@ async def _submit(ask: Request, chosen_filter: MonitorFilter, number_: int) -> R
         return to_action(ask, await undo(ask, uuid_given(value_of(ask, "undoes"))), here)
     kind = act_given(act)
     if kind is BulkAct.END:
-        objects = [(uid, "") for uid in _ids(ask)[:OBJECTS_MOST]]
+        objects = [BulkObject(0, uid, "") for uid in list(_ids(ask))[:OBJECTS_MOST]]
     else:
-        objects = [(one.row.uid, one.row.name) for one in await _selected(ask, chosen_filter)]
+        expected = _ids(ask)
+        objects = [
+            BulkObject(0, one.row.uid, one.row.name, expected.get(one.row.uid))
+            for one in await _selected(ask, chosen_filter)
+        ]
         if kind is BulkAct.DELETE and stripped(ask, "count") != str(len(objects)):
             return await _confirm(ask, chosen_filter, is_wrong=True)
     values = values_given(ask, kind)
     if kind is BulkAct.TAG and not values["tag"]:
         result = BulkResult("No monitor was changed: the tag is empty.")
     elif len(objects) > AT_ONCE_MOST:
-        return to_action(ask, await begin(ask, kind, values, objects), here)
+        pairs = [(one.uid, one.name) for one in objects]
+        return to_action(ask, await begin(ask, kind, values, pairs), here)
     else:
         result = await apply_to(ask, kind, values, objects)
     return await _render(ask, chosen_filter, number_, result)
@@ -133,11 +148,13 @@ def _filter_given(ask: Request) -> tuple[MonitorFilter, int]:
     return filter_of(query), int(page_) if page_.isdecimal() and len(page_) < 6 else 1
 
 
-def _ids(ask: Request) -> list[UUID]:
-    """Returns the ids of the form: one for each ticked box, or a list in one field."""
-    texts = [*ask.form.get("id", []), *value_of(ask, "ids").split(",")]
+def _ids(ask: Request) -> dict[UUID, int | None]:
+    """Returns the ids of the form: one for each ticked box, or a list in one field.
+
+    The value is the revision that the undo of an action needs, None without one.
+    """
     try:
-        return [UUID(text) for text in texts if text]
+        return undo_objects(",".join([*ask.form.get("id", []), value_of(ask, "ids")]))
     except ValueError:
         raise Refused("invalid", "id", "names no monitor of this project") from None
 
@@ -187,9 +204,10 @@ async def _render(
     """`wanted` are shown by a live client; those of another page by now are answered too."""
     async with ask.context.pool.transaction("console_monitors", read_only=True) as tx:
         frame = await frame_of(ask, tx)
-        watched = (await select_statuses(ask, tx)).monitors
+        statuses = await select_statuses(ask, tx)
+        watched = statuses.monitors
         matching = [item for item in watched if chosen.matches(item)]
-        found, ordered_until = await _ordered(tx, matching, chosen.sort)
+        found, ordered_until = await _ordered(tx, statuses, matching, chosen.sort)
         pages = max(-(-len(found) // ROWS_OF_PAGE), 1)
         at = min(max(number_, 1), pages)
         shown = await refreshed(tx, found[(at - 1) * ROWS_OF_PAGE : at * ROWS_OF_PAGE])
@@ -229,19 +247,36 @@ async def _render(
     )
 
 
+Sums = tuple[Mapping[MonitorKey, MonitorTime], Instant | None]
+
+
 async def _ordered(
-    tx: Tx, found: Sequence[MonitorData], sort: str
+    tx: Tx, statuses: ProjectStatuses, found: Sequence[MonitorData], sort: str
 ) -> tuple[list[MonitorData], Instant | None]:
     """Returns the monitors in order, and where the figures end that the order uses."""
     if sort != "uptime":
         return Ordering(sort).ordered(found), None
-    sums, until = await select_stored_sums(tx, [item.key for item in found], tx.now, DAYS)
+    sums, until = await _sums(tx, statuses, found)
     uptime = {
         key: float(share)
         for key, measured in sums.items()
         if (share := measured.split.availability()) is not None
     }
     return Ordering(sort, uptime).ordered(found), until
+
+
+async def _sums(tx: Tx, statuses: ProjectStatuses, found: Sequence[MonitorData]) -> Sums:
+    """Returns the stored sums of the monitors. Those of all monitors are kept for RENEWED_US.
+
+    They change when an hour is rolled up, and are a quarter of the time of the list.
+    """
+    kept, until = statuses.dependent.get(_SUMS, (None, tx.now))
+    if isinstance(kept, tuple) and tx.now < until:
+        return kept
+    sums = await select_stored_sums(tx, [item.key for item in found], tx.now, DAYS)
+    if len(found) == len(statuses.monitors):
+        statuses.dependent[_SUMS] = (sums, Instant(tx.now + RENEWED_US))
+    return sums
 
 
 def _line(item: MonitorData, drawn: MonitorItem) -> MonitorLine:

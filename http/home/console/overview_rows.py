@@ -43,15 +43,21 @@ class MonitorGroup:
 
 
 def groups(
-    watched: Sequence[MonitorData], page: Sequence[MonitorData], drawn: Mapping[str, MonitorItem]
+    watched: Sequence[MonitorData],
+    page: Sequence[MonitorData],
+    drawn: Mapping[str, MonitorItem],
+    *,
+    by_region: bool = False,
 ) -> list[MonitorGroup]:
-    """Returns the rows of the list page by first tag. Notes count the whole group."""
+    """Returns the rows of the list page by first tag or region. Notes count the whole group."""
     tallies: dict[str, Counter[MonitorStatusText]] = {}
     for item in watched:
-        tallies.setdefault(item.group, Counter())[item.state] += 1
+        name = item.row.region if by_region else item.group
+        tallies.setdefault(name, Counter())[item.state] += 1
     found: dict[str, list[MonitorItem]] = {}
     for item in page:
-        found.setdefault(item.group, []).append(drawn[str(item.row.uid)])
+        name = item.row.region if by_region else item.group
+        found.setdefault(name, []).append(drawn[str(item.row.uid)])
     other = "Other" if len(tallies) > 1 else ""
     return [
         MonitorGroup(name or other, size_note(tallies[name]), rows) for name, rows in found.items()

@@ -59,7 +59,7 @@ NEVER: Final = "never"
 
 
 class OverviewQuery(msgspec.Struct, frozen=True):
-    """`show=region` groups a large project by region in place of the first tag."""
+    """`show=region` groups by region in place of the first tag."""
 
     page: int = 1
     show: Literal["all", "notup", "region"] = "all"
@@ -97,9 +97,11 @@ async def overview(ask: Request) -> Response:
         rail=rail,
         muted=_muted(mutes, now),
         **_summary(frame, watched, attention),
-        groups=[] if folded is not None else groups(watched, shown_now, drawn),
+        groups=[]
+        if folded is not None
+        else groups(watched, shown_now, drawn, by_region=query.show == "region"),
         folds=_folds(ask, folded, drawn),
-        is_large=len(watched) > FOLDED_ABOVE,
+        has_regions=len(watched) > FOLDED_ABOVE or len({one.row.region for one in watched}) > 1,
         show=query.show,
         found=len(chosen),
         page=number,

@@ -22,9 +22,9 @@ from ....storage.mutes.rules.label_matcher import (
     parse_matchers,
 )
 from ....storage.services.queries.pickable_objects import Pickable, PickableKind
-from ...monitors.console.object_picker import options_of, resolved, spelled
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, value_of
+from ...ui.pickers.objects import options_of, resolved, spelled
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem

@@ -4,10 +4,14 @@ A GET changes nothing, as mail programs fetch links. The token in the path is th
 holder reads the title and the state of one incident, and answers once.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
 
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.accounts.transactions.authorize import NOT_FOUND
+from ....storage.core.instant import Instant
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.incidents.queries.incidents import select_incident
@@ -21,17 +25,27 @@ from ....storage.incidents.rules.answer_link import (
     possible_answers,
 )
 from ....storage.incidents.rules.incident import BODY_LONGEST, IncidentStatus
+from ....storage.incidents.transactions.answer_incident import IncidentAnswer
 from ....storage.incidents.transactions.answer_message import answer_message, event_of
+from ....storage.services.queries.pickable_objects import PickableKind
 from ...auth.csrf import is_cross_site
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, value_of
+from ...ui.form_values import stripped
 from ...ui.formatting import moment, number
+from ...ui.pickers.objects import options_of, options_page
 from ...ui.render import page
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
-from .answer_fields import answer_of_form, recipients, words_of
+from .answer_fields import AnswerFields, answer_fields, answer_of_form, possible_action, words_of
 
 PATH: Final = "/answer/{token}"
+
+
+class RecipientQuery(msgspec.Struct, frozen=True):
+    kind: Literal["assignee"] = "assignee"
+    q: str = ""
+
+
 _TEMPLATE: Final = "incidents/console/answer_screen.html"
 _DONE: Final = {
     AnswerAction.RESOLVE: "Resolved.",
@@ -57,7 +71,7 @@ async def submit_answer(ask: Request) -> Response:
     if event is None:
         return _gone()
     try:
-        answer = answer_of_form(ask)
+        answer = await _answer(ask, event)
         async with ask.context.pool.transaction("answer_message") as tx:
             row = await answer_message(tx, event, answer)
             is_snoozed = row.is_snoozed(tx.now)
@@ -72,6 +86,32 @@ async def submit_answer(ask: Request) -> Response:
     return await _render(ask, done=_DONE[answer.action])
 
 
+async def _answer(ask: Request, event: UUID) -> IncidentAnswer:
+    """Raises: Refused not_found, if the message was deleted."""
+    # An unknown action is refused before a read of the message.
+    possible_action(ask)
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        message = await select_answerable(tx, event)
+        row = None if message is None else await select_incident(tx, message.incident_uid)
+        if row is None:
+            raise Refused(NOT_FOUND)
+        return await answer_of_form(ask, tx, row.org, row.project)
+
+
+async def render_recipients(ask: Request) -> Response:
+    """Returns the recipients of a reassignment as HTML, while the link can be used."""
+    event = event_of(ask.words["token"], ask.context.keyring)
+    if event is None:
+        raise Problem("not_found")
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        message = await select_answerable(tx, event)
+        row = None if message is None else await select_incident(tx, message.incident_uid)
+        if message is None or row is None or not _is_open(message, tx.now):
+            raise Problem("not_found")
+        found = await options_of(tx, row.org, row.project, PickableKind.ASSIGNEE, ask.query.q)
+    return options_page(found)
+
+
 async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:
     event = event_of(ask.words["token"], ask.context.keyring)
     if event is None:
@@ -79,7 +119,7 @@ async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:
     async with ask.context.pool.transaction("read_answer", read_only=True) as tx:
         message = await select_answerable(tx, event)
         row = None if message is None else await select_incident(tx, message.incident_uid)
-        choices = await _choices(tx, row, message) if row and message else ()
+        fields = await _fields(ask, tx, row, message) if row and message else None
         now = tx.now
     if message is None or row is None:
         return _gone()
@@ -95,19 +135,23 @@ async def _render(ask: Request, *, fault: str = "", done: str = "") -> Response:
         fault=fault,
         path=ask.path,
         typed=stripped(ask, "body") if fault else "",
-        choices=choices,
-        typed_answer=(value_of(ask, "minutes"), value_of(ask, "assignee")),
+        answer_fields=fields,
         snoozed=moment(row.snoozed_until, now) if row.snoozed_until else None,
         body_longest=number(BODY_LONGEST),
     )
 
 
-async def _choices(
-    tx: Tx, row: IncidentRow, message: AnswerableMessage
-) -> Sequence[tuple[str, str]]:
-    """Returns the recipients of a reassignment while the link can be used."""
-    state = link_state(message.written_at, message.answered_at, tx.now)
-    return await recipients(tx, row) if state is LinkState.OPEN else ()
+async def _fields(
+    ask: Request, tx: Tx, row: IncidentRow, message: AnswerableMessage
+) -> AnswerFields | None:
+    """Returns the fields of an answer while the link can be used."""
+    if not _is_open(message, tx.now):
+        return None
+    return await answer_fields(ask, tx, row, f"{ask.path}/pick?kind={PickableKind.ASSIGNEE}")
+
+
+def _is_open(message: AnswerableMessage, now: Instant) -> bool:
+    return link_state(message.written_at, message.answered_at, now) is LinkState.OPEN
 
 
 def _actions(row: IncidentRow, state: LinkState) -> list[str]:
@@ -131,6 +175,14 @@ def _gone() -> Response:
 _NOBODY: Final = Permission(Need.NOBODY)
 
 ROUTES: Final = (
+    page_route(
+        method="GET",
+        path=f"{PATH}/pick",
+        action=_NOBODY,
+        handler=render_recipients,
+        summary="Recipients of a reassignment, for the type-ahead field of an answer.",
+        query=RecipientQuery,
+    ),
     page_route(
         method="GET",
         path=PATH,

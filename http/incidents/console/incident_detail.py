@@ -1,6 +1,5 @@
 """Incident screen: status, duration and cause, actions, and the time line."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -39,10 +38,12 @@ from ....storage.incidents.rules.incident import (
     statuses_from,
     undo_until,
 )
+from ....storage.incidents.transactions.answer_incident import IncidentAnswer
 from ....storage.incidents.transactions.edit_incidents import EDIT
 from ....storage.incidents.transactions.write_incident import is_undoable_row
 from ....storage.mutes.queries import mutes_of_incident
 from ....storage.mutes.rows import MuteRow
+from ....storage.services.queries.pickable_objects import PickableKind
 from ....storage.services.queries.service_revisions import select_revisions
 from ....storage.services.rules.epoch import governed_within
 from ....storage.status_pages.queries.incident_measurements import select_measured
@@ -50,7 +51,7 @@ from ....storage.status_pages.queries.incident_status_pages import subject_of
 from ...ui.failure_help import failure_sentence
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_in, value_of
-from ...ui.formatting import Moment, ago, clock, count, duration, moment, number
+from ...ui.formatting import Moment, ago, moment, number
 from ...ui.render import page, redirect
 from ...ui.shell.mute_fact import mute_facts
 from ...ui.shell.page_layout import PageLayout, frame_of
@@ -58,9 +59,10 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ..routes import incidents as api
 from ..schemas import AddIncidentUpdate, PutPostmortem
-from .answer_fields import answer_of_form, recipients, words_of
+from .answer_fields import AnswerFields, answer_fields, answer_of_form, words_of
 from .contradiction_fact import READ, fact_of, is_unread
 from .duplicate_submit import was_submitted_already
+from .incident_figures import answered, figures
 from .incident_mark import lasted, mark_of
 from .incident_timeline import chosen, notification_items, subscriber_items, timeline
 from .preceding_changes_panel import SHOWN_MOST, changes_before
@@ -79,6 +81,8 @@ class IncidentQuery(msgspec.Struct, frozen=True):
     show: Literal["all", "public", "team"] = "all"
     # Result of the last action.
     done: Literal["", "published", "undone"] = ""
+    # Status that the form preselects.
+    status: Literal["", "resolved"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class IncidentData:
     compared: Comparison
     waiting: WaitingUpdate | None
     mutes: list[MuteRow]
-    choices: Sequence[tuple[str, str]]
+    answer: AnswerFields | None
     now: Instant
 
 
@@ -135,7 +139,9 @@ class IncidentInput:
 
 
 async def render_incident(ask: Request) -> Response:
-    return await _render(ask, ask.query.show, IncidentInput(), ask.query.done)
+    return await _render(
+        ask, ask.query.show, IncidentInput(status=ask.query.status), ask.query.done
+    )
 
 
 async def submit_incident(ask: Request) -> Response:
@@ -199,7 +205,7 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> str:
             await _post_update(ask, note)
             return "published" if public is True else ""
         case "snooze" | "reassign":
-            await api.perform(ask, answer_of_form(ask))
+            await api.perform(ask, await _answer(ask))
         case "undo":
             update = uuid_in(value_of(ask, "update"))
             await api.undo(replace(ask, ids={**ask.ids, "updateID": update}))
@@ -214,6 +220,14 @@ async def _apply(ask: Request, what: str, typed: IncidentInput) -> str:
         case _:
             raise Problem("Unknown action")
     return ""
+
+
+async def _answer(ask: Request) -> IncidentAnswer:
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        row = await select_incident(tx, ask.ids["incidentID"])
+        if row is None:
+            raise Problem("not_found")
+        return await answer_of_form(ask, tx, row.org, row.project)
 
 
 async def _contradiction(ask: Request, typed: IncidentInput) -> Comparison | None:
@@ -296,7 +310,7 @@ async def _render(ask: Request, which: str, typed: IncidentInput, done: str = ""
         monitor=facts.monitor,
         service=facts.service,
         answered=answered(row, now),
-        figures=_figures(facts),
+        figures=figures(row, facts.updates, facts.pages, now),
         statuses=statuses_from(IncidentStatus(row.status)),
         typed=typed,
         outside=facts.outside,
@@ -305,8 +319,7 @@ async def _render(ask: Request, which: str, typed: IncidentInput, done: str = ""
         events=chosen(events, which),
         done=done,
         waiting=facts.waiting,
-        choices=facts.choices,
-        typed_answer=(value_of(ask, "minutes"), value_of(ask, "assignee")),
+        answer_fields=facts.answer,
         mutes=mute_facts(facts.mutes, now),
         told=notification_items(facts.deliveries, now) + subscriber_items(facts.readers),
         changes=changes_before(facts.changes),
@@ -352,9 +365,16 @@ async def _select_facts(ask: Request, tx: Tx, typed: IncidentInput) -> IncidentD
         compared,
         await _waiting(tx, row, updates),
         [] if row.status == IncidentStatus.RESOLVED else await mutes_of_incident(tx, row.uid),
-        await recipients(tx, row) if frame.may_write and row.resolved_at is None else (),
+        await _answer_fields(ask, tx, row) if frame.may_write else None,
         tx.now,
     )
+
+
+async def _answer_fields(ask: Request, tx: Tx, row: IncidentRow) -> AnswerFields | None:
+    if row.status == IncidentStatus.RESOLVED:
+        return None
+    path = f"/projects/{row.project_uid}/pick?kind={PickableKind.ASSIGNEE}"
+    return await answer_fields(ask, tx, row, path)
 
 
 async def _waiting(tx: Tx, row: IncidentRow, updates: list[UpdateRow]) -> WaitingUpdate | None:
@@ -386,61 +406,6 @@ def _origin(facts: IncidentData) -> str:
 def _author(facts: IncidentData) -> str:
     first = facts.updates[0].author_label if facts.updates else ""
     return first or "unknown"
-
-
-def answered(row: IncidentRow, now: Instant) -> str:
-    """Returns the text on acknowledgement and on the next escalation step."""
-    if row.is_snoozed(now) and row.snoozed_until is not None:
-        continues = "; the escalation continues then" if row.escalation_policy is not None else ""
-        return f"Snoozed by {row.snoozed_label} until {clock(row.snoozed_until)}{continues}."
-    first = ""
-    if row.acknowledged_at is not None:
-        took = duration(row.acknowledged_at - row.started_at)
-        first = f"Acknowledged by {row.acknowledged_label} after {took}"
-        stopped = "; escalation stopped" if row.escalation_policy is not None else ""
-        if row.ack_expires_at is not None:
-            stopped = f"; escalation stopped until {clock(row.ack_expires_at)}"
-        if row.is_acknowledged or row.status == IncidentStatus.RESOLVED:
-            return f"{first}{stopped}."
-        first += ", which has expired. "
-    if row.status == IncidentStatus.RESOLVED:
-        return "Not acknowledged."
-    if row.merged_number is not None:
-        return f"{first}Paged together with INC-{row.merged_number}, in a storm of alerts."
-    if row.escalate_at is None:
-        climbed = row.escalation_policy is not None and row.escalation_step > 0
-        ladder = " Escalation finished." if climbed else ""
-        return f"{first.rstrip() or 'Not acknowledged.'}{ladder}"
-    if row.escalate_at <= now:
-        return f"{first or 'Not acknowledged. '}The next escalation step is due now."
-    taken = f"{count(row.escalation_step, 'step')} done, the next" if row.escalation_step else ""
-    return (
-        f"{first or 'Not acknowledged. '}Escalation: {taken or 'the first step'} is due in "
-        f"{duration(row.escalate_at - now)}, at {clock(row.escalate_at)}."
-    )
-
-
-def _figures(facts: IncidentData) -> list[tuple[str, str, str]]:
-    """Returns (label, figure, note) of each figure."""
-    row, now = facts.row, facts.now
-    found = [
-        ("Status", row.status.capitalize(), count(len(facts.updates), "update")),
-        ("Impact", row.impact.capitalize(), ""),
-    ]
-    paged = [page for page in facts.pages if page.paged]
-    if paged:
-        first = min(paged, key=lambda page: page.at)
-        after = f"{duration(max(first.at - row.started_at, 0))} after the start"
-        found.append(("First page sent", moment(first.at, now).text, after))
-    if row.acknowledged_at is not None:
-        when = moment(row.acknowledged_at, now).text
-        found.append(("Acknowledged", when, row.acknowledged_label))
-    if row.assigned_label:
-        found.append(("Assigned to", row.assigned_label, ""))
-    if row.resolved_at is not None:
-        when = moment(row.resolved_at, now).text
-        found.append(("Resolved", when, f"after {duration(row.resolved_at - row.started_at)}"))
-    return found
 
 
 def _edited(postmortem: PostmortemRow | None, now: Instant) -> str:

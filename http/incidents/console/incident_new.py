@@ -39,12 +39,12 @@ from ....storage.status_pages.queries.status_pages import select_status_pages_of
 from ....storage.status_pages.rows import ComponentRow
 from ....storage.status_pages.rules.status_page import ComponentSource, ComponentStatus
 from ....storage.status_pages.transactions.edit_pages import EDIT as EDIT_PAGE
-from ...monitors.console.object_picker import named, options_of
 from ...status_pages.public.page_text import STATUS
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped, uuid_given, uuid_in, value_of
 from ...ui.formatting import count, number
-from ...ui.pickers import PickerOption
+from ...ui.pickers.fields import PickerOption
+from ...ui.pickers.objects import named, options_of
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...wire.errors import Problem

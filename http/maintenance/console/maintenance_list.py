@@ -9,7 +9,7 @@ from ....storage.core.instant import Instant
 from ....storage.maintenance.rows import MaintenanceRow
 from ...ui.data_table import exact
 from ...ui.formatting import duration, number
-from ...ui.shown_time import zone_word
+from ...ui.shown_time import local, time_of_day, zone_word
 from .maintenance_weeks import edges, name_of
 
 PAST_MOST: Final = 50
@@ -65,8 +65,16 @@ def groups(
     on = [row for row in rows if row.starts_at <= now < row.over_at]
     to_come = sorted((row for row in rows if row.starts_at > now), key=lambda row: row.starts_at)
     over = [row for row in rows if since < row.over_at <= now]
-    found = [("Active", on), ("Upcoming", to_come), ("Past", over[:PAST_MOST])]
+    found = [("Active", on), ("Scheduled", to_come), ("Past", over[:PAST_MOST])]
     return [(title, [_item(row, names, now) for row in lines]) for title, lines in found if lines]
+
+
+def span_text(starts_at: Instant, ends_at: Instant) -> str:
+    """Returns both instants; the second without its day, if it is the same day."""
+    first, last = local(starts_at), local(ends_at)
+    same = first.date() == last.date()
+    until = time_of_day(last, seconds=False) if same else exact(ends_at)
+    return f"{exact(starts_at)} to {until}"
 
 
 def _item(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> MaintenanceItem:
@@ -81,7 +89,7 @@ def _item(row: MaintenanceRow, names: Mapping[UUID, str], now: Instant) -> Maint
         row.uid,
         name_of(row, names),
         row.monitor_uid,
-        f"{exact(row.starts_at)} to {exact(row.over_at)}{cut}",
+        f"{span_text(row.starts_at, row.over_at)}{cut}",
         duration(row.over_at - row.starts_at),
         row.reason,
         mark,

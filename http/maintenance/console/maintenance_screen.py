@@ -36,11 +36,11 @@ from ....storage.scheduling.rules.maintenance_window import (
     REASON_LONGEST,
 )
 from ....storage.services.queries.pickable_objects import PickableKind
-from ...monitors.console.object_picker import named, options_of
 from ...ui.data_table import exact
 from ...ui.form_routes import page_route
 from ...ui.form_values import stripped
 from ...ui.formatting import clock, number, setting
+from ...ui.pickers.objects import named, options_of
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.shown_time import zone_shown, zone_word

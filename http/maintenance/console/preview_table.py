@@ -45,7 +45,7 @@ def _item(each: Previewed) -> PreviewedServiceItem:
     why = "" if each.reason is None else _WHY[each.reason]
     if each.projected:
         why = f"{why}, " if why else ""
-        why += "only sealed time is shown"
+        why += "only recorded time is shown"
     changes = each.reason is not None or each.before != each.after
     after = None if each.reason is not None else preview_text(each.after)
     return PreviewedServiceItem(

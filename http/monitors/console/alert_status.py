@@ -24,10 +24,11 @@ _NAMES_MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class AlertStatus:
-    """`link` is the path of the incident, empty without an incident."""
+    """`link` is the path of the incident and `name` its number, both empty without an incident."""
 
     text: str
     link: str = ""
+    name: str = ""
 
 
 def alert_text(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
@@ -47,13 +48,14 @@ def alert_text(outage: OpenOutage | None, now: Instant) -> AlertStatus | None:
 def _announced(outage: OpenOutage, at: Instant, now: Instant) -> AlertStatus:
     if outage.incident is None:
         return AlertStatus(f"Notified channels at {dated(at, now)}.")
-    link = f"/incidents/{outage.incident}"
+    link = (f"/incidents/{outage.incident}", f"INC-{outage.number}")
     if outage.is_resolved:
-        return AlertStatus("Its incident was resolved manually.", link)
+        return AlertStatus("Its incident was resolved manually.", *link)
     if outage.acknowledged_at is not None:
         who = outage.acknowledged_label
-        return AlertStatus(f"Acknowledged at {dated(outage.acknowledged_at, now)} by {who}.", link)
-    return AlertStatus(f"An incident was opened at {dated(at, now)}; it is not acknowledged.", link)
+        return AlertStatus(f"Acknowledged at {dated(outage.acknowledged_at, now)} by {who}.", *link)
+    opened = f"An incident was opened at {dated(at, now)}; it is not acknowledged."
+    return AlertStatus(opened, *link)
 
 
 def _listed(names: list[str]) -> str:

@@ -1,13 +1,14 @@
 """Monitor screen: status in the first line, its duration and reason in the second."""
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
+from uuid import UUID
 
 import msgspec
 
 from ....probes.check.result import UnknownReason
 from ....storage.accounts.rules.access import Need, Permission
 from ....storage.core.instant import Instant
-from ....storage.monitors.queries.console_monitors import select_names
+from ....storage.monitors.queries.console_monitors import select_names_of
 from ....storage.monitors.rules.monitor import MonitorType
 from ....storage.monitors.rules.monitor_state import MonitorStatus
 from ....storage.monitors.transactions.edit_monitor import EDIT
@@ -33,9 +34,7 @@ from .monitor_stats import figures
 from .outage_trail import trail_events
 from .paging_owner import voices
 from .run_rows import body_lines, run_lines
-from .settings_table import settings
-
-NAMES_MOST: Final = 2_000
+from .settings_table import monitors_named, settings
 
 
 class MonitorQuery(msgspec.Struct, frozen=True, rename={"from_": "from"}):
@@ -59,11 +58,10 @@ async def render_monitor(ask: Request) -> Response:
 
 async def _render(ask: Request) -> Response:
     facts = await select_facts(ask, _range(ask.query))
-    names: dict[Any, str] = {}
-    if facts.waits_for or facts.row.type == MonitorType.COMPOSITE:
+    names: dict[UUID, str] = {}
+    if wanted := {*facts.waits_for, *monitors_named(facts.row)}:
         async with ask.context.pool.transaction("console_names", read_only=True) as tx:
-            known = await select_names(tx, facts.row.org, facts.row.project, NAMES_MOST)
-        names = dict(known)
+            names = await select_names_of(tx, facts.row.org, wanted)
     probed = is_probed(facts.row)
     return page(
         "monitors/console/monitor_screen.html",
@@ -100,6 +98,7 @@ async def _render(ask: Request) -> Response:
         waits_for=[(uid, names[uid]) for uid in facts.waits_for if uid in names],
         failures=_failures(facts),
         heartbeat_days=facts.heartbeat_days,
+        is_young=facts.is_young,
         push_url=_push_url(ask, facts),
         push_runs=run_lines(facts.push_runs, facts.now),
         push_bodies=body_lines(facts.push_bodies, ask.context.keyring, facts.now),
@@ -140,7 +139,8 @@ def why(facts: MonitorFacts) -> str:
             return recovery_sentence(standing.successes, facts.row.recovery_threshold)
         case MonitorStatusText.DOWN if standing is not None:
             streak = count(standing.failures_in_row, "consecutive failure")
-            return f"{_failed_by(facts)}, {streak}.{failed}"
+            # The failed condition is in the fact below.
+            return f"{_failed_by(facts)}, {streak}.{'' if is_probed(facts.row) else failed}"
         case MonitorStatusText.UP if standing is not None:
             if not standing.last_up:
                 need = facts.row.failure_threshold

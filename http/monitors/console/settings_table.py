@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -10,6 +11,7 @@ from ....probes.check.registry import spec_of
 from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.fields import CONFIRMED, DEFAULTS, FIELDS, FLAGS, NUMBERS, TEXTS
 from ....storage.monitors.rules.monitor import MonitorType
+from ...ui.form_values import uuid_or_none
 from ...ui.formatting import count, label, setting
 
 Line = tuple[str, str, bool]
@@ -27,10 +29,19 @@ _SHOWN = {
 }
 
 
+def monitors_named(row: MonitorRow) -> set[UUID]:
+    """Returns the monitors whose names `settings` shows: the members of a composite."""
+    spec = spec_of(row.type)
+    wanted = [item.name for item in spec.fields if item.type is FieldType.IDS] if spec else []
+    config: dict[str, Any] = msgspec.json.decode(row.config) if wanted else {}
+    uids = (uuid_or_none(text) for name in wanted for text in config.get(name) or ())
+    return {uid for uid in uids if uid is not None}
+
+
 def settings(row: MonitorRow, names: Mapping[str, str]) -> list[Line]:
     """Returns lines of (name, value, whether the value is code).
 
-    `names` maps ids to names for the monitors of the project.
+    `names` maps ids to names for `monitors_named`.
     """
     found: list[Line] = [("Kind", row.type, True)]
     if row.target:

@@ -20,7 +20,7 @@ from ....storage.monitors.rules.fields import BOUNDS, FIELDS, FLAGS, NUMBERS, Fi
 from ....storage.monitors.rules.monitor import MonitorDraft, bounds_of
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
 from ...ui.formatting import label, number
-from ...ui.pickers import PickerField
+from ...ui.pickers.fields import PickerField
 from .examples import EXAMPLES
 
 Typed = Mapping[str, list[str]]

@@ -19,7 +19,7 @@ from ....storage.monitors.rows import MonitorRow
 from ....storage.monitors.rules.fields import FIELDS, FLAGS, NUMBERS, TEXTS, MonitorFields
 from ....storage.monitors.rules.monitor import MonitorDraft, faults
 from ....storage.monitors.rules.monitor_defaults import BUILT_IN, MonitorDefaults, completed
-from ..console.object_picker import tags_in
+from ...ui.pickers.objects import tags_in
 from .form_fields import CONFIG, Typed, form_value, own_fields, spelt_default
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")

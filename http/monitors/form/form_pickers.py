@@ -4,8 +4,8 @@ composite."""
 from ....probes.check.monitor_spec import FieldType, Spec
 from ....storage.engine.pools import Tx
 from ....storage.services.queries.pickable_objects import PickableKind
-from ...ui.pickers import ADD, PickerField
-from ..console.object_picker import PickPlace, field_of, tag_field
+from ...ui.pickers.fields import ADD, PickerField
+from ...ui.pickers.objects import PickPlace, field_of, tag_field
 from .form_fields import CONFIG, Typed, form_value
 
 

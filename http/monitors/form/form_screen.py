@@ -25,13 +25,13 @@ from ...notifications.routes import channels as channels_api
 from ...notifications.schemas.notifications import AttachChannel
 from ...ui.form_routes import page_route
 from ...ui.form_values import uuid_or_none
-from ...ui.pickers import is_pick
+from ...ui.pickers.fields import is_pick
+from ...ui.pickers.objects import PickPlace, with_picks
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
-from ..console.object_picker import PickPlace, with_picks
 from ..routes import monitors as api
 from ..routes.check_test import TEST_SECONDS
 from ..schemas.monitors import CreateMonitor, UpdateMonitor

@@ -48,6 +48,19 @@ _USE_WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "policy": ("escalation policy", "escalation policies"),
     "schedule": ("schedule", "schedules"),
 }
+# Names of the notification services, as their owners write them.
+NAMES: Final = {
+    "webhook": "Webhook",
+    "email": "E-mail",
+    "slack": "Slack",
+    "discord": "Discord",
+    "teams": "Microsoft Teams",
+    "telegram": "Telegram",
+    "ntfy": "ntfy",
+    "pagerduty": "PagerDuty",
+    "opsgenie": "Opsgenie",
+    "apprise": "Apprise",
+}
 _SAID: Final = {
     "channel_quota": f"Limit: {CHANNELS_OF_PROJECT_MOST} channels per project.",
     "encryption_key_missing": "Secrets need security.encryption_key.",
@@ -246,6 +259,7 @@ async def _render(
         lines=lines,
         first=count(len(rows), "notification channel") if rows else "No notification channels yet",
         said=said,
+        names=NAMES,
         kinds=[(spec.type, spec.help, _inputs(spec, {}, set())) for spec in SPECS.values()],
         opened=kind if kind in SPECS and said.is_wrong else "",
         typed=value_of(ask, "name"),

@@ -18,8 +18,8 @@ from ....storage.engine.pools import Tx
 from ....storage.figures.queries.availability import Days, select_days
 from ....storage.figures.queries.availability import select_windows as select_monitor_windows
 from ....storage.figures.queries.monitor_time import MonitorTime
-from ....storage.figures.queries.project_availability import select_project_windows
-from ....storage.monitors.queries.monitors import select_monitors_of_project
+from ....storage.figures.queries.project_availability import ProjectTime, select_project_windows
+from ....storage.monitors.queries.console_monitors import count_listed, select_listed
 from ....storage.objectives.queries.monitor_targets import select_monitor_targets
 from ....storage.objectives.queries.project_targets import select_project_targets
 from ....storage.objectives.queries.service_targets import select_service_targets
@@ -27,8 +27,10 @@ from ....storage.objectives.rows import MonitorTarget, ProjectTarget
 from ....storage.services.queries.service_reports import select_windows
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rules.service_report import WINDOWS
+from ...monitors.console.project_statuses import ProjectStatuses, select_statuses
 from ...ui.form_routes import page_route
 from ...ui.formatting import NOTHING, count, coverage, day, number, percent
+from ...ui.live_page import RENEWED_US
 from ...ui.reliability_text import (
     LABELS,
     ReliabilityText,
@@ -46,6 +48,7 @@ from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 
 SERVICES_MOST: Final = 60
+_KEPT: Final = "sla"
 # Each monitor requires a read of its hours of ninety days.
 MONITORS_MOST: Final = 25
 
@@ -94,7 +97,7 @@ async def render_sla_report(ask: Request) -> Response:
             listed = await _monitors(
                 tx, org, project, ask.query.page, ask.context.options.heartbeat_days
             )
-        whole = await _whole_percent(tx, org, project)
+        whole = await _whole_percent(tx, org, project, await select_statuses(ask, tx))
     return _reply(frame, ask.query.show, services, listed, whole)
 
 
@@ -171,11 +174,9 @@ def _paged(lines: Sequence[SlaItem], wanted: int) -> SlaPage:
 
 
 async def _monitors(tx: Tx, org: int, project: int, wanted: int, raw_days: int) -> SlaPage:
-    rows = await select_monitors_of_project(tx, org, project)
-    rows.sort(key=lambda one: one.name.lower())
-    pages = max(-(-len(rows) // MONITORS_MOST), 1)
+    pages = max(-(-await count_listed(tx, org, project) // MONITORS_MOST), 1)
     at = min(max(wanted, 1), pages)
-    shown = rows[(at - 1) * MONITORS_MOST : at * MONITORS_MOST]
+    shown = await select_listed(tx, org, project, (at - 1) * MONITORS_MOST, MONITORS_MOST)
     types = {row.key: row.type for row in shown}
     if not types:
         return SlaPage((), pages, at)
@@ -238,10 +239,13 @@ def _of_measured(
     return _cell(ReliabilityText(percent(ratio, one.total), note), objective, met)
 
 
-async def _whole_percent(tx: Tx, org: int, project: int) -> list[Cell]:
-    """Returns the figures of all monitors of the project together."""
+async def _whole_percent(tx: Tx, org: int, project: int, statuses: ProjectStatuses) -> list[Cell]:
+    """Returns the figures of all monitors of the project together, at most RENEWED_US old."""
     targets: Mapping[str, ProjectTarget] = await select_project_targets(tx, org, project)
-    found = await select_project_windows(tx, org, project, list(WINDOWS.values()))
+    found, until = statuses.dependent.get(_KEPT, (None, tx.now))
+    if not isinstance(found, ProjectTime) or tx.now >= until:
+        found = await select_project_windows(tx, org, project, list(WINDOWS.values()))
+        statuses.dependent[_KEPT] = (found, Instant(tx.now + RENEWED_US))
     return [
         _of_measured(
             one.measured,

@@ -3,23 +3,25 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from ....storage.core.refusal import Refused
-from ....storage.notifications.queries.channels import select_channels_of
-from ....storage.notifications.queries.project_people import people_choices
-from ....storage.oncall.queries.escalation_policies import (
-    select_policies_of,
-    select_policy,
-    select_targets,
-)
-from ....storage.oncall.queries.oncall_schedules import select_schedules_of
+from ....storage.engine.pools import Tx
+from ....storage.oncall.queries.escalation_policies import select_policy, select_targets
 from ....storage.oncall.rows import EscalationPolicyRow
-from ....storage.oncall.rules.escalation import ACK_TIMEOUT_SECONDS, STEPS
+from ....storage.oncall.rules.escalation import ACK_TIMEOUT_SECONDS, STEPS, TargetKind
 from ....storage.oncall.transactions.edit_escalation_policies import EDIT, POLICIES_OF_PROJECT_MOST
+from ....storage.services.queries.pickable_objects import (
+    PickableKind,
+    PickableType,
+    select_chosen,
+)
 from ...ui.form_routes import form_route
-from ...ui.form_values import stripped, value_of, whole_number
+from ...ui.form_values import stripped, uuid_or_none, value_of, whole_number
+from ...ui.pickers.fields import ADD, PickerField, is_pick
+from ...ui.pickers.objects import PickPlace, field_of, with_picks
 from ...ui.render import page, redirect
-from ...ui.shell.page_layout import PageLayout, frame_of
+from ...ui.shell.page_layout import frame_of
 from ...ui.time_inputs import length_typed
 from ...wire.errors import Problem
 from ...wire.route import Request, Response
@@ -35,22 +37,48 @@ _SAID: Final = {
 }
 
 
+_TARGET: Final = PickableKind.TARGET
+_NAMES: Final = dict.fromkeys((f"targets-{n}" for n in range(STEPS[1])), _TARGET)
+_KINDS: Final = {
+    PickableType.SCHEDULE: TargetKind.SCHEDULE,
+    PickableType.PERSON: TargetKind.PERSON,
+    PickableType.POLICY: TargetKind.POLICY,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """`targets` are spelled channel:id, schedule:id, person:id or policy:id."""
+    """`targets` are ids. `text` is typed and not yet a target."""
 
     after: str
     targets: list[str]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepFields:
+    """Step of the shown form."""
+
+    after: str
+    targets: PickerField
 
 
 @dataclass(frozen=True, slots=True)
 class EscalationFormData:
-    """`choices` are the (target, name) pairs that a step can use."""
-
-    frame: PageLayout
     row: EscalationPolicyRow | None
-    choices: list[tuple[str, str]]
     steps: list[StepRow]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInput:
+    """Values of the form, with the fault of a refused one."""
+
+    name: str
+    steps: list[StepRow]
+    repeat_last: bool = False
+    ack_minutes: str = ""
+    wrong: str = ""
+    field: str = ""
 
 
 _LEAST, _MOST = (seconds // 60 for seconds in ACK_TIMEOUT_SECONDS)
@@ -61,39 +89,49 @@ async def render_escalation_policy_form(ask: Request) -> Response:
     ground = await _ground(ask)
     row = ground.row
     if row is None:
-        return _form(ground, "", ground.steps, repeat_last=False)
+        return await _form(ask, ground, PolicyInput("", ground.steps))
     minutes = str(row.ack_timeout_seconds // 60) if row.ack_timeout_seconds else ""
-    return _form(ground, row.name, ground.steps, repeat_last=row.repeat_last, ack_minutes=minutes)
+    return await _form(ask, ground, PolicyInput(row.name, ground.steps, row.repeat_last, minutes))
 
 
 async def submit_escalation_policy_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    name = stripped(ask, "name")
-    repeats, ack_minutes = "repeat_last" in ask.form, stripped(ask, "ack_timeout")
-    steps = _typed_steps(ask)
-    what = value_of(ask, "act")
-    if what == "more":
-        return _form(ground, name, steps, repeat_last=repeats, ack_minutes=ack_minutes)
+    form, faults = await with_picks(ask, _place(ask, ground), _NAMES)
+    ask = replace(ask, form=form)
+    typed = PolicyInput(
+        stripped(ask, "name"),
+        _typed_steps(ask),
+        "repeat_last" in form,
+        stripped(ask, "ack_timeout"),
+    )
+    act = value_of(ask, "act")
+    if faults:
+        return await _form(ask, ground, _unknown(ask, typed, faults))
+    if act == "more" or is_pick(act):
+        return await _form(ask, ground, typed)
     try:
-        if what == "delete" and ground.row is not None:
+        if act == "delete" and ground.row is not None:
             await api.delete(ask)
         else:
-            timeout = whole_number("ack_timeout_seconds", ack_minutes or "0") * 60
-            await _save(ask, ground, name, steps, repeat_last=repeats, ack_timeout=timeout)
+            await _save(ask, ground, typed)
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
         wrong = _SAID.get(refused.code) or _words(refused)
-        return _form(
-            ground,
-            name,
-            steps,
-            repeat_last=repeats,
-            ack_minutes=ack_minutes,
-            wrong=wrong,
-            field=refused.field,
-        )
-    return redirect(f"/projects/{ground.frame.place.uid}/on-call")
+        return await _form(ask, ground, replace(typed, wrong=wrong, field=refused.field))
+    return redirect(f"/projects/{_project_uid(ask, ground)}/on-call")
+
+
+def _unknown(ask: Request, typed: PolicyInput, faults: dict[str, str]) -> PolicyInput:
+    """Returns the input with the fault of the first typed name that is no target."""
+    name = min(faults, key=_number)
+    at = sum(_is_filled(ask, number) for number in range(_number(name)))
+    field = f"steps[{at}].targets"
+    return replace(typed, wrong=f"Step {at + 1}, Targets: {faults[name]}.", field=field)
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("targets-"))
 
 
 def _words(refused: Refused) -> str:
@@ -107,35 +145,38 @@ def _words(refused: Refused) -> str:
     return f"{refused.field.capitalize()}: {refused.message}."
 
 
+def _is_filled(ask: Request, number: int) -> bool:
+    texts = (stripped(ask, f"after-{number}"), stripped(ask, f"{ADD}targets-{number}"))
+    return any((*texts, *ask.form.get(f"targets-{number}", ())))
+
+
 def _typed_steps(ask: Request) -> list[StepRow]:
     """Returns the steps of the filled rows. Empty rows are skipped."""
-    found = []
-    for number in range(STEPS[1]):
-        after = stripped(ask, f"after-{number}")
-        targets = [text for text in ask.form.get(f"targets-{number}", []) if text]
-        if after or targets:
-            found.append(StepRow(after, targets))
-    return found
-
-
-async def _save(
-    ask: Request,
-    ground: EscalationFormData,
-    name: str,
-    steps: list[StepRow],
-    *,
-    repeat_last: bool,
-    ack_timeout: int,
-) -> None:
-    given = [
-        EscalationStepRequest(
-            after_seconds=length_typed(f"steps[{n}].after_seconds", step.after or "0", "seconds"),
-            targets=[_target(n, text) for text in step.targets],
+    return [
+        StepRow(
+            stripped(ask, f"after-{number}"),
+            [uid for uid in ask.form.get(f"targets-{number}", []) if uid],
+            stripped(ask, f"{ADD}targets-{number}"),
         )
-        for n, step in enumerate(steps)
+        for number in range(STEPS[1])
+        if _is_filled(ask, number)
     ]
+
+
+async def _save(ask: Request, ground: EscalationFormData, typed: PolicyInput) -> None:
+    timeout = whole_number("ack_timeout_seconds", typed.ack_minutes or "0") * 60
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        given = [
+            EscalationStepRequest(
+                after_seconds=length_typed(
+                    f"steps[{n}].after_seconds", step.after or "0", "seconds"
+                ),
+                targets=await _targets(ask, tx, n, step),
+            )
+            for n, step in enumerate(typed.steps)
+        ]
     body = CreateEscalationPolicy(
-        name=name, repeat_last=repeat_last, ack_timeout_seconds=ack_timeout, steps=given
+        name=typed.name, repeat_last=typed.repeat_last, ack_timeout_seconds=timeout, steps=given
     )
     if ground.row is None:
         await api.create(replace(ask, body=body))
@@ -143,62 +184,64 @@ async def _save(
         await api.replace(replace(ask, body=body))
 
 
-def _target(step: int, text: str) -> EscalationTargetRequest:
-    kind, _, uid = text.partition(":")
-    if kind not in ("channel", "schedule", "person", "policy"):
-        raise Refused("invalid", f"steps[{step}].targets", "must be chosen from the list")
-    return EscalationTargetRequest(type=kind, id=uid)  # type: ignore[arg-type]
+async def _targets(ask: Request, tx: Tx, n: int, step: StepRow) -> list[EscalationTargetRequest]:
+    """Raises: Refused invalid, if a target was removed from the project."""
+    uids = [uuid_or_none(text) for text in step.targets]
+    wanted = [uid for uid in uids if uid]
+    known = await select_chosen(tx, org_of(ask), project_of(ask), _TARGET, wanted)
+    found = []
+    for place, uid in enumerate(uids):
+        one = known.get(uid) if uid else None
+        if one is None:
+            raise Refused("invalid", f"steps[{n}].targets[{place}]", "does not exist")
+        kind = _KINDS.get(one.type, TargetKind.CHANNEL)  # type: ignore[call-overload]
+        found.append(EscalationTargetRequest(type=kind.value, id=str(one.uid)))
+    return found
 
 
 async def _ground(ask: Request) -> EscalationFormData:
-    org, project = org_of(ask), project_of(ask)
+    async with ask.context.pool.transaction("console_escalation_form", read_only=True) as tx:
+        if "policyID" not in ask.ids:
+            return EscalationFormData(None, [])
+        row = await select_policy(tx, ask.ids["policyID"])
+        if row is None:
+            raise Problem("not_found")
+        steps = [StepRow(str(after), []) for after in row.after_seconds]
+        for target in await select_targets(tx, org_of(ask), [row.id]):
+            steps[target.step - 1].targets.append(str(target.uid))
+    return EscalationFormData(row, steps)
+
+
+def _project_uid(ask: Request, ground: EscalationFormData) -> UUID:
+    return ground.row.project_uid if ground.row else ask.ids["projectID"]
+
+
+def _place(ask: Request, ground: EscalationFormData) -> PickPlace:
+    """Returns the place of the targets; a policy is no target of itself."""
+    without = ground.row.uid if ground.row else None
+    path = f"/projects/{_project_uid(ask, ground)}"
+    return PickPlace(org_of(ask), project_of(ask), path, without)
+
+
+async def _form(ask: Request, ground: EscalationFormData, typed: PolicyInput) -> Response:
+    rows = [*typed.steps, *[StepRow("", []) for _ in range(_SPARE)]][: STEPS[1]]
+    place = _place(ask, ground)
     async with ask.context.pool.transaction("console_escalation_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
-        schedules = await select_schedules_of(tx, org, project)
-        channels = await select_channels_of(tx, org, project)
-        people = await people_choices(tx, org, project)
-        policies = await select_policies_of(tx, org, project)
-        row, steps = None, list[StepRow]()
-        if "policyID" in ask.ids:
-            row = await select_policy(tx, ask.ids["policyID"])
-            if row is None:
-                raise Problem("not_found")
-            steps = [StepRow(str(after), []) for after in row.after_seconds]
-            for target in await select_targets(tx, org, [row.id]):
-                steps[target.step - 1].targets.append(f"{target.kind.value}:{target.uid}")
-    choices = [(f"schedule:{one.uid}", f"Who is on call by {one.name}") for one in schedules]
-    choices += [(f"person:{uid}", text) for uid, text in people]
-    choices += [(f"channel:{one.uid}", f"{one.name}, {one.type}") for one in channels]
-    choices += [
-        (f"policy:{one.uid}", f"The steps of {one.name}")
-        for one in policies
-        if row is None or one.uid != row.uid
-    ]
-    return EscalationFormData(frame, row, choices, steps)
-
-
-def _form(
-    ground: EscalationFormData,
-    name: str,
-    steps: list[StepRow],
-    *,
-    repeat_last: bool,
-    ack_minutes: str = "",
-    wrong: str = "",
-    field: str = "",
-) -> Response:
+        steps = [
+            StepFields(
+                step.after,
+                await field_of(tx, place, _TARGET, f"targets-{n}", step.targets, step.text),
+            )
+            for n, step in enumerate(rows)
+        ]
     return page(
         "oncall/console/escalation_policy_form.html",
-        status=400 if wrong else 200,
-        frame=ground.frame,
+        status=400 if typed.wrong else 200,
+        frame=frame,
         row=ground.row,
-        name=name,
-        repeat_last=repeat_last,
-        ack_minutes=ack_minutes,
-        steps=[*steps, *[StepRow("", []) for _ in range(_SPARE)]][: STEPS[1]],
-        choices=ground.choices,
-        wrong=wrong,
-        field=field,
+        typed=typed,
+        steps=steps,
     )
 
 

@@ -11,7 +11,6 @@ from ....storage.core.instant import EARLIEST, LATEST, Instant
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channel_health import select_reach
 from ....storage.notifications.queries.channels import select_channels_of
-from ....storage.notifications.queries.project_people import people_choices
 from ....storage.notifications.rows import ChannelRow
 from ....storage.oncall.queries.escalation_policies import (
     select_default_policy_uid,
@@ -29,9 +28,11 @@ from ....storage.oncall.rules.escalation import TargetKind
 from ....storage.oncall.rules.oncall_schedule import stretch
 from ....storage.oncall.transactions.edit_overrides import COMING_MOST
 from ....storage.oncall.transactions.edit_schedules import EDIT
+from ....storage.services.queries.pickable_objects import PickableKind
 from ...ui.form_routes import page_route
-from ...ui.form_values import stripped, uuid_in
+from ...ui.form_values import stripped, uuid_in, value_of
 from ...ui.formatting import NOTHING, setting
+from ...ui.pickers.objects import options_of, resolved
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of
 from ...ui.time_inputs import instant_typed, zone_named
@@ -142,7 +143,7 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
     if what == "override":
         zone = zone_named(schedule.timezone)
         body = CreateOnCallOverride(
-            channel_id=stripped(ask, "channel"),
+            channel_id=await _taking_over(ask),
             starts_at=instant_typed("starts_at", stripped(ask, "from"), zone),
             ends_at=instant_typed("ends_at", stripped(ask, "to"), zone),
         )
@@ -154,6 +155,18 @@ async def _apply(ask: Request, what: str) -> OnCallFormResult | None:
             "New calendar URL, shown once. The old URL no longer works.", url=made.url
         )
     raise Problem("Unknown action")
+
+
+async def _taking_over(ask: Request) -> str:
+    """Raises: Refused invalid, if the text names no member or channel."""
+    text, was = stripped(ask, "channel"), value_of(ask, "channel_was")
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        one = await resolved(
+            tx, org_of(ask), project_of(ask), PickableKind.PARTICIPANT, text, was, "channel_id"
+        )
+    if one is None:
+        raise Refused("invalid", "channel_id", "must name a member or a channel")
+    return str(one.uid)
 
 
 async def _schedule_of(ask: Request) -> ScheduleRow:
@@ -175,7 +188,7 @@ async def _render(
         frame = await frame_of(ask, tx)
         schedules = await select_schedules_of(tx, org, project)
         channels = await select_channels_of(tx, org, project)
-        people = await people_choices(tx, org, project)
+        options = await options_of(tx, org, project, PickableKind.PARTICIPANT)
         ladders = await select_policies_of(tx, org, project)
         targets = await select_targets(tx, org, [row.id for row in ladders])
         default = await select_default_policy_uid(tx, org, project)
@@ -200,9 +213,8 @@ async def _render(
         overrides=_override_lines(standing, now) if standing else [],
         weeks=on,
         tabs=_tabs(on),
-        channels=channels,
-        people=people,
-        typed={name: stripped(ask, name) for name in ("channel", "from", "to")},
+        options=options if frame.may_write else (),
+        typed={name: stripped(ask, name) for name in ("channel", "channel_was", "from", "to")},
         ladders=_ladder_lines(ladders, targets),
         default_ladder=default,
         reach=reach_lines(reach, now),

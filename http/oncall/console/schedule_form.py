@@ -3,17 +3,16 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
-from uuid import UUID
 
 from ....storage.core.refusal import Refused
-from ....storage.notifications.queries.channels import select_channels_of
-from ....storage.notifications.queries.project_people import people_choices
-from ....storage.notifications.rows import ChannelRow
 from ....storage.oncall.queries.oncall_schedules import select_participants, select_schedule
 from ....storage.oncall.rows import ScheduleRow
 from ....storage.oncall.rules.oncall_schedule import PARTICIPANTS
 from ....storage.oncall.transactions.edit_schedules import EDIT, SCHEDULES_OF_PROJECT_MOST
+from ....storage.services.queries.pickable_objects import PickableKind, select_chosen
 from ...ui.form_routes import form_route
+from ...ui.pickers.fields import PickerOption
+from ...ui.pickers.objects import options_of, resolved, spelled
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_inputs import (
@@ -45,13 +44,25 @@ _LABELS: Final = {
 }
 
 
+_PARTICIPANT: Final = PickableKind.PARTICIPANT
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Participant of the form: its text, and the hidden value of the object that it names."""
+
+    text: str = ""
+    was: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleFormData:
+    """`options` are the first participants of the lists."""
+
     frame: PageLayout
     row: ScheduleRow | None
-    channels: list[ChannelRow]
-    people: list[tuple[UUID, str]]
-    participants: list[str]
+    turns: list[Turn]
+    options: list[PickerOption]
 
 
 async def render_schedule_form(ask: Request) -> Response:
@@ -62,13 +73,13 @@ async def render_schedule_form(ask: Request) -> Response:
     shift, unit = spelt_length(row.shift_seconds)
     typed = {"name": row.name, "shift": shift, "unit": unit, "timezone": row.timezone}
     typed["anchor"] = spelt_local(row.anchor_at, zone_named(row.timezone))
-    return _form(ground, typed, ground.participants)
+    return _form(ground, typed, ground.turns)
 
 
 async def submit_schedule_form(ask: Request) -> Response:
     ground = await _ground(ask)
     typed = {name: values[0].strip() for name, values in ask.form.items()}
-    chosen = [uid for uid in ask.form.get("participant", []) if uid]
+    chosen = _typed_turns(ask)
     what = typed.get("act", "")
     if what == "more":
         return _form(ground, typed, chosen)
@@ -90,8 +101,35 @@ async def submit_schedule_form(ask: Request) -> Response:
     return redirect(f"/projects/{ground.frame.place.uid}/on-call")
 
 
+def _typed_turns(ask: Request) -> list[Turn]:
+    """Returns the filled rows in their order."""
+    texts = [text.strip() for text in ask.form.get("participant", [])[: PARTICIPANTS[1] + _SPARE]]
+    known = ask.form.get("participant_was", [])
+    known = known if len(known) == len(texts) else [""] * len(texts)
+    return [Turn(text, was) for text, was in zip(texts, known, strict=True) if text]
+
+
+async def _participants(ask: Request, chosen: list[Turn]) -> list[str]:
+    """Returns the ids. Raises: Refused invalid for a text that names no participant."""
+    found: list[str] = []
+    async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
+        for turn in chosen:
+            one = await resolved(
+                tx,
+                org_of(ask),
+                project_of(ask),
+                _PARTICIPANT,
+                turn.text,
+                turn.was,
+                f"participants[{len(found)}]",
+            )
+            assert one is not None, "the text is not empty"
+            found.append(str(one.uid))
+    return found
+
+
 async def _save(
-    ask: Request, ground: ScheduleFormData, typed: dict[str, str], chosen: list[str]
+    ask: Request, ground: ScheduleFormData, typed: dict[str, str], chosen: list[Turn]
 ) -> None:
     zone, row = typed.get("timezone", ""), ground.row
     present = row.anchor_at if row is not None and row.timezone == zone else None
@@ -100,7 +138,7 @@ async def _save(
         shift_seconds=length_typed("shift_seconds", typed.get("shift", ""), typed.get("unit", "")),
         anchor_at=instant_typed("anchor_at", typed.get("anchor", ""), zone_named(zone), present),
         timezone=zone,
-        participants=chosen,
+        participants=await _participants(ask, chosen),
     )
     if ground.row is None:
         await api.create(replace(ask, body=body))
@@ -109,36 +147,42 @@ async def _save(
 
 
 async def _ground(ask: Request) -> ScheduleFormData:
-    org = org_of(ask)
+    org, project = org_of(ask), project_of(ask)
     async with ask.context.pool.transaction("console_schedule_form", read_only=True) as tx:
         frame = await frame_of(ask, tx)
-        channels = await select_channels_of(tx, org, project_of(ask))
-        people = await people_choices(tx, org, project_of(ask))
-        row, participants = None, list[str]()
+        options = await options_of(tx, org, project, _PARTICIPANT)
+        row, turns = None, list[Turn]()
         if "scheduleID" in ask.ids:
             row = await select_schedule(tx, ask.ids["scheduleID"])
             if row is None:
                 raise Problem("not_found")
-            turns = await select_participants(tx, org, [row.id])
-            participants = [str(person.uid) for person in turns[row.id]]
-    return ScheduleFormData(frame, row, channels, people, participants)
+            people = (await select_participants(tx, org, [row.id]))[row.id]
+            uids = [person.uid for person in people]
+            known = await select_chosen(tx, org, project, _PARTICIPANT, uids)
+            turns = [
+                Turn(*spelled(known[person.uid], _PARTICIPANT))
+                if person.uid in known
+                # A person who left the project: the id keeps the row until it is replaced.
+                else Turn(str(person.uid))
+                for person in people
+            ]
+    return ScheduleFormData(frame, row, turns, options)
 
 
 def _form(
     ground: ScheduleFormData,
     typed: dict[str, str],
-    chosen: list[str],
+    chosen: list[Turn],
     wrong: str = "",
     field: str = "",
 ) -> Response:
-    rows = (chosen + [""] * _SPARE)[: PARTICIPANTS[1]]
+    rows = (chosen + [Turn()] * _SPARE)[: PARTICIPANTS[1]]
     return page(
         "oncall/console/schedule_form.html",
         status=400 if wrong else 200,
         frame=ground.frame,
         row=ground.row,
-        channels=ground.channels,
-        people=ground.people,
+        options=ground.options,
         typed={
             name: typed.get(name, "") for name in ("name", "shift", "unit", "anchor", "timezone")
         },

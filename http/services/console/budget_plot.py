@@ -182,7 +182,7 @@ def unit_of(window: str) -> int:
 
 def sealed_note(sealed_through: Instant | None, now: Instant) -> str:
     if sealed_through is None:
-        return "no sealed data yet"
+        return "no data yet"
     if local(sealed_through).date() == local(now).date():
-        return f"sealed up to {clock(sealed_through, seconds=False)}"
-    return f"sealed up to {exact(sealed_through)}"
+        return f"data up to {clock(sealed_through, seconds=False)}"
+    return f"data up to {exact(sealed_through)}"

@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 from uuid import UUID
 
 import msgspec
+from markupsafe import Markup
 
 from ....storage.accounts.rules.access import Need, Permission
+from ....storage.core.instant import DAY, Instant
 from ....storage.core.key import MonitorKey, ServiceKey
 from ....storage.engine.pools import Tx
 from ....storage.objectives.queries.service_targets import select_service_targets
@@ -18,6 +20,7 @@ from ....storage.services.queries.service_health import (
     HealthNow,
     select_health_now,
 )
+from ....storage.services.queries.service_list import ServiceDay, select_service_days
 from ....storage.services.queries.service_reports import select_windows
 from ....storage.services.queries.services import select_services_of_project
 from ....storage.services.rows import ServiceRow
@@ -27,6 +30,7 @@ from ...monitors.console.project_statuses import ProjectStatuses, select_statuse
 from ...ui.form_routes import page_route
 from ...ui.formatting import count, number
 from ...ui.live_page import not_modified, select_tag, tagged
+from ...ui.plots.heartbeat_strip import HeartbeatSlot, strip
 from ...ui.reliability_text import (
     LABELS,
     ReliabilityText,
@@ -45,6 +49,7 @@ from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 
 PAGE_ROWS: Final = 100
+DAYS: Final = 30
 _KEPT: Final = "services"
 _ORDER: Final = ("down", "degraded", "unknown", "pending", "maint", "up")
 _ARE: Final = {
@@ -75,6 +80,9 @@ class ServiceItem:
     left: ReliabilityText
     # Remaining share of the budget, negative if overdrawn; None if it is withheld.
     share: Fraction | None
+    row: ServiceRow
+    # Days of the last 30, None where they are not drawn.
+    strip: Markup | None = None
 
     @property
     def width(self) -> int | None:
@@ -100,13 +108,14 @@ async def render_service_list(ask: Request) -> Response:
         frame = await frame_of(ask, tx)
         statuses = await select_statuses(ask, tx)
         facts = await select_facts(tx, org_of(ask), project_of(ask), statuses)
-    lines = lines_of(facts)
-    pages = max(-(-len(lines) // PAGE_ROWS), 1)
-    at = min(max(ask.query.page, 1), pages)
+        lines = lines_of(facts)
+        pages = max(-(-len(lines) // PAGE_ROWS), 1)
+        at = min(max(ask.query.page, 1), pages)
+        listed = await with_strips(tx, lines[(at - 1) * PAGE_ROWS : at * PAGE_ROWS])
+        # The client still shows these services; they are on another page of the list now.
+        wanted = set(ask.query.shown[:PAGE_ROWS]) - {line.uid for line in listed}
+        elsewhere = await with_strips(tx, [line for line in lines if line.uid in wanted])
     mark, sentence = summary([line.mark for line in lines])
-    listed = lines[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
-    # The client still shows these services; they are on another page of the list now.
-    wanted = set(ask.query.shown[:PAGE_ROWS]) - {line.uid for line in listed}
     answer = page(
         "services/console/service_list.html",
         frame=frame,
@@ -114,7 +123,7 @@ async def render_service_list(ask: Request) -> Response:
         sentence=sentence,
         under=under(lines),
         lines=listed,
-        elsewhere=[line for line in lines if line.uid in wanted],
+        elsewhere=elsewhere,
         page=at,
         pages=pages,
     )
@@ -204,7 +213,41 @@ def _item(facts: ServiceListData, row: ServiceRow) -> ServiceItem:
         "" if objective is None else objective_text(objective),
         budget_left(window, objective),
         left_share(window, objective),
+        row,
     )
+
+
+async def with_strips(tx: Tx, lines: Sequence[ServiceItem]) -> list[ServiceItem]:
+    """Returns the lines with a strip of their last 30 days."""
+    if not lines:
+        return []
+    today = Instant(tx.now - tx.now % DAY)
+    first = Instant(today - (DAYS - 1) * DAY)
+    org = lines[0].row.org
+    found = await select_service_days(tx, org, [line.row.id for line in lines], first, today)
+    return [
+        replace(line, strip=_strip(line.row, found.get(line.row.id, {}), first)) for line in lines
+    ]
+
+
+def _strip(row: ServiceRow, days: Mapping[Instant, ServiceDay], first: Instant) -> Markup:
+    begun = row.materialization_start
+    slots = []
+    for number_ in range(DAYS):
+        start = Instant(first + number_ * DAY)
+        slots.append(day_slot(days.get(start), is_before=begun is None or start + DAY <= begun))
+    return strip(slots, "Last 30 days")
+
+
+def day_slot(day: ServiceDay | None, *, is_before: bool) -> HeartbeatSlot:
+    """Returns failed for a day with time down. Without measured time, a day is never up."""
+    if is_before:
+        return HeartbeatSlot.BEFORE
+    if day is not None and day.bad_us:
+        return HeartbeatSlot.FAILED
+    if day is not None and day.measured_us:
+        return HeartbeatSlot.UP
+    return HeartbeatSlot.MAINTENANCE if day is not None and day.excluded_us else HeartbeatSlot.NONE
 
 
 def summary(marks: Sequence[str]) -> tuple[str, str]:

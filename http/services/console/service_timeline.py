@@ -63,7 +63,11 @@ def incident_bands(
     incidents: Sequence[IncidentOf], to: Instant, share: Callable[[Instant], float]
 ) -> list[Band]:
     return [
-        Band(share(one.started_at), share(one.resolved_at or to), f"{one.title}, {one.status}")
+        Band(
+            share(one.started_at),
+            share(one.resolved_at or to),
+            f"INC-{one.number}, {one.title}, {one.status}",
+        )
         for one in incidents
     ]
 
@@ -75,7 +79,9 @@ def incident_text(incidents: Sequence[IncidentOf]) -> list[tuple[Instant, str, s
         about = f" ({incident.monitor})" if incident.monitor else ""
         over = incident.resolved_at
         ended = "open" if over is None else f"lasted {duration(over - incident.started_at)}"
-        found.append((incident.started_at, f"Incident{about}: {incident.title}", ended))
+        found.append(
+            (incident.started_at, f"INC-{incident.number}{about}: {incident.title}", ended)
+        )
     return found
 
 

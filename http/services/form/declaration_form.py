@@ -14,10 +14,10 @@ from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_declaration import MEMBERS_MOST
 from ....storage.services.transactions.declare_service import declare
 from ....storage.services.transactions.lock_service import EDIT
-from ...monitors.console.object_picker import PickPlace
 from ...ui.form_inputs import NONE, FieldFault, fault_of, typed_of
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped
+from ...ui.pickers.objects import PickPlace
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem

@@ -15,11 +15,11 @@ from ....storage.services.rows import ServiceRow
 from ....storage.services.rules.service_dependency import DEPTH_MOST, UPSTREAMS_MOST
 from ....storage.services.transactions.edit_dependencies import put_dependencies
 from ....storage.services.transactions.lock_service import EDIT
-from ...monitors.console.object_picker import PickPlace, field_of, with_picks
 from ...ui.form_inputs import NONE, FieldFault, fault_of, uuids
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, value_of, whole_number
-from ...ui.pickers import ADD, is_pick
+from ...ui.pickers.fields import ADD, is_pick
+from ...ui.pickers.objects import PickPlace, field_of, with_picks
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...wire.errors import Problem

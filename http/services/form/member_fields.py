@@ -21,10 +21,10 @@ from ....storage.services.rules.service_health import (
     RegionMode,
 )
 from ....storage.services.transactions.declare_service import DeclarationDraft
-from ...monitors.console.object_picker import PickPlace, field_of, with_picks
 from ...ui.form_inputs import NONE, FieldFault, uuids
 from ...ui.form_values import stripped, value_of, whole_number
-from ...ui.pickers import ADD, DROP
+from ...ui.pickers.fields import ADD, DROP
+from ...ui.pickers.objects import PickPlace, field_of, with_picks
 from ...ui.shown_time import zone_shown
 from ...ui.time_inputs import instant_typed
 from ...wire.errors import Problem

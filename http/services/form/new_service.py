@@ -25,12 +25,12 @@ from ....storage.services.transactions.create_service import ServiceDraft, creat
 from ....storage.services.transactions.declare_service import DeclarationDraft, declare
 from ....storage.services.transactions.lock_service import EDIT
 from ....storage.services.transactions.set_paging_target import put_first_policy
-from ...monitors.console.object_picker import PickPlace
 from ...ui.form_inputs import NONE, FieldFault, decimal, fault_of, typed_of
 from ...ui.form_routes import form_route
 from ...ui.form_values import stripped, whole_number
 from ...ui.formatting import count, number
-from ...ui.pickers import is_pick
+from ...ui.pickers.fields import is_pick
+from ...ui.pickers.objects import PickPlace
 from ...ui.reliability_text import LABELS, precisely
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import frame_of

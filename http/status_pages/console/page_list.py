@@ -9,6 +9,7 @@ import msgspec
 
 from ....storage.accounts.rules.access import AccessDecision, Scope, may, sees
 from ....storage.engine.pools import Isolation, Tx
+from ....storage.status_pages.queries.status_page_subscribers import count_confirmed_of
 from ....storage.status_pages.queries.status_pages import select_page_facts, select_status_pages_of
 from ....storage.status_pages.rows import PageRow
 from ....storage.status_pages.rules.status_page import Audience, Visibility, render
@@ -21,12 +22,12 @@ from ...wire.scope_keys import org_of
 from ..public import page_text as words
 from .page_access import ALL, VIEW, reached_by, route
 
-# Bound of a list page, because each status page is rendered in full.
+# Bound of a list page, because the status of each page is computed.
 PAGE_ROWS: Final = 20
 WHO: Final = {
-    Visibility.LISTED: "everyone",
-    Visibility.UNLISTED: "anyone with the link",
-    Visibility.INTERNAL: "members only",
+    Visibility.LISTED: "Public",
+    Visibility.UNLISTED: "With the link",
+    Visibility.INTERNAL: "Members only",
 }
 _TROUBLE: Final = ("down", "degraded")
 
@@ -43,11 +44,11 @@ class StatusPageItem:
     title: str
     slug: str
     address: str
-    visibility: str
     who: str
     mark: str
     says: str
     components: int
+    subscribers: int
 
 
 async def render_page_list(ask: Request) -> Response:
@@ -59,7 +60,9 @@ async def render_page_list(ask: Request) -> Response:
         seen = [row for row in rows if sees(ask.who, Scope(row.org, row.project))]
         pages = max(-(-len(seen) // PAGE_ROWS), 1)
         at = min(max(ask.query.page, 1), pages)
-        lines = [await _item(ask, tx, row) for row in seen[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]]
+        listed = seen[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
+        readers = await count_confirmed_of(tx, org_of(ask), [row.id for row in listed])
+        lines = [await _item(ask, tx, row, readers.get(row.id, 0)) for row in listed]
     mark, sentence = summary(lines, len(seen))
     return page(
         "status_pages/console/page_list.html",
@@ -73,9 +76,10 @@ async def render_page_list(ask: Request) -> Response:
     )
 
 
-async def _item(ask: Request, tx: Tx, row: PageRow) -> StatusPageItem:
+async def _item(ask: Request, tx: Tx, row: PageRow, subscribers: int) -> StatusPageItem:
     found = await reached_by(ask, tx, row)
-    told = render(await select_page_facts(tx, found.shown, Audience.PUBLIC), Audience.PUBLIC)
+    facts = await select_page_facts(tx, found.shown, Audience.PUBLIC, days=False)
+    told = render(facts, Audience.PUBLIC)
     says = words.status_line(told)
     visibility = Visibility(row.visibility)
     opens = visibility is Visibility.LISTED or (
@@ -86,11 +90,11 @@ async def _item(ask: Request, tx: Tx, row: PageRow) -> StatusPageItem:
         row.title,
         row.slug,
         found.address if opens else "",
-        visibility,
         WHO[visibility],
         says.mark,
         says.text,
         len(told.components),
+        subscribers,
     )
 
 

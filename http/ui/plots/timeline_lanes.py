@@ -1,4 +1,4 @@
-"""Lanes on one time axis: changes, state, incidents, maintenance and revisions.
+"""Lanes on one time axis: state, incidents, changes, maintenance and revisions.
 
 The state lane is covered completely, except for the normal lag of sealing. Unknown time is hatched.
 Time before the start of the service is a low hatched line.
@@ -128,9 +128,9 @@ def lanes(drawn: Lanes, said: str) -> Markup:
 def _lane_name(drawn: Lanes) -> list[tuple[str, list[Markup]]]:
     """Returns the names and shapes of the lanes."""
     found = [
-        ("Changes", [shape for mark in drawn.changes for shape in _mark(mark)]),
         ("State", [shape for state in drawn.states for shape in _state(state)]),
         ("Incidents", [_bar(band, 24, "f-ink") for band in drawn.incidents]),
+        ("Changes", [shape for mark in drawn.changes for shape in _mark(mark)]),
     ]
     if drawn.maintenance is not None:
         planned = [shape for band in drawn.maintenance for shape in _planned(band)]

@@ -1,5 +1,6 @@
 """Entries of the settings list. It contains only the entries that the user's role permits."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -60,6 +61,19 @@ _INSTALLATION: Final = (
     ("fleet", "Workers and agents", "/admin/fleet", "Where checks run"),
     ("instance-audit", "Installation audit log", "/admin/audit", "Changes of these settings"),
 )
+
+
+def found_in(groups: Sequence[SettingsGroup], text: str) -> list[SettingsGroup]:
+    """Returns the entries whose name or description contains a text, in their groups."""
+    wanted = text.lower()
+    found = []
+    for group in groups:
+        entries = tuple(
+            one for one in group.entries if wanted in f"{one.label}\n{one.about}".lower()
+        )
+        if entries:
+            found.append(SettingsGroup(group.title, entries))
+    return found
 
 
 def project_group(project: UUID, name: str, rank: Rank) -> SettingsGroup:

@@ -5,8 +5,8 @@
 const PAUSE_MS = 150;
 let numbers = 0;
 
-async function optionsOf(field, signal) {
-  const url = `${field.dataset.pick}&q=${encodeURIComponent(field.value)}`;
+async function optionsOf(field, text, signal) {
+  const url = `${field.dataset.pick}&q=${encodeURIComponent(text)}`;
   const answer = await fetch(url, { signal, headers: { Accept: "text/html" } });
   if (!answer.ok) throw new Error(`status ${answer.status}`);
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -21,8 +21,11 @@ function asker(field, show) {
     clearTimeout(waiting);
     asking?.abort();
     asking = new AbortController();
+    const text = field.value;
     try {
-      show(await optionsOf(field, asking.signal));
+      const found = await optionsOf(field, text, asking.signal);
+      // Options of an earlier text must not be chosen by Enter.
+      if (text === field.value) show(found);
     } catch {
       // Superseded, or the server is away: the shown list stays.
     }

@@ -13,7 +13,8 @@ _OPEN = """
 select o.announced_at, o.suppressed_by, i.uid, i.acknowledged_at,
   coalesce(i.acknowledged_label, ''), i.status is not distinct from 'resolved',
   array(select m.name from monitors w join monitors m on m.org = w.org and m.id = any(w.depends_on)
-    where w.org = o.org and w.id = o.monitor order by m.name)
+    where w.org = o.org and w.id = o.monitor order by m.name),
+  i.number
 from outages o left join incidents i on i.org = o.org and i.id = o.incident
 where o.org = %(org)s and o.monitor = %(monitor)s and o.ended_at is null
 """
@@ -29,6 +30,8 @@ class OpenOutage(msgspec.Struct, frozen=True):
     acknowledged_label: str
     is_resolved: bool
     depends_on: list[str]
+    # Number of the incident.
+    number: int | None = None
 
 
 async def select_open_outage(tx: Tx, org: int, monitor: int) -> OpenOutage | None:

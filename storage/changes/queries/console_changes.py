@@ -55,7 +55,10 @@ select {COLUMNS}, s.uid, s.name from services s cross join lateral (
 where s.org = %(org)s and s.project = %(project)s
 order by c.latest_at desc, c.id desc limit %(most)s
 """
-_TITLES = "select uid, title from incidents where org = %(org)s and uid = any(%(uids)s::uuid[])"
+_TITLES = """
+select uid, 'INC-' || number || ', ' || title from incidents
+where org = %(org)s and uid = any(%(uids)s::uuid[])
+"""
 
 
 async def select_happened(
@@ -110,7 +113,7 @@ async def select_change_of(tx: Tx, service: ServiceKey, phase: UUID) -> ChangeRo
 
 
 async def select_titles(tx: Tx, org: int, incidents: Collection[UUID]) -> dict[UUID, str]:
-    """Returns the titles of incidents by uid."""
+    """Returns the numbers and titles of incidents by uid: INC-214, Payments fail."""
     if not incidents:
         return {}
     return dict(await tx.rows(_TITLES, org=org, uids=list(incidents)))

@@ -56,13 +56,13 @@ async def select_project_windows(
     if edges.rolled_up is None or edges.until is None:
         nothing = [WindowTime(MonitorTime.nothing(), None)] * len(windows_us)
         return ProjectTime(edges.begun, edges.until, nothing)
+    starts = [Instant(_floor(edges.until - window_us, HOUR)) for window_us in windows_us]
+    stored = await _stored(tx, org, project, min(starts), edges.rolled_up)
     windows = []
-    for window_us in windows_us:
-        since = edges.until - window_us
-        since = Instant(since - since % HOUR)
+    for since in starts:
         total = MonitorTime.nothing()
         if since < edges.rolled_up:
-            total = await _sum(tx, org, project, TimeSpan(since, edges.rolled_up))
+            total = await _sum(tx, org, project, stored, since)
         for hours in edges.hours.values():
             for start, measured in hours.items():
                 if start >= since:
@@ -94,18 +94,41 @@ async def _types(tx: Tx, org: int, project: int) -> dict[MonitorKey, str]:
     return {MonitorKey((org, monitor)): kind for org, monitor, kind in rows}
 
 
-async def _sum(tx: Tx, org: int, project: int, within: TimeSpan) -> MonitorTime:
-    first = Instant(within.from_ + (-within.from_) % DAY)
-    last = Instant(within.until - within.until % DAY)
-    if first >= last:
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Days before `last`, and the time from then to `until`, which all windows share."""
+
+    days: Mapping[Instant, MonitorTime]
+    last: Instant
+    rest: MonitorTime
+    until: Instant
+
+
+async def _stored(tx: Tx, org: int, project: int, from_at: Instant, rolled_up: Instant) -> _Stored:
+    last = Instant(_floor(rolled_up, DAY))
+    first = Instant(_floor(from_at + DAY - 1, DAY))
+    days: Mapping[Instant, MonitorTime] = {}
+    if first < last:
+        days = await _by_day(tx, "monitor_days", "day", org, project, TimeSpan(first, last))
+    rest = await _part(tx, "monitor_hours", "hour", org, project, TimeSpan(last, rolled_up))
+    return _Stored(days, last, rest, rolled_up)
+
+
+async def _sum(tx: Tx, org: int, project: int, stored: _Stored, since: Instant) -> MonitorTime:
+    first = Instant(_floor(since + DAY - 1, DAY))
+    if first >= stored.last:
+        within = TimeSpan(since, stored.until)
         return await _part(tx, "monitor_hours", "hour", org, project, within)
-    parts = [
-        await _part(tx, "monitor_hours", "hour", org, project, TimeSpan(within.from_, first)),
-        await _part(tx, "monitor_days", "day", org, project, TimeSpan(first, last)),
-        await _part(tx, "monitor_hours", "hour", org, project, TimeSpan(last, within.until)),
-    ]
-    splits = sum((part.split for part in parts), Split())
-    return MonitorTime(splits, sum(part.up for part in parts), sum(part.total for part in parts))
+    total = stored.rest
+    for day, measured in stored.days.items():
+        if day >= first:
+            total = add(total, measured)
+    head = TimeSpan(since, first)
+    return add(total, await _part(tx, "monitor_hours", "hour", org, project, head))
+
+
+def _floor(at: int, step: int) -> int:
+    return at - at % step
 
 
 async def _part(

@@ -18,7 +18,7 @@ where m.org = %(org)s and m.id = any(%(ids)s::int[])
 order by lower(m.name), m.id
 """
 _INCIDENTS = """
-select i.uid, i.title, i.status, i.impact, i.started_at, i.resolved_at, m.name
+select i.uid, i.title, i.status, i.impact, i.started_at, i.resolved_at, m.name, i.number
 from incidents i left join monitors m on m.org = i.org and m.id = i.monitor
 where i.org = %(org)s and i.project = %(project)s
   and (i.service = %(service)s or i.monitor = any(%(monitors)s::int[]))
@@ -56,6 +56,7 @@ class IncidentOf(msgspec.Struct, frozen=True):
     started_at: Instant
     resolved_at: Instant | None
     monitor: str | None
+    number: int
 
 
 class MaintenanceOf(msgspec.Struct, frozen=True):

@@ -76,11 +76,20 @@ class _Monitor(msgspec.Struct, frozen=True):
 
 
 async def select_component_facts(
-    tx: Tx, org: int, bindings: Sequence[BoundComponent], *, latency: bool = False
+    tx: Tx,
+    org: int,
+    bindings: Sequence[BoundComponent],
+    *,
+    latency: bool = False,
+    days: bool = True,
 ) -> list[ComponentFacts]:
-    """Returns the facts of each component, in the order given."""
-    monitors = await _of_monitors(tx, org, {b.monitor for b in bindings if b.monitor is not None})
-    services = await _of_services(tx, org, {b.service for b in bindings if b.service is not None})
+    """Returns the facts of each component, in the order given; without `days` only their status."""
+    monitors = await _of_monitors(
+        tx, org, {b.monitor for b in bindings if b.monitor is not None}, with_days=days
+    )
+    services = await _of_services(
+        tx, org, {b.service for b in bindings if b.service is not None}, with_days=days
+    )
     facts = [_facts(binding, monitors, services) for binding in bindings]
     return await _with_latency(tx, org, bindings, facts) if latency else facts
 
@@ -105,7 +114,7 @@ async def _with_latency(
     ]
 
 
-Found = tuple[UUID, Now, ComponentMeasurement]
+Found = tuple[UUID, Now, ComponentMeasurement | None]
 
 
 def _facts(
@@ -136,7 +145,7 @@ def _by_hand(status: ComponentStatus) -> Now:
     return Now(status, NoDataReason.SET_BY_HAND if status is ComponentStatus.NO_DATA else None)
 
 
-async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
+async def _of_monitors(tx: Tx, org: int, ids: set[int], *, with_days: bool) -> dict[int, Found]:
     if not ids:
         return {}
     rows = await tx.structs(_Monitor, _MONITORS, org=org, ids=sorted(ids))
@@ -147,14 +156,14 @@ async def _of_monitors(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
     maintenance = await shards.select_maintenances(
         tx, min(since, tx.now), monitors=[row.id for row in rows]
     )
-    days = await select_days(tx, types, tx.now, DAYS)
+    days = await select_days(tx, types, tx.now, DAYS) if with_days else {}
     return {
         row.id: (
             row.uid,
             _monitor_now(
                 row, standings.get(MonitorKey((org, row.id))), maintenance.get(row.id, ()), tx.now
             ),
-            _monitor_measured(days[MonitorKey((org, row.id))], tx.now),
+            _monitor_measured(days[MonitorKey((org, row.id))], tx.now) if days else None,
         )
         for row in rows
     }
@@ -194,11 +203,13 @@ def _monitor_measured(days: Days, now: Instant) -> ComponentMeasurement:
     )
 
 
-async def _of_services(tx: Tx, org: int, ids: set[int]) -> dict[int, Found]:
+async def _of_services(tx: Tx, org: int, ids: set[int], *, with_days: bool) -> dict[int, Found]:
     if not ids:
         return {}
     rows = await tx.structs(ServiceRow, _SERVICES, org=org, ids=sorted(ids))
     health = await select_health_now(tx, [row.key for row in rows])
+    if not with_days:
+        return {row.id: (row.uid, _service_now(health[row.key]), None) for row in rows}
     windows = await select_windows(tx, rows, _WINDOW)
     first = Instant(_today(tx.now) - (DAYS - 1) * DAY)
     days = await select_service_days(tx, rows, first)

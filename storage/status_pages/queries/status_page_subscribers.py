@@ -1,5 +1,6 @@
 """Subscribers of a status page for its owners, and one subscription by its token."""
 
+from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
@@ -33,6 +34,12 @@ where s.token_hash = %(hashed)s
 _COUNT_CONFIRMED: Final = """
 select count(*) from subscribers
 where org = %(org)s and page = %(page)s and confirmed_at is not null and suspended_at is null
+"""
+_COUNTS: Final = """
+select page, count(*)::int from subscribers
+where org = %(org)s and page = any(%(pages)s::int[])
+  and confirmed_at is not null and suspended_at is null
+group by page
 """
 
 
@@ -75,6 +82,11 @@ async def find_subscribers(
 
 async def select_subscription(tx: Tx, token: str) -> Subscription | None:
     return await tx.one(Subscription, _BY_TOKEN, hashed=digest(token), now=tx.now)
+
+
+async def count_confirmed_of(tx: Tx, org: int, pages: Collection[int]) -> dict[int, int]:
+    """Returns the number of subscribers that receive updates, by page; no entry for none."""
+    return dict(await tx.rows(_COUNTS, org=org, pages=list(pages)))
 
 
 async def count_confirmed(tx: Tx, org: int, page: int) -> int:

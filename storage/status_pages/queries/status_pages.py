@@ -85,11 +85,12 @@ def about_of(page: StatusPageRow, bindings: Sequence[BoundComponent]) -> PageSco
 
 
 async def select_page_facts(
-    tx: Tx, page: StatusPageRow, audience: Audience, *, latency: bool = False
+    tx: Tx, page: StatusPageRow, audience: Audience, *, latency: bool = False, days: bool = True
 ) -> PageFacts:
     """Returns the facts that `rules.status_page.render` needs.
 
-    Latency is read only on request, because badges, feeds and lists do not show it.
+    Latency is read only on request, because badges, feeds and lists do not show it. Without `days`
+    the components have their status only, for a list of pages.
     """
     bindings = await select_bindings(tx, page)
     about = about_of(page, bindings)
@@ -98,7 +99,7 @@ async def select_page_facts(
         title=page.title,
         visibility=Visibility(page.visibility),
         project=page.project_uid,
-        components=await select_component_facts(tx, page.org, bindings, latency=latency),
+        components=await select_component_facts(tx, page.org, bindings, latency=latency, days=days),
         incidents=await select_present_incidents(tx, about, audience, earliest_shown(tx.now)),
         maintenance=await select_page_maintenance(tx, page.org, bindings),
         as_of=Instant(tx.now),

@@ -1,20 +1,21 @@
-"""Type-ahead fields for monitors, services, channels and tags: lists, and objects of typed names.
+"""Type-ahead fields for objects, people and tags of a project: lists, and objects of typed names.
 
 A field holds a name or a slug. Its list has the first names; `picker.js` replaces it while the user
 types. Without scripts a user can type any name, so that the bound of the list excludes no object.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
 
-from ....storage.accounts.rules.access import Need, Permission
+from ....storage.accounts.rules.access import AccessDecision, Need, Permission, Scope, may
 from ....storage.core.refusal import Refused
 from ....storage.engine.pools import Tx
 from ....storage.services.queries.pickable_objects import (
+    PEOPLE,
     TYPED,
     Pickable,
     PickableKind,
@@ -23,22 +24,33 @@ from ....storage.services.queries.pickable_objects import (
     select_pickable,
     select_pickable_tags,
 )
-from ...ui.form_routes import page_route
-from ...ui.form_values import uuid_or_none, value_of
-from ...ui.pickers import ADD, DROP, PickerChoice, PickerField, PickerOption, dropped
-from ...ui.render import page
+from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
+from ..form_routes import page_route
+from ..form_values import uuid_or_none, value_of
+from ..render import page
+from .fields import ADD, DROP, PickerChoice, PickerField, PickerOption, dropped
 
 SHOWN_MOST: Final = 20
 TYPED_MOST: Final = 200
 TAG: Final = "tag"
+_WRITE: Final = Permission(Need.EDITOR)
 
 
 class PickQuery(msgspec.Struct, frozen=True):
     """`without` is the id of an object that the list leaves out."""
 
-    kind: Literal["monitor", "service", "channel", "recipient", "tag"] = "monitor"
+    kind: Literal[
+        "monitor",
+        "service",
+        "channel",
+        "recipient",
+        "participant",
+        "target",
+        "assignee",
+        "tag",
+    ] = "monitor"
     q: str = ""
     without: UUID | None = None
 
@@ -73,11 +85,17 @@ def _option(one: Pickable, kind: PickableKind, is_ambiguous: bool) -> PickerOpti
     text = _text_of(one, kind)
     if is_ambiguous:
         return PickerOption(one.slug or text, one.name, str(one.uid), text)
-    return PickerOption(one.name, one.slug or one.type, str(one.uid), text)
+    label = ", ".join(filter(None, (one.slug or one.type, one.note)))
+    return PickerOption(one.name, label, str(one.uid), text)
 
 
 def _text_of(one: Pickable, kind: PickableKind) -> str:
     return f"{one.name}, {one.type}" if kind in TYPED else one.name
+
+
+def _choice(one: Pickable, kind: PickableKind) -> PickerChoice:
+    text = _text_of(one, kind)
+    return PickerChoice(str(one.uid), f"{text} ({one.note})" if one.note else text)
 
 
 def spelled(one: Pickable | None, kind: PickableKind) -> tuple[str, str]:
@@ -93,13 +111,14 @@ async def resolved(
 ) -> Pickable | None:
     """Returns the object that a text names, None for an empty text.
 
-    `was` is the hidden value. An unchanged text means its object, whose name others may have.
+    `was` is the hidden value. An unchanged text means its object, whose name others may have. The
+    id of an object names it too.
 
     Raises: Refused as `named`.
     """
     key, _, known = was.partition(" ")
-    uid = uuid_or_none(key)
-    if uid is not None and text == known:
+    uid = uuid_or_none(key) if text == known else uuid_or_none(text)
+    if uid is not None:
         found = (await select_chosen(tx, org, project, kind, [uid])).get(uid)
         if found is not None:
             return found
@@ -150,7 +169,7 @@ async def field_of(
     return PickerField(
         name=name,
         path=place.address(kind),
-        chosen=[PickerChoice(str(uid), _text_of(known[uid], kind)) for uid in uids if uid in known],
+        chosen=[_choice(known[uid], kind) for uid in uids if uid in known],
         options=options,
         text=text,
     )
@@ -217,13 +236,19 @@ async def render_options(ask: Request) -> Response:
     """Returns the options of a list as HTML."""
     query: PickQuery = ask.query
     org, project = org_of(ask), project_of(ask)
+    kind = None if query.kind == TAG else PickableKind(query.kind)
+    if kind in PEOPLE and may(ask.who, _WRITE, Scope(org, project)) is not AccessDecision.ALLOWED:
+        raise Problem("forbidden")
     async with ask.context.pool.transaction("console_pick", read_only=True) as tx:
-        if query.kind == TAG:
+        if kind is None:
             found = await tag_options(tx, org, project, query.q)
         else:
-            kind = PickableKind(query.kind)
             found = await options_of(tx, org, project, kind, query.q, query.without)
-    return page("monitors/console/picker_options.html", options=found)
+    return options_page(found)
+
+
+def options_page(found: Sequence[PickerOption]) -> Response:
+    return page("ui/pickers/options.html", options=found)
 
 
 ROUTES: Final = (

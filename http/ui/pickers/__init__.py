@@ -1,0 +1,1 @@
+"""Type-ahead fields: their values, and the objects of a project that they offer."""
