@@ -6,6 +6,8 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem
 
+from ..runtime.gc_tuning import importing
+
 # Name and one-line help. Kept here so that `leadline --help` imports no command module.
 COMMANDS: Final = {
     "run": "Run the daemon.",
@@ -51,7 +53,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS and cmd_name not in CLIENT_COMMANDS:
             return None
         folder = ".client" if cmd_name in CLIENT_COMMANDS else ""
-        module = importlib.import_module(f"{folder}.{cmd_name.replace('-', '_')}", __name__)
+        with importing():
+            module = importlib.import_module(f"{folder}.{cmd_name.replace('-', '_')}", __name__)
         command: click.Command = module.command
         return command
 

@@ -10,6 +10,7 @@ from ..config import load as config
 from ..config import logs
 from ..config.config_schema import Settings
 from ..config.roles import ProcessRole, role_faults
+from ..runtime.gc_tuning import importing
 from .options import (
     config_option,
     fail,
@@ -54,10 +55,11 @@ def command(config_path: Path | None, role: str) -> None:
 
 def _run_daemon(settings: Settings, role: ProcessRole) -> None:
     # Imported here, since an agent needs no database modules and often has little memory.
-    from ...storage.core.refusal import Unavailable
-    from ...storage.engine.embedded_postgres import CannotRun
-    from ...storage.engine.migrate import CannotMigrate
-    from ..process.daemon_main import run_daemon
+    with importing():
+        from ...storage.core.refusal import Unavailable
+        from ...storage.engine.embedded_postgres import CannotRun
+        from ...storage.engine.migrate import CannotMigrate
+        from ..process.daemon_main import run_daemon
 
     try:
         trio.run(run_daemon, settings, role)
@@ -69,9 +71,10 @@ def _run_daemon(settings: Settings, role: ProcessRole) -> None:
 
 def _run_agent(settings: Settings) -> None:
     # Imported here, since no other role needs it.
-    from ..agent.agent_config import BadAgentConfig, read_place
-    from ..agent.agent_main import run_agent
-    from ..agent.ring_buffer import RingInUse
+    with importing():
+        from ..agent.agent_config import BadAgentConfig, read_place
+        from ..agent.agent_main import run_agent
+        from ..agent.ring_buffer import RingInUse
 
     folder = Path(settings.data_dir) if settings.data_dir else config.default_data_dir()
     try:
