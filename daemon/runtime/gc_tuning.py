@@ -26,7 +26,7 @@ def importing() -> Iterator[None]:
     try:
         yield
     finally:
-        # Until `set_aside`, collections visit only later objects.
+        # Later collections visit only later objects.
         gc.freeze()
         if was_enabled:
             gc.enable()
@@ -34,7 +34,6 @@ def importing() -> Iterator[None]:
 
 def set_aside() -> None:
     """Freezes the existing objects. Call it once, after all permanent objects were created."""
-    gc.unfreeze()
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNGEST, MIDDLE, OLDEST)

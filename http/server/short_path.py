@@ -36,9 +36,12 @@ class ShortPath:
         self._app = app
         self._context = context
         every = list(routes)
+        by_length: dict[int, list[list[str]]] = {}
+        for path in dict.fromkeys(route.path for route in every):
+            by_length.setdefault(path.count("/"), []).append(path.split("/"))
         self._by_method: dict[str, list[_ShortRoute]] = {
             method: [
-                _ShortRoute(route, _pattern(route.path), _rivals(route, every))
+                _ShortRoute(route, _pattern(route.path), _rivals(route, by_length))
                 for route in every
                 if route.short and method in _methods(route)
             ]
@@ -70,19 +73,21 @@ class ShortPath:
         return None
 
 
-def _rivals(route: Route, routes: Iterable[Route]) -> tuple[re.Pattern[str], ...]:
+def _rivals(
+    route: Route, paths_by_length: dict[int, list[list[str]]]
+) -> tuple[re.Pattern[str], ...]:
     """Returns the patterns of other routes that can match the same path. The framework selects the
     more specific one."""
     parts = route.path.split("/")
     return tuple(
-        _pattern(other.path)
-        for other in routes
-        if other.path != route.path and _overlaps(parts, other.path.split("/"))
+        _pattern("/".join(other))
+        for other in paths_by_length[len(parts) - 1]
+        if other != parts and _overlaps(parts, other)
     )
 
 
 def _overlaps(some: list[str], others: list[str]) -> bool:
-    return len(some) == len(others) and all(
+    return all(
         a == b or a.startswith("{") or b.startswith("{") for a, b in zip(some, others, strict=True)
     )
 
