@@ -1,8 +1,8 @@
 """Answers the requests that come most often without the web framework.
 
-A push, a public page, a badge and a health check need no session and no form: the same pipeline and
-handlers answer them from the ASGI request. Quart spends as much CPU on such a request as the
-handler (docs/adr/0056). All other requests, also those that do not fit a route exactly, go to
+A push, a public page, a badge, a health check and the monitors that scripts read need no form: the
+same pipeline and handlers answer them from the ASGI request. Quart spends as much CPU on a push as
+the handler (docs/adr/0056). All other requests, also those that do not fit a route exactly, go to
 Quart.
 """
 

@@ -13,7 +13,7 @@ from leadline.http.server.health import ROUTES as OPS_ROUTES
 from leadline.http.server.route_table import ROUTES as API_ROUTES
 from leadline.http.server.short_path import ShortPath
 from leadline.storage.accounts.rules.access import Need
-from tests.support.app.cast import Api
+from tests.support.app.cast import EVERYBODY, Api
 from tests.support.run.effort import examples
 
 ROUTES = (*OPS_ROUTES, *API_ROUTES)
@@ -104,10 +104,11 @@ async def push_token(api: Api) -> str:
     return token
 
 
-def test_a_short_route_needs_no_credential_and_no_form() -> None:
+def test_a_short_route_needs_no_form() -> None:
     assert {route.path for route in SHORT} >= {"/healthz", "/status/{slug}"}
     for route in SHORT:
-        assert route.action.need is Need.NOBODY, route.path
+        # A disconnect does not cancel the answer: a write with a credential stays in the framework.
+        assert route.action.need is Need.NOBODY or route.method == "GET", route.path
         assert not route.form, route.path
         assert route.body is None, route.path
         assert not route.takes_slugs, route.path
@@ -180,6 +181,28 @@ async def test_a_push_is_recorded_on_the_short_path(api: Api) -> None:
     long = b"x" * 70_000
     length = [(b"content-length", str(len(long)).encode())]
     await expect_same(api, "POST", path, body=long, headers=length, is_short=True)
+
+
+@pytest.mark.parametrize("who", [*EVERYBODY, "agent"])
+async def test_everybody_reads_monitors_as_from_the_framework(api: Api, who: str) -> None:
+    token = await push_token(api)
+    uid = (await (await api.ask("editor", "GET", monitors(api))).get_json())[0]["id"]
+    credential = [
+        (name.lower().encode(), value.encode()) for name, value in api.credentials[who].items()
+    ]
+    packed = [*credential, (b"accept-encoding", b"gzip")]
+    for path in (monitors(api), f"/api/v1/monitors/{uid}", f"/api/v1/monitors/{uid}/heartbeats"):
+        status, _, body = await expect_same(api, "GET", path, headers=credential, is_short=True)
+        assert status == 200 or token.encode() not in body
+        await expect_same(api, "GET", path, headers=packed, is_short=True)
+        await expect_same(api, "HEAD", path, headers=credential, is_short=True)
+        for query in (b"limit=1", b"limit=0", b"limit=1&limit=2", b"cursor=x"):
+            asked = {"headers": credential, "query": query}
+            await expect_same(api, "GET", path, is_short=True, **asked)
+
+
+def monitors(api: Api) -> str:
+    return f"/api/v1/projects/{api.project}/monitors"
 
 
 async def test_any_request_gets_the_answer_of_the_framework(api: Api) -> None:
