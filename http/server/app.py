@@ -10,14 +10,13 @@ from quart.routing import QuartMap, QuartRule
 from quart_trio import QuartTrio
 from werkzeug.exceptions import MethodNotAllowed
 
-from ...storage.accounts.rules.access import Need
 from ..ui.shell.error_pages import problem_page
 from ..wire.app_context import AppContext
 from ..wire.errors import Problem, body_of
 from ..wire.finished_response import FinishedResponse, finished
 from ..wire.route import Route
 from .request_body import BODY_LARGEST
-from .request_pipeline import answer, lower_headers
+from .request_pipeline import answer, is_served, lower_headers
 
 RESPONSE_SECONDS = 60
 # A route that reads this much above its limit knows that the body is too large.
@@ -34,11 +33,7 @@ def make_app(context: AppContext, routes: Iterable[Route]) -> QuartTrio:
     )
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_SECONDS
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    served = [
-        route
-        for route in routes
-        if route.action.need is not Need.AGENT or context.options.has_agents
-    ]
+    served = [route for route in routes if is_served(route, context)]
     app.url_map = _url_map(tuple((route.path, _methods(route)) for route in served))
     for route in served:
         app.view_functions[_endpoint(route.path, _methods(route))] = _view(context, route)

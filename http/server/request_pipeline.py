@@ -109,6 +109,11 @@ async def answer(
     return refused(problem)
 
 
+def is_served(route: Route, context: AppContext) -> bool:
+    """Returns whether this process has the route: those of agents need a region for agents."""
+    return route.action.need is not Need.AGENT or context.options.has_agents
+
+
 def lower_headers(request: ArrivedRequest) -> dict[str, str]:
     return {name.lower(): value for name, value in request.headers.items()}
 
