@@ -6,8 +6,6 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem
 
-from ..runtime.gc_tuning import importing
-
 # Name and one-line help. Kept here so that `leadline --help` imports no command module.
 COMMANDS: Final = {
     "run": "Run the daemon.",
@@ -53,8 +51,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS and cmd_name not in CLIENT_COMMANDS:
             return None
         folder = ".client" if cmd_name in CLIENT_COMMANDS else ""
-        with importing():
-            module = importlib.import_module(f"{folder}.{cmd_name.replace('-', '_')}", __name__)
+        module = importlib.import_module(f"{folder}.{cmd_name.replace('-', '_')}", __name__)
         command: click.Command = module.command
         return command
 

@@ -71,10 +71,9 @@ def _run_daemon(settings: Settings, role: ProcessRole) -> None:
 
 def _run_agent(settings: Settings) -> None:
     # Imported here, since no other role needs it.
-    with importing():
-        from ..agent.agent_config import BadAgentConfig, read_place
-        from ..agent.agent_main import run_agent
-        from ..agent.ring_buffer import RingInUse
+    from ..agent.agent_config import BadAgentConfig, read_place
+    from ..agent.agent_main import run_agent
+    from ..agent.ring_buffer import RingInUse
 
     folder = Path(settings.data_dir) if settings.data_dir else config.default_data_dir()
     try:
