@@ -10,6 +10,7 @@ from ..config import load as config
 from ..config import logs
 from ..config.config_schema import Settings
 from ..config.roles import ProcessRole, role_faults
+from ..runtime.gc_tuning import importing
 from .options import (
     config_option,
     fail,
@@ -54,10 +55,11 @@ def command(config_path: Path | None, role: str) -> None:
 
 def _run_daemon(settings: Settings, role: ProcessRole) -> None:
     # Imported here, since an agent needs no database modules and often has little memory.
-    from ...storage.core.refusal import Unavailable
-    from ...storage.engine.embedded_postgres import CannotRun
-    from ...storage.engine.migrate import CannotMigrate
-    from ..process.daemon_main import run_daemon
+    with importing():
+        from ...storage.core.refusal import Unavailable
+        from ...storage.engine.embedded_postgres import CannotRun
+        from ...storage.engine.migrate import CannotMigrate
+        from ..process.daemon_main import run_daemon
 
     try:
         trio.run(run_daemon, settings, role)

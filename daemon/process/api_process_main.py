@@ -12,11 +12,13 @@ import trio
 from ..config import logs
 from ..config.config_schema import Settings
 from ..config.roles import ProcessRole
-from .daemon_main import run_daemon
+from ..runtime.gc_tuning import importing
 from .parent_process import InheritedSocket
 
 
 def main() -> None:
+    with importing():
+        from .daemon_main import run_daemon
     line = sys.stdin.buffer.readline()
     settings = msgspec.json.decode(line, type=Settings)
     logs.configure(settings.log)

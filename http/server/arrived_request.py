@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
+import trio
 from werkzeug.datastructures import Headers, MultiDict
 from werkzeug.http import parse_options_header
 
@@ -65,6 +66,10 @@ class AsgiRequest:
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
+        # Ends the request if the client disconnects before its body has arrived.
+        self.handling = trio.CancelScope()
+        # Set when nothing of the body is left to receive.
+        self.received = trio.Event()
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self._receive = receive
@@ -105,7 +110,10 @@ class AsgiRequest:
         while True:
             message = await self._receive()
             if message["type"] != "http.request":
-                return
+                # The beginning of a body must not pass for all of it.
+                self.handling.cancel()
+                await trio.sleep_forever()
             yield message.get("body", b"")
             if not message.get("more_body"):
+                self.received.set()
                 return

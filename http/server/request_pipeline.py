@@ -51,6 +51,9 @@ from .arrived_request import ArrivedRequest
 log = logging.getLogger("leadline.http")
 access_log = logging.getLogger("leadline.access")
 
+# Kinds whose scope never changes, and which only a request deletes.
+_LASTING: Final = frozenset({"organization", "project"})
+
 # Only for console screens: redirects to the setup of the second factor.
 SECOND_FACTOR_OWED = "second_factor_owed"
 
@@ -104,6 +107,11 @@ async def answer(
         found = await problem_page(problem, path, context, headers, in_shell=in_shell)
         return await compressed(finished(found, route.status), headers)
     return refused(problem)
+
+
+def is_served(route: Route, context: AppContext) -> bool:
+    """Returns whether this process has the route: those of agents need a region for agents."""
+    return route.action.need is not Need.AGENT or context.options.has_agents
 
 
 def lower_headers(request: ArrivedRequest) -> dict[str, str]:
@@ -228,8 +236,7 @@ async def _demand_access(
     scope = None
     if route.scope is not None:
         kind, parameter = route.scope
-        async with context.pool.statement("find_scope") as tx:
-            scope = await select_scope(tx, kind, ids[parameter])
+        scope = await _find_scope(context, kind, ids[parameter])
         if scope is None:
             raise Problem("not_found")
     match may(principal, route.action, scope):
@@ -241,6 +248,15 @@ async def _demand_access(
             raise Problem("forbidden")
         case AccessDecision.ALLOWED:
             return scope
+
+
+async def _find_scope(context: AppContext, kind: str, uid: UUID) -> Scope | None:
+    async def read() -> Scope | None:
+        async with context.pool.statement("find_scope") as tx:
+            return await select_scope(tx, kind, uid)
+
+    # Other objects can move or be deleted by the loops.
+    return await (context.scopes.get((kind, uid), read) if kind in _LASTING else read())
 
 
 def _read_parameters(

@@ -11,6 +11,8 @@ from ...probes.check.domain_evidence import DomainEvidence
 from ...probes.domain_proof import HostNames, look_at_domain
 from ...probes.net.egress import Egress
 from ...probes.senders import SendContext
+from ...storage.accounts.queries.principals import TokenUsed
+from ...storage.accounts.rules.access import Scope
 from ...storage.core.instant import Instant
 from ...storage.engine.keyring import Keyring
 from ...storage.engine.pools import Pool
@@ -18,6 +20,7 @@ from ...storage.results.event_bus import Bus
 from ...storage.results.queries.push_targets import PushTarget
 from ..auth.oidc_providers import ProviderCache
 from ..auth.passwords import Passwords
+from ..auth.rights_cache import RightsCache
 from .admission_control import AdmissionControl, ClientBuckets, LoginAttempts, RateLimits
 from .custom_domains import Domains
 from .longpoll import LongPoll
@@ -26,6 +29,7 @@ from .project_cache import ProjectCache
 from .request_metrics import ChangeCounts, GateCounts
 from .response_cache import ResponseCache
 from .result_sink import EvaluateComposite, ResultSink
+from .shared_reads import SharedReads
 
 # Defaults of the public interface. The concurrency limit per principal is a quarter of the
 # process's, so that one pipeline cannot exclude the others.
@@ -57,8 +61,8 @@ class Readiness:
 class AppContext:
     """Components and callbacks of the routes.
 
-    `on_edit` wakes the loops after a monitor was written. `forget` drops the cached public answers.
-    `stopping` is set when open streams must end.
+    `on_edit` wakes the loops after a monitor was written. `forget` drops the cached answers and
+    rights. `stopping` is set when open streams must end.
     """
 
     pool: Pool
@@ -102,6 +106,11 @@ class AppContext:
     )
     # Public answers that are reused for a short time.
     kept: ResponseCache = field(default_factory=ResponseCache)
+    # What API tokens may do, by digest, and the scopes of projects and organizations.
+    tokens: RightsCache[TokenUsed] = field(init=False)
+    scopes: RightsCache[Scope] = field(default_factory=RightsCache)
+    # Lists that concurrent requests read together.
+    shared_reads: SharedReads[Any] = field(default_factory=SharedReads)
     # Statuses of the monitors of a project, see monitors/console/project_statuses.py.
     statuses: ProjectCache[Any] = field(default_factory=ProjectCache)
     # Host names of status pages, and the checks of their proofs.
@@ -132,6 +141,9 @@ class AppContext:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lookout", LongPoll(self.stopping))
         object.__setattr__(self, "domains", Domains(self.pool))
+        object.__setattr__(
+            self, "tokens", RightsCache(lambda used: used.token.is_valid_at(self.clock()))
+        )
         # Not the egress of checks: it reaches private networks, and this process can be in another
         # one than those that run checks.
         look = partial(look_at_domain, reach=self.means.reach)
@@ -139,6 +151,8 @@ class AppContext:
         object.__setattr__(self, "providers", ProviderCache(self.to_providers or self.reach))
 
     def forget(self) -> None:
-        """Drops all cached public answers after a write in this or another process."""
+        """Drops all cached answers and rights after a write in this or another process."""
         self.kept.forget()
+        self.tokens.forget()
+        self.scopes.forget()
         self.domains.forget()

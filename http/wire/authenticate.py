@@ -31,7 +31,7 @@ async def authenticate(
     Raises: Problem internal_error if the keys of the token's issuer cannot be fetched, since the
     token can then be neither accepted nor refused.
     """
-    found = await identify_in(context.pool, headers, context.options.cookie_name)
+    found = await identify_in(context.pool, headers, context.options.cookie_name, context.tokens)
     bearer = bearer_of(headers.get("authorization", ""))
     if found is not None or claims_to_be_ours(bearer) or not looks_signed(bearer):
         return found

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 
-from ...storage.accounts.queries.principals import select_by_session, select_by_token
+from ...storage.accounts.queries.principals import TokenUsed, select_by_session, select_by_token
 from ...storage.accounts.rules.access import CredentialKind, Principal
 from ...storage.accounts.transactions import record_use
 from ...storage.core.token import TokenKind, digest, kind_of
 from ...storage.engine.pools import Pool, Tx
+from ..auth.rights_cache import RightsCache
 
 BEARER = "bearer "
 
@@ -51,12 +52,15 @@ async def identify(
 
 
 async def identify_in(
-    pool: Pool, headers: Mapping[str, str], cookie_name: str
+    pool: Pool,
+    headers: Mapping[str, str],
+    cookie_name: str,
+    tokens: RightsCache[TokenUsed] | None = None,
 ) -> AuthenticatedCaller | None:
     """Returns the same with a connection of its own.
 
-    A bearer token alone, as scripts send it, is resolved in one round trip. A second one records
-    its use once a minute.
+    A bearer token alone, as scripts send it, is resolved in one round trip, or from `tokens`. A
+    second one records its use once a minute. Sessions are always read.
     """
     bearer = bearer_of(headers.get("authorization", ""))
     if "cookie" in headers:
@@ -64,14 +68,18 @@ async def identify_in(
             return await identify(tx, headers, cookie_name)
     if kind_of(bearer) is not TokenKind.API:
         return None
-    async with pool.statement("identify_token") as tx:
-        used = await select_by_token(tx, digest(bearer))
-    if used is None:
-        return None
-    if used.stale:
-        async with pool.statement("record_token_use") as tx:
-            await record_use.record_token_used(tx, used.token.org, used.token.id)
-    return AuthenticatedCaller(used.principal)
+    hashed = digest(bearer)
+
+    async def read() -> TokenUsed | None:
+        async with pool.statement("identify_token") as tx:
+            used = await select_by_token(tx, hashed)
+        if used is not None and used.stale:
+            async with pool.statement("record_token_use") as tx:
+                await record_use.record_token_used(tx, used.token.org, used.token.id)
+        return used
+
+    used = await (read() if tokens is None else tokens.get(hashed, read))
+    return None if used is None else AuthenticatedCaller(used.principal)
 
 
 def bearer_of(header: str) -> str:

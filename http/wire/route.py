@@ -133,7 +133,8 @@ class Route:
     # The project and the service can also be named by their slugs, for pipelines whose token cannot
     # read the lists.
     takes_slugs: bool = False
-    # Answered without the web framework: no credential, no form, and the answer is not a stream.
+    # Answered without the web framework: no form, and the answer is not a stream. A user's request
+    # only reads, because a disconnect does not cancel it; it cancels the request of an agent.
     short: bool = False
     # HEAD is routed with GET, except on routes that change state.
     head: bool = True

@@ -84,6 +84,9 @@ class TokenRow(msgspec.Struct, frozen=True):
     # A rotation made a successor, and set the end.
     is_rotated: bool
 
+    def is_valid_at(self, now: Instant) -> bool:
+        return self.expires_at is None or self.expires_at > now
+
 
 class InvitationRow(msgspec.Struct, frozen=True):
     """Invitation with the names of its organization, project and inviter.

@@ -13,7 +13,7 @@ from leadline.http.server.health import ROUTES as OPS_ROUTES
 from leadline.http.server.route_table import ROUTES as API_ROUTES
 from leadline.http.server.short_path import ShortPath
 from leadline.storage.accounts.rules.access import Need
-from tests.support.app.cast import Api
+from tests.support.app.cast import AGENT_TOKEN, EVERYBODY, Api
 from tests.support.run.effort import examples
 
 ROUTES = (*OPS_ROUTES, *API_ROUTES)
@@ -104,12 +104,14 @@ async def push_token(api: Api) -> str:
     return token
 
 
-def test_a_short_route_needs_no_credential_and_no_form() -> None:
+def test_a_short_route_needs_no_form() -> None:
     assert {route.path for route in SHORT} >= {"/healthz", "/status/{slug}"}
     for route in SHORT:
-        assert route.action.need is Need.NOBODY, route.path
+        # A disconnect does not cancel the answer: a user's write stays in the framework.
+        is_users = route.action.need not in (Need.NOBODY, Need.AGENT)
+        assert not is_users or route.method == "GET", route.path
         assert not route.form, route.path
-        assert route.body is None, route.path
+        assert route.body is None or route.action.need is Need.AGENT, route.path
         assert not route.takes_slugs, route.path
 
 
@@ -180,6 +182,105 @@ async def test_a_push_is_recorded_on_the_short_path(api: Api) -> None:
     long = b"x" * 70_000
     length = [(b"content-length", str(len(long)).encode())]
     await expect_same(api, "POST", path, body=long, headers=length, is_short=True)
+
+
+@pytest.mark.parametrize("who", [*EVERYBODY, "agent"])
+async def test_everybody_reads_monitors_as_from_the_framework(api: Api, who: str) -> None:
+    token = await push_token(api)
+    uid = (await (await api.ask("editor", "GET", monitors(api))).get_json())[0]["id"]
+    credential = [
+        (name.lower().encode(), value.encode()) for name, value in api.credentials[who].items()
+    ]
+    packed = [*credential, (b"accept-encoding", b"gzip")]
+    for path in (monitors(api), f"/api/v1/monitors/{uid}", f"/api/v1/monitors/{uid}/heartbeats"):
+        status, _, body = await expect_same(api, "GET", path, headers=credential, is_short=True)
+        assert status == 200 or token.encode() not in body
+        await expect_same(api, "GET", path, headers=packed, is_short=True)
+        await expect_same(api, "HEAD", path, headers=credential, is_short=True)
+        for query in (b"limit=1", b"limit=0", b"limit=1&limit=2", b"cursor=x"):
+            asked = {"headers": credential, "query": query}
+            await expect_same(api, "GET", path, is_short=True, **asked)
+
+
+AGENT = [(b"authorization", f"Bearer {AGENT_TOKEN}".encode())]
+JSON = (b"content-type", b"application/json")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("heartbeat", b'{"workflow_kinds": ["check_test@1"], "carrier": 3, "version": "1"}'),
+        ("heartbeat", b'{"workflow_kinds": 1}'),
+        ("heartbeat", b"{"),
+        ("results", b'{"results": []}'),
+        ("backfill", b'{"results": [{"job_id": "x"}]}'),
+        ("tests", b"{}"),
+        ("results", b'{"results": ' + b" " * 1_100_000 + b"[]}"),
+    ],
+)
+async def test_an_agent_reports_as_to_the_framework(api: Api, path: str, body: bytes) -> None:
+    where = f"/api/v1/agent/{path}"
+    length = (b"content-length", str(len(body)).encode())
+    for credential in (AGENT, [], [(b"authorization", b"Bearer of nobody")]):
+        for query in (b"region=eu", b"region=moon", b""):
+            for kind in ([JSON], []):
+                asked = {"headers": [*credential, length, *kind], "query": query, "body": body}
+                await expect_same(api, "POST", where, is_short=True, **asked)
+
+
+async def test_a_claim_is_answered_as_by_the_framework(api: Api) -> None:
+    for query in (b"region=eu&wait=0", b"region=eu&wait=x", b"region=moon&wait=0", b""):
+        for credential in (AGENT, []):
+            asked = {"headers": credential, "query": query}
+            await expect_same(api, "GET", "/api/v1/agent/jobs", is_short=True, **asked)
+
+
+async def test_a_claim_ends_with_its_connection(api: Api) -> None:
+    gone = trio.Event()
+    sent: list[Any] = []
+    first = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if first:
+            return first.pop()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    short = ShortPath(trio.sleep_forever, api.context, ROUTES)  # type: ignore[arg-type]
+    scope = scope_of("GET", "/api/v1/agent/jobs", b"region=eu&wait=20", AGENT)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(short, scope, receive, send)
+        while not api.context.lookout.waiting:
+            await trio.lowlevel.checkpoint()
+        gone.set()
+    assert api.context.lookout.waiting == 0
+    assert sent == []
+
+
+async def test_the_beginning_of_a_body_does_not_pass_for_all_of_it(api: Api) -> None:
+    token = await push_token(api)
+    messages: list[dict[str, Any]] = [
+        {"type": "http.request", "body": b"done, but", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    short = ShortPath(trio.sleep_forever, api.context, ROUTES)  # type: ignore[arg-type]
+    headers = [(b"content-length", b"200")]
+    await short(scope_of("POST", f"/api/v1/public/push/{token}", b"", headers), receive, send)
+    assert await api.rows("select from heartbeats") == []
+
+
+def monitors(api: Api) -> str:
+    return f"/api/v1/projects/{api.project}/monitors"
 
 
 async def test_any_request_gets_the_answer_of_the_framework(api: Api) -> None:

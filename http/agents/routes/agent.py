@@ -274,6 +274,7 @@ def _route(method: str, name: str, handler: Any, summary: str, **more: Any) -> R
         handler=handler,
         summary=summary,
         in_document=False,
+        short=True,
         **more,
     )
 

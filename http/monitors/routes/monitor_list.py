@@ -18,7 +18,7 @@ from ...wire.next_page import next_page
 from ...wire.route import Request, Response, Route
 from ...wire.scope_keys import org_of, project_of
 from ..schemas.monitors import Monitor
-from .monitors import monitors_json
+from .monitors import may_see_secrets, monitors_json
 
 Q_LONGEST: Final = 200
 VALUES_MOST: Final = 100
@@ -39,6 +39,13 @@ class MonitorsQuery(msgspec.Struct, frozen=True):
     status: list[Literal["pending", "up", "down"]] = []
 
 
+class _ReadPage(msgspec.Struct, frozen=True):
+    """JSON of the monitors, and the slug of the last one if a page follows."""
+
+    body: bytes
+    last_slug: str | None
+
+
 async def list_monitors(ask: Request) -> Response:
     """Without `limit` the list has all monitors. With it, the header `Link` names the next page."""
     query: MonitorsQuery = ask.query
@@ -49,13 +56,22 @@ async def list_monitors(ask: Request) -> Response:
     after = read_text_cursor(query.cursor, bound) or ""
     if after and not is_slug(after):
         raise Problem("cursor_invalid")
-    async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
-        rows = await _select(tx, org, project, query, after, None if most is None else most + 1)
-        more = most is not None and len(rows) > most
-        page = rows[:most]
-        body = await monitors_json(ask, tx, page) if page else []
-    headers = next_page(ask, write_text_cursor(page[-1].slug, bound)) if more else {}
-    return Response(body=body, headers=headers)
+    # All that the answer depends on. The address of the installation is part of push URLs.
+    key = (org, project, msgspec.json.encode(query), may_see_secrets(ask), ask.base_url)
+
+    async def read() -> _ReadPage:
+        async with ask.context.pool.transaction("list_monitors", read_only=True) as tx:
+            rows = await _select(tx, org, project, query, after, None if most is None else most + 1)
+            more = most is not None and len(rows) > most
+            page = rows[:most]
+            body = await monitors_json(ask, tx, page) if page else []
+        return _ReadPage(msgspec.json.encode(body), page[-1].slug if more else None)
+
+    found = await ask.context.shared_reads.get(("monitors", *key), read)
+    headers = {}
+    if found.last_slug is not None:
+        headers = next_page(ask, write_text_cursor(found.last_slug, bound))
+    return Response(body=found.body, headers=headers)
 
 
 async def _select(
@@ -96,5 +112,6 @@ ROUTES: Final = (
         tag="monitors",
         query=MonitorsQuery,
         answer=list[Monitor],
+        short=True,
     ),
 )

@@ -268,6 +268,7 @@ ROUTES: Final = (
         tag="results",
         query=HeartbeatsQuery,
         answer=list[Heartbeat],
+        short=True,
     ),
     Route(
         method="GET",

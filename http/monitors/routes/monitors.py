@@ -1,11 +1,13 @@
 """Routes of monitors: read, write, run now and push token."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET
 
 from ....probes.check.result import RunOutcome
 from ....storage.accounts.rules.access import Need, Permission, may_see_secrets_of_a_monitor
@@ -14,6 +16,7 @@ from ....storage.alerting.queries.alerting_state import (
     SignalDelegation,
     select_delegations,
 )
+from ....storage.alerting.rules.paging_delegation import SignalReason
 from ....storage.core.instant import Instant, to_text
 from ....storage.core.refusal import Refused
 from ....storage.engine.keyring import CannotOpen, Keyring
@@ -175,30 +178,39 @@ def push_url(ask: Request, token: str) -> str:
     return f"{ask.base_url}{PUSH_PATH}{token}"
 
 
+def may_see_secrets(ask: Request) -> bool:
+    """Returns whether the caller sees the push tokens and documents of the scope's monitors."""
+    return ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
+
+
 async def monitors_json(ask: Request, tx: Tx, rows: Sequence[MonitorRow]) -> list[Monitor]:
     """Returns the monitors as the caller may see them. All rows are of one organization."""
-    standings = await select_standings(tx, [row.key for row in rows])
+    keys = [row.key for row in rows]
+    standings = await select_standings(tx, keys)
     wanted = sorted({key for row in rows for key in row.depends_on})
     uids = await select_uids(tx, rows[0].org, wanted) if wanted else {}
     climbed = {row.escalation_policy for row in rows if row.escalation_policy is not None}
     policies = await select_policy_uids(tx, rows[0].org, climbed) if climbed else {}
-    may_write = ask.scope is not None and may_see_secrets_of_a_monitor(ask.who, ask.scope)
-    troubles = await select_probe_errors(tx, [row.key for row in rows])
-    delegations = await select_delegations(tx, [row.key for row in rows], tx.now)
+    may_write = may_see_secrets(ask)
+    troubles = await select_probe_errors(tx, keys)
+    delegations = await select_delegations(tx, keys, tx.now)
     return [
         _monitor_json(
             ask,
             row,
-            standings.get(row.key),
-            troubles.get(row.key),
+            standings.get(key),
+            troubles.get(key),
             uids,
             policies.get(row.escalation_policy or 0),
-            delegations[row.key],
+            delegations[key],
             tx.now,
             may_write=may_write,
         )
-        for row in rows
+        for row, key in zip(rows, keys, strict=True)
     ]
+
+
+_fields_of: Final = attrgetter(*FIELDS)
 
 
 def _monitor_json(
@@ -216,7 +228,7 @@ def _monitor_json(
     token = push_token_of(ask, row) if may_write else None
     trouble = still_troubled(trouble, standing)
     return Monitor(
-        **{name: getattr(row, name) for name in FIELDS},
+        **dict(zip(FIELDS, _fields_of(row), strict=True)),
         id=row.uid,
         project_id=row.project_uid,
         slug=row.slug,
@@ -239,9 +251,12 @@ def _monitor_json(
     )
 
 
+_BY_USERS: Final = MonitorManagement(source="ui", read_only=False)
+
+
 def _management(row: MonitorRow) -> MonitorManagement:
     if not row.managed_by:
-        return MonitorManagement(source="ui", read_only=False)
+        return _BY_USERS
     return MonitorManagement(
         source="file",
         provider=row.managed_by,
@@ -255,11 +270,18 @@ def _delegation(delegation: Delegation) -> MonitorDelegation:
     return MonitorDelegation(live=_signal(delegation.live), burn=_signal(delegation.burn))
 
 
+@lru_cache(maxsize=8)
+def _ownerless(delegated: bool, reason: SignalReason | None) -> MonitorSignalDelegation:
+    return MonitorSignalDelegation(delegated=delegated, owners=UNSET, reason=known(reason))
+
+
 def _signal(signal: SignalDelegation) -> MonitorSignalDelegation:
+    if not signal.owners:
+        return _ownerless(signal.delegated, signal.reason)
     owners = [OwningService(id=one.uid, slug=one.slug, name=one.name) for one in signal.owners]
     return MonitorSignalDelegation(
         delegated=signal.delegated,
-        owners=known(owners or None),
+        owners=owners,
         reason=known(signal.reason),
     )
 
@@ -345,6 +367,7 @@ ROUTES: Final = (
         summary="One monitor.",
         tag="monitors",
         answer=Monitor,
+        short=True,
     ),
     Route(
         method="PATCH",
