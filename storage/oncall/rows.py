@@ -7,7 +7,8 @@ import msgspec
 
 from ..core.instant import SECOND, Instant
 from .rules.escalation import TargetKind
-from .rules.oncall_schedule import OnCallOverride, OnCallSchedule
+from .rules.oncall_schedule import OnCallLayer, OnCallOverride, OnCallSchedule
+from .rules.weekly_hours import window_of
 
 
 class EscalationPolicyRow(msgspec.Struct, frozen=True):
@@ -51,9 +52,9 @@ class EscalationTargetRow(msgspec.Struct, frozen=True):
 
 
 class ScheduleRow(msgspec.Struct, frozen=True):
-    """On-call schedule. An empty `timezone` counts elapsed time.
+    """On-call schedule with its first layer. An empty `timezone` counts elapsed time.
 
-    `has_calendar`: a calendar token exists.
+    `has_calendar`: a calendar token exists. `restrictions` are the weekly hours of the first layer.
     """
 
     org: int
@@ -69,20 +70,54 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     created_at: Instant
     updated_at: Instant
 
-    def roster(self, participants: Sequence[int]) -> OnCallSchedule:
-        """Returns the schedule for the rule, with the channel ids of the participants."""
+    restrictions: list[str] = []
+    starts_at: Instant | None = None
+    ends_at: Instant | None = None
+
+    def roster(
+        self, layers: Sequence["LayerRow"], participants: Sequence["ParticipantRow"]
+    ) -> OnCallSchedule:
+        """Returns the schedule for the rule, with the further layers and all participants."""
+        rows: list[ScheduleRow | LayerRow] = [self, *layers]
         return OnCallSchedule(
-            self.anchor_at, self.shift_seconds * SECOND, tuple(participants), self.timezone
+            tuple(
+                OnCallLayer(
+                    layer.anchor_at,
+                    layer.shift_seconds * SECOND,
+                    tuple(one.channel for one in participants if one.layer == place),
+                    layer.timezone,
+                    tuple(window_of(text) for text in layer.restrictions),
+                    layer.starts_at,
+                    layer.ends_at,
+                )
+                for place, layer in enumerate(rows)
+            )
         )
 
 
+class LayerRow(msgspec.Struct, frozen=True):
+    """Further layer of a schedule. A later layer takes precedence."""
+
+    schedule: int
+    name: str
+    anchor_at: Instant
+    shift_seconds: int
+    timezone: str
+    restrictions: list[str]
+    starts_at: Instant | None
+    ends_at: Instant | None
+
+
 class ParticipantRow(msgspec.Struct, frozen=True):
+    """Participant of a layer. Layer 0 is the first one."""
+
     schedule: int
     channel: int
     uid: UUID
     name: str
     enabled: bool
     is_person: bool = False
+    layer: int = 0
 
 
 class OnCallOverrideRow(msgspec.Struct, frozen=True):

@@ -355,3 +355,30 @@ async def test_a_week_on_which_clocks_change_is_drawn_by_the_clock_on_the_wall(a
     assert f'<line class="hand-off" x1="{share}"' in page
     assert f'<line class="hand-off" x1="{100 * 9 / 168:.2f}%"' in page
     assert "Mon 30 March 09:00" in page
+
+
+async def test_the_form_adds_a_layer_and_the_screen_states_gaps(api: Api) -> None:
+    mara, tomas = await api.new_channel(name="Mara"), await api.new_channel(name="Tomás")
+    first = await api.new_schedule(mara, name="First", timezone="Europe/Berlin")
+    path = f"/oncall-schedules/{first}/edit"
+    form = {"name": "First", "shift": "1", "unit": "weeks", "timezone": "Europe/Berlin"}
+    form |= {"anchor": "2026-01-05T01:00", "participant": str(mara), "hours": "mon-fri 09:00-17:00"}
+    page = await text_of(await send(api, path, {**form, "act": "layer"}))
+    assert 'name="layer-1-name"' in page
+    layer = {"name": "Night", "shift": "1", "unit": "days", "timezone": "UTC"}
+    layer |= {"anchor": "2026-01-05T00:00", "participant": str(tomas), "hours": "20:00 - 24:00"}
+    both = form | {f"layer-1-{name}": value for name, value in layer.items()}
+    wrong = await text_of(await send(api, path, {**both, "layer-1-hours": "noon", "act": "save"}))
+    assert "Layer 2, Hours: &#39;noon&#39; is not such as mon-fri 09:00-17:00." in wrong
+    assert (await send(api, path, {**both, "act": "save"})).status_code == 303
+    page = await text_of(await api.ask("editor", "GET", path))
+    assert "mon-fri 09:00-17:00</textarea>" in page
+    assert "mon-sun 20:00-24:00</textarea>" in page
+    removed = await text_of(await send(api, path, {**both, "act": "remove-layer-1-"}))
+    assert "layer-1-name" not in removed
+    # Now is Monday 01:00 in Berlin.
+    page = await seen(api)
+    assert first_line(page) == "Nobody is on call until Monday 09:00"
+    assert "Nobody is on call in parts of the next four weeks." in page
+    assert "<li>Monday 17:00 to Monday 21:00</li>" in page
+    assert "Mara follows. " in page

@@ -14,7 +14,7 @@ from leadline.http.status_pages.public.badge import (
     uptime_badge,
 )
 from leadline.http.status_pages.public.page_text import STATUS
-from leadline.http.status_pages.public.xml_text import legal
+from leadline.http.ui.xml_text import legal
 from leadline.storage.status_pages.rules.status_page import Audience, ComponentStatus, render
 from tests.status_pages.test_html_public import shop
 

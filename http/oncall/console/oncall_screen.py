@@ -42,7 +42,7 @@ from ..routes import escalation_policies as policies_api
 from ..routes import oncall as api
 from ..schemas import CreateOnCallOverride, PutDefaultEscalationPolicy
 from .channel_health_table import reach_lines
-from .oncall_weeks import drawn, plot_text, zone_of
+from .oncall_weeks import drawn, gaps_ahead, plot_text, until_text, zone_of
 
 EARLIEST_WEEK, LATEST_WEEK = -4, 48
 _FIELDS: Final = {"starts_at": "from", "ends_at": "to", "channel_id": "channel"}
@@ -197,6 +197,7 @@ async def _render(
         row=row,
         zone=zone_of(standing).key if standing else "UTC",
         drawn=drawn(standing, now, on) if standing else None,
+        gaps=gaps_ahead(standing, now) if standing else None,
         overrides=_override_lines(standing, now) if standing else [],
         weeks=on,
         tabs=_tabs(on),
@@ -228,16 +229,21 @@ def _weeks(text: str) -> int:
 def _summary(standing: ScheduleRoster, channels: list[ChannelRow], now: Instant) -> OnCallSummary:
     duty = stretch(standing.roster, standing.overrides, now)
     zone = zone_of(standing)
-    who, until = standing.name_of(duty.channel), plot_text(duty.until, zone, now)
-    after = stretch(standing.roster, standing.overrides, duty.until)
-    next_ = standing.name_of(after.channel)
-    follows = f"{next_} follows." if next_ != who else f"{who} continues."
+    who, until = standing.name_of(duty.channel), until_text(duty, zone, now)
+    follows = ""
+    if duty.until != LATEST:
+        after = stretch(standing.roster, standing.overrides, duty.until)
+        next_ = standing.name_of(after.channel)
+        follows = f"{next_} follows. " if next_ != who else f"{who} continues. "
     how = "Override active. " if duty.override else ""
-    under = f"{how}{follows} Times are {zone.key}."
+    under = f"{how}{follows}Times are {zone.key}."
+    if duty.is_gap:
+        pages = "A step of an escalation policy that names only this schedule pages nobody."
+        return OnCallSummary("down", f"{who} is on call {until}", f"{pages} {under}")
     if any(one.id == duty.channel and not one.enabled for one in channels):
-        text = f"{who} is on call until {until}, but the channel is disabled"
+        text = f"{who} is on call {until}, but the channel is disabled"
         return OnCallSummary("down", text, f"Pages to it are not sent. {under}")
-    return OnCallSummary("up", f"{who} is on call, until {until}", under)
+    return OnCallSummary("up", f"{who} is on call, {until}", under)
 
 
 def _override_lines(standing: ScheduleRoster, now: Instant) -> list[OnCallOverrideItem]:

@@ -1,19 +1,25 @@
-"""Form of an on-call schedule: shifts, start and participants. Submitted values are kept."""
+"""Form of an on-call schedule: a section for each layer. Submitted values are kept."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from ....storage.core.refusal import Refused
 from ....storage.notifications.queries.channels import select_channels_of
 from ....storage.notifications.queries.project_people import people_choices
 from ....storage.notifications.rows import ChannelRow
-from ....storage.oncall.queries.oncall_schedules import select_participants, select_schedule
-from ....storage.oncall.rows import ScheduleRow
-from ....storage.oncall.rules.oncall_schedule import PARTICIPANTS
+from ....storage.oncall.queries.oncall_schedules import (
+    select_layers,
+    select_participants,
+    select_schedule,
+)
+from ....storage.oncall.rows import LayerRow, ParticipantRow, ScheduleRow
+from ....storage.oncall.rules.oncall_schedule import LAYERS_MOST, PARTICIPANTS
 from ....storage.oncall.transactions.edit_schedules import EDIT, SCHEDULES_OF_PROJECT_MOST
 from ...ui.form_routes import form_route
+from ...ui.form_values import stripped, value_of
 from ...ui.render import page, redirect
 from ...ui.shell.page_layout import PageLayout, frame_of
 from ...ui.time_inputs import (
@@ -28,84 +34,173 @@ from ...wire.errors import Problem
 from ...wire.route import Request, Response
 from ...wire.scope_keys import org_of, project_of
 from ..routes import oncall as api
-from ..schemas import CreateOnCallSchedule
+from ..schemas import CreateOnCallLayer, CreateOnCallSchedule
+from ..weekly_windows import windows_spelt, windows_typed
 
 # Empty rows that the form offers after the filled ones.
 _SPARE: Final = 3
+_SPARE_IN_LAYER: Final = 1
 _SAID: Final = {
     "schedule_quota": f"Limit: {SCHEDULES_OF_PROJECT_MOST} schedules per project.",
     "in_use": "In use; remove it from escalation policies and services first.",
 }
+_INPUTS: Final = ("name", "shift", "unit", "anchor", "timezone", "hours", "starts", "ends")
 _LABELS: Final = {
     "name": "Name",
     "shift_seconds": "Shift",
     "anchor_at": "First hand-off",
     "timezone": "Time zone",
     "participants": "Participants",
+    "restrictions": "Hours",
+    "starts_at": "Active from",
+    "ends_at": "Active until",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSection:
+    """Texts of a layer's section. `prefix` leads the names of its inputs."""
+
+    prefix: str
+    typed: Mapping[str, str]
+    turns: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFormData:
     frame: PageLayout
     row: ScheduleRow | None
+    layers: list[LayerRow]
     channels: list[ChannelRow]
     people: list[tuple[UUID, str]]
-    participants: list[str]
+    participants: list[ParticipantRow]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFormFault:
+    text: str = ""
+    # Name of the input.
+    field: str = ""
 
 
 async def render_schedule_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    row = ground.row
-    if row is None:
-        return _form(ground, {"shift": "1", "unit": "weeks"}, [])
-    shift, unit = spelt_length(row.shift_seconds)
-    typed = {"name": row.name, "shift": shift, "unit": unit, "timezone": row.timezone}
-    typed["anchor"] = spelt_local(row.anchor_at, zone_named(row.timezone))
-    return _form(ground, typed, ground.participants)
+    return _form(ground, _stored_sections(ground))
 
 
 async def submit_schedule_form(ask: Request) -> Response:
     ground = await _ground(ask)
-    typed = {name: values[0].strip() for name, values in ask.form.items()}
-    chosen = [uid for uid in ask.form.get("participant", []) if uid]
-    what = typed.get("act", "")
+    sections = _typed_sections(ask)
+    what = value_of(ask, "act")
     if what == "more":
-        return _form(ground, typed, chosen)
+        return _form(ground, sections)
+    if what == "layer":
+        return _form(ground, [*sections, LayerSection("", {"shift": "1", "unit": "weeks"}, [])])
+    if what.startswith("remove-"):
+        return _form(ground, [one for one in sections if one.prefix != what[7:]])
     try:
         if what == "delete" and ground.row is not None:
             await api.delete(ask)
         else:
-            await _save(ask, ground, typed, chosen)
+            await _save(ask, ground, sections)
     except Refused as refused:
         if refused.code in ("forbidden", "not_found"):
             raise
-        field = refused.field.partition("[")[0]
-        message = _SAID.get(refused.code) or f"{_LABELS.get(field, field)}: {refused.message}."
-        return _form(ground, typed, chosen, wrong=message, field=field)
+        return _form(ground, sections, _fault(refused))
     except Problem as problem:
         if problem.status != 400:
             raise
-        return _form(ground, typed, chosen, wrong=problem.code)
+        return _form(ground, sections, ScheduleFormFault(problem.code))
     return redirect(f"/projects/{ground.frame.place.uid}/on-call")
 
 
-async def _save(
-    ask: Request, ground: ScheduleFormData, typed: dict[str, str], chosen: list[str]
-) -> None:
-    zone, row = typed.get("timezone", ""), ground.row
-    present = row.anchor_at if row is not None and row.timezone == zone else None
-    body = CreateOnCallSchedule(
-        name=typed.get("name", ""),
-        shift_seconds=length_typed("shift_seconds", typed.get("shift", ""), typed.get("unit", "")),
-        anchor_at=instant_typed("anchor_at", typed.get("anchor", ""), zone_named(zone), present),
-        timezone=zone,
-        participants=chosen,
-    )
+def _fault(refused: Refused) -> ScheduleFormFault:
+    """Returns the message of a refusal. Layers are counted from 1, the first one has no number."""
+    path, prefix, where = refused.field, "", ""
+    if path.startswith("layers["):
+        number, _, path = path[7:].partition("].")
+        prefix, where = f"layer-{int(number) + 1}-", f"Layer {int(number) + 2}, "
+    field = path.partition("[")[0]
+    said = _SAID.get(refused.code) or f"{where}{_LABELS.get(field, field)}: {refused.message}."
+    return ScheduleFormFault(said, f"{prefix}{field}")
+
+
+def _stored_sections(ground: ScheduleFormData) -> list[LayerSection]:
+    if ground.row is None:
+        return [LayerSection("", {"shift": "1", "unit": "weeks"}, [])]
+    rows: list[ScheduleRow | LayerRow] = [ground.row, *ground.layers]
+    return [
+        LayerSection(
+            f"layer-{place}-" if place else "",
+            _stored_texts(row),
+            [str(person.uid) for person in ground.participants if person.layer == place],
+        )
+        for place, row in enumerate(rows)
+    ]
+
+
+def _stored_texts(row: ScheduleRow | LayerRow) -> dict[str, str]:
+    shift, unit = spelt_length(row.shift_seconds)
+    zone = zone_named(row.timezone)
+    bounds = {"starts": row.starts_at, "ends": row.ends_at, "anchor": row.anchor_at}
+    return {
+        "name": row.name,
+        "shift": shift,
+        "unit": unit,
+        "timezone": row.timezone,
+        "hours": windows_spelt(row.restrictions),
+        **{name: "" if at is None else spelt_local(at, zone) for name, at in bounds.items()},
+    }
+
+
+def _typed_sections(ask: Request) -> list[LayerSection]:
+    """Returns the submitted sections in order. The numbers of their names can have holes."""
+    found = []
+    for number in range(LAYERS_MOST + 1):
+        prefix = f"layer-{number}-" if number else ""
+        if number and f"{prefix}name" not in ask.form:
+            continue
+        typed = {name: stripped(ask, f"{prefix}{name}") for name in _INPUTS}
+        turns = [uid for uid in ask.form.get(f"{prefix}participant", []) if uid]
+        found.append(LayerSection(prefix, typed, turns))
+    return found
+
+
+async def _save(ask: Request, ground: ScheduleFormData, sections: list[LayerSection]) -> None:
+    rows: list[ScheduleRow | LayerRow | None] = [ground.row, *ground.layers]
+    rows += [None] * len(sections)
+    first, *further = [
+        _given(section, row, "" if place == 0 else f"layers[{place - 1}].")
+        for place, (section, row) in enumerate(zip(sections, rows, strict=False))
+    ]
+    layers = [CreateOnCallLayer(**one) for one in further]
+    body = CreateOnCallSchedule(**first, layers=layers)
     if ground.row is None:
         await api.create(replace(ask, body=body))
     else:
         await api.replace(replace(ask, body=body))
+
+
+def _given(section: LayerSection, row: ScheduleRow | LayerRow | None, path: str) -> dict[str, Any]:
+    typed, zone = section.typed, zone_named(section.typed["timezone"])
+    # A form that is saved unchanged keeps the exact instants.
+    kept = row if row is not None and row.timezone == typed["timezone"] else None
+    starts = ("starts_at", typed["starts"], None if kept is None else kept.starts_at)
+    ends = ("ends_at", typed["ends"], None if kept is None else kept.ends_at)
+    return {
+        "name": typed["name"],
+        "shift_seconds": length_typed(f"{path}shift_seconds", typed["shift"], typed["unit"]),
+        "anchor_at": instant_typed(
+            f"{path}anchor_at", typed["anchor"], zone, None if kept is None else kept.anchor_at
+        ),
+        "timezone": typed["timezone"],
+        "participants": section.turns,
+        "restrictions": windows_typed(f"{path}restrictions", typed["hours"]),
+        **{
+            name: instant_typed(f"{path}{name}", text, zone, present) if text else None
+            for name, text, present in (starts, ends)
+        },
+    }
 
 
 async def _ground(ask: Request) -> ScheduleFormData:
@@ -114,38 +209,39 @@ async def _ground(ask: Request) -> ScheduleFormData:
         frame = await frame_of(ask, tx)
         channels = await select_channels_of(tx, org, project_of(ask))
         people = await people_choices(tx, org, project_of(ask))
-        row, participants = None, list[str]()
+        row, participants, layers = None, list[ParticipantRow](), list[LayerRow]()
         if "scheduleID" in ask.ids:
             row = await select_schedule(tx, ask.ids["scheduleID"])
             if row is None:
                 raise Problem("not_found")
-            turns = await select_participants(tx, org, [row.id])
-            participants = [str(person.uid) for person in turns[row.id]]
-    return ScheduleFormData(frame, row, channels, people, participants)
+            participants = (await select_participants(tx, org, [row.id]))[row.id]
+            layers = (await select_layers(tx, org, [row.id]))[row.id]
+    return ScheduleFormData(frame, row, layers, channels, people, participants)
 
 
 def _form(
     ground: ScheduleFormData,
-    typed: dict[str, str],
-    chosen: list[str],
-    wrong: str = "",
-    field: str = "",
+    sections: list[LayerSection],
+    fault: ScheduleFormFault = ScheduleFormFault(),
 ) -> Response:
-    rows = (chosen + [""] * _SPARE)[: PARTICIPANTS[1]]
+    shown = []
+    for place, one in enumerate(sections):
+        spare = _SPARE_IN_LAYER if place else _SPARE
+        rows = (one.turns + [""] * spare)[: PARTICIPANTS[1]]
+        typed = {name: one.typed.get(name, "") for name in _INPUTS}
+        shown.append(LayerSection(f"layer-{place}-" if place else "", typed, rows))
     return page(
         "oncall/console/schedule_form.html",
-        status=400 if wrong else 200,
+        status=400 if fault.text else 200,
         frame=ground.frame,
         row=ground.row,
         channels=ground.channels,
         people=ground.people,
-        typed={
-            name: typed.get(name, "") for name in ("name", "shift", "unit", "anchor", "timezone")
-        },
-        turns=rows,
+        sections=shown,
+        may_add=len(shown) < LAYERS_MOST,
         units=list(UNITS),
-        wrong=wrong,
-        field=field,
+        wrong=fault.text,
+        field=fault.field,
     )
 
 

@@ -1,7 +1,7 @@
 """On-call calendar, one row per week: a tint and a name per person.
 
-Hand-offs have thick ticks, overrides are dashed on top, and a line marks now. All positions are
-shares of a week.
+Hand-offs have thick ticks, overrides are dashed on top, gaps are red frames, and a line marks now.
+All positions are shares of a week.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class OnCallWeek:
     """Week of the calendar.
 
     `days` are (start, label) pairs. `turns` are the shifts without overrides, and `seen` are the
-    parts that no override covers.
+    parts that no override covers. In `gaps` nobody is on call.
     """
 
     days: Sequence[tuple[float, str]]
@@ -50,6 +50,7 @@ class OnCallWeek:
     seen: Sequence[OnCallSpan]
     overrides: Sequence[OnCallSpan] = field(default=())
     hand_offs: Sequence[float] = field(default=())
+    gaps: Sequence[OnCallSpan] = field(default=())
     now: float | None = None
 
 
@@ -96,6 +97,7 @@ def _row(week: OnCallWeek, top: int, dense: bool) -> Markup:
             for number, (at, text) in enumerate(week.days)
         ),
         *(_bar(span, bar, tint(span.person), BAR, said=not dense) for span in week.turns),
+        *(_bar(span, bar, "gap", BAR) for span in week.gaps),
     ]
     if not dense:
         drawn += [_tick(at, bar - 2, bar + BAR + 2, "hand-off") for at in week.hand_offs]

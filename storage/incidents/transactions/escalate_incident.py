@@ -1,10 +1,10 @@
 """Takes the due steps of an incident's escalation policy, under the incident's lock.
 
 Invariant: no step is taken during an acknowledgement or a snooze, or after the resolution. A step
-is taken once, except that a repetition and the end of a pause take the last one again. The timeline
-of the incident records the paged and the unreachable channels of each step. A mute or the global
-silence postpones the due step and all later steps by the same duration, so that the first
-responders have their time.
+is taken once, except that a repetition and the end of a pause take the last one again. A step for
+which nobody is on call is followed by the next one at once. The timeline of the incident records
+the paged and the unreachable channels of each step. A mute or the global silence postpones the due
+step and all later steps by the same duration, so that the first responders have their time.
 """
 
 from collections.abc import Collection
@@ -119,10 +119,8 @@ async def escalate(tx: Tx, row: IncidentRow, *, spared: Collection[int] = ()) ->
     if filed is not None:
         return filed
     steps, taken = due_steps(ladder, row.escalation_started_at, taken, last_at, tx.now)
-    told = set(spared)
-    for number in steps:
-        told |= await _take(tx, row, ladder, number, told)
     if steps:
+        taken = await _take_steps(tx, row, ladder, steps, taken, spared)
         last_at = tx.now
     again = next_at(ladder, row.escalation_started_at, taken, last_at)
     await incidents.climb(tx, row, step=taken, last_escalated_at=last_at, escalate_at=again)
@@ -239,11 +237,36 @@ async def page_assignee(tx: Tx, row: IncidentRow, channel: int, line: str) -> bo
     return True
 
 
+async def _take_steps(
+    tx: Tx,
+    row: IncidentRow,
+    ladder: EscalationPolicy,
+    steps: list[int],
+    taken: int,
+    spared: Collection[int],
+) -> int:
+    """Takes the due steps. Returns the number of steps taken by then.
+
+    If nobody is on call by all of these steps, the next step follows at once: its delay is for the
+    people of the step before it.
+    """
+    told, has_people = set(spared), False
+    for number in steps:
+        channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
+        told |= await _take(tx, row, number, channels, told)
+        has_people = has_people or bool(channels)
+    while not has_people and taken < len(ladder.steps):
+        taken += 1
+        channels = await channels_of_step(tx, row.org, ladder.steps[taken - 1].targets, tx.now)
+        told |= await _take(tx, row, taken, channels, told)
+        has_people = bool(channels)
+    return taken
+
+
 async def _take(
-    tx: Tx, row: IncidentRow, ladder: EscalationPolicy, number: int, told: Collection[int]
+    tx: Tx, row: IncidentRow, number: int, channels: list[int], told: Collection[int]
 ) -> set[int]:
     """Pages the channels of a step except those in `told`. Returns the paged channels."""
-    channels = await channels_of_step(tx, row.org, ladder.steps[number - 1].targets, tx.now)
     names = await ladders.select_channel_names(tx, row.org, channels)
     # A channel that was deleted after the policy was read has no name.
     channels = [channel for channel in channels if channel in names]
